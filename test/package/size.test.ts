@@ -22,7 +22,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   otel: [39, 5_559],
   payload: [16, 3_094],
   platform: [9, 416],
-  receiver: [138, 20_219],
+  receiver: [137, 20_371],
   register: [14, 1_237],
   run: [18, 3_270],
   testing: [8, 1_123],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_212,
+  dist: 4_216,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -1,11 +1,11 @@
 // What clients of a receiver see while ClickHouse fails. ClickHouse runs inside another process (see clickhouse/shim.mjs).
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import type { Store } from '#src/receiver/store/store.ts';
+import type { Store, StoreError } from '#src/receiver/store/store.ts';
 import { MemoryStore, type Receiver } from '#src/receiver.ts';
 import { id, patch, post, runsOf, second, simple } from '../receiver/conformance/support.ts';
 import { call, type Reply, sendJson, start } from '../receiver/wire.ts';
@@ -142,14 +142,14 @@ test('Lists show the runs that were stored while lists could not be updated, and
   const line = 'could not update its lists and retries: ClickHouse is overloaded: ';
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(line));
   expect(await count(receiver, 'late')).toBe(0);
-  expect(await query(receiver, `traces/${id(50)}`)).toMatchObject({ status: 200 });
   await expect.poll(() => count(receiver, 'late')).toBe(1);
+  expect(await query(receiver, `traces/${id(50)}`)).toMatchObject({ status: 200 });
   expect(lines.filter((one) => one.includes(line))).toHaveLength(1);
 });
 
 test('Traces are listed, exported and deleted in parts if ClickHouse refuses to read all of them at once', async () => {
   const store = await openStore();
-  const refuseOnce = () => setFaults({ match: 'digest, fields', code: 396, times: 1 });
+  const refuseOnce = () => setFaults({ match: 'received_us, fields', code: 396, times: 1 });
   await refuseOnce();
   await store.apply(TENANT, [simple(60, { session_name: 'large' }), simple(61, { session_name: 'large' })]);
   await store.settled();
@@ -164,7 +164,7 @@ test('Traces are listed, exported and deleted in parts if ClickHouse refuses to 
 test('A trace that is too large to read does not keep other traces from lists, and one line names it', async () => {
   const lines = logLines();
   const { receiver } = await startReceiver();
-  await setFaults({ match: 'digest, fields', code: 396, times: 1 });
+  await setFaults({ match: 'received_us, fields', code: 396, times: 1 });
   expect(await send(receiver, 70, 'too large')).toMatchObject(ACCEPTED);
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(70)}`));
   expect(await send(receiver, 71, 'too large')).toMatchObject(ACCEPTED);
@@ -173,11 +173,44 @@ test('A trace that is too large to read does not keep other traces from lists, a
 
 test('Lists show the runs of a receiver that cannot search for the runs of stopped receivers', async () => {
   const { receiver } = await startReceiver();
-  await setFaults({ match: 'AS latest_us', code: 159 }, { match: 'FROM waiting', code: 159 });
+  await setFaults({ match: 'AS latest_us', code: 159 });
   expect(await send(receiver, 80, 'no sweep')).toMatchObject(ACCEPTED);
   await expect.poll(() => count(receiver, 'no sweep')).toBe(1);
   expect(await send(receiver, 81, 'no sweep')).toMatchObject(ACCEPTED);
   await expect.poll(() => count(receiver, 'no sweep')).toBe(2);
+});
+
+test('Lists show the runs that were stored before all receivers stopped, however long ago', async () => {
+  onTestFinished(() => void vi.useRealTimers());
+  logLines();
+  const tenant = { tenant: 'stopped' };
+  const listed = async (store: ClickHouseStore) => (await store.list(tenant, parsedQuery({}))).items.length;
+  const store = await openStore();
+  await setFaults({ match: 'INSERT INTO runs', code: 241 });
+  await store.apply(tenant, [post(90), post(91)]);
+  await store.close();
+  await setFaults();
+  vi.useFakeTimers({ now: Date.now() + 100 * 3_600_000, toFake: ['Date'] });
+  const later = await openStore();
+  expect(await listed(later)).toBe(0);
+  await expect.poll(() => listed(later)).toBe(2);
+});
+
+test('Requests get status 429 while queries lack changes that are older than a minute', async () => {
+  onTestFinished(() => void vi.useRealTimers());
+  const store = await openStore();
+  const tenant = { tenant: 'behind' };
+  const outcome = () =>
+    store.apply(tenant, [post(95)]).then(
+      () => 'stored',
+      (error: StoreError) => error.reason,
+    );
+  await setFaults({ match: 'AS latest_us', held: true });
+  expect(await outcome()).toBe('stored');
+  vi.useFakeTimers({ now: Date.now() + 70_000, toFake: ['Date'] });
+  await expect.poll(outcome).toBe('busy');
+  await setFaults();
+  await expect.poll(outcome).toBe('stored');
 });
 
 test('A store works again after ClickHouse has refused connections', async () => {

@@ -1,10 +1,10 @@
 // The store in ClickHouse, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
-import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
-import type { RunFields, Store } from '#src/receiver.ts';
+import type { RunFields, RunOperation, Store } from '#src/receiver.ts';
 import { randomFrom } from '../faults/random.ts';
 import { queryCases } from '../receiver/conformance/query-cases.ts';
 import { removalCases } from '../receiver/conformance/removal-cases.ts';
@@ -29,34 +29,27 @@ describe('a store in ClickHouse', () => {
 
 test('ClickHouse can parse the statements for a cluster, and each creates or changes a replicated table on all servers', async () => {
   const all = statements("eu 'west'");
-  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual([
-    'INSERT INTO migrations (version) VALUES (1)',
-    'INSERT INTO migrations (version) VALUES (2)',
-    'INSERT INTO migrations (version) VALUES (3)',
-  ]);
+  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual(['INSERT INTO migrations (version) VALUES (4)']);
   const changes = all.filter((text) => !text.startsWith('INSERT'));
   expect(changes.length).toBeGreaterThan(10);
   for (const statement of changes) {
     const [row] = await db.rows<{ text: string }>(sql('SELECT formatQuery(?) AS text', string(statement)));
-    expect(row?.text).toMatch(/^(CREATE|ALTER) TABLE (IF NOT EXISTS )?\w+ ON CLUSTER `eu 'west'`\s/);
-    if (statement.startsWith('CREATE')) expect(row?.text).toMatch(/ENGINE = Replicated\w*MergeTree/);
+    expect(row?.text).toMatch(/^CREATE (TABLE|MATERIALIZED VIEW) IF NOT EXISTS \w+ ON CLUSTER `eu 'west'`\s/);
+    if (statement.startsWith('CREATE TABLE')) expect(row?.text).toMatch(/ENGINE = Replicated\w*MergeTree/);
   }
 });
 
-test('a database of an earlier schema is refused until it is migrated, and keeps its runs', async () => {
-  const call = (number: number) =>
-    post(number, { outputs: { usage_metadata: { input_tokens: 10, input_token_details: { cache_read: 9 } } } });
-  const before = settling(await openStore(url));
-  await before.apply(SCOPE, [call(1)]);
-  const added = ['cached_tokens', 'cache_savings'].flatMap((key) => ['', 'counted_', 'trace_'].map((of) => of + key));
-  await db.command(sql(`ALTER TABLE runs ${added.map((column) => `DROP COLUMN ${column}`).join(', ')}`));
-  await db.command(sql('ALTER TABLE migrations DELETE WHERE version > 1 SETTINGS mutations_sync = 2'));
+test('a database without tables is refused until it is migrated, and one of a build before the first release always', async () => {
+  await db.command(sql('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2'));
   await expect(openStore(url)).rejects.toThrow('run `runspan store migrate`');
-  expect(await migrate(db)).toBe(2);
-  const after = settling(await openStore(url));
-  await after.apply(SCOPE, [call(2)]);
-  const { total } = await after.statistics(SCOPE, parsedQuery({}));
-  expect(total).toMatchObject({ runs: 2, usage: { input_tokens: 20, cached_tokens: 9 } });
+  expect(await migrate(db)).toBe(1);
+  await openStore(url);
+  await db.command(sql('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2'));
+  await db.insert('migrations', [{ version: 3 }]);
+  const early = 'created by a build of runspan before its first release: use a new database';
+  await expect(openStore(url)).rejects.toThrow(early);
+  await expect(migrate(db)).rejects.toThrow(early);
+  await db.insert('migrations', [{ version: 4 }]);
 });
 
 test('runs of more months than ClickHouse accepts in one insert are stored', async () => {
@@ -86,6 +79,8 @@ async function answers(store: Store): Promise<unknown> {
     statistics: await store.statistics(SCOPE, query),
   };
 }
+
+const ENDED = { end_time: second(3), outputs: { b: 2 } };
 
 describe('two stores with the same database', () => {
   test.each([1, 2, 3, 4, 5, 6])(
@@ -121,6 +116,26 @@ describe('two stores with the same database', () => {
     },
   );
 
+  test.each<[string, RunOperation[]]>([
+    ['only the post names its trace', [post(1), simple(2, { trace_id: id(1) }), patch(2, ENDED)]],
+    ['only the post names its trace, and it arrives later', [post(1), patch(2, ENDED), simple(2, { trace_id: id(1) })]],
+    ['only the patch names its trace', [post(1), simple(2), patch(2, { ...ENDED, trace_id: id(1) })]],
+    ['only the parent names its trace', [simple(2, { parent: 1 }), patch(2, ENDED), post(1)]],
+  ])('complete a run that one has started and the other has ended, if %s', async (_title, operations) => {
+    const stores = [await openStore(url), await openStore(url)];
+    for (const [at, operation] of operations.entries()) {
+      await stores[at % 2]?.apply(SCOPE, [operation]);
+      await stores[at % 2]?.settled();
+    }
+    for (const store of stores) {
+      expect((await store.outline(SCOPE, id(1))).map((text) => JSON.parse(text))).toMatchObject([
+        { id: id(1) },
+        { id: id(2), status: 'success' },
+      ]);
+      expect(await store.details(SCOPE, id(2))).toMatchObject({ trace_id: id(1), payload_sizes: { outputs: 7 } });
+    }
+  });
+
   test('return the same as a store in memory after a run has left its parent and come back', async () => {
     const stores = [await openStore(url), await openStore(url)];
     const memory = new MemoryStore();
@@ -134,4 +149,30 @@ describe('two stores with the same database', () => {
     const expected = await answers(memory);
     for (const store of stores) expect(await answers(store)).toEqual(expected);
   });
+});
+
+test('A change inserts rows for the changed runs and the root of their trace only', async () => {
+  const store = await openStore(url);
+  const tenant = { tenant: 'rows' };
+  const stored = async (): Promise<number> => {
+    const [row] = await db.rows<{ n: number }>(sql("SELECT count() AS n FROM runs WHERE endsWith(tenant, ' rows')"));
+    return row?.n ?? 0;
+  };
+  // A merge would delete earlier versions of rows.
+  await db.command(sql('SYSTEM STOP MERGES runs'));
+  onTestFinished(() => db.command(sql('SYSTEM START MERGES runs')));
+  await store.apply(tenant, [post(1), ...Array.from({ length: 50 }, (_, at) => post(2 + at, { parent: 1 }))]);
+  await store.settled();
+  expect(await stored()).toBe(51);
+  await store.apply(tenant, [patch(7, ENDED)]);
+  await store.settled();
+  expect(await stored()).toBe(53);
+  // The usage of the parent no longer counts, because its child has usage.
+  const usage = { outputs: { usage_metadata: { input_tokens: 3 } } };
+  await store.apply(tenant, [patch(8, usage)]);
+  await store.settled();
+  expect(await stored()).toBe(55);
+  await store.apply(tenant, [post(60, { parent: 1, parent_run_id: id(8), ...usage })]);
+  await store.settled();
+  expect(await stored()).toBe(58);
 });

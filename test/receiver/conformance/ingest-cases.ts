@@ -1,5 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
+import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
   applyEach,
@@ -56,6 +57,16 @@ const merging: StoreCase[] = [
       await applyEach(store, [patch(1, { outputs: { a: 1 } }), patch(1, { outputs: { b: 2 } })]);
       matches(await runsOf(store), [{ outputs: { b: 2 } }]);
       equal(await store.payload(SCOPE, id(1), 'outputs'), '{"b":2}');
+    },
+  },
+  {
+    title: 'An update that is sent again after a different one holds',
+    run: async (store) => {
+      await applyEach(store, [post(1)]);
+      const updates = ['review', 'done', 'review'].map((state) => patch(1, { tags: [state], outputs: { state } }));
+      await applyEach(store, updates);
+      matches(await runsOf(store), [{ tags: ['review'], outputs: { state: 'review' } }]);
+      matches((await store.list(SCOPE, parsedQuery({}))).items, [{ tags: ['review'] }]);
     },
   },
   ...table<[string, 'post first' | 'patch first']>(

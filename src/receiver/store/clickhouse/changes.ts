@@ -1,6 +1,7 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { Scope } from '../../domain/query.ts';
 import type { ChangeFeed, Changes, StoreChange } from '../store.ts';
 import { Subscribers } from '../subscribers.ts';
@@ -44,18 +45,37 @@ export class ClickHouseChanges implements ChangeFeed {
 
   /** Records that traces have changed and notifies listeners. `deleted` lists the traces that have no runs left. */
   async add(tenant: string, traceIds: readonly string[], deleted: readonly string[] = []): Promise<void> {
-    const all = [...traceIds, ...deleted];
-    if (all.length === 0) return;
-    const changedUs = this.#nowUs();
-    const rows = [...new Set(all)].map((trace) => ({ tenant, trace, changed_us: changedUs }));
-    // Must come before the insert, because a poll may read the rows before the insert ends.
-    if (this.#subscribers.tenants.has(tenant)) this.#remember(rows);
     const gone = new Set(deleted);
-    await this.#db.insert(
-      'changes',
-      rows.map((row) => ({ ...row, is_deleted: +gone.has(row.trace) })),
+    const rows = [...new Set([...traceIds, ...deleted])].map((trace) => ({
+      tenant,
+      trace,
+      is_deleted: +gone.has(trace),
+    }));
+    await this.report(rows, (changed_us) =>
+      this.#db.insert(
+        'changes',
+        rows.map((row) => ({ ...row, changed_us })),
+      ),
     );
-    this.#report(rows);
+  }
+
+  /** Calls a function that adds changes to the table `changes`, with their time. Then notifies listeners. */
+  async report(
+    changed: readonly Pick<ChangeRow, 'tenant' | 'trace'>[],
+    insert: (changedUs: number) => Promise<void>,
+  ): Promise<void> {
+    const changed_us = this.#nowUs();
+    const byTenant = grouped(changed, ({ tenant }) => tenant);
+    const rows = new Map(
+      [...byTenant].map(([tenant, own]) => [
+        tenant,
+        [...new Set(own.map(({ trace }) => trace))].map((trace): ChangeRow => ({ tenant, trace, changed_us })),
+      ]),
+    );
+    // Must come before the insert, because a poll may read the rows before the insert ends.
+    for (const tenant of this.#subscribers.tenants) this.#remember(rows.get(tenant) ?? []);
+    await insert(changed_us);
+    for (const own of rows.values()) this.#report(own);
   }
 
   /** Inserts a change of no tenant, which ClickHouse deletes after an hour. */

@@ -16,10 +16,10 @@ import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
-import type { RemovalOptions, RevokedToken, Store, StoreStatus } from '../store.ts';
+import { type RemovalOptions, type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { ClickHouse, sql } from './connection.ts';
-import { Derivation } from './derivation.ts';
+import { Derivation, latestTimeUs } from './derivation.ts';
 import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
 import {
   addTokenSecret,
@@ -54,9 +54,9 @@ export interface ClickHouseStoreOptions extends PriceOptions {
    */
   projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
-   * How long the store collects operations before it inserts them as one batch, in milliseconds. A longer delay makes
-   * inserts larger and fewer, but `apply` slower.
-   * @default 200
+   * Minimum time between the starts of two inserts, in milliseconds. Operations that arrive in the meantime are inserted
+   * as one batch. A longer time makes inserts larger and fewer, but `apply` slower.
+   * @default 400
    */
   batchDelayMs?: number;
   /** @internal If true, the store neither updates its lists nor deletes old traces. */
@@ -66,7 +66,7 @@ export interface ClickHouseStoreOptions extends PriceOptions {
 const DEFAULTS: Required<Omit<ClickHouseStoreOptions, keyof PriceOptions>> = {
   maxAgeMs: MAX_AGE_MS,
   projectMaxAgeMs: {},
-  batchDelayMs: 200,
+  batchDelayMs: 400,
   readOnly: false,
 };
 const CHECKS: Checks<ClickHouseStoreOptions> = {
@@ -80,6 +80,7 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
 
 /** Maximum time that `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
+const BEHIND_RETRY_AFTER_S = 10;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
 /** Minimum delay before the first deletion of old traces, in milliseconds. The actual delay is up to twice as long. */
@@ -87,11 +88,11 @@ const FIRST_EXPIRE_MS = 60_000;
 
 /**
  * Stores runs in a ClickHouse database, for more runs than one machine can hold. Several receivers can share a
- * database. `apply` resolves once ClickHouse has acknowledged the runs. New runs appear in lists, statistics and
- * searches about a second later.
+ * database. `apply` resolves once ClickHouse has acknowledged the runs. Queries return them about a second later.
  *
  * Methods reject with a `StoreError` if ClickHouse is unreachable, fails or is overloaded. The caller can retry. While
- * more than 64 MiB of operations are pending, `apply` rejects with a `StoreError` whose reason is `busy`.
+ * more than 64 MiB of operations are pending, or queries lack changes that are older than a minute, `apply` rejects with
+ * a `StoreError` whose reason is `busy`.
  */
 export class ClickHouseStore implements Store {
   /** For queries. They have connections of their own, so that they cannot delay inserts. */
@@ -146,7 +147,7 @@ export class ClickHouseStore implements Store {
     this.#writer = new MessageWriter(writing, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     const nowUs = () => this.#writer.nowUs();
     this.#changes = new ClickHouseChanges(writing, nowUs);
-    this.#derivation = new Derivation(writing, this.#prices, nowUs, (...change) => this.#changes.add(...change));
+    this.#derivation = new Derivation(writing, this.#prices, this.#changes, nowUs);
     if (readOnly) return;
     this.#derivation.start();
     const firstMs = FIRST_EXPIRE_MS * (1 + Math.random());
@@ -164,8 +165,12 @@ export class ClickHouseStore implements Store {
     this.#ages = { ...this.#ages, projectMaxAgeMs };
   }
 
+  /** Deletes old traces, unless a receiver has begun to in the last half hour. */
   async #expire(): Promise<void> {
     try {
+      const nowUs = this.#writer.nowUs();
+      if ((await latestTimeUs(this.#retention, 'retention')) > nowUs - (EXPIRE_MS * 1_000) / 2) return;
+      await this.#retention.insert('times', [{ name: 'retention', us: nowUs }]);
       await expire(this.#retention, this.#ages);
     } catch (error) {
       diagnostics.warn(`the store in ClickHouse could not delete old runs: ${messageOf(error)}`);
@@ -173,6 +178,9 @@ export class ClickHouseStore implements Store {
   }
 
   async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<undefined> {
+    if (operations.length > 0 && this.#derivation.isBehind) {
+      throw new StoreError('busy', 'Queries are more than a minute behind the stored runs', BEHIND_RETRY_AFTER_S);
+    }
     if (operations.length === 0) await this.#changes.testWrite();
     else await this.#writer.write(tenant, operations);
   }
@@ -183,14 +191,12 @@ export class ClickHouseStore implements Store {
   readonly list: Store['list'] = (scope, query) => list(this.#db, scope, query);
   readonly statistics: Store['statistics'] = (scope, query) => statistics(this.#db, scope, query);
   readonly suggestions: Store['suggestions'] = (scope, query) => suggestions(this.#db, scope, query);
-  readonly runs: Store['runs'] = (scope, query) => readRuns(this.#db, scope, query, this.#prices);
-  readonly attachment: Store['attachment'] = (scope, runId, name) =>
-    findAttachment(this.#db, scope, runId, name, this.#prices);
-  readonly outline: Store['outline'] = (scope, traceId) => readOutline(this.#db, scope, traceId, this.#prices);
-  readonly details: Store['details'] = (scope, runId) => readDetails(this.#db, scope, runId, this.#prices);
+  readonly runs: Store['runs'] = (scope, query) => readRuns(this.#db, scope, query);
+  readonly attachment: Store['attachment'] = (scope, runId, name) => findAttachment(this.#db, scope, runId, name);
+  readonly outline: Store['outline'] = (scope, traceId) => readOutline(this.#db, scope, traceId);
+  readonly details: Store['details'] = (scope, runId) => readDetails(this.#db, scope, runId);
   readonly projectsOf: Store['projectsOf'] = (scope, runIds) => readProjectsOf(this.#db, scope, runIds);
-  readonly payload: Store['payload'] = (scope, runId, field) =>
-    readPayload(this.#db, scope, runId, field, this.#prices);
+  readonly payload: Store['payload'] = (scope, runId, field) => readPayload(this.#db, scope, runId, field);
   readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
   readonly changes: Store['changes'] = (scope, after, limit) => this.#changes.changes(scope, after, limit);
@@ -214,7 +220,7 @@ export class ClickHouseStore implements Store {
     return await removeRuns(this.#db, scope, target, this.#prices, {
       ...options,
       nowUs: () => this.#writer.nowUs(),
-      derive: (tenant, grps) => this.#derivation.derive(tenant, grps),
+      derive: (groups) => this.#derivation.derive(groups),
       onRemoved: (tenant, traceIds) => this.#changes.add(tenant, [], traceIds),
     });
   }

@@ -1,21 +1,20 @@
+import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { type ClickHouse, inParts, integer, sql } from './connection.ts';
-import { type Group, readGroups, VERSION_US, VERSIONS_PER_US } from './groups.ts';
-import { addLinks, type Link } from './links.ts';
-import { readPlaces } from './places.ts';
-import { rowsOf } from './run-row.ts';
-import type { ChangedGroup } from './writer.ts';
+import type { ClickHouseChanges } from './changes.ts';
+import { type ClickHouse, inParts, integer, integers, sql, string, strings, uuids } from './connection.ts';
+import { type Group, type GroupKey, keyOf, readGroups } from './groups.ts';
+import { type DerivedRow, rowsOf } from './run-row.ts';
 
 /** Maximum number of groups that are derived at the same time. */
-const GROUPS_MAX = 300;
-/** Maximum number of tenants whose groups are derived at the same time. */
-const TENANTS_MAX = 8;
+const GROUPS_MAX = 1_000;
 /** Minimum time between two derivations of the same group, in milliseconds. Every run in the group adds 1 ms. */
 const PAUSE_MS = 500;
+/** Minimum time between two derivations, in milliseconds. */
+const INTERVAL_MS = 800;
 /** Interval between sweeps, in milliseconds. */
 const SWEEP_MS = 2_000;
 /** Time during which only the receiver that stored a message derives it, in microseconds. */
@@ -23,49 +22,53 @@ const OTHERS_US = 10_000_000;
 /** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
-/** Maximum age of the messages that the first sweep reads, in microseconds. */
-const LOOK_BACK_US = 86_400_000_000;
 /** Maximum time range of one sweep query, in microseconds. */
 const SWEPT_US_MAX = 3_600_000_000;
-/** Maximum number of groups per sweep. Later sweeps find the rest. */
-const SWEPT_GROUPS_MAX = 10_000;
+/** How far the sweep goes back if its position is unknown, in microseconds. */
+const LOOK_BACK_US = 86_400_000_000;
+/** Interval at which the position of the sweep is stored, in microseconds. */
+const STORED_US = 60_000_000;
+/** Age of the oldest change that lists do not show, from which on the store accepts no runs, in microseconds. */
+const BEHIND_US = 60_000_000;
 
-/** Maximum number of links per query. */
-const LINKS_MAX = 150;
-
-interface Due extends ChangedGroup {
+interface Due extends GroupKey {
   readonly dueMs: number;
+  readonly addedMs: number;
 }
 
 /**
  * Derives the rows of the table `runs` from the table `messages`. The same messages always produce the same rows, so
  * several receivers can derive the same group.
+ *
+ * A receiver derives the groups whose messages it has stored. A group that is not derived within 10 s is left to the sweep,
+ * in which each receiver asks for groups with outdated rows, in an order of its own, until there are none.
  */
 export class Derivation {
   readonly #db: ClickHouse;
   readonly #prices: PriceList;
-  readonly #onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>;
+  readonly #changes: ClickHouseChanges;
   readonly #nowUs: () => number;
   readonly #due = new Map<string, Due>();
-  /** Earliest time at which each group may be derived again, in milliseconds, keyed by tenant and group. */
+  /** Earliest time at which each group may be derived again, in milliseconds, by key. */
   readonly #pausedUntilMs = new Map<string, number>();
-  #sweptUs: number;
+  /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
+  #sweptUs: number | undefined;
+  #storedUs = 0;
+  /** Position of the last group that the sweep has derived in its current range. */
+  #position = -1;
+  readonly #id: string = randomUUID();
   #timer: NodeJS.Timeout | undefined;
   #work: Promise<void> | undefined;
+  /** When the last work ended, in milliseconds. */
+  #endedMs = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
   #isClosed = false;
 
-  constructor(
-    db: ClickHouse,
-    prices: PriceList,
-    nowUs: () => number,
-    onChange: (tenant: string, traceIds: readonly string[]) => Promise<void>,
-  ) {
+  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, nowUs: () => number) {
     this.#db = db;
     this.#prices = prices;
+    this.#changes = changes;
     this.#nowUs = nowUs;
-    this.#onChange = onChange;
-    this.#sweptUs = nowUs() - LOOK_BACK_US;
   }
 
   /** Number of groups with outdated rows. */
@@ -73,13 +76,19 @@ export class Derivation {
     return this.#due.size;
   }
 
+  /** Whether lists lack changes that are older than a minute although derivation works. */
+  get isBehind(): boolean {
+    return !this.#hasFailed && this.#sweptUs !== undefined && this.#nowUs() - this.#sweptUs > BEHIND_US;
+  }
+
   /** Schedules the derivation of groups. */
-  add(groups: readonly ChangedGroup[]): void {
+  add(groups: readonly GroupKey[]): void {
+    const addedMs = performance.now();
     for (const { tenant, grp } of groups) {
-      const key = tenant + grp;
-      if (!this.#due.has(key)) this.#due.set(key, { tenant, grp, dueMs: this.#pausedUntilMs.get(key) ?? 0 });
+      const key = keyOf({ tenant, grp });
+      if (!this.#due.has(key)) this.#due.set(key, { tenant, grp, addedMs, dueMs: this.#pausedUntilMs.get(key) ?? 0 });
     }
-    this.#schedule(0);
+    this.#schedule(this.#endedMs + INTERVAL_MS - performance.now());
   }
 
   /** Starts the sweep. */
@@ -87,12 +96,12 @@ export class Derivation {
     this.#schedule(SWEEP_MS);
   }
 
-  /** Derives and links groups until none is left, without pausing between derivations of the same group. */
+  /** Derives groups until none is left, without pausing between derivations of the same group. */
   async settle(): Promise<void> {
     do {
       while (this.#work !== undefined) await this.#work;
       while (this.#due.size > 0) await this.#deriveSome(Number.POSITIVE_INFINITY);
-    } while ((await this.#linkWaiting(0)) || this.#work !== undefined || this.#due.size > 0);
+    } while (this.#work !== undefined || this.#due.size > 0);
   }
 
   /** Stops the sweep and derives the scheduled groups. If ClickHouse fails, another receiver derives them later. */
@@ -108,19 +117,26 @@ export class Derivation {
   }
 
   /** Derives groups now. */
-  async derive(tenant: string, grps: readonly string[]): Promise<void> {
-    for await (const groups of this.#groups(tenant, grps)) await this.#deriveGroups(tenant, groups);
+  async derive(groups: readonly GroupKey[], skip?: (group: GroupKey) => void): Promise<void> {
+    if (groups.length === 0) return;
+    for await (const read of inParts(groups, (part) => readGroups(this.#db, part, this.#prices), skip)) {
+      await this.#insertRows(read);
+    }
   }
 
   #schedule(delayMs: number): void {
     if (this.#isClosed || this.#work !== undefined) return;
     clearTimer(this.#timer);
-    this.#timer = setTimer(() => {
-      this.#work = this.#run().finally(() => {
-        this.#work = undefined;
-        this.#schedule(this.#due.size > 0 ? PAUSE_MS : SWEEP_MS);
-      });
-    }, delayMs);
+    this.#timer = setTimer(
+      () => {
+        this.#work = this.#run().finally(() => {
+          this.#work = undefined;
+          this.#endedMs = performance.now();
+          this.#schedule(this.#due.size > 0 ? INTERVAL_MS : SWEEP_MS);
+        });
+      },
+      Math.max(0, delayMs),
+    );
     this.#timer.unref();
   }
 
@@ -138,18 +154,36 @@ export class Derivation {
     }
   }
 
-  /** Links groups whose missing runs have arrived. Derives groups that another receiver has stored but not derived. */
+  /** Derives the groups whose rows are outdated, except those of the last 10 s, for up to `SWEEP_MS`. */
   async #sweep(): Promise<void> {
-    const nowUs = this.#nowUs();
-    if (nowUs - this.#sweptUs < SWEEP_MS * 1_000) return;
-    while (!this.#isClosed && (await this.#linkWaiting(this.#sweptUs - OVERLAP_US))) {}
-    while (!this.#isClosed && this.#sweptUs < nowUs) {
-      const untilUs = Math.min(nowUs, this.#sweptUs + SWEPT_US_MAX);
-      const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, untilUs);
-      this.add(found);
-      if (found.length < SWEPT_GROUPS_MAX) this.#sweptUs = untilUs;
-      await this.#deriveDue();
+    const endMs = performance.now() + SWEEP_MS;
+    const untilUs = this.#nowUs() - OTHERS_US;
+    this.#sweptUs ??= await this.#earlierPositionUs();
+    if (untilUs - this.#sweptUs < SWEEP_MS * 1_000) return;
+    while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
+      const nextUs = Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX);
+      const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, nextUs);
+      await this.derive(found, warnOfSize);
+      this.#position = found.at(-1)?.position ?? -1;
+      if (found.length >= GROUPS_MAX) continue;
+      [this.#sweptUs, this.#position] = [nextUs, -1];
     }
+    if (this.#sweptUs - this.#storedUs < STORED_US) return;
+    this.#storedUs = this.#sweptUs;
+    await this.#db.insert('times', [{ name: 'swept', us: this.#storedUs }]);
+  }
+
+  /**
+   * Returns the position of the last sweep of any receiver, or the time of the first message. If the clock of a receiver
+   * was ahead, so that the position is in the future, returns the time one day ago.
+   */
+  async #earlierPositionUs(): Promise<number> {
+    const nowUs = this.#nowUs();
+    const sweptUs = await latestTimeUs(this.#db, 'swept');
+    if (sweptUs > nowUs) return nowUs - LOOK_BACK_US;
+    if (sweptUs > 0) return sweptUs;
+    const [row] = await this.#db.rows<{ us: number }>(sql('SELECT min(received_us) AS us FROM messages'));
+    return row?.us || nowUs - OTHERS_US;
   }
 
   /** Derives the groups that are due, for up to `SWEEP_MS`. */
@@ -160,148 +194,146 @@ export class Derivation {
 
   /** Derives groups that are due. Returns false if no group was due. */
   async #deriveSome(nowMs: number): Promise<boolean> {
-    const tenants = this.#nextGroups(nowMs);
-    const results = await Promise.allSettled(
-      [...tenants].map(async ([tenant, due]) => {
-        for (const { grp } of due) this.#due.delete(tenant + grp);
-        const grps = due.map(({ grp }) => grp);
-        try {
-          for await (const groups of this.#groups(tenant, grps, warnOfSize)) await this.#deriveGroups(tenant, groups);
-        } catch (error) {
-          const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
-          for (const one of due) this.#due.set(tenant + one.grp, { ...one, dueMs });
-          throw error;
-        }
-      }),
-    );
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
-    return results.length > 0;
-  }
-
-  /** Returns up to `GROUPS_MAX` due groups, by tenant. */
-  #nextGroups(nowMs: number): Map<string, Due[]> {
-    const tenants = new Set<string>();
-    const groups: Due[] = [];
-    for (const due of this.#due.values()) {
-      if (due.dueMs > nowMs || (tenants.size === TENANTS_MAX && !tenants.has(due.tenant))) continue;
-      tenants.add(due.tenant);
-      if (groups.push(due) === GROUPS_MAX) break;
+    const due = this.#nextGroups(nowMs);
+    for (const group of due) this.#due.delete(keyOf(group));
+    try {
+      await this.derive(due, warnOfSize);
+    } catch (error) {
+      const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
+      for (const group of due) this.#due.set(keyOf(group), { ...group, dueMs });
+      throw error;
     }
-    return grouped(groups, ({ tenant }) => tenant);
+    return due.length > 0;
   }
 
-  #groups(tenant: string, grps: readonly string[], skip?: (grp: string) => void): AsyncGenerator<Group[]> {
-    return inParts(grps, (part) => readGroups(this.#db, tenant, part, this.#prices), skip);
+  /** Returns up to `GROUPS_MAX` due groups. Leaves those that have waited for too long to the sweep, unless it fails. */
+  #nextGroups(nowMs: number): Due[] {
+    const groups: Due[] = [];
+    for (const [key, due] of this.#due) {
+      if (due.dueMs > nowMs) continue;
+      const isLate = nowMs - Math.max(due.addedMs, due.dueMs) > OTHERS_US / 1_000;
+      if (isLate && nowMs !== Number.POSITIVE_INFINITY && !this.#hasFailed) this.#due.delete(key);
+      else if (groups.push(due) === GROUPS_MAX) break;
+    }
+    return groups;
   }
 
-  async #deriveGroups(tenant: string, groups: readonly Group[]): Promise<void> {
-    await this.#db.insert(
-      'runs',
-      groups.flatMap((group) => rowsOf(tenant, group)),
+  async #insertRows(groups: readonly Group[]): Promise<void> {
+    const derived = groups.flatMap(rowsOf);
+    const stored = await this.#storedRows(derived);
+    const rows = derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
+    const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
+    // The insert adds them to the table `changes` too.
+    await this.#changes.report(visible, (changedUs) =>
+      this.#db.insert(
+        'runs',
+        rows.map(({ latestUs: _, version, columns, ...row }) => ({
+          ...row,
+          ...columns,
+          version: `${version}`,
+          derived_us: changedUs,
+        })),
+      ),
     );
-    const traceIds = groups.flatMap(({ traces }) => traces.map(({ id }) => id));
+    await this.#reportLeftTraces(visible, stored);
     const nowMs = performance.now();
     for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
-    for (const { grps: linked, runs } of groups) {
-      for (const grp of linked) this.#pausedUntilMs.set(tenant + grp, nowMs + PAUSE_MS + runs.size);
+    for (const { tenant, grps, runs } of groups) {
+      for (const grp of grps) this.#pausedUntilMs.set(keyOf({ tenant, grp }), nowMs + PAUSE_MS + runs.size);
     }
-    await this.#onChange(tenant, traceIds);
-    await this.#linkToOthers(tenant, groups);
+  }
+
+  /** Reports the traces that runs have left as changed. */
+  async #reportLeftTraces(rows: readonly DerivedRow[], stored: ReadonlyMap<string, StoredRow>): Promise<void> {
+    const moved = rows.flatMap((row) => {
+      const { isDeleted, latestTrace: trace } = stored.get(rowKeyOf(row)) ?? {};
+      return isDeleted !== 0 || trace === undefined || trace === row.trace ? [] : [{ tenant: row.tenant, trace }];
+    });
+    for (const [tenant, own] of grouped(moved, (one) => one.tenant)) {
+      await this.#changes.add(
+        tenant,
+        own.map(({ trace }) => trace),
+      );
+    }
+  }
+
+  /** Returns the latest stored version of each row, by key. */
+  async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
+    const stored = await this.#db.rows<StoredRow & RowKey>(
+      sql(
+        `SELECT tenant, start_us, id,
+            argMax((toString(version), toString(hash), seen_us, is_deleted, trace), version) AS latest,
+            latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
+            latest.5 AS latestTrace FROM runs
+          WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
+        strings(rows.map(({ tenant }) => tenant)),
+        integers(rows.map(({ start_us }) => start_us)),
+        uuids(rows.map(({ id }) => id)),
+      ),
+    );
+    return new Map(stored.map((row) => [rowKeyOf(row), row]));
   }
 
   /**
-   * Links each group that refers to runs of other groups to these groups. A group waits for a run that has not arrived
-   * yet.
+   * Returns up to `GROUPS_MAX` groups whose messages are newer than their rows in `runs`, by their position in an order that
+   * is different for each receiver.
    */
-  async #linkToOthers(tenant: string, groups: readonly Group[]): Promise<void> {
-    const waiting = groups.flatMap((group) => missingRuns(group).map((waitsFor) => ({ group, waitsFor })));
-    if (waiting.length === 0) return;
-    const sinceUs = this.#nowUs();
-    await this.#db.insert(
-      'waiting',
-      waiting.map(({ group, waitsFor }) => ({ tenant, waits_for: waitsFor, grp: group.grps[0], since_us: sinceUs })),
-    );
-    const places = await readPlaces(
-      this.#db,
-      tenant,
-      waiting.map(({ waitsFor }) => waitsFor),
-    );
-    const links = waiting.flatMap(({ group: { grps }, waitsFor }): Link[] => {
-      const other = places.get(waitsFor)?.grp;
-      return other === undefined || grps[0] === undefined || grps.includes(other) ? [] : [[grps[0], other]];
-    });
-    await this.#link(tenant, links, groups);
-  }
-
-  /** Links groups to the runs that they waited for, if these have arrived. Returns false if there were none. */
-  async #linkWaiting(sinceUs: number): Promise<boolean> {
-    const rows = await this.#db.rows<ChangedGroup & { other: string }>(
+  async #underivedGroups(sinceUs: number, untilUs: number): Promise<(GroupKey & { readonly position: number })[]> {
+    return await this.#db.rows(
       sql(
-        `SELECT DISTINCT tenant, waiting.grp AS grp, place.grp AS other FROM waiting
-          JOIN (SELECT tenant, id, grp FROM run_ids
-            WHERE added_us >= ? AND (tenant, id) IN (SELECT tenant, waits_for FROM waiting)) AS place
-          ON place.tenant = waiting.tenant AND place.id = waiting.waits_for
-          WHERE grp <> other AND (tenant, grp, other) NOT IN (
-            SELECT tenant, grp, other FROM links WHERE (tenant, grp) IN (SELECT tenant, grp FROM waiting))
-          LIMIT ${LINKS_MAX}`,
-        integer(sinceUs),
-      ),
-    );
-    for (const [tenant, own] of grouped(rows, (row) => row.tenant)) {
-      const links = own.map(({ grp, other }): Link => [grp, other]);
-      const groups = await readGroups(this.#db, tenant, links.flat(), this.#prices);
-      await this.#link(tenant, links, groups);
-    }
-    return rows.length > 0;
-  }
-
-  /** Adds links and reports the traces of `groups` as changed, because linking can merge traces. */
-  async #link(tenant: string, links: readonly Link[], groups: readonly Group[]): Promise<void> {
-    if (links.length === 0) return;
-    await addLinks(this.#db, tenant, links, this.#nowUs());
-    const linked = new Set(links.flat());
-    const traces = groups.filter(({ grps }) => grps.some((grp) => linked.has(grp))).flatMap((group) => group.traces);
-    await this.#onChange(
-      tenant,
-      traces.map(({ id }) => id),
-    );
-    this.add([...linked].map((grp) => ({ tenant, grp })));
-  }
-
-  /** Returns groups whose messages or links are newer than their rows in `runs`. */
-  async #underivedGroups(sinceUs: number, untilUs: number): Promise<ChangedGroup[]> {
-    const period = [integer(sinceUs - OTHERS_US), integer(untilUs - OTHERS_US)];
-    return await this.#db.rows<ChangedGroup>(
-      sql(
-        `SELECT tenant, grp FROM (
-            SELECT tenant, grp, max(stored_us) AS latest_us FROM (
-              SELECT tenant, grp, received_us AS stored_us FROM messages WHERE received_us BETWEEN ? AND ?
-              UNION ALL SELECT tenant, grp, added_us AS stored_us FROM links WHERE added_us BETWEEN ? AND ?)
+        `SELECT tenant, grp, cityHash64(tenant, grp, ?) % 4294967296 AS position FROM (
+            SELECT tenant, grp, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
             GROUP BY tenant, grp) AS stored
-          LEFT JOIN (SELECT tenant, arrayJoin(grps) AS grp, max(${VERSION_US}) AS derived_us FROM runs
-            WHERE version >= toUInt64(?) * ${VERSIONS_PER_US} GROUP BY tenant, grp) AS derived USING (tenant, grp)
-          WHERE latest_us > derived_us LIMIT ${SWEPT_GROUPS_MAX}`,
-        ...period,
-        ...period,
-        integer(sinceUs - OTHERS_US),
+          LEFT JOIN (SELECT tenant, arrayJoin(grps) AS grp, max(seen_us) AS derived_us FROM runs
+            WHERE seen_us >= ? GROUP BY tenant, grp) AS derived USING (tenant, grp)
+          WHERE latest_us > derived_us AND position > ? ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
+        string(this.#id),
+        integer(sinceUs),
+        integer(untilUs),
+        integer(sinceUs),
+        integer(this.#position),
       ),
     );
   }
 }
 
-function warnOfSize(grp: string): void {
-  diagnostics.warn(`lists do not show the changes of trace ${grp}, because it is too large to read`);
+interface RowKey {
+  readonly tenant: string;
+  readonly start_us: number;
+  readonly id: string;
+}
+
+interface StoredRow {
+  readonly latestVersion: string;
+  readonly latestHash: string;
+  readonly seenUs: number;
+  readonly isDeleted: number;
+  readonly latestTrace: string;
+}
+
+function rowKeyOf({ tenant, start_us, id }: RowKey): string {
+  return `${start_us} ${id} ${tenant}`;
 }
 
 /**
- * Returns the ids of runs whose messages may be in another group: runs without a trace id whose parent is not in this
- * group, these parents, and runs of which only a patch without a trace id has arrived.
+ * Returns whether a row must be inserted. The row of a run with new messages is inserted even if it is equal, because a
+ * receiver that derives an earlier state may insert a different row at the same time.
  */
-function missingRuns({ runs }: Group): string[] {
-  return [...runs.values()].flatMap(({ id, fields, spans }) => {
-    if (fields.trace_id !== undefined || spans.parentSpan !== undefined) return [];
-    const { name, parent_run_id: parentId } = fields;
-    if (parentId !== undefined) return runs.has(parentId) ? [] : [id, parentId];
-    return name === undefined ? [id] : [];
-  });
+function isNew({ version, is_deleted, is_root, hash, latestUs }: DerivedRow, stored: StoredRow | undefined): boolean {
+  if (stored === undefined) return true;
+  if (BigInt(stored.latestVersion) >= version) return false;
+  if (is_deleted === 1 || stored.isDeleted === 1) return is_deleted !== stored.isDeleted;
+  return is_root === 1 || hash !== stored.latestHash || latestUs > stored.seenUs;
+}
+
+/** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
+export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention'): Promise<number> {
+  const [row] = await db.rows<{ us: number }>(
+    sql('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name)),
+  );
+  return row?.us ?? 0;
+}
+
+function warnOfSize({ grp }: GroupKey): void {
+  diagnostics.warn(`lists do not show the changes of trace ${grp}, because it is too large to read`);
 }

@@ -3,8 +3,8 @@ import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
-import { readGroups } from './groups.ts';
-import { feedbackIn, groupsOfRun, groupsOfTrace, visibleRuns } from './reads.ts';
+import { type GroupKey, readGroups } from './groups.ts';
+import { feedbackIn, groupsOfRun, readRow, readTraces } from './reads.ts';
 import { deleteWhere } from './removal.ts';
 
 /**
@@ -52,14 +52,13 @@ export async function addFeedback(
 
 /** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
-  const { tenant } = scope;
-  const groups = await readGroups(db, tenant, await groupsOfTrace(db, tenant, traceId), NO_PRICES);
+  const runs = await readTraces(db, scope, [traceId]);
   const feedback = await feedbackIn(
     db,
-    tenant,
-    groups.flatMap(({ grps }) => grps),
+    scope.tenant,
+    runs.flatMap(({ run: { row } }) => row.grps),
   );
-  const ids = new Set(visibleRuns(groups, scope, traceId).map(({ id }) => id));
+  const ids = new Set(runs.map(({ run: { id } }) => id));
   return feedback
     .filter(({ run_id }) => ids.has(run_id))
     .sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
@@ -72,10 +71,7 @@ export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: strin
   const rows = await db.rows<{ json: string }>(sql(select, string(tenant), string(id)));
   for (const { json } of rows) {
     const { run_id: runId }: Feedback = JSON.parse(json);
-    const place = await placeOf(db, tenant, runId);
-    const all = place === undefined ? [] : await readFeedback(db, scope, place.traceId);
-    const found = all.find((one) => one.id === id && one.run_id === runId);
-    if (found !== undefined) return found;
+    if ((await readRow(db, scope, runId)) !== undefined) return JSON.parse(json);
   }
   return undefined;
 }
@@ -94,13 +90,14 @@ export async function removeFeedback(
   return place.traceId;
 }
 
-/** Returns the groups and the trace of a run, or undefined if the run is unknown. */
+/** Returns the groups and the trace of a run, or undefined if the run is unknown. Its row may not be derived yet. */
 async function placeOf(
   db: ClickHouse,
   tenant: string,
   runId: string,
 ): Promise<{ readonly grps: readonly string[]; readonly traceId: string } | undefined> {
-  for (const { runs, grps, places } of await readGroups(db, tenant, await groupsOfRun(db, tenant, runId), NO_PRICES)) {
+  const keys = (await groupsOfRun(db, tenant, runId)).map((grp): GroupKey => ({ tenant, grp }));
+  for (const { runs, grps, places } of await readGroups(db, keys, NO_PRICES)) {
     const run = runs.get(runId);
     if (run !== undefined) return { grps, traceId: places.traceIdOf(run) };
   }

@@ -1,9 +1,10 @@
 import { type AssembledRun, AssembledTrace, Places } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { type ClickHouse, sql, string, uuids } from './connection.ts';
-import { type LinkedGroups, readLinks } from './links.ts';
-import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { type ClickHouse, type Sql, sql, strings, uuids } from './connection.ts';
+import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { KEYS } from './places.ts';
+import { RELATED_RUNS } from './schema.ts';
 
 /**
  * A tombstone deletes a run with all its descendants, including those that arrive later, or a trace. A tombstone of the
@@ -11,38 +12,80 @@ import { MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.t
  */
 export type TombstoneKind = 'run' | 'subtree' | 'trace';
 
-/** The runs of linked groups, merged from all stored messages. */
+/** The messages that are stored under one id. */
+export interface GroupKey {
+  readonly tenant: string;
+  readonly grp: string;
+}
+
+/** The runs of linked groups, merged from all stored messages. Groups of the same run are linked. */
 export interface Group {
+  readonly tenant: string;
   /** The ids of the linked groups, sorted. */
   readonly grps: readonly string[];
   /** The runs that are not deleted, by id. */
   readonly runs: ReadonlyMap<string, AssembledRun>;
   readonly places: Places;
   readonly traces: readonly AssembledTrace[];
-  /** Every start time found in a run's messages, by run id. Includes deleted runs. */
-  readonly startsUs: ReadonlyMap<string, ReadonlySet<number>>;
+  /** All runs by id, including deleted runs. */
+  readonly merged: ReadonlyMap<string, MergedRun>;
+  /** Time of the latest message, in microseconds. */
+  readonly seenUs: number;
   readonly version: bigint;
 }
 
 /** Reads groups together with their linked groups. Omits groups without messages. */
-export async function readGroups(
-  db: ClickHouse,
-  tenant: string,
-  grps: readonly string[],
-  prices: PriceList,
-): Promise<Group[]> {
-  if (grps.length === 0) return [];
-  const linked = await readLinks(db, tenant, grps);
-  const rows = await db.rows<MessageRow>(
-    sql(
-      `SELECT ${MESSAGE_COLUMNS} FROM messages WHERE tenant = ? AND grp IN (?)`,
-      string(tenant),
-      uuids([...linked.keys()]),
+export async function readGroups(db: ClickHouse, keys: readonly GroupKey[], prices: PriceList): Promise<Group[]> {
+  if (keys.length === 0) return [];
+  const linked = await linkedGroups(db, keys);
+  const rows = await db.rows<MessageRow & GroupKey>(
+    inGroups(
+      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE (tenant, toUInt128(grp)) IN ${KEYS}`,
+      new Set([...linked.values()].flatMap((members) => [...members])),
     ),
   );
-  return [...grouped(rows, ({ grp }) => linked.get(grp))].flatMap(([groups, messages]) =>
-    groups === undefined ? [] : [groupOf(groups, messages.sort(byArrival), prices)],
-  );
+  const byGroup = grouped(rows.sort(byArrival), (row) => linked.get(keyOf(row)));
+  return [...byGroup.values()].map((messages) => groupOf(messages, prices));
+}
+
+/**
+ * Returns the groups that are linked to each group, including itself, by key. A run may be in several groups if its trace
+ * was unknown when one of its messages, or of its children's, arrived.
+ */
+async function linkedGroups(db: ClickHouse, keys: readonly GroupKey[]): Promise<Map<string, Set<GroupKey>>> {
+  const linked = new Map<string, Set<GroupKey>>();
+  const pairs: GroupKey[][] = [];
+  let next = new Map(keys.map((key) => [keyOf(key), key]));
+  while (next.size > 0) {
+    for (const [name, key] of next) linked.set(name, new Set([key]));
+    const rows = await db.rows<{ tenant: string; grps: readonly string[] }>(inGroups(GROUPS_OF_RUNS, next.values()));
+    pairs.push(...rows.map(({ tenant, grps }) => grps.map((grp): GroupKey => ({ tenant, grp }))));
+    next = new Map(pairs.flat().flatMap((key) => (linked.has(keyOf(key)) ? [] : [[keyOf(key), key] as const])));
+  }
+  for (const members of pairs) {
+    const [first, ...others] = new Set(members.map((key) => linked.get(keyOf(key))));
+    for (const member of others.flatMap((other) => [...(other ?? [])])) {
+      first?.add(member);
+      if (first !== undefined) linked.set(keyOf(member), first);
+    }
+  }
+  return linked;
+}
+
+/** Selects the groups of each run that is in several groups, among the runs in some groups. */
+const GROUPS_OF_RUNS = `SELECT DISTINCT tenant, grps FROM (
+  SELECT tenant, arraySort(groupUniqArray(grp)) AS grps FROM run_ids WHERE (tenant, toUInt128(id)) IN (
+    SELECT tenant, toUInt128(arrayJoin(${RELATED_RUNS})) FROM messages WHERE kind < ${TOMBSTONE} AND (tenant, toUInt128(grp)) IN ${KEYS})
+  GROUP BY tenant, id HAVING length(grps) > 1)`;
+
+/** Adds the parameters of `KEYS` to a query. */
+function inGroups(text: string, keys: Iterable<GroupKey>): Sql {
+  const all = [...keys];
+  return sql(text, strings(all.map(({ tenant }) => tenant)), uuids(all.map(({ grp }) => grp)));
+}
+
+export function keyOf({ tenant, grp }: GroupKey): string {
+  return tenant + grp;
 }
 
 function byArrival(a: MessageRow, b: MessageRow): number {
@@ -50,32 +93,23 @@ function byArrival(a: MessageRow, b: MessageRow): number {
 }
 
 /** Builds a group from its messages. The rows must be sorted by arrival. */
-function groupOf({ grps, linkedUs }: LinkedGroups, rows: readonly MessageRow[], prices: PriceList): Group {
+function groupOf(rows: readonly (MessageRow & GroupKey)[], prices: PriceList): Group {
   const messages = new Map<string, MessageRow[]>();
   const tombstones: Tombstones = { run: new Set(), subtree: new Set(), trace: new Set() };
   for (const row of rows) {
-    const own = messages.get(row.id) ?? [];
     if (row.kind === TOMBSTONE) tombstones[JSON.parse(row.fields).kind as TombstoneKind].add(row.id);
-    // A message can be stored twice: in two linked groups, or in two rows that ClickHouse has not merged yet.
-    else if (!own.some(({ kind, digest }) => kind === row.kind && digest === row.digest)) {
-      messages.set(row.id, [...own, row]);
-    }
+    else messages.set(row.id, [...(messages.get(row.id) ?? []), row]);
   }
-  const merged = [...messages].map(([id, own]) => runOf(id, own));
-  const received = new Map(merged.map(({ run }) => [run.id, run]));
-  const startsUs = new Map(merged.map(({ run, startsUs: own }) => [run.id, own]));
+  const merged = new Map([...messages].map(([id, own]) => [id, runOf(id, own)]));
+  const received = new Map([...merged].map(([id, { run }]) => [id, run]));
   const all = new Places(received);
   const runs = new Map([...received].filter(([, run]) => !isDeleted(run, received, all, tombstones)));
   const places = new Places(runs);
   const traces = [...places.runsByTrace()].map(([id, members]) => new AssembledTrace(id, members, places, prices));
-  return {
-    grps: [...grps].sort(),
-    runs,
-    places,
-    traces,
-    startsUs,
-    version: versionOf(rows, linkedUs),
-  };
+  const [{ tenant = '' } = {}] = rows;
+  const grps = [...new Set(rows.map(({ grp }) => grp))].sort();
+  const seenUs = rows.at(-1)?.received_us ?? 0;
+  return { tenant, grps, runs, places, traces, merged, seenUs, version: versionOf(seenUs, rows.length) };
 }
 
 /** Ids of deleted runs and traces by kind, because a trace and its root run may have the same id. */
@@ -100,18 +134,13 @@ function isDeleted(
   return false;
 }
 
-/** Factor in a row's version, which is time in microseconds × factor + number of messages. */
-export const VERSIONS_PER_US = 4_096;
-/** SQL that extracts the time of the latest message or link from a row's version, in microseconds. */
-export const VERSION_US: string = `intDiv(version, ${VERSIONS_PER_US})`;
+const MESSAGES_MAX = 2 ** 22;
 
 /**
- * Returns the version of the rows that are derived from these messages. It contains the time of the latest message or
- * link, and the number of messages. Because of the number, the version also grows if the clock of the receiver that
- * added a message is slow.
+ * Returns the version of the rows that are derived from a number of messages: the time of the latest message in
+ * milliseconds × `MESSAGES_MAX` + the number. Because of the number, the version also grows if the clock of the receiver
+ * that added a message is slow.
  */
-function versionOf(rows: readonly MessageRow[], linkedUs: number): bigint {
-  let latestUs = linkedUs;
-  for (const { received_us } of rows) latestUs = Math.max(latestUs, received_us);
-  return BigInt(latestUs) * BigInt(VERSIONS_PER_US) + BigInt(Math.min(rows.length, VERSIONS_PER_US - 1));
+function versionOf(seenUs: number, messages: number): bigint {
+  return BigInt(Math.floor(seenUs / 1_000)) * BigInt(MESSAGES_MAX) + BigInt(Math.min(messages, MESSAGES_MAX - 1));
 }

@@ -22,8 +22,10 @@ interface ListedRow {
   readonly start_us: number;
   readonly n: number;
   readonly value: number | null;
-  /** The run's summary as JSON, without the run id and the trace id. */
+  /** The run's summary as JSON, without its ids and previews. */
   readonly summary: string;
+  /** The run's previews as JSON. */
+  readonly previews: string;
   /** The trace's totals as JSON if the run is the root, otherwise an empty string. */
   readonly totals: string;
 }
@@ -33,8 +35,8 @@ export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery
   return { items: rows.map(summaryOf), ...next };
 }
 
-function summaryOf({ id, trace, summary }: ListedRow): RunSummary {
-  return { id, trace_id: trace, ...JSON.parse(summary) };
+function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
+  return { id, trace_id: trace, ...JSON.parse(summary), ...JSON.parse(previews) };
 }
 
 export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
@@ -210,7 +212,7 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
 async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
     sql(
-      `SELECT id, trace, grps, start_us, n, ${sorting.column} AS value, summary, totals FROM runs FINAL
+      `SELECT id, trace, grps, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
         WHERE ${condition.sql} ${orderOf(sorting)} LIMIT ?`,
       ...condition.params,
       integer(sorting.limit),

@@ -32,7 +32,6 @@ export interface MessageRow {
   readonly id: string;
   readonly kind: number;
   readonly received_us: number;
-  readonly digest: number;
   /** All other fields, as JSON. */
   readonly fields: string;
   /** The searchable fields other than payloads (name, error, tags and `extra`), as JSON. */
@@ -46,7 +45,7 @@ export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'id' | 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
-export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, digest, fields, searched, facts';
+export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, fields, searched, facts';
 
 /** A message to store. Messages of the same run and kind in a batch are merged into one. */
 export interface Message {
@@ -133,11 +132,17 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   return grouped(rows, ({ id }) => id);
 }
 
-/**
- * Merges a run's posts and patches. Also returns every start time found in its messages. The rows must be sorted by
- * arrival.
- */
-export function runOf(id: string, rows: readonly MessageRow[]): { run: AssembledRun; startsUs: ReadonlySet<number> } {
+/** A run that is merged from its messages. */
+export interface MergedRun {
+  readonly run: AssembledRun;
+  /** Every start time found in its messages. */
+  readonly startsUs: ReadonlySet<number>;
+  /** Time at which the latest message arrived. */
+  readonly latestUs: number;
+}
+
+/** Merges a run's posts and patches. The rows must be sorted by arrival. */
+export function runOf(id: string, rows: readonly MessageRow[]): MergedRun {
   const ofKind = (kind: number): readonly MessageRow[] => rows.filter((row) => row.kind === kind);
   const all = [...ofKind(POST), ...ofKind(PATCH)];
   const run = new AssembledRun(id, Math.min(...all.map((row) => row.received_us)));
@@ -146,7 +151,8 @@ export function runOf(id: string, rows: readonly MessageRow[]): { run: Assembled
   run.fields = fields.reduce(merged, {});
   run.facts = factsIn(facts);
   run.spans = spanKeysOf(run.fields);
-  return { run, startsUs: new Set(fields.flatMap(({ start_time: start = '' }) => parseIsoTimestamp(start) ?? [])) };
+  const startsUs = new Set(fields.flatMap(({ start_time: start = '' }) => parseIsoTimestamp(start) ?? []));
+  return { run, startsUs, latestUs: rows.at(-1)?.received_us ?? 0 };
 }
 
 /**
@@ -154,10 +160,18 @@ export function runOf(id: string, rows: readonly MessageRow[]): { run: Assembled
  * one.
  */
 export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadField, string>> {
-  const ordered = rows.toSorted((a, b) => a.kind - b.kind || a.received_us - b.received_us);
+  const ordered = rows.toSorted(byPrecedence);
   const payloads: Partial<Record<PayloadField, string>> = {};
   for (const row of ordered) for (const field of PAYLOAD_FIELDS) if (row[field] !== '') payloads[field] = row[field];
   return payloads;
+}
+
+/** Sorts the messages of a run, so that a later one takes precedence. */
+export function byPrecedence(
+  a: Pick<PayloadRow, 'kind' | 'received_us'>,
+  b: Pick<PayloadRow, 'kind' | 'received_us'>,
+): number {
+  return a.kind - b.kind || a.received_us - b.received_us;
 }
 
 /** Returns the day of a time as `YYYY-MM-DD`. */

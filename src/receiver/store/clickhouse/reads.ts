@@ -1,19 +1,32 @@
 import type { Attachment } from '../../../run/record.ts';
-import { isInScope, type TracedRun } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import type { PriceList } from '../../domain/prices.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
 import { isOfProject, projectOf } from '../../domain/run-values.ts';
-import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../domain/run-view.ts';
+import {
+  type CostSource,
+  PAYLOAD_FIELDS,
+  type PayloadField,
+  type RunDetails,
+  type RunSummary,
+} from '../../domain/run-view.ts';
 import { outlineOf, summaryOf } from '../../domain/summary.ts';
-import { inOrder } from '../../domain/tree.ts';
+import { inOrder, type TreeNode } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
-import { type Group, readGroups } from './groups.ts';
-import { MESSAGE_COLUMNS, type MessageRow, type PayloadRow, payloadsIn, readMessages, runOf } from './messages.ts';
+import {
+  byPrecedence,
+  MESSAGE_COLUMNS,
+  type MessageRow,
+  type PayloadRow,
+  payloadsIn,
+  readMessages,
+  runOf,
+  type WholeMessageRow,
+} from './messages.ts';
 import { searchConditions } from './search.ts';
 
 /** Returns the groups that may contain runs of a trace. */
@@ -24,65 +37,118 @@ export async function groupsOfTrace(db: ClickHouse, tenant: string, traceId: str
 /** Returns the groups that contain messages of a run. */
 export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ grp: string }>(
-    sql('SELECT DISTINCT grp FROM run_ids WHERE tenant = ? AND id = ?', string(tenant), uuid(runId)),
+    sql(
+      'SELECT DISTINCT grp FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?)',
+      string(tenant),
+      uuid(runId),
+    ),
   );
   return rows.map(({ grp }) => grp);
 }
 
-/** A visible run within the scope, and its group. */
-interface FoundRun {
-  readonly group: Group;
-  readonly traced: TracedRun;
+/** A visible run as it is stored in the table `runs`. */
+export interface RunRow {
+  readonly id: string;
+  readonly trace: string;
+  /** The groups that contain the messages of the trace. */
+  readonly grps: readonly string[];
+  readonly start_us: number;
+  readonly summary: string;
+  readonly dotted_order: string;
 }
 
-async function findRun(db: ClickHouse, scope: Scope, runId: string, prices: PriceList): Promise<FoundRun | undefined> {
-  const groups = await readGroups(db, scope.tenant, await groupsOfRun(db, scope.tenant, runId), prices);
-  const found = groups.flatMap((group) =>
-    group.traces.flatMap(({ runs }) => runs.map((traced): FoundRun => ({ group, traced }))),
+/** The columns for the details of a run. */
+interface DetailedRow extends RunRow {
+  readonly previews: string;
+  readonly cost_source: string;
+}
+
+/**
+ * `FINAL` reads every version of the rows that an index finds, also if the index does not find the later versions. The
+ * default depends on the version of ClickHouse.
+ */
+const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_if_final_exact_mode = 1';
+
+/** Returns a visible run within the scope. */
+export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
+  const [row] = await db.rows<DetailedRow>(
+    sql(
+      `SELECT id, trace, grps, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+        WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
+      string(scope.tenant),
+      uuid(runId),
+    ),
   );
-  return found.find(({ traced }) => traced.id === runId && isInScope(scope, traced));
+  return row !== undefined && isInScope(scope, summaryIn(row)) ? row : undefined;
 }
 
-/** Returns a trace's visible runs within the scope, in order. */
-export function visibleRuns(groups: readonly Group[], scope: Scope, traceId: string): TracedRun[] {
-  const traces = groups.flatMap((group) => group.traces.filter(({ id }) => id === traceId));
-  const runs = inOrder(traces.flatMap((trace) => trace.runs)).map(({ run }) => run);
-  return runs.filter((run) => isInScope(scope, run));
+function isInScope({ project }: Scope, summary: RunSummary): boolean {
+  return project === undefined || isOfProject(summary, project);
+}
+
+function summaryIn({ id, trace, summary }: RunRow): RunSummary {
+  return { id, trace_id: trace, ...JSON.parse(summary) };
+}
+
+/** A run as a node of its trace, with its summary. */
+interface ListedRun extends TreeNode {
+  readonly row: RunRow;
+  readonly summary: RunSummary;
+}
+
+interface OrderedRun {
+  readonly run: ListedRun;
+  readonly order: string;
+}
+
+/** Returns the visible runs of traces within the scope, in order. */
+export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
+  const rows = await db.rows<RunRow>(
+    sql(
+      `SELECT id, trace, grps, start_us, summary, dotted_order FROM runs FINAL
+        WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
+      string(scope.tenant),
+      uuids(traceIds),
+    ),
+  );
+  const runs = rows.map((row): ListedRun => {
+    const summary = summaryIn(row);
+    const order = row.dotted_order === '' ? undefined : row.dotted_order;
+    return { id: row.id, parentId: summary.parent_run_id, startUs: row.start_us, order, row, summary };
+  });
+  return inOrder(runs).filter(({ run: { summary } }) => isInScope(scope, summary));
 }
 
 /** See `QueryStore.outline`. */
-export async function readOutline(db: ClickHouse, scope: Scope, traceId: string, prices: PriceList): Promise<string[]> {
-  const groups = await readGroups(db, scope.tenant, await groupsOfTrace(db, scope.tenant, traceId), prices);
-  return visibleRuns(groups, scope, traceId).map(({ summary }) => JSON.stringify(outlineOf(summary)));
+export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
+  const runs = await readTraces(db, scope, [traceId]);
+  return runs.map(({ run: { summary } }) => JSON.stringify(outlineOf(summary)));
 }
 
 /** See `QueryStore.details`. */
-export async function readDetails(
-  db: ClickHouse,
-  scope: Scope,
-  runId: string,
-  prices: PriceList,
-): Promise<RunDetails | undefined> {
-  const found = await findRun(db, scope, runId, prices);
-  if (found === undefined) return undefined;
-  const { run, summary, trace, costSource } = found.traced;
-  const { error, extra } = run.fields;
-  const [sizes, infos, feedbackOfGroup] = await Promise.all([
-    payloadSizes(db, scope.tenant, found),
+export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
+  const row = await readRow(db, scope, runId);
+  if (row === undefined) return undefined;
+  const [messages, infos, feedback] = await Promise.all([
+    readMessages<MessageRow & SizeRow>(db, scope.tenant, [row], `${MESSAGE_COLUMNS}, ${SIZES}`),
     attachmentInfos(db, scope.tenant, [runId]),
-    feedbackIn(db, scope.tenant, found.group.grps),
+    feedbackIn(db, scope.tenant, row.grps),
   ]);
+  const own = messages.get(runId) ?? [];
+  const { error, extra, dotted_order } = runOf(runId, own).run.fields;
   const attachments = infos.get(runId);
-  const feedback = feedbackOfGroup.filter(({ run_id }) => run_id === runId);
+  const ofRun = feedback.filter(({ run_id }) => run_id === runId);
+  const costSource: CostSource = JSON.parse(row.cost_source);
   return {
-    ...summary,
+    ...summaryIn(row),
+    ...JSON.parse(row.previews),
     ...costSource,
-    dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
-    payload_sizes: sizes,
+    dotted_order: row.dotted_order || dotted_order || '',
+    payload_sizes: payloadSizes(own),
     ...(error && { error }),
     ...(extra && { extra }),
     ...(attachments && { attachments }),
-    ...(feedback.length > 0 && { feedback }),
+    ...(ofRun.length > 0 && { feedback: ofRun }),
   };
 }
 
@@ -102,22 +168,14 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   return [...new Set(own.map(projectOf))];
 }
 
-async function payloadSizes(
-  db: ClickHouse,
-  tenant: string,
-  { group, traced }: FoundRun,
-): Promise<RunDetails['payload_sizes']> {
-  const rows = await db.rows<Readonly<Record<PayloadField, number>>>(
-    sql(
-      `SELECT length(m.inputs) AS inputs, length(m.outputs) AS outputs, length(m.events) AS events FROM messages AS m
-        WHERE tenant = ? AND grp IN (?) AND id = ? ORDER BY kind, received_us`,
-      string(tenant),
-      uuids(group.grps),
-      uuid(traced.id),
-    ),
-  );
+type SizeRow = { readonly [Field in PayloadField as `${Field}_size`]: number };
+const SIZES = PAYLOAD_FIELDS.map((field) => `length(${field}) AS ${field}_size`).join(', ');
+
+function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payload_sizes'] {
   const sizes: RunDetails['payload_sizes'] = {};
-  for (const row of rows) for (const field of PAYLOAD_FIELDS) if (row[field] > 0) sizes[field] = row[field];
+  for (const row of rows.toSorted(byPrecedence)) {
+    for (const field of PAYLOAD_FIELDS) if (row[`${field}_size`] > 0) sizes[field] = row[`${field}_size`];
+  }
   return sizes;
 }
 
@@ -139,20 +197,14 @@ export async function readPayload(
   scope: Scope,
   runId: string,
   field: PayloadField,
-  prices: PriceList,
 ): Promise<string | undefined> {
-  const found = await findRun(db, scope, runId, prices);
-  if (found === undefined) return undefined;
-  const [row] = await db.rows<{ text: string }>(
-    sql(
-      `SELECT ${field} AS text FROM messages WHERE tenant = ? AND grp IN (?) AND id = ? AND ${field} != ''
-        ORDER BY kind DESC, received_us DESC LIMIT 1`,
-      string(scope.tenant),
-      uuids(found.group.grps),
-      uuid(runId),
-    ),
-  );
-  return row?.text;
+  const row = await readRow(db, scope, runId);
+  if (row === undefined) return undefined;
+  const messages = await readMessages<PayloadRow>(db, scope.tenant, [row], `id, kind, received_us, ${field}`);
+  return messages
+    .get(runId)
+    ?.toSorted(byPrecedence)
+    .findLast((message) => message[field] !== '')?.[field];
 }
 
 /** See `QueryStore.attachment`. */
@@ -161,10 +213,9 @@ export async function findAttachment(
   scope: Scope,
   runId: string,
   name: string,
-  prices: PriceList,
 ): Promise<Attachment | undefined> {
-  const found = await findRun(db, scope, runId, prices);
-  return found && (await readAttachment(db, scope.tenant, runId, name));
+  const row = await readRow(db, scope, runId);
+  return row && (await readAttachment(db, scope.tenant, runId, name));
 }
 
 /** Number of trace ids per query. */
@@ -176,19 +227,13 @@ const READ_RUNS = 50;
 
 /** A trace and the ids of its runs that match a query. */
 interface MatchingTrace {
-  readonly grps: readonly string[];
   readonly trace: string;
   readonly first_us: number;
   readonly ids: readonly string[];
 }
 
 /** See `QueryStore.runs`. */
-export async function* readRuns(
-  db: ClickHouse,
-  scope: Scope,
-  query: Parsed<RunQuery>,
-  prices: PriceList,
-): AsyncGenerator<string> {
+export async function* readRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
   const condition = all([conditionOf(scope.tenant, filter), ...search]);
@@ -198,7 +243,7 @@ export async function* readRuns(
     page = await matchingTraces(db, condition, page.at(-1), Math.min(left, PAGE_TRACES));
     for (let at = 0; at < page.length && left > 0; at += READ_TRACES) {
       const part = page.slice(at, at + READ_TRACES);
-      for await (const runs of inParts(part, (traces) => runsOfTraces(db, scope.tenant, traces, prices))) {
+      for await (const runs of inParts(part, (traces) => runsOfTraces(db, scope, traces))) {
         const wanted = runs.slice(0, left);
         left -= wanted.length;
         for (let from = 0; from < wanted.length; from += READ_RUNS) {
@@ -219,60 +264,54 @@ async function matchingTraces(
   const { sql: having, params } =
     after === undefined ? sql('1') : sql('(first_us, trace) > (?, ?)', integer(after.first_us), uuid(after.trace));
   return await db.rows<MatchingTrace>({
-    sql: `SELECT groupUniqArrayArray(runs.grps) AS grps, trace, min(start_us) AS first_us, groupArray(id) AS ids
+    sql: `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
       FROM runs FINAL WHERE ${condition.sql} GROUP BY trace HAVING ${having} ORDER BY first_us, trace LIMIT ?`,
     params: [...condition.params, ...params, integer(limit)],
   });
 }
 
-interface OrderedRun {
-  readonly grps: readonly string[];
-  readonly run: TracedRun;
-  readonly order: string;
-}
-
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
 async function runsOfTraces(
   db: ClickHouse,
-  tenant: string,
+  { tenant }: Scope,
   matching: readonly MatchingTrace[],
-  prices: PriceList,
 ): Promise<OrderedRun[]> {
-  const grps = [...new Set(matching.flatMap((trace) => trace.grps))];
-  const groups = await readGroups(db, tenant, grps, prices);
-  const byTrace = new Map(groups.flatMap((group) => group.traces.map((trace) => [trace.id, { group, trace }])));
-  return matching.flatMap(({ trace: traceId, ids }) => {
-    const found = byTrace.get(traceId);
-    if (found === undefined) return [];
+  const runs = await readTraces(
+    db,
+    { tenant },
+    matching.map(({ trace }) => trace),
+  );
+  const byTrace = grouped(runs, ({ run }) => run.row.trace);
+  return matching.flatMap(({ trace, ids }) => {
     const wanted = new Set(ids);
-    const ordered = inOrder(found.trace.runs).filter(({ run }) => wanted.has(run.id));
-    return ordered.map(({ run, order }) => ({ grps: found.group.grps, run, order }));
+    return (byTrace.get(trace) ?? []).filter(({ run: { id } }) => wanted.has(id));
   });
 }
 
 /** Returns each run as JSON, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
-  const ids = runs.map(({ run }) => run.id);
+  const columns = `${MESSAGE_COLUMNS}, inputs, outputs, events`;
+  const rows = runs.map(({ run: { row } }) => row);
   const [byRun, infos] = await Promise.all([
-    readMessages<PayloadRow>(
+    readMessages<WholeMessageRow>(db, tenant, rows, columns),
+    attachmentInfos(
       db,
       tenant,
-      runs.map(({ grps, run: { id } }) => ({ id, grps })),
-      'id, kind, received_us, inputs, outputs, events',
+      runs.map(({ run: { id } }) => id),
     ),
-    attachmentInfos(db, tenant, ids),
   ]);
-  return runs.map(({ run: { run, summary, parentId }, order: dotted_order }) => {
-    const attachments = infos.get(run.id);
+  return runs.map(({ run: { id, parentId, row }, order: dotted_order }) => {
+    const own = byRun.get(id) ?? [];
+    const attachments = infos.get(id);
     const record = {
-      ...run.fields,
-      id: run.id,
-      trace_id: summary.trace_id,
+      ...runOf(id, own).run.fields,
+      id,
+      trace_id: row.trace,
       dotted_order,
       ...(parentId && { parent_run_id: parentId }),
       ...(attachments && { attachments }),
     };
-    const texts = { inputs: '{}', ...payloadsIn(byRun.get(run.id) ?? []) };
+    const texts = { inputs: '{}', ...payloadsIn(own) };
     const payloads = Object.entries(texts).map(([field, text]) => `,"${field}":${text}`);
     return `${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`;
   });

@@ -7,7 +7,7 @@ import { all } from '../../filter/sql.ts';
 import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
-import { type Group, readGroups, type TombstoneKind } from './groups.ts';
+import { type Group, type GroupKey, readGroups, type TombstoneKind } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
@@ -21,7 +21,7 @@ interface RemovalSteps extends RemovalOptions {
   /** Returns a timestamp in microseconds that is later than those of all stored messages. */
   readonly nowUs: () => number;
   /** Derives the rows of groups now. */
-  readonly derive: (tenant: string, grps: readonly string[]) => Promise<void>;
+  readonly derive: (groups: readonly GroupKey[]) => Promise<void>;
   /** Called with the ids of traces that have no runs left. `derive` reports the other changed traces. */
   readonly onRemoved: (tenant: string, traceIds: readonly string[]) => Promise<void>;
 }
@@ -37,7 +37,8 @@ export async function readRemovable(
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
   for await (const grps of groupsOfTarget(db, scope, target)) {
-    for await (const groups of inParts(grps, (part) => readGroups(db, scope.tenant, part, prices))) {
+    const keys = grps.map((grp): GroupKey => ({ tenant: scope.tenant, grp }));
+    for await (const groups of inParts(keys, (part) => readGroups(db, part, prices))) {
       const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
       await remove?.(selections);
       for (const selection of selections) runs += selection.runs.length;
@@ -62,7 +63,8 @@ export async function removeRuns(
   const remove = async (selections: readonly TraceSelection[]): Promise<void> => {
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, nowUs()));
     await db.insert('messages', tombstones);
-    await derive(tenant, [...new Set(selections.flatMap(({ grps }) => grps))]);
+    const changed = new Set(selections.flatMap(({ grps }) => grps));
+    await derive([...changed].map((grp): GroupKey => ({ tenant, grp })));
     const emptied = selections.filter(({ runs, trace }) => runs.length === trace.members.length);
     await onRemoved(
       tenant,

@@ -1,8 +1,7 @@
 import { messageOf } from '../../../base/text.ts';
 import type { Ages } from '../../domain/ages.ts';
 import { StoreError } from '../store.ts';
-import { type ClickHouse, integer, integers, sql, string, strings } from './connection.ts';
-import { VERSION_US } from './groups.ts';
+import { type ClickHouse, integer, integers, type Sql, sql, string, strings } from './connection.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { EARLIEST_DAY } from './places.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
@@ -52,7 +51,7 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
       `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
         HAVING if(day BETWEEN toDate(?) AND toDate(?),
           day NOT IN (SELECT day FROM messages WHERE day < toDate(?) AND kind != ${TOMBSTONE}),
-          max(${VERSION_US}) < ?)`,
+          max(seen_us) < ?)`,
       string(beforeDay),
       string(dayOfMs(nowMs + DAY_MS)),
       // The messages of runs with other days are stored under the day on which they arrived.
@@ -63,25 +62,33 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
     ),
   );
   for (const { day } of runDays) await dropPartition(db, 'runs', day);
-  await deleteWhere(
+  await dropPartitions(
     db,
     'attachments',
-    sql('day < toDate(?) AND received_us < ?', string(beforeDay), integer(beforeUs)),
+    'day',
+    sql('max(day) < toDate(?) AND max(received_us) < ?', string(beforeDay), integer(beforeUs)),
   );
-  await deleteWhere(db, 'feedback', sql('changed_us < ?', integer(beforeUs)));
-  const placesBeforeDay = string(dayOfMs(beforeMs - TOMBSTONES_MS));
-  for (const table of ['run_ids', 'links']) {
-    const months = await db.rows<{ month: string }>(
-      sql(
-        `SELECT toString(toYYYYMM(day)) AS month FROM ${table} WHERE toYYYYMM(day) <= toYYYYMM(toDate(?))
-          GROUP BY month HAVING max(day) < toDate(?) AND max(added_us) < ?`,
-        placesBeforeDay,
-        placesBeforeDay,
-        integer((beforeMs - TOMBSTONES_MS) * 1_000),
-      ),
-    );
-    for (const { month } of months) await dropPartition(db, table, month);
-  }
+  await dropPartitions(db, 'feedback', MONTH_OF_FEEDBACK, sql('max(changed_us) < ?', integer(beforeUs)));
+  const placesBeforeMs = beforeMs - TOMBSTONES_MS;
+  await dropPartitions(
+    db,
+    'run_ids',
+    'toYYYYMM(day)',
+    sql('max(day) < toDate(?) AND max(added_us) < ?', string(dayOfMs(placesBeforeMs)), integer(placesBeforeMs * 1_000)),
+  );
+}
+
+const MONTH_OF_FEEDBACK = 'toYYYYMM(toDateTime(intDiv(n, 1000000)))';
+
+/** Drops the partitions whose rows all match a condition. */
+async function dropPartitions(db: ClickHouse, table: string, partition: string, having: Sql): Promise<void> {
+  const rows = await db.rows<{ name: string }>(
+    sql(
+      `SELECT toString(${partition}) AS name FROM ${table} GROUP BY ${partition} HAVING ${having.sql}`,
+      ...having.params,
+    ),
+  );
+  for (const { name } of rows) await dropPartition(db, table, name);
 }
 
 /** Deletes every group whose traces are all older than their project's maximum age. */
@@ -93,9 +100,9 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const keys = shorter.map(({ tenant, project }) => `${tenant}\n${project}`);
   const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
-  // A row's version contains the arrival time of the group's latest message.
+  // `seen_us` is the arrival time of the group's latest message.
   const expired = `SELECT tenant, arrayJoin(grps) AS grp FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, grp
-    HAVING max(greatest(start_us, ${VERSION_US}) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
+    HAVING max(greatest(start_us, seen_us) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = {
     sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, grps[1]) IN (${expired}))`,
     params,

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import type { AssembledTrace, TracedRun } from '../../domain/assemble.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
 import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { kindOf, type RunKind } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
+import { ordersOf } from '../../domain/tree.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
@@ -33,35 +35,88 @@ export function runKindOf(code: number): RunKind {
   return { isError: has(ERROR), isPending: has(PENDING), isRoot: has(ROOT), isModelCall: has(MODEL_CALL) };
 }
 
+/** A row of the table `runs`. */
+export interface DerivedRow {
+  readonly tenant: string;
+  readonly day: string;
+  readonly start_us: number;
+  readonly id: string;
+  readonly grps: readonly string[];
+  readonly trace: string;
+  readonly version: bigint;
+  readonly seen_us: number;
+  readonly is_deleted: 0 | 1;
+  readonly is_root: 0 | 1;
+  /** Fingerprint of the other columns. */
+  readonly hash: string;
+  /** Time at which the latest message of the run arrived. */
+  readonly latestUs: number;
+  readonly columns: InsertRow;
+}
+
 /**
  * Returns the rows of the table `runs` for linked groups. The start time is part of the sort key, so a run whose start
  * time has changed also gets a row that deletes its previous row.
  */
-export function rowsOf(tenant: string, { grps, traces, startsUs, version }: Group): InsertRow[] {
+export function rowsOf({ tenant, grps, traces, merged, seenUs, version }: Group): DerivedRow[] {
   const visible = traces.flatMap(({ runs }) => runs);
   const shownUs = new Map(visible.map(({ id, startUs }) => [id, startUs]));
-  const shared = { tenant, grps, version: `${version}` };
-  const deleted = [...startsUs].flatMap(([id, starts]) =>
-    [...starts]
+  const rowOf = (
+    id: string,
+    startUs: number,
+    row: Pick<DerivedRow, 'trace' | 'is_deleted' | 'is_root' | 'columns'>,
+  ): DerivedRow => ({
+    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, grps, version, seen_us: seenUs },
+    ...{ latestUs: merged.get(id)?.latestUs ?? 0, hash: hashOf(row) },
+    ...row,
+  });
+  const deleted = [...merged].flatMap(([id, { startsUs }]) =>
+    [...startsUs]
       .filter((startUs) => startUs !== shownUs.get(id))
-      .map((startUs) => ({ ...shared, day: dayOfMs(startUs / 1_000), start_us: startUs, id, is_deleted: 1 })),
+      .map((startUs) => rowOf(id, startUs, { trace: id, is_deleted: 1, is_root: 0, columns: {} })),
   );
-  return [...visible.map((run) => ({ ...shared, is_deleted: 0, ...columnsOf(run.trace, run) })), ...deleted];
+  const orders = traces.map(({ runs }) => storedOrders(runs));
+  return [
+    ...traces.flatMap((trace, at) =>
+      trace.runs.map((run) =>
+        rowOf(run.id, run.startUs, {
+          ...{ trace: trace.id, is_deleted: 0, is_root: run === trace.root ? 1 : 0 },
+          columns: { ...columnsOf(trace, run), dotted_order: orders[at]?.get(run.id) ?? '' },
+        }),
+      ),
+    ),
+    ...deleted,
+  ];
+}
+
+/**
+ * Returns the `dotted_order` of the runs in a trace. Omits those whose messages contain one that follows from the parents
+ * and the start times, because queries derive it.
+ */
+function storedOrders(runs: readonly TracedRun[]): Map<string, string> {
+  const derived = ordersOf(runs.map(({ id, parentId, startUs }) => ({ id, parentId, startUs, order: undefined })));
+  const orders = ordersOf(runs);
+  return new Map(
+    runs.flatMap(({ id, order: own }) => {
+      const order = orders.get(id) ?? '';
+      return own !== undefined && order === derived.get(id) ? [] : [[id, order] as const];
+    }),
+  );
+}
+
+function hashOf(row: object): string {
+  return BigInt(`0x${createHash('md5').update(JSON.stringify(row)).digest('hex').slice(0, 16)}`).toString();
 }
 
 function columnsOf(trace: AssembledTrace, traced: TracedRun): InsertRow {
-  const { run, summary, startUs, latencyUs, metadata = {}, error } = traced;
+  const { run, summary, costSource, latencyUs, metadata = {}, error } = traced;
   const isRoot = traced === trace.root;
   const totals = isRoot ? trace.totals() : undefined;
   const { feedback: _, ...shown } = totals ?? {};
+  const { id: _id, trace_id: _trace, inputs_preview, outputs_preview, ...listed } = summary;
   const texts = Object.keys(metadata).map((key) => [key, metadataTextOf(metadata, key) ?? '']);
   return {
-    day: dayOfMs(startUs / 1_000),
-    start_us: startUs,
-    id: run.id,
     n: run.n,
-    trace: trace.id,
-    is_root: +isRoot,
     latency_us: latencyUs ?? null,
     figures_code: figuresCode(traced, isRoot),
     project: projectOf(summary),
@@ -78,8 +133,10 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun): InsertRow {
     ...usageColumns('', summary.usage, null),
     ...usageColumns('counted_', trace.countedUsage(traced), 0),
     ...usageColumns('trace_', totals?.usage, null),
-    summary: JSON.stringify({ ...summary, id: undefined, trace_id: undefined }),
+    summary: JSON.stringify(listed),
+    previews: JSON.stringify({ inputs_preview, outputs_preview }),
     totals: totals === undefined ? '' : JSON.stringify(shown),
+    cost_source: JSON.stringify(costSource),
   };
 }
 

@@ -12,9 +12,9 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
- * Posts, patches and tombstones (`kind` 1, 2 and 3). Copies of a message have the same `digest`, so ClickHouse keeps
- * only the row with the highest `rank`, which is the first copy. `grp` is the trace id if the message contains one.
- * Otherwise PlaceFinder chooses it.
+ * Posts, patches and tombstones (`kind` 1, 2 and 3), in order of arrival. A message that arrives again is stored again,
+ * because an equal message may follow a different one. `grp` is the trace id if the message contains one. Otherwise
+ * PlaceFinder chooses it.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
  * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
@@ -35,15 +35,14 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   inputs String ALIAS texts[3],
   outputs String ALIAS texts[4],
   events String ALIAS texts[5],
-  digest UInt32 MATERIALIZED toUInt32(cityHash64(fields, texts)),
-  rank UInt64 MATERIALIZED 9000000000000000 - received_us CODEC(Delta, ZSTD(1)),
   INDEX by_time received_us TYPE minmax GRANULARITY 1,
   INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
-) ENGINE = {replicated}ReplacingMergeTree(rank)
-PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, digest) SETTINGS index_granularity = 512`;
+) ENGINE = {replicated}MergeTree
+PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, received_us) SETTINGS index_granularity = 512`;
 
 /**
- * One row per visible run, derived from all messages of its linked groups. The row with the highest version is valid.
+ * One row per visible run, derived from all messages of its linked groups. The row with the highest version is valid. A
+ * derivation inserts the rows that have changed, and the rows of roots.
  *
  * After 6 hours without changes, ClickHouse merges a day into one part. `FINAL` costs nothing for a single part.
  */
@@ -54,7 +53,14 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   id UUID,
   -- The linked groups that contain the trace's messages, sorted.
   grps Array(UUID),
+  -- See versionOf.
   version UInt64,
+  -- Time of the latest message of the linked groups.
+  seen_us Int64 CODEC(Delta, ZSTD(1)),
+  -- Time of the derivation, the same for all rows that it inserts.
+  derived_us Int64 CODEC(Delta, ZSTD(1)),
+  -- Fingerprint of the other columns.
+  hash UInt64,
   is_deleted UInt8,
   n Int64 CODEC(Delta, ZSTD(1)),
   trace UUID,
@@ -68,8 +74,8 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   run_type LowCardinality(String),
   status LowCardinality(String),
   model LowCardinality(Nullable(String)),
-  thread LowCardinality(Nullable(String)),
-  user LowCardinality(Nullable(String)),
+  thread Nullable(String) CODEC(ZSTD(1)),
+  user Nullable(String) CODEC(ZSTD(1)),
   tags Array(LowCardinality(String)),
   metadata Map(LowCardinality(String), String),
   -- Text of the error for filters: see errorText.
@@ -78,21 +84,32 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   output_tokens Nullable(Float64),
   total_tokens Nullable(Float64),
   total_cost Nullable(Float64),
+  cached_tokens Nullable(Float64),
+  cache_savings Nullable(Float64),
   -- What the run adds to the totals of its trace.
   counted_input_tokens Float64,
   counted_output_tokens Float64,
   counted_total_tokens Float64,
   counted_total_cost Float64,
+  counted_cached_tokens Float64,
+  counted_cache_savings Float64,
   -- Totals of the trace, in the row of its root.
   trace_input_tokens Nullable(Float64),
   trace_output_tokens Nullable(Float64),
   trace_total_tokens Nullable(Float64),
   trace_total_cost Nullable(Float64),
-  -- JSON of the run's summary without its id and trace, and of the trace's totals if the run is the root.
+  trace_cached_tokens Nullable(Float64),
+  trace_cache_savings Nullable(Float64),
+  -- JSON of the run's summary without its ids and previews, of its previews, and of the totals of the trace in its root.
   summary String CODEC(ZSTD(1)),
+  previews String CODEC(ZSTD(1)),
   totals String CODEC(ZSTD(1)),
+  -- The dotted_order, or an empty string if queries derive it: see storedOrders.
+  dotted_order String CODEC(ZSTD(1)),
+  -- JSON of the CostSource of the run.
+  cost_source LowCardinality(String),
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
-  INDEX by_version version TYPE minmax GRANULARITY 1,
+  INDEX by_seen seen_us TYPE minmax GRANULARITY 1,
   INDEX by_trace trace TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_thread thread TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_user user TYPE bloom_filter(0.01) GRANULARITY 1,
@@ -102,38 +119,38 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
 PARTITION BY day ORDER BY (tenant, start_us, id)
 SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_age_to_force_merge_on_partition_only = 1`;
 
-/** The group and the day of each run, so that its later messages are stored in the same place. */
+/**
+ * SQL for the runs whose messages may be in the group of a message: its run, and the parent if the message does not name
+ * its trace.
+ */
+export const RELATED_RUNS: string = `[id, if(JSONHas(fields, 'trace_id'), id,
+    ifNull(toUUIDOrNull(JSONExtractString(fields, 'parent_run_id')), id))]`;
+
+/**
+ * The groups and the day of each run, so that its later messages are stored in the same place. Contains runs that have not
+ * arrived if a run below them has.
+ */
 const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
   grp UUID,
   day Date,
-  added_us Int64,
-  INDEX by_time added_us TYPE minmax GRANULARITY 1
+  added_us Int64
 ) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day)
 ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
 
-/**
- * Pairs of groups that contain messages of the same trace. They arise if a message arrives before its trace is known.
- * Each pair is stored in both directions.
- */
-const LINKS = `CREATE TABLE IF NOT EXISTS links {cluster} (
-  tenant LowCardinality(String),
-  grp UUID,
-  other UUID,
-  day Date,
-  added_us Int64,
-  INDEX by_time added_us TYPE minmax GRANULARITY 1
-) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day) ORDER BY (tenant, grp, other)`;
+const RUN_IDS_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS run_ids_view {cluster} TO run_ids AS
+SELECT DISTINCT tenant, related AS id, grp, day, received_us AS added_us FROM (
+  SELECT tenant, arrayJoin(${RELATED_RUNS}) AS related, grp, day, received_us FROM messages WHERE kind < 3)`;
 
-/** Groups that refer to a run that has not arrived yet. They are linked to its group when it arrives. */
-const WAITING = `CREATE TABLE IF NOT EXISTS waiting {cluster} (
-  tenant LowCardinality(String),
-  waits_for UUID,
-  grp UUID,
-  since_us Int64
-) ENGINE = {replicated}ReplacingMergeTree(since_us) ORDER BY (tenant, waits_for, grp)
-TTL toDateTime(intDiv(since_us, 1000000)) + INTERVAL 1 DAY`;
+/**
+ * Times that receivers share. The latest is valid. `swept`: until when all messages have been derived. `retention`: when a
+ * receiver last began to delete old traces.
+ */
+const TIMES = `CREATE TABLE IF NOT EXISTS times {cluster} (
+  name String,
+  us Int64
+) ENGINE = {replicated}ReplacingMergeTree(us) ORDER BY name`;
 
 const ATTACHMENTS = `CREATE TABLE IF NOT EXISTS attachments {cluster} (
   tenant LowCardinality(String),
@@ -146,7 +163,7 @@ const ATTACHMENTS = `CREATE TABLE IF NOT EXISTS attachments {cluster} (
   chunk UInt32,
   data String CODEC(ZSTD(1)),
   received_us Int64
-) ENGINE = {replicated}ReplacingMergeTree(received_us) PARTITION BY toYYYYMM(day)
+) ENGINE = {replicated}ReplacingMergeTree(received_us) PARTITION BY day
 ORDER BY (tenant, run, name, chunk)`;
 
 const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
@@ -162,7 +179,8 @@ const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
   created_at String,
   n Int64,
   changed_us Int64
-) ENGINE = {replicated}ReplacingMergeTree(changed_us) ORDER BY (tenant, grp, run, id)`;
+) ENGINE = {replicated}ReplacingMergeTree(changed_us) PARTITION BY toYYYYMM(toDateTime(intDiv(n, 1000000)))
+ORDER BY (tenant, grp, run, id)`;
 
 /** Traces that changed in the last hour, for live updates of the page. */
 const CHANGES = `CREATE TABLE IF NOT EXISTS changes {cluster} (
@@ -173,6 +191,10 @@ const CHANGES = `CREATE TABLE IF NOT EXISTS changes {cluster} (
   is_deleted UInt8
 ) ENGINE = {replicated}MergeTree ORDER BY (tenant, changed_us)
 TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
+
+const CHANGES_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS changes_view {cluster} TO changes AS
+SELECT DISTINCT tenant, changed_us, trace, 0 AS is_deleted FROM (
+  SELECT tenant, derived_us AS changed_us, trace FROM runs WHERE is_deleted = 0)`;
 
 const KEYS = `CREATE TABLE IF NOT EXISTS keys {cluster} (
   id String,
@@ -206,28 +228,30 @@ const JOBS = `CREATE TABLE IF NOT EXISTS jobs {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(version) ORDER BY id
 TTL toDateTime(intDiv(stored_ms, 1000)) + INTERVAL 30 DAY`;
 
+/** Number of the first migration. Databases with earlier numbers were created by builds before the first release. */
+const FIRST_VERSION = 4;
+
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
     MESSAGES,
     RUNS,
     RUN_IDS,
-    LINKS,
-    WAITING,
+    RUN_IDS_VIEW,
+    TIMES,
     ATTACHMENTS,
     FEEDBACK,
     CHANGES,
+    CHANGES_VIEW,
     KEYS,
     KEY_USES,
     TOKEN_SECRETS,
     REVOKED_TOKENS,
+    JOBS,
   ],
-  ['cached_tokens', 'cache_savings'].map(
-    (column) => `ALTER TABLE runs {cluster} ADD COLUMN IF NOT EXISTS ${column} Nullable(Float64),
-      ADD COLUMN IF NOT EXISTS counted_${column} Float64, ADD COLUMN IF NOT EXISTS trace_${column} Nullable(Float64)`,
-  ),
-  [JOBS],
 ];
+
+const VERSION: number = FIRST_VERSION - 1 + MIGRATIONS.length;
 
 const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations {cluster} (
   version UInt32,
@@ -243,8 +267,8 @@ function statementFor(statement: string, cluster: string | undefined): string {
 }
 
 /** Returns the statements of all migrations after a version. */
-export function statements(cluster: string | undefined, version = 0): string[] {
-  const migrations = MIGRATIONS.slice(version).flatMap((own, at) => [
+export function statements(cluster: string | undefined, version: number = FIRST_VERSION - 1): string[] {
+  const migrations = MIGRATIONS.slice(version - FIRST_VERSION + 1).flatMap((own, at) => [
     ...own,
     `INSERT INTO migrations (version) VALUES (${version + at + 1})`,
   ]);
@@ -255,14 +279,20 @@ export function statements(cluster: string | undefined, version = 0): string[] {
 export async function migrate(db: ClickHouse, cluster?: string): Promise<number> {
   await checkServer(db);
   await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
-  const version = await schemaVersion(db);
+  const version = (await schemaVersion(db)) ?? FIRST_VERSION - 1;
   for (const statement of statements(cluster, version)) await db.command(sql(statement));
-  return MIGRATIONS.length - version;
+  return VERSION - version;
 }
 
-async function schemaVersion(db: ClickHouse): Promise<number> {
+/** Returns undefined if no migration has been applied. */
+async function schemaVersion(db: ClickHouse): Promise<number | undefined> {
   const [row] = await db.rows<{ version: number }>(sql('SELECT max(version) AS version FROM migrations'));
-  return row?.version ?? 0;
+  const version = row?.version || undefined;
+  if (version === undefined || version >= FIRST_VERSION) return version;
+  throw new RunspanError(
+    'RUNSPAN_STORE_INVALID',
+    'The database was created by a build of runspan before its first release: use a new database',
+  );
 }
 
 /**
@@ -281,12 +311,12 @@ export async function checkSchema(db: ClickHouse): Promise<void> {
   const tables = await db.rows(
     sql("SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'"),
   );
-  const version = tables.length === 0 ? 0 : await schemaVersion(db);
-  if (version === MIGRATIONS.length) return;
+  const version = (tables.length === 0 ? undefined : await schemaVersion(db)) ?? FIRST_VERSION - 1;
+  if (version === VERSION) return;
   throw new RunspanError(
     'RUNSPAN_STORE_INVALID',
-    version > MIGRATIONS.length
-      ? `The database was migrated by a later version of runspan: its schema has version ${version}, this version of runspan needs ${MIGRATIONS.length}`
-      : `The database has schema version ${version}, and this version of runspan needs ${MIGRATIONS.length}: run \`runspan store migrate\``,
+    version > VERSION
+      ? `The database was migrated by a later version of runspan: its schema has version ${version}, this version of runspan needs ${VERSION}`
+      : `The database lacks tables that this version of runspan needs: run \`runspan store migrate\``,
   );
 }

@@ -98,8 +98,8 @@ async function summaries(
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
   const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
-  const shown = await summariesOf(db, tenant, ends);
-  const summaryOf = (row: TurnRow | undefined): Partial<RunSummary> => JSON.parse(shown.get(row?.id ?? '') ?? '{}');
+  const previews = await previewsOf(db, tenant, ends);
+  const previewsIn = (row: TurnRow | undefined): Partial<RunSummary> => JSON.parse(previews.get(row?.id ?? '') ?? '{}');
   const grps = rows.flatMap((row) => row.grps);
   const feedback = await feedbackByTrace(db, tenant, grps);
   return [...turns].flatMap(([name, own]) => {
@@ -107,8 +107,8 @@ async function summaries(
     // The thread was deleted since the first query.
     if (first === undefined) return [];
     return threadSummaryOf(name, [first, ...others], {
-      inputs: summaryOf(own[0]).inputs_preview,
-      outputs: summaryOf(own.at(-1)).outputs_preview,
+      inputs: previewsIn(own[0]).inputs_preview,
+      outputs: previewsIn(own.at(-1)).outputs_preview,
       feedback: figuresOf(own.flatMap(({ trace }) => feedback.get(trace) ?? [])),
     });
   });
@@ -125,18 +125,18 @@ function startingWith(tenant: string, condition: Sql): Sql {
   };
 }
 
-/** Returns the summaries of runs, by run id. Deleted runs have no entry. */
-async function summariesOf(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
+/** Returns the previews of runs as JSON, by run id. Deleted runs have no entry. */
+async function previewsOf(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
-  const rows = await db.rows<{ id: string; summary: string }>(
+  const rows = await db.rows<{ id: string; previews: string }>(
     sql(
-      'SELECT id, summary FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
+      'SELECT id, previews FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
       string(tenant),
       integers([...new Set(keys.map(({ start_us }) => start_us))]),
       uuids(keys.map(({ id }) => id)),
     ),
   );
-  return new Map(rows.map(({ id, summary }) => [id, summary]));
+  return new Map(rows.map(({ id, previews }) => [id, previews]));
 }
 
 function turnOf(row: TurnRow): Turn {

@@ -3,6 +3,7 @@ import type { RunOperation } from '../../domain/run-message.ts';
 import { StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
 import type { ClickHouse } from './connection.ts';
+import type { GroupKey } from './groups.ts';
 import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 
@@ -21,33 +22,29 @@ interface Call {
   readonly reject: (error: unknown) => void;
 }
 
-/** A group that has new messages. */
-export interface ChangedGroup {
-  readonly tenant: string;
-  readonly grp: string;
-}
-
 /** Collects the messages of several requests and inserts them as one batch. */
 export class MessageWriter {
   readonly #db: ClickHouse;
   readonly #places: PlaceFinder;
-  readonly #delayMs: number;
-  readonly #onStored: (groups: readonly ChangedGroup[]) => void;
+  readonly #intervalMs: number;
+  readonly #onStored: (groups: readonly GroupKey[]) => void;
   readonly #pending = new Set<Promise<void>>();
   #calls: Call[] = [];
   #waitingBytes = 0;
   #latestUs = 0;
   #isWriting = false;
+  /** When the last insert began, in milliseconds. */
+  #insertedMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     db: ClickHouse,
     places: PlaceFinder,
-    delayMs: number,
-    onStored: (groups: readonly ChangedGroup[]) => void,
+    intervalMs: number,
+    onStored: (groups: readonly GroupKey[]) => void,
   ) {
     this.#db = db;
     this.#places = places;
-    this.#delayMs = delayMs;
+    this.#intervalMs = intervalMs;
     this.#onStored = onStored;
   }
 
@@ -99,7 +96,8 @@ export class MessageWriter {
   async #writeAll(): Promise<void> {
     this.#isWriting = true;
     while (this.#calls.length > 0) {
-      if (this.#delayMs > 0) await delay(this.#delayMs, undefined, true);
+      await delay(Math.max(0, this.#insertedMs + this.#intervalMs - performance.now()), undefined, true);
+      this.#insertedMs = performance.now();
       const calls = this.#nextCalls();
       try {
         await this.#insert(calls);
@@ -125,14 +123,18 @@ export class MessageWriter {
   async #insert(calls: readonly Call[]): Promise<void> {
     const messages = mergedMessages(calls);
     const places = await this.#places.find(messages);
-    const placed = [...places].map(([{ tenant, id }, place]) => [tenant, id, place] as const);
-    await this.#places.add(placed, () => this.nowUs());
-    await this.#insertAttachments(calls, new Map(placed.map(([tenant, id, place]) => [tenant + id, place])));
+    const groups = new Map<string, GroupKey>();
+    const byRun = new Map<string, Place>();
+    for (const [{ tenant, id }, place] of places) {
+      byRun.set(tenant + id, place);
+      groups.set(tenant + place.grp, { tenant, grp: place.grp });
+    }
+    await this.#insertAttachments(calls, byRun);
     await this.#db.insert(
       'messages',
       [...places].map(([message, place]) => insertRowOf(message, place, this.nowUs())),
     );
-    const groups = new Map(placed.map(([tenant, , { grp }]) => [tenant + grp, { tenant, grp }]));
+    this.#places.remember(places);
     this.#onStored([...groups.values()]);
   }
 
