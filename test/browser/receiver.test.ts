@@ -72,7 +72,7 @@ test('feedback is given with a button or a form, and appears in the run and in t
   await page.getByRole('button', { name: 'Submit feedback' }).click();
   await see('A <b>little</b> dry');
   expect(
-    (await store.feedback(DEFAULT_SCOPE, idOf(1))).map(({ key, score, comment }) => ({ key, score, comment })),
+    (await store.feedback(DEFAULT_SCOPE, [idOf(1)])).map(({ key, score, comment }) => ({ key, score, comment })),
   ).toEqual([
     { key: 'rating', score: 1, comment: undefined },
     { key: 'tone', score: 0.5, comment: 'A <b>little</b> dry' },
@@ -299,10 +299,10 @@ test('a feedback link shows a button that submits the feedback', async () => {
   const minted = await post(receiver, '/feedback/tokens', { run_id: idOf(1), feedback_key: 'liked' });
   const { url } = (await minted.json()) as { url: string };
   await go(`${new URL(url).pathname}?score=1&comment=yes`);
-  expect(await store.feedback(DEFAULT_SCOPE, idOf(1))).toEqual([]);
+  expect(await store.feedback(DEFAULT_SCOPE, [idOf(1)])).toEqual([]);
   await page.getByRole('button', { name: 'Send' }).click();
   await see('Thank you.');
-  expect(await store.feedback(DEFAULT_SCOPE, idOf(1))).toMatchObject([{ key: 'liked', score: 1, comment: 'yes' }]);
+  expect(await store.feedback(DEFAULT_SCOPE, [idOf(1)])).toMatchObject([{ key: 'liked', score: 1, comment: 'yes' }]);
 });
 
 test('a page on another port or host can link to the page, but cannot load anything from the receiver', async () => {

@@ -44,7 +44,7 @@ async function dataOf(store: Store): Promise<unknown> {
   for await (const text of store.runs(ACME, parsedQuery({}))) runs.push(JSON.parse(text));
   return {
     runs,
-    feedback: await store.feedback(ACME, ids(1)),
+    feedback: await store.feedback(ACME, [ids(1)]),
     attachment: await store.attachment(ACME, ids(1), 'a'),
     traces: await store.traces(ACME, parsedQuery({})),
   };

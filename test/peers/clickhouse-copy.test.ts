@@ -27,7 +27,7 @@ async function contentOf(path: string): Promise<unknown> {
   };
   const content = {
     runs: [await runs(SCOPE), await runs(ACME)],
-    feedback: await store.feedback(SCOPE, id(1)),
+    feedback: await store.feedback(SCOPE, [id(1)]),
     attachment: await store.attachment(SCOPE, id(2), 'a'),
     exact: await store.payload(ACME, id(7), 'inputs'),
     revoked: await store.revokedTokens(ACME),

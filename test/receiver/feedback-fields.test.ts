@@ -17,7 +17,7 @@ async function setUp(strict = false) {
     postWithoutToken: (fields: unknown) => sendJson(receiver, 'POST', '/feedback', fields),
     /** The fields that the author sent. */
     stored: async () =>
-      (await store.feedback(DEFAULT_SCOPE, ROOT)).map(
+      (await store.feedback(DEFAULT_SCOPE, [ROOT])).map(
         ({ id: _, run_id, key, created_at, modified_at, ...fields }) => fields,
       ),
   };

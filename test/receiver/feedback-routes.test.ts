@@ -45,7 +45,7 @@ async function setUp({ store = new MemoryStore(), ...options }: Parameters<typeo
     const { url } = reply.body as unknown as Token;
     return { ...(reply.body as unknown as Token), text: url.replace(/.*\//, '') };
   };
-  return { receiver, feedback: () => store.feedback(DEFAULT_SCOPE, ROOT), createToken };
+  return { receiver, feedback: () => store.feedback(DEFAULT_SCOPE, [ROOT]), createToken };
 }
 
 describe.each([false, true])('feedback by token (strict: %s)', (strict) => {

@@ -279,5 +279,5 @@ test('feedback tokens have the public URL, and work without a key', async () => 
   const [, base, path] = /^(.*)(\/feedback\/tokens\/[\w.-]+)$/.exec(token.url) ?? [];
   expect(base).toBe('https://runs.example/api/v1');
   expect((await get(url, {}, `${path}?score=1`)).status).toBe(200);
-  expect(await store.feedback({ tenant: 'bolt' }, run.id as string)).toMatchObject([{ key: 'liked', score: 1 }]);
+  expect(await store.feedback({ tenant: 'bolt' }, [run.id as string])).toMatchObject([{ key: 'liked', score: 1 }]);
 });

@@ -159,7 +159,7 @@ describe('the time limit of a request', () => {
     const url = await startLimited(Object.assign(store, { addFeedback: slow }), 3 * LIMIT_MS);
     const text = JSON.stringify({ format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: FEEDBACK });
     expect(await post(url, '/query/import', text)).toEqual([200, { traces: 1, runs: 1 }]);
-    expect(await store.feedback(DEFAULT_SCOPE, ROOT)).toHaveLength(4);
+    expect(await store.feedback(DEFAULT_SCOPE, [ROOT])).toHaveLength(4);
   });
 
   test('an import ends if the client leaves while the store works', async () => {

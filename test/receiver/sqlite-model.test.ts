@@ -231,7 +231,7 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
       ),
     ),
     ofUser: await statistics({ filter: 'meta.user_id=ada' }),
-    feedback: (await ofEach((id) => store.feedback(scope, id))).map((given) =>
+    feedback: (await ofEach((id) => store.feedback(scope, [id]))).map((given) =>
       given.map(({ run_id, id }) => [run_id, id]).sort(),
     ),
   };

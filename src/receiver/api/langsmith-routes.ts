@@ -90,7 +90,7 @@ async function* runTexts(
     }
     const hasFeedback = select === undefined || select.includes('feedback_stats');
     const traceIds = hasFeedback ? [...new Set(some.map(({ trace_id }) => trace_id))] : [];
-    const feedback = (await Promise.all(traceIds.map((traceId) => store.feedback(scope, traceId)))).flat();
+    const feedback = await store.feedback(scope, traceIds);
     for (const summary of some) {
       const run = runs.get(summary.id);
       if (run !== undefined) yield JSON.stringify(selected(langSmithRun(run, summary, feedback), select));

@@ -59,7 +59,7 @@ export const queryRoutes: readonly Route[] = [
     handle: async (call) => {
       const id = idOf(call);
       const { store, scope } = call;
-      const [items, feedback] = await Promise.all([store.outline(scope, id), store.feedback(scope, id)]);
+      const [items, feedback] = await Promise.all([store.outline(scope, id), store.feedback(scope, [id])]);
       if (items.length === 0) throw unknown('trace', id);
       return { status: 200, content: () => jsonPieces({ feedback }, 'items', items) };
     },

@@ -59,7 +59,7 @@ async function* responses(
   const items = outline.map(({ error: _, ...run }) => run);
   yield pairOf(`/query/traces/${traceId}`, masked({ items }));
   const byId = new Map(items.map((run) => [run.id, run]));
-  const feedback = grouped(await store.feedback(scope, traceId), ({ run_id }) => run_id);
+  const feedback = grouped(await store.feedback(scope, [traceId]), ({ run_id }) => run_id);
   let left = LENGTH_MAX;
   for await (const text of store.runs(scope, parsedQuery({ traceId }))) {
     if (left <= 0) return;

@@ -1,3 +1,5 @@
+import type { Feedback } from '../domain/feedback.ts';
+import { grouped } from '../domain/grouped.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type StoredRun } from '../domain/run-view.ts';
@@ -8,8 +10,8 @@ import { withoutDerivedPlace } from './trace-import.ts';
 /** Number of runs, and length of their JSON text, to store at once. */
 const BATCH_RUNS = 1_000;
 const BATCH_LENGTH = 16 * 1024 * 1024;
-/** Number of traces whose feedback is copied at the same time. */
-const FEEDBACK_TRACES = 20;
+/** Number of runs whose feedback is stored at the same time. */
+const FEEDBACK_RUNS = 20;
 
 /** Matches runs whose numbers `JSON.parse` may round. */
 const MAY_BE_ROUNDED = /\d{16}/;
@@ -36,15 +38,14 @@ export async function copyRuns(
   let lastTraceId: string | undefined;
   /** Traces whose last run is in the batch. */
   let complete: string[] = [];
-  const copyFeedback = async (traceId: string): Promise<void> => {
-    for (const feedback of await from.feedback(scope, traceId)) {
-      if (await to.addFeedback(scope, feedback)) counts.feedback += 1;
-    }
+  const addFeedback = async (ofRun: readonly Feedback[]): Promise<void> => {
+    for (const feedback of ofRun) if (await to.addFeedback(scope, feedback)) counts.feedback += 1;
   };
   const write = async (): Promise<void> => {
     await to.apply(scope, batch);
-    for (let at = 0; at < complete.length; at += FEEDBACK_TRACES) {
-      await Promise.all(complete.slice(at, at + FEEDBACK_TRACES).map(copyFeedback));
+    const feedback = [...grouped(await from.feedback(scope, complete), ({ run_id }) => run_id).values()];
+    for (let at = 0; at < feedback.length; at += FEEDBACK_RUNS) {
+      await Promise.all(feedback.slice(at, at + FEEDBACK_RUNS).map(addFeedback));
     }
     counts.runs += batch.length;
     counts.traces += complete.length;

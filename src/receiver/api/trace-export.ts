@@ -1,5 +1,5 @@
 import type { Attachment } from '../../run/record.ts';
-import type { Feedback } from '../domain/feedback.ts';
+import { grouped } from '../domain/grouped.ts';
 import type { RunQuery, Scope } from '../domain/query.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
@@ -8,6 +8,10 @@ import type { Store } from '../store/store.ts';
 
 export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
+
+/** Number of runs, and length of their JSON text, whose feedback is read at once. */
+const BATCH_RUNS = 200;
+const BATCH_LENGTH = 4 * 1024 * 1024;
 
 /**
  * Yields the JSON text of a trace in pieces. The text contains all data, with attachments in base64. Returns undefined
@@ -19,7 +23,7 @@ export async function exportPieces(
   traceId: string,
 ): Promise<AsyncIterable<string> | undefined> {
   const runs = store.runs(scope, parsedQuery({ traceId }))[Symbol.asyncIterator]();
-  const [first, feedback] = await Promise.all([runs.next(), store.feedback(scope, traceId)]);
+  const [first, feedback] = await Promise.all([runs.next(), store.feedback(scope, [traceId])]);
   if (first.done === true) return undefined;
   const head = { format: FORMAT, version: VERSION, feedback };
   return jsonPieces(head, 'runs', exportedRuns(store, scope, first, runs));
@@ -39,15 +43,26 @@ export async function joined(pieces: AsyncIterable<string>): Promise<string> {
 /** Yields each run that matches the query as a line of JSON, with its attachments in base64 and its feedback. */
 export async function* exportedLines(store: Store, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
   const runs = store.runs(scope, query)[Symbol.asyncIterator]();
-  let [traceId, given]: [string, Feedback[]] = ['', []];
-  for await (const text of exportedRuns(store, scope, await runs.next(), runs)) {
+  for await (const texts of batches(exportedRuns(store, scope, await runs.next(), runs))) {
+    const some = texts.map((text): StoredRun => JSON.parse(text));
+    const traceIds = new Set(some.map(({ id, trace_id = id }) => trace_id));
+    const given = grouped(await store.feedback(scope, [...traceIds]), ({ run_id }) => run_id);
     // Clients may send payloads with line breaks between values, so the text is written again.
-    const run: StoredRun = JSON.parse(text);
-    const { id, trace_id = id } = run;
-    if (trace_id !== traceId) [traceId, given] = [trace_id, await store.feedback(scope, trace_id)];
-    const feedback = given.filter(({ run_id }) => run_id === id);
-    yield `${JSON.stringify(feedback.length === 0 ? run : { ...run, feedback })}\n`;
+    for (const run of some) yield `${JSON.stringify({ ...run, feedback: given.get(run.id) })}\n`;
   }
+}
+
+async function* batches(texts: AsyncIterable<string>): AsyncGenerator<string[]> {
+  let batch: string[] = [];
+  let length = 0;
+  for await (const text of texts) {
+    batch.push(text);
+    length += text.length;
+    if (batch.length < BATCH_RUNS && length < BATCH_LENGTH) continue;
+    yield batch;
+    [batch, length] = [[], 0];
+  }
+  yield batch;
 }
 
 async function* exportedRuns(

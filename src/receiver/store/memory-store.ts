@@ -296,8 +296,10 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async feedback(scope: Scope, traceId: string): Promise<Feedback[]> {
-    const runs = this.#traces(scope, traceId).flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
+  async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
+    const wanted = new Set(traceIds);
+    const traces = this.#traces(scope).filter(({ id }) => wanted.has(id));
+    const runs = traces.flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
     const all = runs.flatMap(({ run }) => [...run.feedback.values()]);
     return structuredClone(
       all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),

@@ -168,8 +168,8 @@ export interface FeedbackStore {
    * nothing.
    */
   addFeedback(scope: Scope, feedback: Feedback): Promise<boolean>;
-  /** Returns the feedback on all visible runs in a trace, sorted by creation time. */
-  feedback(scope: Scope, traceId: string): Promise<Feedback[]>;
+  /** Returns the feedback on all visible runs in these traces, sorted by creation time. */
+  feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]>;
   /** Returns the feedback with an id, on a visible run. If several runs have such feedback, returns one of them. */
   feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined>;
   /** Deletes feedback from its run. Ignores the project of the scope. Returns whether the run had this feedback. */

@@ -8,7 +8,7 @@ export const feedbackCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [post(1), post(2, { parent: 1 })]);
       const [first, later] = [feedback(2), feedback(1, { id: id(901), created_at: second(5), comment: 'good' })];
       equal([await store.addFeedback(SCOPE, later), await store.addFeedback(SCOPE, first)], [true, true]);
-      equal(await store.feedback(SCOPE, id(1)), [first, later]);
+      equal(await store.feedback(SCOPE, [id(1)]), [first, later]);
       equal((await store.details(SCOPE, id(2)))?.feedback, [first]);
     },
   },
@@ -18,7 +18,7 @@ export const feedbackCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [post(1)]);
       await store.addFeedback(SCOPE, feedback(1, { comment: 'good' }));
       await store.addFeedback(SCOPE, feedback(1, { score: 0, created_at: second(9), modified_at: second(9) }));
-      equal(await store.feedback(SCOPE, id(1)), [feedback(1, { score: 0, modified_at: second(9) })]);
+      equal(await store.feedback(SCOPE, [id(1)]), [feedback(1, { score: 0, modified_at: second(9) })]);
     },
   },
   {
@@ -26,7 +26,7 @@ export const feedbackCases: readonly StoreCase[] = [
     run: async (store) => {
       equal(await store.addFeedback(SCOPE, feedback(1)), false);
       await store.apply(SCOPE, [post(1)]);
-      equal(await store.feedback(SCOPE, id(1)), []);
+      equal(await store.feedback(SCOPE, [id(1)]), []);
     },
   },
   {
@@ -41,7 +41,7 @@ export const feedbackCases: readonly StoreCase[] = [
       equal(await store.removeFeedback({ tenant: 'stranger' }, nested), false);
       equal(await store.removeFeedback(SCOPE, { ...nested, run_id: id(1) }), false);
       equal([await store.removeFeedback(SCOPE, nested), await store.removeFeedback(SCOPE, nested)], [true, false]);
-      equal([await found(), await store.feedback(SCOPE, id(1))], [undefined, [own]]);
+      equal([await found(), await store.feedback(SCOPE, [id(1)])], [undefined, [own]]);
       await store.addFeedback(SCOPE, nested);
       equal(await found(), nested);
     },
@@ -52,9 +52,9 @@ export const feedbackCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [post(1), post(2, { parent: 1, session_name: 'other' })]);
       const [own, nested] = [feedback(1), feedback(2, { id: id(901) })];
       for (const each of [own, nested]) await store.addFeedback(SCOPE, each);
-      equal(await store.feedback(SCOPE, id(1)), [own, nested]);
-      equal(await store.feedback({ ...SCOPE, project: 'shop' }, id(1)), [own]);
-      equal(await store.feedback({ ...SCOPE, project: 'other' }, id(1)), [nested]);
+      equal(await store.feedback(SCOPE, [id(1)]), [own, nested]);
+      equal(await store.feedback({ ...SCOPE, project: 'shop' }, [id(1)]), [own]);
+      equal(await store.feedback({ ...SCOPE, project: 'other' }, [id(1)]), [nested]);
     },
   },
   {
@@ -72,7 +72,7 @@ export const feedbackCases: readonly StoreCase[] = [
         items.map(({ trace }) => trace.feedback),
         [[{ key: 'comment', count: 1 }, liked]],
       );
-      equal((await store.feedback(SCOPE, id(1))).length, 3);
+      equal((await store.feedback(SCOPE, [id(1)])).length, 3);
     },
   },
   {

@@ -67,7 +67,7 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
     store.projects(scope, ALL_TIMES),
     statisticsOf(store, { groupBy: 'run_type' }, scope),
     numbered([1, 5, 7], (traceId) => store.outline(scope, traceId)),
-    numbered([1, 5, 7], (traceId) => store.feedback(scope, traceId)),
+    numbered([1, 5, 7], (traceId) => store.feedback(scope, [traceId])),
     numbered(ALL, (runId) => store.details(scope, runId)),
     numbered([3, 6], (runId) => store.payload(scope, runId, 'outputs')),
     store.attachment(scope, id(3), 'a'),

@@ -39,7 +39,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
   payload: (store, scope) => store.payload(scope, id(1), 'inputs'),
   statistics: (store, scope) => statisticsOf(store, {}, scope),
   suggestions: (store, scope) => store.suggestions(scope, { field: 'name' }),
-  feedback: (store, scope) => store.feedback(scope, id(1)),
+  feedback: (store, scope) => store.feedback(scope, [id(1)]),
   feedbackWithId: (store, scope) => store.feedbackWithId(scope, feedback(1).id),
 };
 

@@ -200,7 +200,7 @@ export class ClickHouseStore implements Store {
   readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
   readonly changes: Store['changes'] = (scope, after, limit) => this.#changes.changes(scope, after, limit);
-  readonly feedback: Store['feedback'] = (scope, traceId) => readFeedback(this.#db, scope, traceId);
+  readonly feedback: Store['feedback'] = (scope, traceIds) => readFeedback(this.#db, scope, traceIds);
   readonly feedbackWithId: Store['feedbackWithId'] = (scope, id) => readFeedbackWithId(this.#db, scope, id);
   readonly addTokenSecret: Store['addTokenSecret'] = (secret) => addTokenSecret(this.#db, secret);
   readonly tokenSecrets: Store['tokenSecrets'] = () => tokenSecrets(this.#db);

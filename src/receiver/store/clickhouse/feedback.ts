@@ -51,8 +51,8 @@ export async function addFeedback(
 }
 
 /** See `FeedbackStore.feedback`. */
-export async function readFeedback(db: ClickHouse, scope: Scope, traceId: string): Promise<Feedback[]> {
-  const runs = await readTraces(db, scope, [traceId]);
+export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
+  const runs = await readTraces(db, scope, traceIds);
   const feedback = await feedbackIn(
     db,
     scope.tenant,

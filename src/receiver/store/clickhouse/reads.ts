@@ -223,7 +223,7 @@ const PAGE_TRACES = 20_000;
 /** Number of traces per query when reading runs without their payloads. */
 const READ_TRACES = 100;
 /** Number of runs per query when reading payloads. */
-const READ_RUNS = 50;
+const READ_RUNS = 200;
 
 /** A trace and the ids of its runs that match a query. */
 interface MatchingTrace {

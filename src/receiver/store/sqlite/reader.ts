@@ -270,11 +270,12 @@ export class SqliteReader {
     return { cursor: `${last ?? seq}`, traceIds: rows.map(({ id }) => idText(id)) };
   }
 
-  feedback(scope: Scope, traceId: string): Feedback[] {
+  feedback(scope: Scope, traceIds: readonly string[]): Feedback[] {
     const tenant = this.#tenant(scope);
     const { sql, params } = all(this.#conditionsOf(tenant, within(scope, ALL_RUNS)));
-    const condition = `feedback.trace = ? AND ${sql} ORDER BY created_at, feedback.n`;
-    return this.#feedbackWhere(condition, this.#trace(tenant, traceId) ?? -1, ...params);
+    const traces = traceIds.flatMap((id) => this.#trace(tenant, id) ?? []);
+    const condition = `feedback.trace IN (SELECT value FROM json_each(?)) AND ${sql} ORDER BY created_at, feedback.n`;
+    return this.#feedbackWhere(condition, JSON.stringify(traces), ...params);
   }
 
   feedbackWithId(scope: Scope, id: string): Feedback | undefined {
