@@ -303,6 +303,18 @@ test('statistics apply the filter, follow the theme, and link to the runs of a g
   expect(new URL(page.url()).searchParams.get('q')).toBe('type:tool name:act');
 });
 
+test('the statistics open with the last 24 hours, and the other views show all time again', async () => {
+  const { page } = await openPage(small);
+  const filterIn = () => new URL(page.url()).searchParams.get('q');
+  const time = page.getByRole('button', { name: /^Time: / });
+  await page.getByRole('link', { name: 'Statistics' }).click();
+  await page.getByRole('heading', { name: 'No matches' }).waitFor();
+  expect([filterIn(), await time.textContent()]).toEqual(['since:24h', 'Last 24 hours']);
+  await page.getByRole('link', { name: 'Traces' }).click();
+  await page.getByRole('grid', { name: 'Traces' }).waitFor();
+  expect([filterIn(), await time.textContent()]).toEqual([null, 'All time']);
+});
+
 test('statistics are grouped by user and metadata, with root runs, model calls and feedback apart', async () => {
   const ofUser = (user_id: string, plan: string) => ({ extra: { metadata: { user_id, plan } } });
   const call = (ls_model_name: string, total_cost: number) => ({

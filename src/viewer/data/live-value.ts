@@ -13,13 +13,15 @@ const PAUSE_MS_MIN = 100;
  */
 export class Refresh {
   readonly #task: (signal: AbortSignal) => Promise<void>;
+  readonly #pauseMsMin: number;
   readonly #abort = new AbortController();
   #isRunning = false;
   #isRequested = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(task: (signal: AbortSignal) => Promise<void>) {
+  constructor(task: (signal: AbortSignal) => Promise<void>, pauseMsMin = PAUSE_MS_MIN) {
     this.#task = task;
+    this.#pauseMsMin = pauseMsMin;
   }
 
   request(): void {
@@ -41,7 +43,7 @@ export class Refresh {
       await this.#task(this.#abort.signal);
     } finally {
       this.#isRunning = false;
-      const pauseMs = Math.max(PAUSE_MS_MIN, (performance.now() - startMs) * PAUSE_FACTOR);
+      const pauseMs = Math.max(this.#pauseMsMin, (performance.now() - startMs) * PAUSE_FACTOR);
       if (!this.#abort.signal.aborted) this.#timer = setTimeout(() => this.#resume(), pauseMs);
     }
   }
@@ -60,6 +62,8 @@ export interface LiveOptions {
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
   /** Delay before the first read, in milliseconds. Set a delay if the key changes often. */
   readonly delayMs?: number;
+  /** Minimum pause between two reads, in milliseconds. Set a pause if the value rarely differs. */
+  readonly pauseMsMin?: number;
 }
 
 /** Returns an `isStale` function for a value that depends on a single trace. */
@@ -80,7 +84,7 @@ export class LiveValue<Value> {
 
   constructor(
     read: (signal: AbortSignal) => Promise<Value>,
-    { isStale = () => false, delayMs }: LiveOptions = {},
+    { isStale = () => false, delayMs, pauseMsMin }: LiveOptions = {},
     initial?: Value,
   ) {
     this.value = signal(initial);
@@ -93,7 +97,7 @@ export class LiveValue<Value> {
       } catch (error) {
         if (!signal.aborted) this.problem.value = problemOf(error) ?? this.problem.value;
       }
-    });
+    }, pauseMsMin);
     this.#unsubscribe = onChanges((traceIds) => {
       const isReconnected = traceIds === undefined && this.problem.value !== undefined;
       if (isReconnected || isStale(traceIds)) this.reload();

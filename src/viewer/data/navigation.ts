@@ -1,6 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { type Address, readAddress, writeAddress } from './address.ts';
 import { saved } from './saved.ts';
+import { nameOfRange, rangeIn, type StartRange, withRange } from './time-range.ts';
 
 const initial = readAddress(location.search);
 
@@ -54,9 +55,25 @@ export function compare(id: string, name: string): void {
   if (base !== undefined && base.id !== id) go({ view: 'compare', base: base.id, run: id });
 }
 
-/** Applies a change to an address. A new view closes the thread, the trace and the comparison. A new trace deselects the run. */
+/** The range with which the statistics open, because statistics of all time may take long. */
+const STATISTICS_RANGE: StartRange = { since: '24h' };
+
+/**
+ * Applies a change to an address. A new view closes the thread, the trace and the comparison. A new trace deselects the
+ * run. The statistics open with a time range, which ends with them.
+ */
 function changed(address: Address, change: Partial<Address>): Address {
+  const { view = address.view, filter = filterFor(view, address) } = change;
   const closed = 'view' in change ? { thread: undefined, trace: undefined, run: undefined, base: undefined } : {};
   const deselected = 'trace' in change ? { run: undefined } : {};
-  return { ...address, ...closed, ...deselected, ...change };
+  return { ...address, ...closed, ...deselected, ...change, filter };
+}
+
+function filterFor(view: Address['view'], address: Address): string {
+  const { filter } = address;
+  if (view === address.view) return filter;
+  const range = nameOfRange(rangeIn(filter));
+  if (view === 'statistics' && range === nameOfRange({})) return withRange(filter, STATISTICS_RANGE);
+  if (address.view === 'statistics' && range === nameOfRange(STATISTICS_RANGE)) return withRange(filter, {});
+  return filter;
 }

@@ -9,6 +9,9 @@ import { LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { type Suggestion, suggestionsFor, unfinishedIn } from './suggestions.ts';
 
+/** The store counts the traces of all projects for each read. */
+const PROJECTS_PAUSE_MS = 5_000;
+
 /** State of the filter box: the conditions in the URL, and the condition that the user is typing. */
 export class FilterModel {
   readonly input: RefObject<HTMLInputElement | null> = { current: null };
@@ -17,7 +20,10 @@ export class FilterModel {
   readonly active: Signal<number> = signal(-1);
   readonly #isOpen: Signal<boolean> = signal(false);
   /** Projects in the menu next to the filter box. */
-  readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, { isStale: () => true });
+  readonly projects: LiveValue<{ items: ProjectSummary[] }> = new LiveValue(api.projects, {
+    isStale: () => true,
+    pauseMsMin: PROJECTS_PAUSE_MS,
+  });
   /** Stored values of the field in the typed condition. */
   readonly #values: Signal<{ field: string; items: StoredValue[] }> = signal({ field: '', items: [] });
 
