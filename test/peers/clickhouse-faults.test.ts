@@ -5,6 +5,7 @@ import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import type { Store, StoreError } from '#src/receiver/store/store.ts';
 import { MemoryStore, type Receiver } from '#src/receiver.ts';
 import { id, patch, post, runsOf, second, simple } from '../receiver/conformance/support.ts';
@@ -13,7 +14,7 @@ import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
-const { url, setFaults, stop } = await startDatabase();
+const { url, db, setFaults, stop } = await startDatabase();
 afterAll(stop);
 afterEach(() => setFaults());
 
@@ -169,6 +170,38 @@ test('A trace that is too large to read does not keep other traces from lists, a
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(70)}`));
   expect(await send(receiver, 71, 'too large')).toMatchObject(ACCEPTED);
   await expect.poll(() => count(receiver, 'too large')).toBe(1);
+});
+
+test('A trace whose rows ClickHouse refuses does not keep other traces from lists or the sweep, and a line names it', async () => {
+  const lines = logLines();
+  const tenant = { tenant: 'poison' };
+  const store = await openStore();
+  const listed = async () => (await store.list(tenant, parsedQuery({}))).items.map((run) => run.id);
+  const isRefused = () => lines.some((line) => line.includes(`the changes of trace ${id(102)}`));
+  // The derivation of this trace fails, because its tombstone has no valid kind.
+  const now = Date.now() * 1_000;
+  const row = {
+    tenant: 'poison',
+    day: '2026-11-20',
+    grp: id(102),
+    id: id(102),
+    kind: 3,
+    received_us: now,
+    fields: 'x',
+  };
+  await db.insert('messages', [row]);
+  await store.apply(tenant, [post(101), post(102), post(103), post(104)]);
+  await expect.poll(isRefused).toBe(true);
+  await expect.poll(async () => (await listed()).sort()).toEqual([id(101), id(103), id(104)]);
+  expect(lines.filter((line) => line.includes('and retries'))).toEqual([]);
+  // ClickHouse refuses the rows of the only trace in a batch, and accepts other writes.
+  await setFaults({ match: 'INSERT INTO runs', code: 117, times: 1 });
+  await store.apply(tenant, [post(105)]);
+  await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(105)}`));
+  await store.apply(tenant, [post(106)]);
+  await expect.poll(listed).toContain(id(106));
+  expect(lines.filter((line) => line.includes('and retries'))).toEqual([]);
+  await db.command(sql('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x')));
 });
 
 test('Lists show the runs of a receiver that cannot search for the runs of stopped receivers', async () => {

@@ -224,13 +224,17 @@ class QueryLimitError extends StoreError {
   }
 }
 
+/** Thrown if ClickHouse has answered that it refuses a statement, for another reason than its load. */
+export class RefusedError extends StoreError {}
+
 function storeErrorOf(error: unknown): StoreError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (TOO_LARGE_CODES.includes(code)) return new QueryLimitError();
   if (BUSY_CODES.includes(code)) {
     return new StoreError('busy', `ClickHouse is overloaded: ${messageOf(error)}`, RETRY_AFTER_S);
   }
-  return new StoreError('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
+  const Failure = /^\d+$/.test(code) ? RefusedError : StoreError;
+  return new Failure('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
 }
 
 /**

@@ -4,8 +4,19 @@ import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { PriceList } from '../../domain/prices.ts';
+import { StoreError } from '../store.ts';
 import type { ClickHouseChanges } from './changes.ts';
-import { type ClickHouse, inParts, integer, integers, sql, string, strings, uuids } from './connection.ts';
+import {
+  type ClickHouse,
+  inParts,
+  integer,
+  integers,
+  RefusedError,
+  sql,
+  string,
+  strings,
+  uuids,
+} from './connection.ts';
 import { type Group, type GroupKey, keyOf, readGroups } from './groups.ts';
 import { type DerivedRow, rowsOf } from './run-row.ts';
 
@@ -116,11 +127,28 @@ export class Derivation {
     }
   }
 
-  /** Derives groups now. */
-  async derive(groups: readonly GroupKey[], skip?: (group: GroupKey) => void): Promise<void> {
-    if (groups.length === 0) return;
-    for await (const read of inParts(groups, (part) => readGroups(this.#db, part, this.#prices), skip)) {
-      await this.#insertRows(read);
+  /**
+   * Derives groups now. Calls `skip` with each group that cannot be derived although ClickHouse works, or rejects if there
+   * is no `skip`.
+   */
+  async derive(groups: readonly GroupKey[], skip?: (group: GroupKey, error?: unknown) => void): Promise<void> {
+    const [first, ...others] = groups;
+    if (first === undefined) return;
+    try {
+      for await (const read of inParts(groups, (part) => readGroups(this.#db, part, this.#prices), skip)) {
+        await this.#insertRows(read);
+      }
+    } catch (error) {
+      if (skip === undefined || (error instanceof StoreError && !(error instanceof RefusedError))) throw error;
+      if (others.length > 0) {
+        const half = Math.ceil(groups.length / 2);
+        await this.derive(groups.slice(0, half), skip);
+        await this.derive(groups.slice(half), skip);
+        return;
+      }
+      // Rejects if ClickHouse refuses every write. Then the group is not the cause.
+      await this.#changes.testWrite();
+      skip(first, error);
     }
   }
 
@@ -163,7 +191,7 @@ export class Derivation {
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
       const nextUs = Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX);
       const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, nextUs);
-      await this.derive(found, warnOfSize);
+      await this.derive(found, warnOfGroup);
       this.#position = found.at(-1)?.position ?? -1;
       if (found.length >= GROUPS_MAX) continue;
       [this.#sweptUs, this.#position] = [nextUs, -1];
@@ -197,7 +225,7 @@ export class Derivation {
     const due = this.#nextGroups(nowMs);
     for (const group of due) this.#due.delete(keyOf(group));
     try {
-      await this.derive(due, warnOfSize);
+      await this.derive(due, warnOfGroup);
     } catch (error) {
       const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
       for (const group of due) this.#due.set(keyOf(group), { ...group, dueMs });
@@ -334,6 +362,7 @@ export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention'):
   return row?.us ?? 0;
 }
 
-function warnOfSize({ grp }: GroupKey): void {
-  diagnostics.warn(`lists do not show the changes of trace ${grp}, because it is too large to read`);
+function warnOfGroup({ grp }: GroupKey, error?: unknown): void {
+  const reason = error === undefined ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
+  diagnostics.warn(`lists do not show the changes of trace ${grp}, because ${reason}`);
 }
