@@ -1,5 +1,5 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
-import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Ages } from '#src/receiver/domain/ages.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
@@ -11,7 +11,7 @@ import { id, listed, post, SCOPE, simple } from '../receiver/conformance/support
 import { slowed } from '../receiver/slow-removal.ts';
 import { call } from '../receiver/wire.ts';
 import { gate } from '../support/gate.ts';
-import { startDatabase } from './clickhouse/database.ts';
+import { moveClock, startDatabase } from './clickhouse/database.ts';
 import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
 
 const { url, db, setFaults, stop } = await startDatabase();
@@ -69,7 +69,7 @@ describe('a removal in ClickHouse', () => {
     await store.settled();
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     await store.apply(SCOPE, [{ ...post(2, { parent: 1 }), attachments: [LARGE] }]);
-    await expire(db, MAX_AGE);
+    await expire(db, MAX_AGE, Date.now());
     // One message of run 3, and tombstones for two runs and their trace.
     await expect.poll(rowCounts).toMatchObject({ messages: 4, runs: 1, attachments: 0 });
   });
@@ -80,7 +80,7 @@ describe('a removal in ClickHouse', () => {
     await store.settled();
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     await setFaults({ match: 'SELECT day FROM', code: 159 });
-    await expect(expire(db, MAX_AGE)).rejects.toThrow('The query reads too much');
+    await expect(expire(db, MAX_AGE, Date.now())).rejects.toThrow('The query reads too much');
     await setFaults();
     // Tombstones for the run and its trace.
     await expect.poll(rowCounts).toMatchObject({ messages: 2, runs: 0 });
@@ -152,7 +152,6 @@ describe('the maximum age of traces in ClickHouse', () => {
   });
 
   test('deletes the other traces of a day from which a trace was removed later', async () => {
-    onTestFinished(() => void vi.useRealTimers());
     const store = await openStore();
     await store.apply(
       SCOPE,
@@ -160,7 +159,7 @@ describe('the maximum age of traces in ClickHouse', () => {
     );
     await store.settled();
     const nowMs = Date.now();
-    vi.useFakeTimers({ now: nowMs + 20 * DAY_MS, toFake: ['Date'] });
+    moveClock(20 * DAY_MS);
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     await expire(db, MAX_AGE, nowMs + 32 * DAY_MS);
     // Only the two tombstones of the removed trace are left.

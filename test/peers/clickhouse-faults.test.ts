@@ -12,7 +12,7 @@ import { id, patch, post, runsOf, second, simple } from '../receiver/conformance
 import { call, type Reply, sendJson, start } from '../receiver/wire.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
-import { startDatabase } from './clickhouse/database.ts';
+import { moveClock, startDatabase } from './clickhouse/database.ts';
 
 const { url, db, setFaults, stop } = await startDatabase();
 afterAll(stop);
@@ -214,23 +214,38 @@ test('Lists show the runs of a receiver that cannot search for the runs of stopp
 });
 
 test('Lists show the runs that were stored before all receivers stopped, however long ago', async () => {
-  onTestFinished(() => void vi.useRealTimers());
   logLines();
   const tenant = { tenant: 'stopped' };
   const listed = async (store: ClickHouseStore) => (await store.list(tenant, parsedQuery({}))).items.length;
   const store = await openStore();
   await setFaults({ match: 'INSERT INTO runs', code: 241 });
+  const restoreClock = moveClock(-100 * 3_600_000);
   await store.apply(tenant, [post(90), post(91)]);
+  restoreClock();
   await store.close();
   await setFaults();
-  vi.useFakeTimers({ now: Date.now() + 100 * 3_600_000, toFake: ['Date'] });
+  await db.command(sql('TRUNCATE TABLE times'));
   const later = await openStore();
   expect(await listed(later)).toBe(0);
   await expect.poll(() => listed(later)).toBe(2);
 });
 
-test('Requests get status 429 while queries lack changes that are older than a minute', async () => {
+test('The changes of a receiver whose clock is late count as the latest', async () => {
   onTestFinished(() => void vi.useRealTimers());
+  const tenant = { tenant: 'late clock' };
+  const [store, late] = [await openStore(), await openStore()];
+  const feedback = { id: 'f', run_id: id(97), key: 'liked', created_at: second(1), modified_at: second(1) };
+  await store.apply(tenant, [post(97), patch(97, { outputs: { answer: 1 } })]);
+  await store.addFeedback(tenant, { ...feedback, score: 0 });
+  vi.useFakeTimers({ now: Date.now() - 600_000, toFake: ['Date'] });
+  await late.apply(tenant, [patch(97, { outputs: { answer: 2 } })]);
+  await late.addFeedback(tenant, { ...feedback, score: 1 });
+  await late.settled();
+  expect(await runsOf(store, {}, tenant)).toMatchObject([{ outputs: { answer: 2 } }]);
+  expect(await store.feedback(tenant, [id(97)])).toMatchObject([{ score: 1 }]);
+});
+
+test('Requests get status 429 while queries lack changes that are older than a minute', async () => {
   const store = await openStore();
   const tenant = { tenant: 'behind' };
   const outcome = () =>
@@ -240,7 +255,7 @@ test('Requests get status 429 while queries lack changes that are older than a m
     );
   await setFaults({ match: 'AS latest_us', held: true });
   expect(await outcome()).toBe('stored');
-  vi.useFakeTimers({ now: Date.now() + 70_000, toFake: ['Date'] });
+  moveClock(70_000);
   await expect.poll(outcome).toBe('busy');
   await setFaults();
   await expect.poll(outcome).toBe('stored');

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { onTestFinished, vi } from 'vitest';
 import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate } from '#src/receiver/store/clickhouse/schema.ts';
 import { startNode } from '../../support/program.ts';
@@ -32,6 +33,14 @@ function dataRoot(): string {
   if (!existsSync(MEMORY)) return tmpdir();
   const { bavail, bsize } = statfsSync(MEMORY);
   return bavail * bsize < MEMORY_BYTES_MIN ? tmpdir() : MEMORY;
+}
+
+/** Moves the clock of open stores until the test ends, or the returned function is called. */
+export function moveClock(byMs: number): () => void {
+  const now = performance.now.bind(performance);
+  const spy = vi.spyOn(performance, 'now').mockImplementation(() => now() + byMs);
+  onTestFinished(() => spy.mockRestore());
+  return () => spy.mockRestore();
 }
 
 export async function startServer(): Promise<Server> {

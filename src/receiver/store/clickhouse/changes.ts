@@ -5,11 +5,12 @@ import { grouped } from '../../domain/grouped.ts';
 import type { Scope } from '../../domain/query.ts';
 import type { ChangeFeed, Changes, StoreChange } from '../store.ts';
 import { Subscribers } from '../subscribers.ts';
+import type { StoreClock } from './clock.ts';
 import { type ClickHouse, integer, sql, string, strings } from './connection.ts';
 
 /** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
 const POLL_MS = 1_000;
-/** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
+/** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 10_000_000;
 /** Retention time of rows in the table `changes`, in microseconds. */
 const KEPT_US = 3_600_000_000;
@@ -28,7 +29,7 @@ interface ChangeRow {
  */
 export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
-  readonly #nowUs: () => number;
+  readonly #clock: StoreClock;
   readonly #subscribers = new Subscribers('');
   /** Time of each change that was reported, by key (see `keyOf`). */
   readonly #reported = new Map<string, number>();
@@ -37,10 +38,9 @@ export class ClickHouseChanges implements ChangeFeed {
   #polling: Promise<void> | undefined;
   #hasFailed = false;
 
-  /** Every call of `nowUs` must return a later time than the one before. */
-  constructor(db: ClickHouse, nowUs: () => number) {
+  constructor(db: ClickHouse, clock: StoreClock) {
     this.#db = db;
-    this.#nowUs = nowUs;
+    this.#clock = clock;
   }
 
   /** Records that traces have changed and notifies listeners. `deleted` lists the traces that have no runs left. */
@@ -64,7 +64,7 @@ export class ClickHouseChanges implements ChangeFeed {
     changed: readonly Pick<ChangeRow, 'tenant' | 'trace'>[],
     insert: (changedUs: number) => Promise<void>,
   ): Promise<void> {
-    const changed_us = this.#nowUs();
+    const changed_us = this.#clock.nowUs();
     const byTenant = grouped(changed, ({ tenant }) => tenant);
     const rows = new Map(
       [...byTenant].map(([tenant, own]) => [
@@ -80,12 +80,12 @@ export class ClickHouseChanges implements ChangeFeed {
 
   /** Inserts a change of no tenant, which ClickHouse deletes after an hour. */
   async testWrite(): Promise<void> {
-    await this.#db.insert('changes', [{ tenant: '', trace: NO_TRACE, changed_us: this.#nowUs(), is_deleted: 1 }]);
+    await this.#db.insert('changes', [{ tenant: '', trace: NO_TRACE, changed_us: this.#clock.nowUs(), is_deleted: 1 }]);
   }
 
   subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
     if (this.#subscribers.tenants.size === 0) {
-      this.#polledUs = this.#nowUs();
+      this.#polledUs = this.#clock.nowUs();
       this.#schedule();
     }
     const remove = this.#subscribers.add(tenant, listener);
@@ -96,7 +96,7 @@ export class ClickHouseChanges implements ChangeFeed {
   }
 
   async changes({ tenant }: Scope, after: string | undefined, limit: number): Promise<Changes> {
-    const nowUs = this.#nowUs();
+    const nowUs = this.#clock.nowUs();
     const afterUs = after === undefined || !CURSOR.test(after) ? Number.NaN : Number(after);
     if (!(afterUs >= nowUs - KEPT_US && afterUs <= nowUs + OVERLAP_US)) {
       return { cursor: `${await this.#latestUs(tenant, nowUs)}`, traceIds: after === undefined ? [] : undefined };
@@ -165,7 +165,7 @@ export class ClickHouseChanges implements ChangeFeed {
   /** Reads the latest changes and reports the new ones. */
   async #readOthers(): Promise<void> {
     const tenants = [...this.#subscribers.tenants];
-    const nowUs = this.#nowUs();
+    const nowUs = this.#clock.nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
     const rows = await this.#db.rows<ChangeRow>(
       sql(

@@ -18,6 +18,7 @@ import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type RemovalOptions, type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
+import { StoreClock } from './clock.ts';
 import { ClickHouse, sql } from './connection.ts';
 import { Derivation, latestTimeUs } from './derivation.ts';
 import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
@@ -100,6 +101,7 @@ export class ClickHouseStore implements Store {
   /** For inserts and derivation. */
   readonly #writing: ClickHouse;
   readonly #retention: ClickHouse;
+  readonly #clock: StoreClock;
   readonly #prices: PriceList;
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
@@ -126,13 +128,14 @@ export class ClickHouseStore implements Store {
       throw error;
     }
     const [writing, retention] = [await ClickHouse.connect(url), await ClickHouse.connect(url, 'retention')];
-    return new ClickHouseStore(db, writing, retention, prices, checked);
+    return new ClickHouseStore(db, writing, retention, await StoreClock.open(writing), prices, checked);
   }
 
   private constructor(
     db: ClickHouse,
     writing: ClickHouse,
     retention: ClickHouse,
+    clock: StoreClock,
     prices: PriceList,
     options: typeof DEFAULTS,
   ) {
@@ -140,14 +143,14 @@ export class ClickHouseStore implements Store {
     this.#db = db;
     this.#writing = writing;
     this.#retention = retention;
+    this.#clock = clock;
     this.#ages = ages;
     this.#prices = prices;
     this.#keys = new ClickHouseKeys(db);
     const places = new PlaceFinder(writing);
-    this.#writer = new MessageWriter(writing, places, batchDelayMs, (groups) => this.#derivation.add(groups));
-    const nowUs = () => this.#writer.nowUs();
-    this.#changes = new ClickHouseChanges(writing, nowUs);
-    this.#derivation = new Derivation(writing, this.#prices, this.#changes, nowUs);
+    this.#writer = new MessageWriter(writing, clock, places, batchDelayMs, (groups) => this.#derivation.add(groups));
+    this.#changes = new ClickHouseChanges(writing, clock);
+    this.#derivation = new Derivation(writing, this.#prices, this.#changes, clock);
     if (readOnly) return;
     this.#derivation.start();
     const firstMs = FIRST_EXPIRE_MS * (1 + Math.random());
@@ -168,10 +171,10 @@ export class ClickHouseStore implements Store {
   /** Deletes old traces, unless a receiver has begun to in the last half hour. */
   async #expire(): Promise<void> {
     try {
-      const nowUs = this.#writer.nowUs();
+      const nowUs = this.#clock.nowUs();
       if ((await latestTimeUs(this.#retention, 'retention')) > nowUs - (EXPIRE_MS * 1_000) / 2) return;
       await this.#retention.insert('times', [{ name: 'retention', us: nowUs }]);
-      await expire(this.#retention, this.#ages);
+      await expire(this.#retention, this.#ages, this.#clock.nowMs());
     } catch (error) {
       diagnostics.warn(`the store in ClickHouse could not delete old runs: ${messageOf(error)}`);
     }
@@ -213,20 +216,20 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
-  readonly putJob: Store['putJob'] = (job) => putJob(this.#db, job);
-  readonly jobs: Store['jobs'] = () => readJobs(this.#db);
+  readonly putJob: Store['putJob'] = (job) => putJob(this.#db, job, this.#clock.nowMs());
+  readonly jobs: Store['jobs'] = () => readJobs(this.#db, this.#clock.nowMs());
 
   async remove(scope: Scope, target: RemovalTarget, options?: RemovalOptions): Promise<Removal> {
     return await removeRuns(this.#db, scope, target, this.#prices, {
       ...options,
-      nowUs: () => this.#writer.nowUs(),
+      clock: this.#clock,
       derive: (groups) => this.#derivation.derive(groups),
       onRemoved: (tenant, traceIds) => this.#changes.add(tenant, [], traceIds),
     });
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
-    const traceId = await addFeedback(this.#db, scope, feedback, () => this.#writer.nowUs());
+    const traceId = await addFeedback(this.#db, scope, feedback, this.#clock.nowUs());
     if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
     return traceId !== undefined;
   }

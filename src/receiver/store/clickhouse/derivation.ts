@@ -6,6 +6,7 @@ import { grouped } from '../../domain/grouped.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { StoreError } from '../store.ts';
 import type { ClickHouseChanges } from './changes.ts';
+import type { StoreClock } from './clock.ts';
 import {
   type ClickHouse,
   inParts,
@@ -30,7 +31,7 @@ const INTERVAL_MS = 800;
 const SWEEP_MS = 2_000;
 /** Time during which only the receiver that stored a message derives it, in microseconds. */
 const OTHERS_US = 10_000_000;
-/** Allowance for slow inserts and for clock differences between receivers, in microseconds. */
+/** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 30_000_000;
 const RETRY_MS = 1_000;
 /** Maximum time range of one sweep query, in microseconds. */
@@ -58,7 +59,7 @@ export class Derivation {
   readonly #db: ClickHouse;
   readonly #prices: PriceList;
   readonly #changes: ClickHouseChanges;
-  readonly #nowUs: () => number;
+  readonly #clock: StoreClock;
   readonly #due = new Map<string, Due>();
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
   readonly #pausedUntilMs = new Map<string, number>();
@@ -75,11 +76,11 @@ export class Derivation {
   #hasFailed = false;
   #isClosed = false;
 
-  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, nowUs: () => number) {
+  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, clock: StoreClock) {
     this.#db = db;
     this.#prices = prices;
     this.#changes = changes;
-    this.#nowUs = nowUs;
+    this.#clock = clock;
   }
 
   /** Number of groups with outdated rows. */
@@ -89,7 +90,7 @@ export class Derivation {
 
   /** Whether lists lack changes that are older than a minute although derivation works. */
   get isBehind(): boolean {
-    return !this.#hasFailed && this.#sweptUs !== undefined && this.#nowUs() - this.#sweptUs > BEHIND_US;
+    return !this.#hasFailed && this.#sweptUs !== undefined && this.#clock.nowUs() - this.#sweptUs > BEHIND_US;
   }
 
   /** Schedules the derivation of groups. */
@@ -184,8 +185,9 @@ export class Derivation {
 
   /** Derives the groups whose rows are outdated, except those of the last 10 s, for up to `SWEEP_MS`. */
   async #sweep(): Promise<void> {
+    await this.#clock.synchronize();
     const endMs = performance.now() + SWEEP_MS;
-    const untilUs = this.#nowUs() - OTHERS_US;
+    const untilUs = this.#clock.nowUs() - OTHERS_US;
     this.#sweptUs ??= await this.#earlierPositionUs();
     if (untilUs - this.#sweptUs < SWEEP_MS * 1_000) return;
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
@@ -206,7 +208,7 @@ export class Derivation {
    * was ahead, so that the position is in the future, returns the time one day ago.
    */
   async #earlierPositionUs(): Promise<number> {
-    const nowUs = this.#nowUs();
+    const nowUs = this.#clock.nowUs();
     const sweptUs = await latestTimeUs(this.#db, 'swept');
     if (sweptUs > nowUs) return nowUs - LOOK_BACK_US;
     if (sweptUs > 0) return sweptUs;

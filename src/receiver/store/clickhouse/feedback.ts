@@ -15,7 +15,7 @@ export async function addFeedback(
   db: ClickHouse,
   { tenant }: Scope,
   feedback: Feedback,
-  nowUs: () => number,
+  changedUs: number,
 ): Promise<string | undefined> {
   const { id, run_id: runId, key, score } = feedback;
   const found = await placeOf(db, tenant, runId);
@@ -30,7 +30,6 @@ export async function addFeedback(
       string(id),
     ),
   );
-  const changedUs = nowUs();
   const { grp, created_at, n } = earlier ?? { grp: grps[0], created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {

@@ -5,6 +5,7 @@ import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalJob, RemovalTarget, Selection } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
+import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
 import { type Group, type GroupKey, readGroups, type TombstoneKind } from './groups.ts';
@@ -18,8 +19,7 @@ const READ_GROUPS = 300;
 
 /** Functions of the store that a removal uses. */
 interface RemovalSteps extends RemovalOptions {
-  /** Returns a timestamp in microseconds that is later than those of all stored messages. */
-  readonly nowUs: () => number;
+  readonly clock: StoreClock;
   /** Derives the rows of groups now. */
   readonly derive: (groups: readonly GroupKey[]) => Promise<void>;
   /** Called with the ids of traces that have no runs left. `derive` reports the other changed traces. */
@@ -56,12 +56,12 @@ export async function removeRuns(
   scope: Scope,
   target: RemovalTarget,
   prices: PriceList,
-  { nowUs, derive, onRemoved, ...options }: RemovalSteps,
+  { clock, derive, onRemoved, ...options }: RemovalSteps,
 ): Promise<Removal> {
   const { tenant } = scope;
-  const day = dayOfMs(Date.now());
+  const day = dayOfMs(clock.nowMs());
   const remove = async (selections: readonly TraceSelection[]): Promise<void> => {
-    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, nowUs()));
+    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, clock.nowUs()));
     await db.insert('messages', tombstones);
     const changed = new Set(selections.flatMap(({ grps }) => grps));
     await derive([...changed].map((grp): GroupKey => ({ tenant, grp })));
@@ -75,14 +75,14 @@ export async function removeRuns(
 }
 
 /** See `JobStore.putJob`. */
-export async function putJob(db: ClickHouse, job: RemovalJob): Promise<void> {
-  const row = { id: job.id, is_ended: +(job.state !== 'running'), stored_ms: Date.now(), json: JSON.stringify(job) };
+export async function putJob(db: ClickHouse, job: RemovalJob, nowMs: number): Promise<void> {
+  const row = { id: job.id, is_ended: +(job.state !== 'running'), stored_ms: nowMs, json: JSON.stringify(job) };
   await db.insert('jobs', [row]);
 }
 
 /** See `JobStore.jobs`. */
-export async function readJobs(db: ClickHouse): Promise<RemovalJob[]> {
-  const where = `is_ended = 0 OR stored_ms > ${Date.now() - JOB_AGE_MS}`;
+export async function readJobs(db: ClickHouse, nowMs: number): Promise<RemovalJob[]> {
+  const where = `is_ended = 0 OR stored_ms > ${nowMs - JOB_AGE_MS}`;
   const rows = await db.rows<{ json: string }>(sql(`SELECT json FROM jobs FINAL WHERE ${where}`));
   return rows.map(({ json }) => JSON.parse(json));
 }

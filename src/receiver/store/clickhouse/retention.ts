@@ -15,7 +15,7 @@ const TOMBSTONES_MS = 30 * DAY_MS;
  * age are dropped as a whole. The age of a day is measured from its end, or from its latest message if that arrived
  * later. If a step fails, the remaining steps still run before the promise rejects.
  */
-export async function expire(db: ClickHouse, ages: Ages, nowMs: number = Date.now()): Promise<void> {
+export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise<void> {
   const longestMs = Math.max(
     ages.maxAgeMs,
     ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),

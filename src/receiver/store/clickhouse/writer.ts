@@ -2,6 +2,7 @@ import { delay } from '../../../platform/timers.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
+import type { StoreClock } from './clock.ts';
 import type { ClickHouse } from './connection.ts';
 import type { GroupKey } from './groups.ts';
 import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';
@@ -25,24 +26,26 @@ interface Call {
 /** Collects the messages of several requests and inserts them as one batch. */
 export class MessageWriter {
   readonly #db: ClickHouse;
+  readonly #clock: StoreClock;
   readonly #places: PlaceFinder;
   readonly #intervalMs: number;
   readonly #onStored: (groups: readonly GroupKey[]) => void;
   readonly #pending = new Set<Promise<void>>();
   #calls: Call[] = [];
   #waitingBytes = 0;
-  #latestUs = 0;
   #isWriting = false;
   /** When the last insert began, in milliseconds. */
   #insertedMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     db: ClickHouse,
+    clock: StoreClock,
     places: PlaceFinder,
     intervalMs: number,
     onStored: (groups: readonly GroupKey[]) => void,
   ) {
     this.#db = db;
+    this.#clock = clock;
     this.#places = places;
     this.#intervalMs = intervalMs;
     this.#onStored = onStored;
@@ -67,12 +70,6 @@ export class MessageWriter {
   /** Resolves when all messages are stored or rejected. */
   async idle(): Promise<void> {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
-  }
-
-  /** Returns the current time in microseconds. Every call returns a later time than the one before. */
-  nowUs(): number {
-    this.#latestUs = Math.max(Date.now() * 1_000, this.#latestUs + 1);
-    return this.#latestUs;
   }
 
   async #store(tenant: string, given: readonly RunOperation[]): Promise<void> {
@@ -132,14 +129,16 @@ export class MessageWriter {
     await this.#insertAttachments(calls, byRun);
     await this.#db.insert(
       'messages',
-      [...places].map(([message, place]) => insertRowOf(message, place, this.nowUs())),
+      [...places].map(([message, place]) => insertRowOf(message, place, this.#clock.nowUs())),
     );
     this.#places.remember(places);
     this.#onStored([...groups.values()]);
   }
 
   async #insertAttachments(calls: readonly Call[], places: ReadonlyMap<string, Place>): Promise<void> {
-    const rows = calls.flatMap(({ tenant, operations }) => attachmentRows(tenant, operations, places, this.nowUs()));
+    const rows = calls.flatMap(({ tenant, operations }) =>
+      attachmentRows(tenant, operations, places, this.#clock.nowUs()),
+    );
     await this.#db.insert('attachments', rows);
   }
 }
