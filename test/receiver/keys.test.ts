@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { BlockList } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -188,6 +189,24 @@ test('a tenant above its limit of runs per minute gets 429 with Retry-After, and
   expect(await post('bolt')).toEqual([202, undefined]);
   later(50_000);
   expect(await post('acme')).toEqual([202, undefined]);
+});
+
+test('an import that begins below the limit of runs per minute is stored whole', async () => {
+  const { url, addKey } = await startService({}, 1);
+  const headers = {
+    'content-type': 'application/jsonl',
+    'x-api-key': addKey({ tenant: 'acme', permission: 'admin' }).text,
+  };
+  const importRuns = async (count: number) => {
+    const lines = Array.from({ length: count }, () =>
+      JSON.stringify({ id: randomUUID(), name: 'a', run_type: 'chain', start_time: START }),
+    );
+    const body = lines.join('\n');
+    const reply = await request(`${url}/query/import`, { method: 'POST', headers, body });
+    return [reply.statusCode, await reply.body.json()];
+  };
+  expect(await importRuns(12_000)).toEqual([200, { traces: 12_000, runs: 12_000 }]);
+  expect(await importRuns(1)).toEqual([429, { detail: 'The limit is 1 runs per minute' }]);
 });
 
 test('/metrics counts accepted runs, refused requests and bytes, and measures the store', async () => {

@@ -50,7 +50,7 @@ export async function ingest(
   operations: readonly RunOperation[],
 ): Promise<{ accepted: number; discarded?: number }> {
   const { request, store, scope, faults, limits, metrics, received } = call;
-  limits?.take(scope.tenant, operations.length);
+  limits?.take(scope.tenant, operations.length, request);
   await checkProject(
     call,
     operations.map(({ id }) => id),
