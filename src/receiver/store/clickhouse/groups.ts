@@ -94,12 +94,14 @@ function byArrival(a: MessageRow, b: MessageRow): number {
 
 /** Builds a group from its messages. The rows must be sorted by arrival. */
 function groupOf(rows: readonly (MessageRow & GroupKey)[], prices: PriceList): Group {
-  const messages = new Map<string, MessageRow[]>();
   const tombstones: Tombstones = { run: new Set(), subtree: new Set(), trace: new Set() };
   for (const row of rows) {
     if (row.kind === TOMBSTONE) tombstones[JSON.parse(row.fields).kind as TombstoneKind].add(row.id);
-    else messages.set(row.id, [...(messages.get(row.id) ?? []), row]);
   }
+  const messages = grouped(
+    rows.filter(({ kind }) => kind !== TOMBSTONE),
+    ({ id }) => id,
+  );
   const merged = new Map([...messages].map(([id, own]) => [id, runOf(id, own)]));
   const received = new Map([...merged].map(([id, { run }]) => [id, run]));
   const all = new Places(received);

@@ -145,8 +145,8 @@ export interface MergedRun {
 export function runOf(id: string, rows: readonly MessageRow[]): MergedRun {
   const ofKind = (kind: number): readonly MessageRow[] => rows.filter((row) => row.kind === kind);
   const all = [...ofKind(POST), ...ofKind(PATCH)];
-  const run = new AssembledRun(id, Math.min(...all.map((row) => row.received_us)));
-  const facts: StoredFacts = Object.assign({}, ...all.map((row) => JSON.parse(row.facts)));
+  const run = new AssembledRun(id, rows[0]?.received_us ?? 0);
+  const facts = all.reduce((sum: StoredFacts, row) => Object.assign(sum, JSON.parse(row.facts)), {});
   const fields = all.map((row): SmallFields => ({ ...JSON.parse(row.fields), ...JSON.parse(row.searched) }));
   run.fields = fields.reduce(merged, {});
   run.facts = factsIn(facts);
