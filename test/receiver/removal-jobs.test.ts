@@ -110,6 +110,8 @@ describe('a deletion that takes longer than a second', () => {
     const { headers } = await remove(receiver, 'e');
     await receiver.close();
     expect(await numbers(first)).toEqual([1, 2, 3]);
+    const [{ start_time = '', update_time = '' } = {}] = await first.jobs();
+    expect(update_time >= start_time).toBe(true);
     await first.close();
 
     const second = await openLocalStore(path);

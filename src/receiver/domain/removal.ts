@@ -33,6 +33,8 @@ export interface RemovalJob extends Removal, Omit<Scope, 'signal'> {
   readonly start_time: string;
   /** Time at which a receiver last stored the counts. */
   readonly update_time: string;
+  /** Set from the end of its receiver until a receiver continues the job. */
+  readonly released?: true;
   readonly end_time?: string;
 }
 

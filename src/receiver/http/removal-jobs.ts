@@ -84,7 +84,7 @@ export class RemovalJobs {
     clearInterval(this.#timer);
     const released = [...this.#running.values()].map((work) => {
       work.stop.abort();
-      work.job = { ...work.job, update_time: timeAt(Date.now() - LEASE_MS) };
+      work.job = { ...work.job, released: true };
       return this.#store.putJob(work.job);
     });
     await Promise.allSettled(released);
@@ -127,7 +127,8 @@ export class RemovalJobs {
     const jobs = await this.#store.jobs().catch(() => []);
     for (const job of jobs) {
       const ageMs = Date.now() - Date.parse(job.update_time);
-      if (this.#isClosed || job.state !== 'running' || ageMs < LEASE_MS || this.#running.has(job.id)) continue;
+      if (this.#isClosed || job.state !== 'running' || this.#running.has(job.id)) continue;
+      if (ageMs < LEASE_MS && !job.released) continue;
       const work = newWork(job);
       if (ageMs > CONTINUED_MS_MAX) this.#end(work, 'failed', 'no receiver continued it within a day');
       await this.#follow(work, ageMs > CONTINUED_MS_MAX ? Promise.resolve() : this.#remove(work)).catch(() => {});
@@ -148,7 +149,7 @@ export class RemovalJobs {
   }
 }
 
-function newWork(job: RemovalJob): Work {
+function newWork({ released: _, ...job }: RemovalJob): Work {
   return { job, stop: new AbortController() };
 }
 
