@@ -172,6 +172,45 @@ test('A trace that is too large to read does not keep other traces from lists, a
   await expect.poll(() => count(receiver, 'too large')).toBe(1);
 });
 
+test('Traces that are too large to read are deleted, whatever selects them, and nothing else is', async () => {
+  const store = await openStore();
+  const inTrace = (number: number, project: string, user: string) =>
+    simple(number, { session_name: project, extra: { metadata: { user_id: user, thread_id: `thread ${number}` } } });
+  const child = simple(111, { parent: 110, session_name: 'vast' });
+  await store.apply(TENANT, [
+    inTrace(110, 'vast', 'ann'),
+    child,
+    inTrace(112, 'other', 'bob'),
+    inTrace(113, 'vast', 'cy'),
+  ]);
+  await store.settled();
+  const refuse = () => setFaults({ match: 'received_us, fields, searched', code: 396 });
+  const left = async () => {
+    const items = await Promise.all(
+      ['vast', 'other'].map(async (project) => (await store.list(TENANT, parsedQuery({ project }))).items),
+    );
+    return items
+      .flat()
+      .map((run) => run.id)
+      .sort();
+  };
+  await refuse();
+  expect(await store.removable(TENANT, { kind: 'project', id: 'vast' })).toEqual({ runs: 3, traces: 2 });
+  expect(await store.remove({ ...TENANT, project: 'other' }, { kind: 'trace', id: id(110) })).toEqual({
+    runs: 0,
+    traces: 0,
+  });
+  expect(await store.remove(TENANT, { kind: 'user', id: 'ann' })).toEqual({ runs: 2, traces: 1 });
+  expect(await left()).toEqual([id(112), id(113)]);
+  expect(await store.remove(TENANT, { kind: 'thread', id: 'thread 113' })).toEqual({ runs: 1, traces: 1 });
+  expect(await store.remove(TENANT, { kind: 'trace', id: id(112) })).toEqual({ runs: 1, traces: 1 });
+  await setFaults();
+  // A later message, and a new derivation of the whole group, do not bring the trace back.
+  await store.apply(TENANT, [simple(114, { parent: 110, session_name: 'vast' }), patch(112, { outputs: {} })]);
+  await store.settled();
+  expect(await left()).toEqual([]);
+});
+
 test('A trace whose rows ClickHouse refuses does not keep other traces from lists or the sweep, and a line names it', async () => {
   const lines = logLines();
   const tenant = { tenant: 'poison' };

@@ -138,6 +138,11 @@ function isDeleted(
 
 const MESSAGES_MAX = 2 ** 22;
 
+/** SQL for a version that is later than those of all rows until a time in microseconds. */
+export function versionAfter(us: string): string {
+  return `toUInt64(intDiv(${us}, 1000) + 1) * ${MESSAGES_MAX}`;
+}
+
 /**
  * Returns the version of the rows that are derived from a number of messages: the time of the latest message in
  * milliseconds × `MESSAGES_MAX` + the number. Because of the number, the version also grows if the clock of the receiver

@@ -7,8 +7,8 @@ import { all } from '../../filter/sql.ts';
 import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, type InsertRow, inParts, type Sql, sql, string, uuid } from './connection.ts';
-import { type Group, type GroupKey, readGroups, type TombstoneKind } from './groups.ts';
+import { type ClickHouse, type InsertRow, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
+import { type Group, type GroupKey, readGroups, type TombstoneKind, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
@@ -33,18 +33,28 @@ export async function readRemovable(
   target: RemovalTarget,
   prices: PriceList,
   remove?: (selections: readonly TraceSelection[]) => Promise<void>,
-  { signal, onProgress }: RemovalOptions = {},
+  { signal, onProgress, removeLarge }: RemovalOptions & { removeLarge?: (trace: LargeTrace) => Promise<void> } = {},
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
+  const tooLarge: GroupKey[] = [];
+  // Which runs are below a run is known only if the whole group is read.
+  const skip = target.kind === 'run' ? undefined : (key: GroupKey): void => void tooLarge.push(key);
   for await (const grps of groupsOfTarget(db, scope, target)) {
     const keys = grps.map((grp): GroupKey => ({ tenant: scope.tenant, grp }));
-    for await (const groups of inParts(keys, (part) => readGroups(db, part, prices))) {
+    for await (const groups of inParts(keys, (part) => readGroups(db, part, prices), skip)) {
       const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
       await remove?.(selections);
       for (const selection of selections) runs += selection.runs.length;
       traces += selections.length;
       onProgress?.({ runs, traces });
       if (signal?.aborted) return { runs, traces };
+    }
+    for (const { grp } of tooLarge.splice(0)) {
+      for (const large of await largeTraces(db, scope, target, grp)) {
+        await removeLarge?.(large);
+        [runs, traces] = [runs + large.runs, traces + 1];
+        onProgress?.({ runs, traces });
+      }
     }
   }
   return { runs, traces };
@@ -71,7 +81,84 @@ export async function removeRuns(
       emptied.map(({ trace }) => trace.id),
     );
   };
-  return await readRemovable(db, scope, target, prices, remove, options);
+  const removeLarge = async (large: LargeTrace): Promise<void> => {
+    await removeLargeTrace(db, tenant, large, day, clock.nowUs());
+    await onRemoved(tenant, [large.trace]);
+  };
+  return await readRemovable(db, scope, target, prices, remove, { ...options, removeLarge });
+}
+
+/** A trace whose messages are too many to be read. */
+interface LargeTrace {
+  readonly trace: string;
+  readonly grps: readonly string[];
+  /** Number of its runs in lists. */
+  readonly runs: number;
+}
+
+/** Returns the traces of a group that match the target within the scope, as lists show them. */
+async function largeTraces(
+  db: ClickHouse,
+  { tenant, project }: Scope,
+  { kind, id }: RemovalTarget,
+  grp: string,
+): Promise<LargeTrace[]> {
+  const rootInside = (name: string): Sql =>
+    sql("max(is_root = 1 AND (project = ? OR ifNull(session_id, '') = ?)) = 1", string(name), string(name));
+  const ofTarget = (): Sql => {
+    if (kind === 'trace') return sql('trace = ?', uuid(id));
+    return kind === 'project'
+      ? rootInside(comparable(id))
+      : sql(`max(ifNull(${kind}, '') = ?) = 1`, string(comparable(id)));
+  };
+  const { sql: having, params } = all([
+    ofTarget(),
+    ...(project === undefined ? [] : [rootInside(comparable(project))]),
+  ]);
+  return await db.rows<LargeTrace>({
+    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.grps))) AS grps, count() AS runs FROM runs AS stored FINAL
+      WHERE tenant = ? AND has(stored.grps, ?) GROUP BY trace HAVING ${having}`,
+    params: [string(tenant), uuid(grp), ...params],
+  });
+}
+
+/** Removes a trace without reading its messages: ClickHouse adds the tombstones of its runs, and hides their rows. */
+async function removeLargeTrace(
+  db: ClickHouse,
+  tenant: string,
+  { trace, grps }: LargeTrace,
+  day: string,
+  receivedUs: number,
+): Promise<void> {
+  await db.insert(
+    'messages',
+    [...new Set([...grps, trace])].map((grp) => tombstoneOf(tenant, day, grp, trace, 'trace', receivedUs)),
+  );
+  await db.command(
+    sql(
+      `INSERT INTO messages (tenant, day, grp, id, kind, received_us, fields)
+        SELECT DISTINCT tenant, toDate(?), grp, id, ${TOMBSTONE}, ?, ? FROM messages
+        WHERE tenant = ? AND grp IN (?) AND kind != ${TOMBSTONE}
+          AND id NOT IN (SELECT id FROM runs FINAL WHERE tenant = ? AND hasAny(grps, ?) AND trace != ?)`,
+      string(day),
+      integer(receivedUs),
+      string(JSON.stringify({ kind: 'subtree' satisfies TombstoneKind })),
+      string(tenant),
+      uuids(grps),
+      string(tenant),
+      uuids(grps),
+      uuid(trace),
+    ),
+  );
+  await db.command(
+    sql(
+      `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ${versionAfter('?')} AS version)
+        FROM runs FINAL WHERE tenant = ? AND trace = ?`,
+      integer(receivedUs),
+      string(tenant),
+      uuid(trace),
+    ),
+  );
 }
 
 /** See `JobStore.putJob`. */
@@ -137,21 +224,25 @@ function tombstonesOf(
   { grps, trace, runs, isTrace }: TraceSelection,
   receivedUs: number,
 ): InsertRow[] {
-  const tombstone = (group: string, id: string, kind: TombstoneKind): InsertRow => ({
-    tenant,
-    day,
-    grp: group,
-    id,
-    kind: TOMBSTONE,
-    received_us: receivedUs,
-    fields: JSON.stringify({ kind }),
-  });
+  const tombstone = (grp: string, id: string, kind: TombstoneKind): InsertRow =>
+    tombstoneOf(tenant, day, grp, id, kind, receivedUs);
   // Later messages with this trace id are stored in the group of the same id.
   const groups = isTrace ? new Set([...grps, trace.id]) : [];
   return [
     ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, 'subtree'))),
     ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
   ];
+}
+
+function tombstoneOf(
+  tenant: string,
+  day: string,
+  grp: string,
+  id: string,
+  kind: TombstoneKind,
+  receivedUs: number,
+): InsertRow {
+  return { tenant, day, grp, id, kind: TOMBSTONE, received_us: receivedUs, fields: JSON.stringify({ kind }) };
 }
 
 /**
