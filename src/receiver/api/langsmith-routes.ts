@@ -89,8 +89,8 @@ async function* runTexts(
       runs.set(run.id, run);
     }
     const hasFeedback = select === undefined || select.includes('feedback_stats');
-    const traceIds = hasFeedback ? [...new Set(some.map(({ trace_id }) => trace_id))] : [];
-    const feedback = await store.feedback(scope, traceIds);
+    const traceIds = new Set(some.map(({ trace_id }) => trace_id));
+    const feedback = hasFeedback ? await store.feedback(scope, [...traceIds]) : [];
     for (const summary of some) {
       const run = runs.get(summary.id);
       if (run !== undefined) yield JSON.stringify(selected(langSmithRun(run, summary, feedback), select));

@@ -62,7 +62,7 @@ async function* batches(texts: AsyncIterable<string>): AsyncGenerator<string[]> 
     yield batch;
     [batch, length] = [[], 0];
   }
-  yield batch;
+  if (batch.length > 0) yield batch;
 }
 
 async function* exportedRuns(
