@@ -238,26 +238,32 @@ function storeErrorOf(error: unknown): StoreError {
 }
 
 /**
- * Reads the data of some items, in order. If ClickHouse refuses to read as much at once, reads each half of the items
- * by itself. Calls `skip` with an item that is too large on its own, or rejects if there is no `skip`.
+ * Reads the data of some items, in order. If that fails because of an item, by default because ClickHouse refuses to read
+ * as much at once, reads each half of the items by itself. Calls `skip` with an item that fails on its own, or rejects if
+ * there is no `skip`.
  */
 export async function* inParts<Item, Data>(
   items: readonly Item[],
   read: (part: readonly Item[]) => Promise<Data>,
-  skip?: (item: Item) => void,
+  skip?: (item: Item, error: unknown) => void | Promise<void>,
+  isOfItem: (error: unknown) => boolean = isTooLarge,
 ): AsyncGenerator<Data> {
-  const data = await read(items).catch((error: unknown) => {
-    if (error instanceof QueryLimitError) return error;
-    throw error;
-  });
-  if (!(data instanceof QueryLimitError)) {
-    yield data;
-  } else if (items.length > 1) {
-    const half = Math.ceil(items.length / 2);
-    yield* inParts(items.slice(0, half), read, skip);
-    yield* inParts(items.slice(half), read, skip);
-  } else {
-    if (skip === undefined) throw data;
-    for (const item of items) skip(item);
+  let data: Data;
+  try {
+    data = await read(items);
+  } catch (error) {
+    if (!isOfItem(error) || (items.length <= 1 && skip === undefined)) throw error;
+    if (items.length > 1) {
+      const half = Math.ceil(items.length / 2);
+      yield* inParts(items.slice(0, half), read, skip, isOfItem);
+      yield* inParts(items.slice(half), read, skip, isOfItem);
+    } else for (const item of items) await skip?.(item, error);
+    return;
   }
+  yield data;
+}
+
+/** Returns whether a query has failed because it reads or returns too much data. */
+export function isTooLarge(error: unknown): boolean {
+  return error instanceof QueryLimitError;
 }

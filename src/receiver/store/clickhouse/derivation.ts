@@ -12,6 +12,7 @@ import {
   inParts,
   integer,
   integers,
+  isTooLarge,
   RefusedError,
   sql,
   string,
@@ -128,30 +129,21 @@ export class Derivation {
     }
   }
 
-  /**
-   * Derives groups now. Calls `skip` with each group that cannot be derived although ClickHouse works, or rejects if there
-   * is no `skip`.
-   */
-  async derive(groups: readonly GroupKey[], skip?: (group: GroupKey, error?: unknown) => void): Promise<void> {
-    const [first, ...others] = groups;
-    if (first === undefined) return;
-    try {
-      for await (const read of inParts(groups, (part) => readGroups(this.#db, part, this.#prices), skip)) {
-        await this.#insertRows(read);
-      }
-    } catch (error) {
-      if (skip === undefined || (error instanceof StoreError && !(error instanceof RefusedError))) throw error;
-      if (others.length > 0) {
-        const half = Math.ceil(groups.length / 2);
-        await this.derive(groups.slice(0, half), skip);
-        await this.derive(groups.slice(half), skip);
-        return;
-      }
-      // Rejects if ClickHouse refuses every write. Then the group is not the cause.
-      await this.#changes.testWrite();
-      skip(first, error);
+  /** Derives groups now. Calls `skip` with a group that cannot be derived, or rejects if there is no `skip`. */
+  async derive(groups: readonly GroupKey[], skip?: (group: GroupKey, error: unknown) => Promise<void>): Promise<void> {
+    if (groups.length === 0) return;
+    const derivePart = async (part: readonly GroupKey[]): Promise<void> =>
+      this.#insertRows(await readGroups(this.#db, part, this.#prices));
+    for await (const _ of inParts(groups, derivePart, skip, skip && isOfGroup)) {
     }
   }
+
+  readonly #skip = async ({ grp }: GroupKey, error: unknown): Promise<void> => {
+    // If ClickHouse refuses this write too, the group is not the cause.
+    if (!isTooLarge(error)) await this.#changes.testWrite();
+    const reason = isTooLarge(error) ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
+    diagnostics.warn(`lists do not show the changes of trace ${grp}, because ${reason}`);
+  };
 
   #schedule(delayMs: number): void {
     if (this.#isClosed || this.#work !== undefined) return;
@@ -193,7 +185,7 @@ export class Derivation {
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
       const nextUs = Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX);
       const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, nextUs);
-      await this.derive(found, warnOfGroup);
+      await this.derive(found, this.#skip);
       this.#position = found.at(-1)?.position ?? -1;
       if (found.length >= GROUPS_MAX) continue;
       [this.#sweptUs, this.#position] = [nextUs, -1];
@@ -204,8 +196,8 @@ export class Derivation {
   }
 
   /**
-   * Returns the position of the last sweep of any receiver, or the time of the first message. If the clock of a receiver
-   * was ahead, so that the position is in the future, returns the time one day ago.
+   * Returns the position of the last sweep of any receiver, or the time of the first message. If the clock of
+   * ClickHouse was ahead, so that the position is in the future, returns the time one day ago.
    */
   async #earlierPositionUs(): Promise<number> {
     const nowUs = this.#clock.nowUs();
@@ -227,7 +219,7 @@ export class Derivation {
     const due = this.#nextGroups(nowMs);
     for (const group of due) this.#due.delete(keyOf(group));
     try {
-      await this.derive(due, warnOfGroup);
+      await this.derive(due, this.#skip);
     } catch (error) {
       const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
       for (const group of due) this.#due.set(keyOf(group), { ...group, dueMs });
@@ -364,7 +356,7 @@ export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention'):
   return row?.us ?? 0;
 }
 
-function warnOfGroup({ grp }: GroupKey, error?: unknown): void {
-  const reason = error === undefined ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
-  diagnostics.warn(`lists do not show the changes of trace ${grp}, because ${reason}`);
+/** Returns whether an error may concern only some groups, unlike a lost connection or an overload. */
+function isOfGroup(error: unknown): boolean {
+  return isTooLarge(error) || error instanceof RefusedError || !(error instanceof StoreError);
 }
