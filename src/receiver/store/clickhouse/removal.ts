@@ -36,11 +36,11 @@ export async function readRemovable(
   { signal, onProgress, removeLarge }: RemovalOptions & { removeLarge?: (trace: LargeTrace) => Promise<void> } = {},
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
-  const tooLarge: GroupKey[] = [];
-  // Which runs are below a run is known only if the whole group is read.
-  const skip = target.kind === 'run' ? undefined : (key: GroupKey): void => void tooLarge.push(key);
   for await (const grps of groupsOfTarget(db, scope, target)) {
     const keys = grps.map((grp): GroupKey => ({ tenant: scope.tenant, grp }));
+    const tooLarge: GroupKey[] = [];
+    // The runs below a run can be found only in the whole group.
+    const skip = target.kind === 'run' ? undefined : (key: GroupKey): void => void tooLarge.push(key);
     for await (const groups of inParts(keys, (part) => readGroups(db, part, prices), skip)) {
       const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
       await remove?.(selections);
@@ -49,11 +49,12 @@ export async function readRemovable(
       onProgress?.({ runs, traces });
       if (signal?.aborted) return { runs, traces };
     }
-    for (const { grp } of tooLarge.splice(0)) {
+    for (const { grp } of tooLarge) {
       for (const large of await largeTraces(db, scope, target, grp)) {
         await removeLarge?.(large);
         [runs, traces] = [runs + large.runs, traces + 1];
         onProgress?.({ runs, traces });
+        if (signal?.aborted) return { runs, traces };
       }
     }
   }
@@ -103,18 +104,14 @@ async function largeTraces(
   { kind, id }: RemovalTarget,
   grp: string,
 ): Promise<LargeTrace[]> {
-  const rootInside = (name: string): Sql =>
-    sql("max(is_root = 1 AND (project = ? OR ifNull(session_id, '') = ?)) = 1", string(name), string(name));
+  const anyRun = ({ sql: condition, params }: Sql): Sql => sql(`max(${condition}) = 1`, ...params);
+  const rootIn = (name: string): Sql =>
+    anyRun(all([sql('is_root = 1'), insideOf(tenant, { projects: [comparable(name)] })]));
   const ofTarget = (): Sql => {
     if (kind === 'trace') return sql('trace = ?', uuid(id));
-    return kind === 'project'
-      ? rootInside(comparable(id))
-      : sql(`max(ifNull(${kind}, '') = ?) = 1`, string(comparable(id)));
+    return kind === 'project' ? rootIn(id) : anyRun(sql(`${kind} = ?`, string(comparable(id))));
   };
-  const { sql: having, params } = all([
-    ofTarget(),
-    ...(project === undefined ? [] : [rootInside(comparable(project))]),
-  ]);
+  const { sql: having, params } = all([ofTarget(), ...(project === undefined ? [] : [rootIn(project)])]);
   return await db.rows<LargeTrace>({
     sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.grps))) AS grps, count() AS runs FROM runs AS stored FINAL
       WHERE tenant = ? AND has(stored.grps, ?) GROUP BY trace HAVING ${having}`,
@@ -130,9 +127,10 @@ async function removeLargeTrace(
   day: string,
   receivedUs: number,
 ): Promise<void> {
+  const tombstone = tombstones(tenant, day, receivedUs);
   await db.insert(
     'messages',
-    [...new Set([...grps, trace])].map((grp) => tombstoneOf(tenant, day, grp, trace, 'trace', receivedUs)),
+    [...new Set([...grps, trace])].map((grp) => tombstone(grp, trace, 'trace')),
   );
   await db.command(
     sql(
@@ -224,8 +222,7 @@ function tombstonesOf(
   { grps, trace, runs, isTrace }: TraceSelection,
   receivedUs: number,
 ): InsertRow[] {
-  const tombstone = (grp: string, id: string, kind: TombstoneKind): InsertRow =>
-    tombstoneOf(tenant, day, grp, id, kind, receivedUs);
+  const tombstone = tombstones(tenant, day, receivedUs);
   // Later messages with this trace id are stored in the group of the same id.
   const groups = isTrace ? new Set([...grps, trace.id]) : [];
   return [
@@ -234,15 +231,17 @@ function tombstonesOf(
   ];
 }
 
-function tombstoneOf(
-  tenant: string,
-  day: string,
-  grp: string,
-  id: string,
-  kind: TombstoneKind,
-  receivedUs: number,
-): InsertRow {
-  return { tenant, day, grp, id, kind: TOMBSTONE, received_us: receivedUs, fields: JSON.stringify({ kind }) };
+/** Returns a function that creates tombstones. */
+function tombstones(tenant: string, day: string, receivedUs: number) {
+  return (grp: string, id: string, kind: TombstoneKind): InsertRow => ({
+    tenant,
+    day,
+    grp,
+    id,
+    kind: TOMBSTONE,
+    received_us: receivedUs,
+    fields: JSON.stringify({ kind }),
+  });
 }
 
 /**
