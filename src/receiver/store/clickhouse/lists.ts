@@ -12,7 +12,7 @@ import { all } from '../../filter/sql.ts';
 import { conditionOf, directionOf, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { feedbackIn } from './reads.ts';
-import { searchConditions } from './search.ts';
+import { NO_ITEM, searchConditions } from './search.ts';
 
 /** A row of the table `runs`. Its position in the list is `value`, then `n`. */
 interface ListedRow {
@@ -152,6 +152,7 @@ async function firstListed(
     const inRange = { ...filter, range };
     const needed = { isDescending, limit: rowsMax, condition: all(after) };
     const found = await searchConditions(db, tenant, inRange, listed, isByStart ? needed : undefined);
+    if (found[0] === NO_ITEM) return [];
     const condition = all([
       conditionOf(tenant, inRange, listed === 'traces' ? 'trace' : 'run'),
       ...after,

@@ -17,6 +17,8 @@ const SELECTING_WORDS_MAX = 5;
 /** Minimum length of these words. The longest one may be shorter. */
 const SELECTING_LENGTH_MIN = 4;
 const RETRY_AFTER_S = 5;
+/** The condition of a search that has found nothing. */
+export const NO_ITEM: Sql = sql('0');
 /** Tolerance for clock differences, in microseconds: how long before its run's start time a message may arrive. */
 const EARLY_US = 86_400_000_000;
 /** With these settings, the text index finds any part of a word. */
@@ -88,6 +90,7 @@ export async function searchConditions(
   if (candidates.length === CANDIDATES_MAX && found.size < limit) {
     throw new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
   }
+  if (found.size === 0) return [NO_ITEM];
   // The start time makes the query faster, because it is part of the primary key.
   return [sql(`start_us IN (?) AND ${key} IN (?)`, integers([...found.values()]), uuids([...found.keys()]))];
 }
