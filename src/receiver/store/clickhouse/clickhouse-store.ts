@@ -120,15 +120,15 @@ export class ClickHouseStore implements Store {
   static async open(url: string, options: ClickHouseStoreOptions = {}): Promise<ClickHouseStore> {
     const checked = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
     const prices = new PriceList(checked);
-    const db = await ClickHouse.connect(url);
+    const [db, writing] = [await ClickHouse.connect(url), await ClickHouse.connect(url)];
+    const retention = await ClickHouse.connect(url, 'retention');
     try {
       await checkSchema(db);
+      return new ClickHouseStore(db, writing, retention, await StoreClock.open(writing), prices, checked);
     } catch (error) {
-      await db.close();
+      await Promise.all([db, writing, retention].map((connection) => connection.close()));
       throw error;
     }
-    const [writing, retention] = [await ClickHouse.connect(url), await ClickHouse.connect(url, 'retention')];
-    return new ClickHouseStore(db, writing, retention, await StoreClock.open(writing), prices, checked);
   }
 
   private constructor(
@@ -172,7 +172,9 @@ export class ClickHouseStore implements Store {
   async #expire(): Promise<void> {
     try {
       const nowUs = this.#clock.nowUs();
-      if ((await latestTimeUs(this.#retention, 'retention')) > nowUs - (EXPIRE_MS * 1_000) / 2) return;
+      const ageUs = nowUs - (await latestTimeUs(this.#retention, 'retention'));
+      // The time is in the future if the clock of ClickHouse was ahead.
+      if (ageUs >= 0 && ageUs < (EXPIRE_MS * 1_000) / 2) return;
       await this.#retention.insert('times', [{ name: 'retention', us: nowUs }]);
       await expire(this.#retention, this.#ages, this.#clock.nowMs());
     } catch (error) {

@@ -51,6 +51,7 @@ export async function addFeedback(
 
 /** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
+  if (traceIds.length === 0) return [];
   const runs = await readTraces(db, scope, traceIds);
   const feedback = await feedbackIn(
     db,
