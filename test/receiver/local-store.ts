@@ -38,6 +38,7 @@ export async function openLocalStore(
     const handler = await openHandler(options, (change) => subscribers.report(change));
     return {
       call: (name, ...args) => handler.call(name, structuredClone(args)) as never,
+      hasEnded: false,
       close: async () => handler.close(),
     };
   };

@@ -29,6 +29,7 @@ function make(
       asked.push(`${name} ${method}`);
       return answer();
     }) as never,
+    hasEnded: false,
     close: async () => void asked.push(`${name} close`),
   });
   const links = {

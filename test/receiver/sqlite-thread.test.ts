@@ -51,7 +51,7 @@ describe('a thread of a store', () => {
     const { link, told } = await open();
     const failed = {
       code: 'RUNSPAN_STORE_FAILED',
-      message: 'The store cannot be used: its thread failed (out of order); restart the program',
+      message: 'The store cannot be used: its thread failed (out of order)',
     };
     const waiting = link.call('wait');
     await Promise.all([

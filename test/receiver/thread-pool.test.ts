@@ -1,4 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { WorkerThread } from '#src/receiver/store/sqlite/thread.ts';
 import { ThreadPool } from '#src/receiver/store/sqlite/thread-pool.ts';
 
 interface Calls {
@@ -20,6 +22,7 @@ function make() {
         started.push(`${name} in thread ${number}`);
         return new Promise((resolve) => ends.set(name, () => resolve(name)));
       }) as never,
+      hasEnded: false,
       close: async () => void started.push(`close thread ${number}`),
     };
   }, 2);
@@ -91,5 +94,28 @@ describe('a pool of threads', () => {
     await expect.poll(() => started).toHaveLength(1);
     await pool.close();
     expect([flags[0]?.[0], started.at(-1)]).toEqual([1, 'close thread 1']);
+  });
+
+  test('replaces a thread that fails, also for calls that wait', async () => {
+    const problems: string[] = [];
+    const start = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));
+    const pool = new ThreadPool<{ echo(word: string): string[]; die(): void }>(
+      (ended) =>
+        WorkerThread.open(
+          { path: 'store', ended },
+          () => {},
+          (problem) => problems.push(problem),
+          start,
+        ),
+      1,
+    );
+    onTestFinished(() => pool.close());
+    const dying = pool.call(undefined, 'die');
+    const waiting = ['a', 'b'].map((word) => pool.call(undefined, 'echo', word));
+    await expect(dying).rejects.toMatchObject({ code: 'RUNSPAN_STORE_FAILED' });
+    expect(await Promise.all([...waiting, pool.call(undefined, 'echo', 'c')])).toEqual([['a'], ['b'], ['c']]);
+    await expect(pool.call(undefined, 'die')).rejects.toThrow('out of order');
+    expect(await pool.call(undefined, 'echo', 'd')).toEqual(['d']);
+    expect(problems).toEqual(['out of order', 'out of order']);
   });
 });

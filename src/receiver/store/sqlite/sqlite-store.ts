@@ -158,7 +158,9 @@ export class SqliteStore implements Store {
     const onEnd = (problem: string): void =>
       diagnostics.error(`a thread of the store ${file} failed; restart the program: ${problem}`);
     const openSlowReader = (ended: Int32Array): Promise<Thread<ReaderCalls>> =>
-      WorkerThread.open({ path: file, ended }, onChange, onEnd);
+      WorkerThread.open({ path: file, ended }, onChange, (problem) =>
+        diagnostics.error(`a slow query of the store ${file} failed with its thread: ${problem}`),
+      );
     const openReader = (): Promise<Thread<ReaderCalls>> => WorkerThread.open({ path: file }, onChange, onEnd);
 
     if (readOnly) return new SqliteStore(file, { reader: await openReader(), openSlowReader }, subscribers);

@@ -18,7 +18,8 @@ interface Member<Calls> {
 export class ThreadPool<Calls> {
   readonly #open: (ended: Int32Array) => Promise<Thread<Calls>>;
   readonly #max: number;
-  readonly #members = new Set<Promise<Member<Calls>>>();
+  /** The threads, by the number that ends their call. */
+  readonly #threads = new Map<Int32Array, Promise<Thread<Calls>>>();
   readonly #idle: Member<Calls>[] = [];
   readonly #waiting: ((member: Member<Calls> | undefined) => void)[] = [];
 
@@ -42,16 +43,14 @@ export class ThreadPool<Calls> {
       return await member.thread.call(name, ...args);
     } finally {
       signal?.removeEventListener('abort', end);
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#idle.push(member);
-      else next(member);
+      this.#give(member);
     }
   }
 
   /** Ends all calls and threads. */
   async close(): Promise<void> {
-    const closed = [...this.#members].map(async (opening) => {
-      const { thread, ended } = await opening;
+    const closed = [...this.#threads].map(async ([ended, opening]) => {
+      const thread = await opening;
       Atomics.store(ended, 0, 1);
       await thread.close();
     });
@@ -61,19 +60,33 @@ export class ThreadPool<Calls> {
   async #take(): Promise<Member<Calls>> {
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
-    if (this.#members.size >= this.#max) {
+    if (this.#threads.size >= this.#max) {
       const member = await new Promise<Member<Calls> | undefined>((resolve) => this.#waiting.push(resolve));
       return member ?? this.#take();
     }
     const ended = new Int32Array(new SharedArrayBuffer(4));
-    const opening = this.#open(ended).then((thread) => ({ thread, ended }));
-    this.#members.add(opening);
+    const opening = this.#open(ended);
+    this.#threads.set(ended, opening);
     try {
-      return await opening;
+      return { thread: await opening, ended };
     } catch (error) {
-      this.#members.delete(opening);
-      this.#waiting.shift()?.(undefined);
+      this.#forget(ended);
       throw error;
     }
+  }
+
+  #give(member: Member<Calls>): void {
+    if (member.thread.hasEnded) this.#forget(member.ended);
+    else {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#idle.push(member);
+      else next(member);
+    }
+  }
+
+  /** Lets a waiting call open a thread in place of one that could not be opened, or that has ended. */
+  #forget(ended: Int32Array): void {
+    this.#threads.delete(ended);
+    this.#waiting.shift()?.(undefined);
   }
 }

@@ -33,6 +33,8 @@ export interface Thread<Calls> {
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>>;
+  /** Whether every later call rejects, because the thread was closed or has failed. */
+  readonly hasEnded: boolean;
   /** Ends the thread. Resolves once all earlier calls have returned and the thread has ended. */
   close(): Promise<void>;
 }
@@ -132,6 +134,10 @@ export class WorkerThread<Calls> implements Thread<Calls> {
     return this.#send(name, args) as Promise<ResultOf<Calls[Name]>>;
   }
 
+  get hasEnded(): boolean {
+    return this.#ended !== undefined;
+  }
+
   #send(name: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#ended !== undefined) {
@@ -177,7 +183,7 @@ export class WorkerThread<Calls> implements Thread<Calls> {
 
   #end(problem: string): void {
     if (this.#ended !== undefined) return;
-    const reason = this.#closing === undefined ? `its thread failed (${problem}); restart the program` : 'it is closed';
+    const reason = this.#closing === undefined ? `its thread failed (${problem})` : 'it is closed';
     this.#ended = new RunspanError('RUNSPAN_STORE_FAILED', `The store cannot be used: ${reason}`);
     for (const { reject } of this.#pending.values()) reject(this.#ended);
     this.#pending.clear();
