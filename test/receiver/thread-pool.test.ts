@@ -96,6 +96,16 @@ describe('a pool of threads', () => {
     expect([flags[0]?.[0], started.at(-1)]).toEqual([1, 'close thread 1']);
   });
 
+  test('opens no thread after it is closed, for no call and for no waiting call', async () => {
+    const { pool, read, started, flags } = make();
+    for (const name of ['a', 'b']) void read(name);
+    const waiting = [read('c'), read('d')];
+    await expect.poll(() => started).toHaveLength(2);
+    await pool.close();
+    for (const call of [...waiting, read('e')]) await expect(call).rejects.toMatchObject({ reason: 'unavailable' });
+    expect(flags).toHaveLength(2);
+  });
+
   test('replaces a thread that fails, also for calls that wait', async () => {
     const problems: string[] = [];
     const start = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));

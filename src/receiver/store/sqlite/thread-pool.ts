@@ -22,6 +22,7 @@ export class ThreadPool<Calls> {
   readonly #threads = new Map<Int32Array, Promise<Thread<Calls>>>();
   readonly #idle: Member<Calls>[] = [];
   readonly #waiting: ((member: Member<Calls> | undefined) => void)[] = [];
+  #isClosed = false;
 
   constructor(open: (ended: Int32Array) => Promise<Thread<Calls>>, max: number) {
     this.#open = open;
@@ -49,6 +50,8 @@ export class ThreadPool<Calls> {
 
   /** Ends all calls and threads. */
   async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const wake of this.#waiting.splice(0)) wake(undefined);
     const closed = [...this.#threads].map(async ([ended, opening]) => {
       const thread = await opening;
       Atomics.store(ended, 0, 1);
@@ -57,7 +60,9 @@ export class ThreadPool<Calls> {
     await Promise.allSettled(closed);
   }
 
+  /** Waits for a thread. Throws once the pool is closed, because nobody would close another thread. */
   async #take(): Promise<Member<Calls>> {
+    if (this.#isClosed) throw new EndedError();
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
     if (this.#threads.size >= this.#max) {
