@@ -12,6 +12,7 @@ import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
 import { storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
+const RECENT = `run:${ID},00000000-0000-7000-8000-000000000002 since:2026-11-20T06:00:00Z`;
 
 async function make() {
   const { connection, lock } = openToWrite(await loadEngine(), storePath());
@@ -137,6 +138,11 @@ describe('a query', () => {
     ['the traces of a name', (reader) => reader.traces(DEFAULT_SCOPE, page({ filter: 'name:a' })), 'roots_by_name'],
     ['the outline of a trace', (reader) => reader.outline(DEFAULT_SCOPE, ID), 'runs_by_trace'],
     ['a trace', (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ traceId: ID })), 'runs_by_trace'],
+    [
+      'recent runs with some ids',
+      (reader) => reader.runKeys(DEFAULT_SCOPE, parsedQuery({ filter: RECENT })),
+      undefined,
+    ],
     ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
     ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
     ['changes', (reader) => reader.changes(DEFAULT_SCOPE, '0', 10), undefined],

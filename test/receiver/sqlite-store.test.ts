@@ -10,6 +10,7 @@ import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation, StoreErr
 import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
+const OTHER_ID = '00000000-0000-7000-8000-000000000002';
 
 function post(text = ''): RunOperation {
   const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', inputs: { text } };
@@ -133,10 +134,16 @@ describe('a store on disk', () => {
     await list(store, { sort: 'latency' });
     await list(store, { sort: 'latency', traceId: ID });
     await list(store, { filter: 'tag:a' });
+    await list(store, { sort: 'latency', filter: `run:${ID},${OTHER_ID}` });
+    await list(store, { filter: `trace:${ID},${OTHER_ID} tag:a` });
+    await list(store, { filter: `run:${ID} OR tag:a` });
     expect(asked).toEqual([
       'reader traces',
       'slow reader traces',
       'slow reader list',
+      'reader list',
+      'slow reader list',
+      'reader list',
       'reader list',
       'slow reader list',
     ]);

@@ -77,8 +77,10 @@ export class SqlFilter {
   #own(comparison: Comparison, runs: string): Condition | undefined {
     const { field, values = [] } = comparison;
     switch (field) {
-      case 'run':
-        return { sql: `${runs}.id IN (${marks(values)})`, params: ids(values) };
+      case 'run': {
+        const found = `SELECT n FROM runs WHERE tenant = ? AND id IN (${marks(values)})`;
+        return { sql: `${runs}.n IN (${found})`, params: [this.#tenant, ...ids(values)], isSelective: true };
+      }
       case 'trace': {
         const traces = `SELECT n FROM traces WHERE tenant = ? AND id IN (${marks(values)})`;
         return { sql: `${runs}.trace IN (${traces})`, params: [this.#tenant, ...ids(values)], isSelective: true };

@@ -17,7 +17,7 @@ import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
-import { type Parsed, singleValueOf, valueIn } from '../../filter/run-filter.ts';
+import { type Parsed, singleValueOf } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type RemovalOptions, type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
@@ -378,14 +378,21 @@ export class SqliteStore implements Store {
   }
 }
 
-/** A query is quick if it reads one trace, or if an index may return its results in order. */
+/** A query is quick if it names runs or traces, or if an index may return its results in order. */
 function speedOf(query: Parsed<RunQuery & ListQuery>): Speed {
   const { conditions, search } = query.filter;
   const isIndexed =
     search === undefined &&
     conditions.every((node) => QUICK_FIELDS.some((field) => singleValueOf(node, field) !== undefined));
   const isOrdered = query.sort === undefined || query.sort === 'start_time';
-  return valueIn(query.filter, 'trace') !== undefined || (isIndexed && isOrdered) ? 'quick' : 'slow';
+  return namesRuns(query) || (isIndexed && isOrdered) ? 'quick' : 'slow';
+}
+
+/** Returns whether a query finds only runs whose ids, or the ids of whose traces, it contains. */
+function namesRuns({ filter }: Parsed<RunQuery>): boolean {
+  return filter.conditions.some(
+    (node) => 'field' in node && (node.field === 'run' || node.field === 'trace') && node.values !== undefined,
+  );
 }
 
 /** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */
@@ -411,4 +418,4 @@ function ownOwner(): StoreOwner {
 /**
  * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
  */
-const QUICK_FIELDS = ['name', 'model', 'status', 'thread', 'user', 'run'] as const;
+const QUICK_FIELDS = ['name', 'model', 'status', 'thread', 'user'] as const;
