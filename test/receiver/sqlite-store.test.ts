@@ -149,6 +149,14 @@ describe('a store on disk', () => {
     ]);
   });
 
+  test('reads an export in the slow reader, unless it names runs or traces', async () => {
+    const { asked, store } = make(async () => {});
+    for (const query of [{}, { project: 'a' }, { filter: 'user:ada' }]) await runsIn(store, query);
+    for (const query of [{ traceId: ID }, { filter: `run:${ID},${OTHER_ID}` }]) await runsIn(store, query);
+    const slow = ['slow reader runKeys', 'slow reader runKeys', 'slow reader runKeys'];
+    expect(asked).toEqual([...slow, 'reader runKeys', 'reader runKeys']);
+  });
+
   test('asks a slow reader if a query takes too long in the fast one, but not after another error', async () => {
     for (const reason of ['busy', 'unavailable'] as const) {
       const { asked, store } = make(

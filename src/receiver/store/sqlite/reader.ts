@@ -48,11 +48,14 @@ import { EndedError } from './thread-pool.ts';
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/** Maximum time of a query in the thread for quick queries, in milliseconds. Other queries wait for it. */
+/**
+ * Maximum time of a query in the thread for quick queries, in milliseconds. Other queries wait for it. Only a query that
+ * calls `check` ends then.
+ */
 const QUICK_MAX_MS = 100;
-/** Maximum time of another query, in milliseconds. */
+/** Maximum time of a query in another thread, in milliseconds. */
 const SLOW_MAX_MS = 10_000;
-/** Queries that read all runs of a store on purpose, and last until they end or their client leaves. */
+/** Queries that may read all runs of a store on purpose. In the threads for other queries, they have no maximum time. */
 const UNLIMITED: readonly string[] = ['runKeys', 'removable'];
 
 /** Answers queries through a read-only SQLite connection. */

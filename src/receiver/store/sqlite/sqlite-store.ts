@@ -236,7 +236,8 @@ export class SqliteStore implements Store {
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
-    const speed = speedOf(query);
+    // Unlike a list, an export reads all runs that match.
+    const speed = namesRuns(query) ? 'quick' : 'slow';
     const keys = await this.#ask(speed, 'runKeys', scope, query);
     for (let at = 0; at < keys.length; at += RUNS_AT_ONCE) {
       yield* await this.#ask(speed, 'runTexts', keys.slice(at, at + RUNS_AT_ONCE));

@@ -17,8 +17,8 @@ export interface ConnectionOptions {
   /** Options for the writer thread. Undefined in a reader thread. */
   readonly write?: Retention & PriceOptions & { readonly owner: StoreOwner };
   /**
-   * For a reader thread that executes slow queries: a shared number. A query ends when the number is 1. Undefined in the
-   * reader thread for quick queries, in which every query ends after 100 ms.
+   * For a reader thread that executes slow queries: a shared number. When the number is 1, a query ends at its next check.
+   * Undefined in the reader thread for quick queries, in which a query ends at its first check after 100 ms.
    */
   readonly ended?: Int32Array;
   /** Options for a thread that only calculates the costs of stored runs, and does not lock the store. */
