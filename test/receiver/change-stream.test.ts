@@ -157,6 +157,17 @@ describe('a change stream', () => {
       expect((await (await reopen('0')).next()).data.trace_ids?.sort()).toEqual([id(2), id(3), id(7)]);
     });
 
+    test('ends its query when the client disconnects', async () => {
+      const { store, limited } = await followBoth();
+      const list = vi.spyOn(store, 'list');
+      await store.apply(acme, [chat(1)]);
+      await limited.next();
+      const signal = list.mock.calls[0]?.[0].signal;
+      expect(signal?.aborted).toBe(false);
+      limited.request.destroy();
+      await vi.waitFor(() => expect(signal?.aborted).toBe(true));
+    });
+
     test('names no trace if one has no runs of the last hour, so that the client reloads', async () => {
       const { store, limited } = await followBoth();
       await store.apply(acme, [chat(1, 58)]);

@@ -73,7 +73,7 @@ export async function* changeStream(
  */
 async function tracesIn(
   store: Pick<Store, 'list'>,
-  { tenant, project }: Scope,
+  { project, ...ofTenant }: Scope,
   traceIds: readonly string[] | undefined,
 ): Promise<readonly string[] | undefined> {
   if (project === undefined || traceIds === undefined || traceIds.length === 0) return traceIds;
@@ -81,7 +81,7 @@ async function tracesIn(
   const values = traceIds.map((text) => ({ kind: 'equal' as const, text }));
   const range = { ...ALL_TIMES, fromUs: Date.now() * 1_000 - RECENT_US };
   const filter = { ...ALL_RUNS, range, conditions: [{ field: 'trace' as const, values }] };
-  const { items, next } = await store.list({ tenant }, { filter, limit: RUNS_MAX });
+  const { items, next } = await store.list(ofTenant, { filter, limit: RUNS_MAX });
   const known = new Set(items.map(({ trace_id }) => trace_id));
   if (next !== undefined || traceIds.some((id) => !known.has(id))) return undefined;
   const own = new Set(items.filter((run) => isOfProject(run, project)).map(({ trace_id }) => trace_id));
