@@ -279,6 +279,25 @@ describe('the limits', () => {
   });
 });
 
+test('a removal fails if the disk is full when its runs are deleted, and they are deleted once there is space', async () => {
+  const { apply, commits, connection } = await make();
+  await apply(post(1), post(2));
+  await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
+  const runs = () => connection.number('SELECT count(*) FROM runs');
+  const exec = connection.exec.bind(connection);
+  const full = vi.spyOn(connection, 'exec').mockImplementation((sql) => {
+    if (sql === 'COMMIT' && runs() < 2) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
+    exec(sql);
+  });
+  const removed = commits.removeStep(DEFAULT_SCOPE, { kind: 'trace', id: id(1) });
+  await expect(removed).rejects.toMatchObject({ errcode: 13 });
+  expect(runs()).toBe(2);
+  full.mockRestore();
+  await vi.waitFor(() => expect(runs()).toBe(1), 5_000);
+  await apply(post(3));
+  expect(runs()).toBe(2);
+});
+
 test('a removal also waits for a trace whose deletion began before, because its project is unknown without its root', async () => {
   const { apply, commits, connection } = await make();
   await apply(...Array.from({ length: 8_000 }, (_, at) => post(at, { trace_id: id(0), session_name: 'bank' })));

@@ -71,6 +71,8 @@ export class SqliteCommits {
   #backgroundTimer: NodeJS.Timeout | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #changes: TenantChange[] = [];
+  /** Error of the last background step, if it failed. */
+  #stepError: unknown;
   /** Error of a background step that found damage. Later calls are rejected with it. */
   #damage: unknown;
   #isClosed = false;
@@ -146,7 +148,9 @@ export class SqliteCommits {
       return marked;
     });
     // Each call is followed by a step that deletes runs.
-    while (await this.#call(() => this.#retention.isRemoving)) {}
+    while (await this.#call(() => this.#retention.isRemoving)) {
+      if (this.#stepError !== undefined) throw this.#stepError;
+    }
     return { runs, traces, last, hasFound };
   }
 
@@ -212,6 +216,7 @@ export class SqliteCommits {
   #runStep(): void {
     clearTimer(this.#backgroundTimer);
     this.#backgroundTimer = undefined;
+    this.#stepError = undefined;
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
       if (this.#retention.isDue(this.#nowMs()) && !isBehind) this.#inTransaction(() => this.#forget());
@@ -220,6 +225,7 @@ export class SqliteCommits {
       this.#plan(0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
+      this.#stepError = error;
       // Retry the step later. If the file stays unusable, the next write reports the error.
       if (isDamage(error)) this.#damage = error;
       else this.#plan(BACKGROUND_DELAY_MS);
