@@ -289,8 +289,8 @@ test('a removal fails if the disk is full when its runs are deleted, and they ar
     if (sql === 'COMMIT' && runs() < 2) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
     exec(sql);
   });
-  const removed = commits.removeStep(DEFAULT_SCOPE, { kind: 'trace', id: id(1) });
-  await expect(removed).rejects.toMatchObject({ errcode: 13 });
+  await commits.markStep(DEFAULT_SCOPE, { kind: 'trace', id: id(1) });
+  await expect(commits.deleteMarked()).rejects.toMatchObject({ errcode: 13 });
   expect(runs()).toBe(2);
   full.mockRestore();
   await vi.waitFor(() => expect(runs()).toBe(1), 5_000);
@@ -303,7 +303,8 @@ test('a removal also waits for a trace whose deletion began before, because its 
   await apply(...Array.from({ length: 8_000 }, (_, at) => post(at, { trace_id: id(0), session_name: 'bank' })));
   await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
   connection.exec("DELETE FROM runs WHERE is_root = 1; UPDATE traces SET seq = -1, id = x'09'");
-  const step = await commits.removeStep(DEFAULT_SCOPE, { kind: 'project', id: 'bank' });
+  const step = await commits.markStep(DEFAULT_SCOPE, { kind: 'project', id: 'bank' });
+  await commits.deleteMarked();
   expect(step).toMatchObject({ runs: 0, traces: 0, hasFound: false });
   expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 });
 });

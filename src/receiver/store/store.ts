@@ -204,7 +204,7 @@ export interface TokenStore {
 export interface RemovalOptions {
   /** If the signal aborts, the promise resolves after the current step. The counts are those of the deleted runs. */
   readonly signal?: AbortSignal;
-  /** Called after each step with the counts of all runs deleted so far. */
+  /** Called in each step with the counts of all runs that are deleted or being deleted. */
   readonly onProgress?: (removal: Removal) => void;
 }
 

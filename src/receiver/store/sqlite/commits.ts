@@ -134,10 +134,10 @@ export class SqliteCommits {
   }
 
   /**
-   * Marks and deletes some of the target's runs in short transactions, so that other writes do not wait. `last` is that of
-   * the previous step. Runs that arrive after the first step stay.
+   * Marks some of the target's runs for deletion, in a short transaction. `last` is that of the previous step. Runs that
+   * arrive after the first step stay.
    */
-  async removeStep(
+  async markStep(
     scope: Scope,
     target: RemovalTarget,
     last: number = this.#connection.number('SELECT max(n) FROM runs'),
@@ -147,11 +147,15 @@ export class SqliteCommits {
       if (change !== undefined) this.#changes.push(change);
       return marked;
     });
+    return { runs, traces, last, hasFound };
+  }
+
+  /** Deletes all marked runs in short transactions, so that other writes do not wait. */
+  async deleteMarked(): Promise<void> {
     // Each call is followed by a step that deletes runs.
     while (await this.#call(() => this.#retention.isRemoving)) {
       if (this.#stepError !== undefined) throw this.#stepError;
     }
-    return { runs, traces, last, hasFound };
   }
 
   async setProjectAges(ages: ProjectAges): Promise<void> {

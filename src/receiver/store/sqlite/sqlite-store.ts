@@ -97,7 +97,8 @@ export type WriterCalls = Pick<
   | 'removeFeedback'
   | 'addTokenSecret'
   | 'revokeTokens'
-  | 'removeStep'
+  | 'markStep'
+  | 'deleteMarked'
   | 'putJob'
   | 'useKey'
   | 'setOwner'
@@ -130,7 +131,8 @@ export class SqliteStore implements Store {
   readonly #apply = this.#writing('apply');
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
-  readonly #removeStep = this.#writing('removeStep');
+  readonly #markStep = this.#writing('markStep');
+  readonly #deleteMarked = this.#writing('deleteMarked');
   #closing: Promise<void> | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -248,11 +250,13 @@ export class SqliteStore implements Store {
     const removed = { runs: 0, traces: 0 };
     let last: number | undefined;
     for (let hasFound = true; hasFound && !signal?.aborted; ) {
-      const step = await this.#removeStep(scope, target, last);
+      const step = await this.#markStep(scope, target, last);
       ({ last, hasFound } = step);
       removed.runs += step.runs;
       removed.traces += step.traces;
+      // A job that continues after a kill finds only runs that are not marked.
       onProgress?.({ ...removed });
+      await this.#deleteMarked();
     }
     return removed;
   }
