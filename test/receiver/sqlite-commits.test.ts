@@ -279,6 +279,40 @@ describe('the limits', () => {
   });
 });
 
+test('a job that has ended is kept for a day, and a running job longer', async () => {
+  const nowMs = { value: 1_000 };
+  const { commits, connection } = await make({ nowMs: () => nowMs.value });
+  const counts = { runs: 0, traces: 0, start_time: 'a', update_time: 'a' };
+  const job = { ...DEFAULT_SCOPE, target: { kind: 'user', id: 'ada' } as const, ...counts };
+  await commits.putJob({ ...job, id: 'ended', state: 'done' });
+  await commits.putJob({ ...job, id: 'going on', state: 'running' });
+  const after = async (ms: number) => {
+    nowMs.value = 1_000 + ms;
+    commits.checkAge();
+    await commits.apply(DEFAULT_SCOPE, []);
+    return connection.all<{ id: string }>('SELECT id FROM jobs ORDER BY id').map(({ id: of }) => of);
+  };
+  expect(await after(24 * 3_600_000)).toEqual(['ended', 'going on']);
+  expect(await after(24 * 3_600_000 + 1)).toEqual(['going on']);
+});
+
+test('old jobs that cannot be deleted from a full disk are deleted by a later check', async () => {
+  const { apply, commits, connection } = await make();
+  connection.run("INSERT INTO jobs (id, is_ended, stored_ms, json) VALUES ('old', 1, 0, '{}')");
+  const run = connection.run.bind(connection);
+  const full = vi.spyOn(connection, 'run').mockImplementation((sql, ...values) => {
+    if (/^DELETE FROM jobs/.test(sql)) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
+    return run(sql, ...values);
+  });
+  commits.checkAge();
+  await apply(post(1));
+  expect(connection.number('SELECT count(*) FROM jobs')).toBe(1);
+  full.mockRestore();
+  commits.checkAge();
+  await apply(post(1));
+  expect(connection.number('SELECT count(*) FROM jobs')).toBe(0);
+});
+
 test('a removal fails if the disk is full when its runs are deleted, and they are deleted once there is space', async () => {
   const { apply, commits, connection } = await make();
   await apply(post(1), post(2));

@@ -369,13 +369,13 @@ export class MemoryStore implements Store {
   }
 
   async putJob(job: RemovalJob): Promise<void> {
-    const oldMs = Date.now() - JOB_AGE_MS;
-    for (const { id, end_time: end } of this.#jobs.values()) if (Date.parse(end ?? '') < oldMs) this.#jobs.delete(id);
     const hasEnded = (this.#jobs.get(job.id)?.state ?? 'running') !== 'running';
     if (!hasEnded || job.state !== 'running') this.#jobs.set(job.id, structuredClone(job));
   }
 
   async jobs(): Promise<RemovalJob[]> {
+    const oldMs = Date.now() - JOB_AGE_MS;
+    for (const { id, end_time: end } of this.#jobs.values()) if (Date.parse(end ?? '') < oldMs) this.#jobs.delete(id);
     return structuredClone([...this.#jobs.values()]);
   }
 

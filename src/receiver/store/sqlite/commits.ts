@@ -195,12 +195,15 @@ export class SqliteCommits {
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
-  /** Checks for expired traces now, and then once a minute. */
+  /** Checks for expired traces, removed ids and jobs now, and then once a minute. */
   checkAge(): void {
     clearTimer(this.#ageTimer);
-    this.#retention.forgetRemoved();
-    this.#retention.checkProjects(this.#nowMs());
-    this.#plan(BACKGROUND_DELAY_MS);
+    const checked = this.#call(() => {
+      this.#retention.forgetRemoved(this.#nowMs());
+      this.#retention.checkProjects(this.#nowMs());
+    });
+    // The next check repeats it. If the file stays unusable, the next write reports the error.
+    checked.catch(() => {});
     this.#ageTimer = setTimer(() => this.checkAge(), AGE_MS);
   }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
+import { JOB_AGE_MS } from '../store.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
 import { EVICTED } from './schema.ts';
@@ -98,9 +99,10 @@ export class SqliteRetention {
     return this.#connection.one('SELECT 1 FROM traces WHERE seq < ? LIMIT 1', EVICTED) !== undefined;
   }
 
-  /** Deletes the ids of runs that were removed long ago. */
-  forgetRemoved(): void {
+  /** Deletes the ids of runs that were removed long ago, and jobs that ended long ago. */
+  forgetRemoved(nowMs: number): void {
     this.#connection.run(FORGET_REMOVED);
+    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', nowMs - JOB_AGE_MS);
   }
 
   /** Whether the file has too many free pages. */

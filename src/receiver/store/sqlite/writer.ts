@@ -2,7 +2,7 @@ import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { type RemovalJob, type RemovalTarget, RemovedIds } from '../../domain/removal.ts';
-import { ATTACHMENTS_MAX, JOB_AGE_MS, StoreError, type TokenSecret } from '../store.ts';
+import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
@@ -99,9 +99,7 @@ export class SqliteWriter {
   }
 
   putJob(job: RemovalJob): void {
-    const nowMs = this.#nowMs();
-    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', nowMs - JOB_AGE_MS);
-    this.#connection.run(PUT_JOB, job.id, +(job.state !== 'running'), nowMs, JSON.stringify(job));
+    this.#connection.run(PUT_JOB, job.id, +(job.state !== 'running'), this.#nowMs(), JSON.stringify(job));
   }
 
   nextSeq(): number {
