@@ -120,7 +120,12 @@ class ReceiverSource implements RunSource {
     for (let waitMs = POLL_MS; job.state === 'running'; waitMs = Math.min(2 * waitMs, POLL_MS_MAX)) {
       onProgress(job);
       await delay(waitMs, undefined, true);
-      job = (await this.#json<RemovalJob>(`jobs/${job.id}`)) ?? { ...job, state: 'failed', error: 'its job is lost' };
+      try {
+        job = (await this.#json<RemovalJob>(`jobs/${job.id}`)) ?? { ...job, state: 'failed', error: 'its job is lost' };
+      } catch (error) {
+        // The receiver may be restarting.
+        if (!(error instanceof NoReceiver)) throw error;
+      }
     }
     if (job.state === 'done') return job;
     throw new CommandFailure(
@@ -159,9 +164,13 @@ class ReceiverSource implements RunSource {
         // Unlike most servers, a receiver sends `detail` with a 404 response.
         if (detail !== undefined) return undefined;
         break;
-      case 401:
-      // After many requests with a wrong key, the receiver responds with status 429.
       case 429:
+        throw new CommandFailure(`the receiver at ${origin} refused the request: ${visible(detail ?? 'status 429')}`);
+      case 503:
+        // Unlike most servers, a receiver sends `detail`.
+        if (detail === undefined) break;
+        throw new NoReceiver(`the receiver at ${origin} cannot answer: ${visible(detail)}`);
+      case 401:
         throw new CommandFailure(
           this.#apiKey === undefined
             ? `the receiver at ${origin} requires a key; set RUNSPAN_RECEIVER_KEY`
