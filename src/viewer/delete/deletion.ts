@@ -25,9 +25,9 @@ export async function follow(job: RemovalJob): Promise<void> {
     showTask(id, `Deleting ${name}: ${countsOf(job)} so far`, cancel);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     job = await api.job(id).catch((error) => {
-      // After other errors, the receiver may be restarting.
-      const isLost = error instanceof ApiError && error.status === 404;
-      return isLost ? { ...job, state: 'failed', error: 'the receiver has lost it' } : job;
+      // After other errors, the receiver may be restarting. After 401, the user may log in.
+      const isRefused = error instanceof ApiError && error.status < 500 && ![401, 429].includes(error.status);
+      return isRefused ? { ...job, state: 'failed', error: error.message } : job;
     });
   }
   const problem = job.state === 'done' ? '' : `. The deletion of ${name} ended: ${job.error ?? 'it was cancelled'}`;
