@@ -244,6 +244,18 @@ describe('tokens', () => {
     for (const { text } of tokens) expect((await post(`${url}/feedback/tokens/${text}`, {})).status).toBe(200);
   });
 
+  test('are signed with the earlier secret while the store cannot write', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = new MemoryStore();
+    const { receiver, createToken } = await setUp({ store });
+    await createToken();
+    vi.advanceTimersByTime(31 * 86_400_000);
+    vi.spyOn(store, 'addTokenSecret').mockRejectedValue(new Error('no disk'));
+    const { text } = await createToken();
+    expect((await post(`${receiver.url}/feedback/tokens/${text}`, {})).status).toBe(200);
+  });
+
   test('have the base URL of the request, with https if a proxy forwarded it', async () => {
     const { receiver } = await setUp({ allowedHosts: ['runs.example'] });
     const body = JSON.stringify({ run_id: ROOT, feedback_key: 'a' });
