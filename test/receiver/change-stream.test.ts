@@ -28,7 +28,7 @@ async function follow(receiver: Pick<Receiver, 'url'>, headers: Record<string, s
     const [message = ''] = text.split('\n\n', 1);
     text = text.slice(message.length + 2);
     const fields = Object.fromEntries(message.split('\n').map((line) => line.split(': ', 2)));
-    return { ...fields, data: JSON.parse(fields.data) } as ServerEvent;
+    return { ...fields, data: JSON.parse(fields.data ?? 'null') } as ServerEvent;
   };
   return { response, request, next };
 }
@@ -155,6 +155,15 @@ describe('a change stream', () => {
       await store.apply(acme, [chat(7)]);
       expect((await limited.next()).data.trace_ids).toEqual([id(7)]);
       expect((await (await reopen('0')).next()).data.trace_ids?.sort()).toEqual([id(2), id(3), id(7)]);
+    });
+
+    test('gets a comment every 15 seconds while other projects are busy', async () => {
+      vi.useFakeTimers({ toFake: ['Date'] });
+      onTestFinished(() => void vi.useRealTimers());
+      const { store, limited } = await followBoth();
+      vi.advanceTimersByTime(15_000);
+      await store.apply(acme, [secret(1)]);
+      expect(await limited.next()).toEqual({ '': 'no change', data: null });
     });
 
     test('names no trace if one has no runs of the last hour, so that the client reloads', async () => {
