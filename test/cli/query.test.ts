@@ -353,6 +353,25 @@ describe('runspan delete', () => {
     });
   });
 
+  it('waits for a long deletion while the receiver restarts, and tells why a request was refused', async () => {
+    const job = { id: id(7), state: 'running', runs: 6, traces: 2 };
+    const answers: [number, object][] = [
+      [202, { job }],
+      [503, { detail: 'The store is busy' }],
+      [429, { detail: 'The query takes too long' }],
+    ];
+    const server = createServer((_, response) => {
+      const [status, body] = answers.shift() ?? [500, {}];
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+    const url = await listen(server);
+    onTestFinished(() => void server.close());
+    const { code, stderr } = await runMain(['delete', 'project', 'big', '--yes', '--url', url]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('refused the request: The query takes too long');
+    expect(answers).toEqual([]);
+  });
+
   it.each([
     ['done', undefined, { code: 0, stdout: 'deleted 9 runs of 3 traces\n', stderr: '' }],
     [

@@ -28,7 +28,7 @@ async function follow(receiver: Pick<Receiver, 'url'>, headers: Record<string, s
     const [message = ''] = text.split('\n\n', 1);
     text = text.slice(message.length + 2);
     const fields = Object.fromEntries(message.split('\n').map((line) => line.split(': ', 2)));
-    return { ...fields, data: JSON.parse(fields.data) } as ServerEvent;
+    return { ...fields, data: JSON.parse(fields.data ?? 'null') } as ServerEvent;
   };
   return { response, request, next };
 }
@@ -166,6 +166,14 @@ describe('a change stream', () => {
       expect(signal?.aborted).toBe(false);
       limited.request.destroy();
       await vi.waitFor(() => expect(signal?.aborted).toBe(true));
+    });
+
+    test('gets a comment every 15 seconds while other projects are busy', async () => {
+      const { store, limited } = await followBoth();
+      const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 15_000);
+      onTestFinished(() => now.mockRestore());
+      await store.apply(acme, [secret(1)]);
+      expect(await limited.next()).toEqual({ '': 'no change', data: null });
     });
 
     test('names no trace if one has no runs of the last hour, so that the client reloads', async () => {

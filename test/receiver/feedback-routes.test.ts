@@ -1,6 +1,7 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
 import {
@@ -242,6 +243,26 @@ describe('tokens', () => {
     await receiver.close();
     const { url } = await start({ store });
     for (const { text } of tokens) expect((await post(`${url}/feedback/tokens/${text}`, {})).status).toBe(200);
+  });
+
+  test('are invalid if they are tokens of another purpose', async () => {
+    const store = new MemoryStore();
+    const { receiver } = await setUp({ store });
+    const [payload, signature] = (await new TokenSigner(store).sign([1], 'login')).split('.');
+    const { status } = await post(`${receiver.url}/feedback/tokens/${payload}%20login.${signature}`, {});
+    expect(status).toBe(404);
+  });
+
+  test('are signed with the earlier secret while the store cannot write', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = new MemoryStore();
+    const { receiver, createToken } = await setUp({ store });
+    await createToken();
+    vi.advanceTimersByTime(31 * 86_400_000);
+    vi.spyOn(store, 'addTokenSecret').mockRejectedValue(new Error('no disk'));
+    const { text } = await createToken();
+    expect((await post(`${receiver.url}/feedback/tokens/${text}`, {})).status).toBe(200);
   });
 
   test('have the base URL of the request, with https if a proxy forwarded it', async () => {

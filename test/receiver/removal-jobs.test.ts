@@ -122,6 +122,42 @@ describe('a deletion that takes longer than a second', () => {
   });
 });
 
+test('a deletion whose job cannot be stored ends', async () => {
+  const memory = new MemoryStore();
+  await fill(memory, 'g');
+  const store = slowed(memory, gate());
+  const removals = vi.spyOn(store, 'remove').mock.results;
+  vi.spyOn(store, 'jobs').mockRejectedValue(new Error('no disk'));
+  const receiver = await startWith(store);
+  expect((await remove(receiver, 'g')).status).toBeGreaterThanOrEqual(500);
+  expect(await removals[0]?.value).toEqual({ runs: 1, traces: 1 });
+  const states = async () => (await memory.jobs()).map(({ state }) => state);
+  await expect.poll(states, { timeout: 5_000 }).toEqual(['failed']);
+});
+
+test('a deletion that is cancelled while the store cannot write is stored as cancelled later', async () => {
+  const { memory, store, url } = await started('h');
+  const put = vi.spyOn(store, 'putJob').mockRejectedValue(new Error('no disk'));
+  expect((await call(url, 'DELETE')).status).toBeGreaterThanOrEqual(500);
+  put.mockRestore();
+  const states = async () => (await memory.jobs()).map(({ state }) => state);
+  await expect.poll(states, { timeout: 5_000 }).toEqual(['cancelled']);
+});
+
+test('a deletion that its receiver stops in the first second continues at the next start', async () => {
+  const memory = new MemoryStore();
+  await fill(memory, 'i');
+  const store = slowed(memory, gate());
+  const removing = vi.spyOn(store, 'remove');
+  const receiver = await startWith(store);
+  const response = remove(receiver, 'i').catch(() => undefined);
+  await vi.waitFor(() => expect(removing).toHaveBeenCalled());
+  await receiver.close();
+  await response;
+  expect(await memory.jobs()).toMatchObject([{ state: 'running', released: true }]);
+  expect(await numbers(memory)).toEqual([1, 2, 3]);
+});
+
 test('a receiver continues the jobs of receivers that stopped a minute to a day ago', async () => {
   const store = new MemoryStore();
   await store.apply(

@@ -59,6 +59,8 @@ export function receiverAt(url: URL = new URL(`http://127.0.0.1:${DEFAULT_PORT}`
 
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
+/** How long the end of a deletion is awaited while the receiver does not respond, in milliseconds. */
+const RESTART_MAX_MS = 120_000;
 /** First and longest interval at which the state of a long deletion is read, in milliseconds. */
 const [POLL_MS, POLL_MS_MAX] = [1_000, 10_000];
 
@@ -117,10 +119,17 @@ class ReceiverSource implements RunSource {
     const answer = await this.#json<Removal | { job: RemovalJob }>(path, 'DELETE');
     if (answer === undefined || !('job' in answer)) return answer;
     let { job } = answer;
+    let answeredMs = performance.now();
     for (let waitMs = POLL_MS; job.state === 'running'; waitMs = Math.min(2 * waitMs, POLL_MS_MAX)) {
       onProgress(job);
       await delay(waitMs, undefined, true);
-      job = (await this.#json<RemovalJob>(`jobs/${job.id}`)) ?? { ...job, state: 'failed', error: 'its job is lost' };
+      try {
+        job = (await this.#json<RemovalJob>(`jobs/${job.id}`)) ?? { ...job, state: 'failed', error: 'its job is lost' };
+        answeredMs = performance.now();
+      } catch (error) {
+        // The receiver may be restarting.
+        if (!(error instanceof NoReceiver) || performance.now() - answeredMs > RESTART_MAX_MS) throw error;
+      }
     }
     if (job.state === 'done') return job;
     throw new CommandFailure(
@@ -159,9 +168,13 @@ class ReceiverSource implements RunSource {
         // Unlike most servers, a receiver sends `detail` with a 404 response.
         if (detail !== undefined) return undefined;
         break;
-      case 401:
-      // After many requests with a wrong key, the receiver responds with status 429.
       case 429:
+        throw new CommandFailure(`the receiver at ${origin} refused the request: ${visible(detail ?? 'status 429')}`);
+      case 503:
+        // Unlike most servers, a receiver sends `detail`.
+        if (detail === undefined) break;
+        throw new NoReceiver(`the receiver at ${origin} cannot answer: ${visible(detail)}`);
+      case 401:
         throw new CommandFailure(
           this.#apiKey === undefined
             ? `the receiver at ${origin} requires a key; set RUNSPAN_RECEIVER_KEY`

@@ -44,6 +44,7 @@ export async function* changeStream(
     const missed = await store.changes(scope, after, TRACES_MAX + 1);
     const named = await tracesIn(store, scope, missed.traceIds);
     yield event(named?.length === 0 ? 'ready' : 'change', missed.cursor, named);
+    let yieldedMs = performance.now();
     while (!ended.aborted) {
       if (traceIds.size === 0) {
         await pause(HEARTBEAT_MS, ended, (done) => {
@@ -52,6 +53,7 @@ export async function* changeStream(
         if (traceIds.size > 0) continue;
         if (ended.aborted || !(await isAdmitted())) return;
         yield ': no change\n\n';
+        yieldedMs = performance.now();
         continue;
       }
       await pause(scope.project === undefined ? GATHER_MS : LIMITED_GATHER_MS, ended);
@@ -59,7 +61,10 @@ export async function* changeStream(
       const [cursor, changed] = [latest, [...traceIds]];
       traceIds = new Set();
       const own = await tracesIn(store, scope, changed);
-      if (own?.length !== 0) yield event('change', cursor, own);
+      // A comment after each change would tell the client about the activity of other projects.
+      if (own?.length === 0 && performance.now() - yieldedMs < HEARTBEAT_MS) continue;
+      yield own?.length === 0 ? ': no change\n\n' : event('change', cursor, own);
+      yieldedMs = performance.now();
     }
   } finally {
     unsubscribe();

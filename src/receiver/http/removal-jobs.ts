@@ -24,6 +24,8 @@ const CHECK_MS = 30_000;
 interface Work {
   job: RemovalJob;
   readonly stop: AbortController;
+  /** Stores the job once a second. */
+  timer?: NodeJS.Timeout;
 }
 
 /**
@@ -32,6 +34,7 @@ interface Work {
  */
 export class RemovalJobs {
   readonly #store: Store;
+  /** The deletions until their end is stored, so that none starts twice or is forgotten. */
   readonly #running = new Map<string, Work>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -51,9 +54,16 @@ export class RemovalJobs {
     const scope = { tenant, ...(project !== undefined && { project }) };
     const times = { start_time: timeAt(Date.now()), update_time: timeAt(Date.now()) };
     const work = newWork({ ...scope, id: randomUUID(), target, state: 'running', runs: 0, traces: 0, ...times });
+    this.#running.set(work.job.id, work);
     const done = this.#remove(work);
-    await Promise.race([done, delay(RESPONSE_MS, undefined)]);
-    if (work.job.state === 'running') await this.#follow(work, done);
+    try {
+      await Promise.race([done, delay(RESPONSE_MS, undefined)]);
+    } catch (error) {
+      this.#running.delete(work.job.id);
+      throw error;
+    }
+    if (work.job.state !== 'running') this.#running.delete(work.job.id);
+    else if (!this.#isClosed) await this.#follow(work, done).catch((error: unknown) => this.#fail(work, error));
     return work.job;
   }
 
@@ -84,7 +94,8 @@ export class RemovalJobs {
     clearInterval(this.#timer);
     const released = [...this.#running.values()].map((work) => {
       work.stop.abort();
-      work.job = { ...work.job, released: true };
+      clearInterval(work.timer);
+      if (work.job.state === 'running') work.job = { ...work.job, released: true };
       return this.#store.putJob(work.job);
     });
     await Promise.allSettled(released);
@@ -100,24 +111,30 @@ export class RemovalJobs {
     if (!work.stop.signal.aborted) this.#end(work, 'done');
   }
 
-  /** Stores the job now and once a second. Resolves when the job is stored for the first time. */
+  /** Stores the job now and once a second until its end is stored. */
   async #follow(work: Work, done: Promise<void>): Promise<void> {
     const ended = done.catch((error: unknown) => this.#isClosed || this.#end(work, 'failed', messageOf(error)));
+    work.timer = setInterval(() => void this.#update(work).catch(() => {}), UPDATE_MS).unref();
+    void ended.then(() => this.#update(work)).catch(() => {});
     await this.#update(work);
-    this.#running.set(work.job.id, work);
-    const timer = setInterval(() => void this.#update(work).catch(() => {}), UPDATE_MS).unref();
-    void ended.then(async () => {
-      clearInterval(timer);
-      // If the end cannot be stored, the job continues after its lease, and finds nothing more to delete.
-      await this.#store.putJob(work.job).catch(() => {});
-      this.#running.delete(work.job.id);
-    });
   }
 
-  /** Stores the counts of a running job. Ends the job if it was cancelled at another receiver. */
+  /** Ends a deletion whose job cannot be stored: its client gets an error, and nobody could cancel it. */
+  #fail(work: Work, error: unknown): never {
+    this.#end(work, 'failed', messageOf(error));
+    throw error;
+  }
+
+  /** Stores a job. Ends the job if it was cancelled at another receiver. */
   async #update(work: Work): Promise<void> {
-    if (!this.#isClosed) work.job = { ...work.job, update_time: timeAt(Date.now()) };
+    const isRunning = work.job.state === 'running';
+    if (isRunning && !this.#isClosed) work.job = { ...work.job, update_time: timeAt(Date.now()) };
     await this.#store.putJob(work.job);
+    if (!isRunning) {
+      clearInterval(work.timer);
+      this.#running.delete(work.job.id);
+      return;
+    }
     const stored = (await this.#store.jobs()).find(({ id }) => id === work.job.id);
     if (stored !== undefined && stored.state !== 'running') this.#end(work, stored.state);
   }
@@ -130,6 +147,7 @@ export class RemovalJobs {
       if (this.#isClosed || job.state !== 'running' || this.#running.has(job.id)) continue;
       if (ageMs < LEASE_MS && !job.released) continue;
       const work = newWork(job);
+      this.#running.set(job.id, work);
       if (ageMs > CONTINUED_MS_MAX) this.#end(work, 'failed', 'no receiver continued it within a day');
       await this.#follow(work, ageMs > CONTINUED_MS_MAX ? Promise.resolve() : this.#remove(work)).catch(() => {});
     }

@@ -37,6 +37,7 @@ export class TokenSigner {
   /** Returns the values of a token, or undefined if no secret has signed the text for this purpose. */
   async read(text: string, purpose = ''): Promise<unknown[] | undefined> {
     const [payload = '', signature = ''] = text.split('.', 2);
+    if (!/^[\w-]+$/.test(payload)) return undefined;
     const given = Buffer.from(signature, 'base64url');
     const isSigned = (secrets: readonly TokenSecret[]): boolean =>
       secrets.some((secret) => {
@@ -50,17 +51,23 @@ export class TokenSigner {
   async #latest(): Promise<TokenSecret> {
     const latest = (await this.#secrets()).at(-1);
     if (latest !== undefined && Date.now() - latest.createdMs < ROTATION_MS) return latest;
-    this.#creating ??= this.#create().finally(() => {
+    this.#creating ??= this.#create(latest).finally(() => {
       this.#cached = undefined;
       this.#creating = undefined;
     });
     return this.#creating;
   }
 
-  async #create(): Promise<TokenSecret> {
+  /** Creates a secret. If the store cannot write, returns the earlier one, so that users can log in. */
+  async #create(earlier: TokenSecret | undefined): Promise<TokenSecret> {
     const created = { secret: randomBytes(SECRET_BYTES).toString('base64url'), createdMs: Date.now() };
-    await this.#store.addTokenSecret(created);
-    return created;
+    try {
+      await this.#store.addTokenSecret(created);
+      return created;
+    } catch (error) {
+      if (earlier === undefined) throw error;
+      return earlier;
+    }
   }
 
   #secrets(ageMaxMs: number = CACHE_MS): Promise<TokenSecret[]> {

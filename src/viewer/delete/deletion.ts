@@ -24,11 +24,13 @@ export async function follow(job: RemovalJob): Promise<void> {
   while (job.state === 'running') {
     showTask(id, `Deleting ${name}: ${countsOf(job)} so far`, cancel);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    job = await api.job(id).catch((error) => {
-      // After other errors, the receiver may be restarting.
-      const isLost = error instanceof ApiError && error.status === 404;
-      return isLost ? { ...job, state: 'failed', error: 'the receiver has lost it' } : job;
-    });
+    try {
+      job = await api.job(id);
+    } catch (error) {
+      // After other errors, the receiver may be restarting. After 401, the user may log in.
+      const isRefused = error instanceof ApiError && error.status < 500 && ![401, 429].includes(error.status);
+      if (isRefused) return endTask(id, `The page cannot follow the deletion of ${name}: ${error.message}`);
+    }
   }
   const problem = job.state === 'done' ? '' : `. The deletion of ${name} ended: ${job.error ?? 'it was cancelled'}`;
   endTask(id, `Deleted ${countsOf(job)}${problem}`);
