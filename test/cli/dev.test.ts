@@ -368,11 +368,15 @@ describe.concurrent('the runs of runspan dev', () => {
       stderr: `runspan: the receiver at ${url} requires a key; set RUNSPAN_RECEIVER_KEY\n`,
     });
     const ask = () => fetch(`${url}/query/projects`, { headers: { 'x-api-key': 'mellon' } });
-    for (const earlier of [0, 10]) {
+    const replies = [
+      [0, 'rejected the key in RUNSPAN_RECEIVER_KEY'],
+      [10, 'refused the request: The API key is not valid for this receiver; too many wrong keys, try again later'],
+    ] as const;
+    for (const [earlier, text] of replies) {
       await Promise.all(Array.from({ length: earlier }, ask));
       expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'mellon' })).toMatchObject({
         code: 1,
-        stderr: `runspan: the receiver at ${url} rejected the key in RUNSPAN_RECEIVER_KEY\n`,
+        stderr: `runspan: the receiver at ${url} ${text}\n`,
       });
     }
     expect(await runRunspan(['traces', '--url', url], env)).toMatchObject({ code: 0, stdout: 'no traces\n' });
