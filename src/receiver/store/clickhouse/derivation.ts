@@ -67,8 +67,8 @@ export class Derivation {
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
   #sweptUs: number | undefined;
   #storedUs = 0;
-  /** Position of the last group that the sweep has derived in its current range. */
-  #position = -1;
+  /** End of the range that the sweep has begun, and the position of the last group that it has derived in this range. */
+  #range: { readonly untilUs: number; readonly position: number } | undefined;
   readonly #id: string = randomUUID();
   #timer: NodeJS.Timeout | undefined;
   #work: Promise<void> | undefined;
@@ -183,12 +183,13 @@ export class Derivation {
     this.#sweptUs ??= await this.#earlierPositionUs();
     if (untilUs - this.#sweptUs < SWEEP_MS * 1_000) return;
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
-      const nextUs = Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX);
-      const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, nextUs);
+      // The end stays the same until the range is finished: later groups may come before the position.
+      const range = this.#range ?? { untilUs: Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX), position: -1 };
+      const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, range);
       await this.derive(found, this.#skip);
-      this.#position = found.at(-1)?.position ?? -1;
-      if (found.length >= GROUPS_MAX) continue;
-      [this.#sweptUs, this.#position] = [nextUs, -1];
+      const last = found[GROUPS_MAX - 1] && found.at(-1);
+      this.#range = last && { ...range, position: last.position };
+      if (last === undefined) this.#sweptUs = range.untilUs;
     }
     if (this.#sweptUs - this.#storedUs < STORED_US) return;
     this.#storedUs = this.#sweptUs;
@@ -300,7 +301,10 @@ export class Derivation {
    * Returns up to `GROUPS_MAX` groups whose messages are newer than their rows in `runs`, by their position in an order that
    * is different for each receiver.
    */
-  async #underivedGroups(sinceUs: number, untilUs: number): Promise<(GroupKey & { readonly position: number })[]> {
+  async #underivedGroups(
+    sinceUs: number,
+    { untilUs, position }: { readonly untilUs: number; readonly position: number },
+  ): Promise<(GroupKey & { readonly position: number })[]> {
     return await this.#db.rows(
       sql(
         `SELECT tenant, grp, cityHash64(tenant, grp, ?) % 4294967296 AS position FROM (
@@ -313,7 +317,7 @@ export class Derivation {
         integer(sinceUs),
         integer(untilUs),
         integer(sinceUs),
-        integer(this.#position),
+        integer(position),
       ),
     );
   }
