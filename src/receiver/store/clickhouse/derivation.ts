@@ -68,7 +68,7 @@ export class Derivation {
   #sweptUs: number | undefined;
   #storedUs = 0;
   /** End of the range that the sweep has begun, and the position of the last group that it has derived in this range. */
-  #range: { readonly untilUs: number; readonly position: number } | undefined;
+  #range: SweptRange | undefined;
   readonly #id: string = randomUUID();
   #timer: NodeJS.Timeout | undefined;
   #work: Promise<void> | undefined;
@@ -184,7 +184,7 @@ export class Derivation {
     if (untilUs - this.#sweptUs < SWEEP_MS * 1_000) return;
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
       // The end stays the same until the range is finished: later groups may come before the position.
-      const range = this.#range ?? { untilUs: Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX), position: -1 };
+      const range: SweptRange = this.#range ?? { untilUs: Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX), position: -1 };
       const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, range);
       await this.derive(found, this.#skip);
       const last = found[GROUPS_MAX - 1] && found.at(-1);
@@ -303,7 +303,7 @@ export class Derivation {
    */
   async #underivedGroups(
     sinceUs: number,
-    { untilUs, position }: { readonly untilUs: number; readonly position: number },
+    { untilUs, position }: SweptRange,
   ): Promise<(GroupKey & { readonly position: number })[]> {
     return await this.#db.rows(
       sql(
@@ -321,6 +321,11 @@ export class Derivation {
       ),
     );
   }
+}
+
+interface SweptRange {
+  readonly untilUs: number;
+  readonly position: number;
 }
 
 interface RowKey {
