@@ -5,7 +5,8 @@ import { afterAll, afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
+import { StoreClock } from '#src/receiver/store/clickhouse/clock.ts';
+import { ClickHouse, integer, sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import type { Store, StoreError } from '#src/receiver/store/store.ts';
 import { MemoryStore, type Receiver } from '#src/receiver.ts';
 import { id, patch, post, runsOf, second, simple } from '../receiver/conformance/support.ts';
@@ -268,6 +269,45 @@ test('Lists show the runs that were stored before all receivers stopped, however
   expect(await listed(later)).toBe(0);
   await expect.poll(() => listed(later)).toBe(2);
 });
+
+test('Lists show all runs of a long backlog, also those that arrive while it is worked off', async () => {
+  logLines();
+  const tenant = 'backlog';
+  const store = await openStore();
+  await setFaults({ match: 'INSERT INTO runs', code: 241 });
+  const restoreClock = moveClock(-60_000);
+  await store.apply(
+    { tenant },
+    Array.from({ length: 2_500 }, (_, at) => post(10_000 + at)),
+  );
+  restoreClock();
+  await store.close();
+  await setFaults({ match: 'INSERT INTO runs', held: true });
+  await db.command(sql('TRUNCATE TABLE times'));
+  const inserted = vi.spyOn(ClickHouse.prototype, 'insert');
+  await openStore();
+  vi.spyOn(StoreClock.prototype, 'synchronize').mockResolvedValue();
+  onTestFinished(() => void vi.restoreAllMocks());
+  await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
+  await db.command(
+    sql(
+      `INSERT INTO messages (tenant, day, grp, id, kind, received_us, fields, texts)
+        SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), texts
+        FROM (SELECT *, generateUUIDv4() AS new FROM messages WHERE tenant = ?)`,
+      integer((Date.now() + 5_000) * 1_000),
+      string(tenant),
+    ),
+  );
+  moveClock(60_000);
+  await setFaults();
+  const listed = async () => {
+    const [row] = await db.rows<{ runs: number }>(
+      sql('SELECT count() AS runs FROM runs FINAL WHERE tenant = ?', string(tenant)),
+    );
+    return row?.runs;
+  };
+  await expect.poll(listed, { timeout: 20_000 }).toBe(5_000);
+}, 40_000);
 
 test('The changes of a receiver whose clock is late count as the latest', async () => {
   onTestFinished(() => void vi.useRealTimers());
