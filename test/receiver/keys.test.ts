@@ -138,7 +138,9 @@ test.each([
 ] as const)('the page learns what a %s key allows', async (permission, project, expected) => {
   const { url, addKey } = await startService();
   const { text } = addKey({ tenant: 'acme', permission, ...(project && { project }) });
-  expect(await get(url, { 'x-api-key': text }, '/query/session')).toMatchObject(expected);
+  const reply = await get(url, { 'x-api-key': text }, '/query/session');
+  expect(reply).toMatchObject(expected);
+  if ('body' in expected) expect(reply.body).toEqual(expected.body);
 });
 
 describe('a header from an authenticating proxy', () => {
@@ -280,6 +282,18 @@ test('/metrics has the figures of the process while the store fails, for a key t
       [500, []],
     ]);
     later(CACHE_MS);
+  }
+});
+
+test('a login has a Secure cookie if the public URL is https', async () => {
+  for (const [publicUrl, isSecure] of [
+    ['https://runs.example', true] as const,
+    ['http://runs.example', false] as const,
+  ]) {
+    const { url, addKey } = await startService({ publicUrl });
+    const { text } = addKey({ tenant: 'acme', permission: 'read' });
+    const { headers } = await sendJson({ url } as never, 'POST', '/login', { key: text });
+    expect(headers['set-cookie']?.endsWith('; Secure')).toBe(isSecure);
   }
 });
 

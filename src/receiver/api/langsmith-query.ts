@@ -3,10 +3,9 @@ import { RunspanError } from '../../base/errors.ts';
 import { WHOLE_FROM_1 } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { ListQuery } from '../domain/query.ts';
-import type { FilterNode } from '../filter/filter.ts';
 import { HAS_ERROR, translateFilter } from '../filter/langsmith-filter.ts';
 import { condition, searchWords } from '../filter/parser.ts';
-import { ALL_TIMES, type Parsed, parsedQuery } from '../filter/run-filter.ts';
+import { ALL_TIMES, among, type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import type { Call } from '../http/route.ts';
 import { uuid } from '../http/run-fields.ts';
@@ -79,12 +78,6 @@ export async function readLangSmithQuery(given: object, call: Call): Promise<Lan
     },
   };
   return { query, select: body.select };
-}
-
-/** Returns a condition that a field has one of the values. Without values, no run matches. */
-export function among(field: 'run' | 'project', texts: readonly string[]): FilterNode {
-  const values = texts.map((one) => ({ kind: 'equal' as const, text: one }));
-  return values.length === 0 ? { some: [] } : { field, values };
 }
 
 function checkedBody(fields: object): Body {

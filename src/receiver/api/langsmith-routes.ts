@@ -4,14 +4,14 @@ import { figuresOf } from '../domain/assemble.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { projectOf } from '../domain/run-values.ts';
 import type { RunSummary, StoredRun } from '../domain/run-view.ts';
-import { ALL_RUNS } from '../filter/run-filter.ts';
+import { ALL_RUNS, among } from '../filter/run-filter.ts';
 import { HttpError } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import { type Call, idOf, type Route, type RouteResponse, readJson } from '../http/route.ts';
 import { jsonObject, refuseUnknownParameters } from '../http/validation.ts';
 import { itemsOfPage, PAGE_PARAMETERS } from './feedback-routes.ts';
 import { sessionIdOf, sessionsOf, sessionWithId } from './langsmith-projects.ts';
-import { among, readLangSmithQuery } from './langsmith-query.ts';
+import { readLangSmithQuery } from './langsmith-query.ts';
 import { pageOf } from './query-routes.ts';
 import { readRunQuery } from './run-query.ts';
 

@@ -72,6 +72,12 @@ export function equal(field: TextField, text: string): Comparison {
   return { field, values: [{ kind: 'equal', text: comparable(text) }] };
 }
 
+/** Returns a condition that a field has one of the values. Without values, no run matches. */
+export function among(field: 'run' | 'trace' | 'project', texts: readonly string[]): FilterNode {
+  const values = texts.map((text) => ({ kind: 'equal' as const, text }));
+  return values.length === 0 ? { some: [] } : { field, values };
+}
+
 /** Returns the value if the condition compares the field with exactly one value. */
 export function singleValueOf(node: FilterNode, field: TextField): string | undefined {
   if (!('field' in node) || node.field !== field || node.values?.length !== 1) return undefined;

@@ -148,7 +148,7 @@ export class Access {
     }
     const endsAtMs = Date.now() + SESSION_SECONDS * 1_000;
     const token = `${grant.id}:${await this.tokens.sign([endsAtMs], purposeOf(grant))}`;
-    const isSecure = request.headers.origin?.startsWith('https:') === true;
+    const isSecure = (request.headers.origin ?? this.publicUrl)?.startsWith('https:') === true;
     return cookie(this.#cookieName(request), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 

@@ -1,6 +1,6 @@
 import type { Scope } from '../domain/query.ts';
 import { isOfProject } from '../domain/run-values.ts';
-import { ALL_RUNS, ALL_TIMES } from '../filter/run-filter.ts';
+import { ALL_RUNS, ALL_TIMES, among } from '../filter/run-filter.ts';
 import type { ChangeFeed, Store } from '../store/store.ts';
 
 /** Time within which changes are combined into one event, in milliseconds. */
@@ -83,9 +83,8 @@ async function tracesIn(
 ): Promise<readonly string[] | undefined> {
   if (project === undefined || traceIds === undefined || traceIds.length === 0) return traceIds;
   if (traceIds.length > TRACES_MAX) return undefined;
-  const values = traceIds.map((text) => ({ kind: 'equal' as const, text }));
   const range = { ...ALL_TIMES, fromUs: Date.now() * 1_000 - RECENT_US };
-  const filter = { ...ALL_RUNS, range, conditions: [{ field: 'trace' as const, values }] };
+  const filter = { ...ALL_RUNS, range, conditions: [among('trace', traceIds)] };
   const { items, next } = await store.list(ofTenant, { filter, limit: RUNS_MAX });
   const known = new Set(items.map(({ trace_id }) => trace_id));
   if (next !== undefined || traceIds.some((id) => !known.has(id))) return undefined;

@@ -53,7 +53,7 @@ export const pageRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/session',
-    handle: ({ permission, scope }) => ({ status: 200, body: { permission, ...scope } }),
+    handle: ({ permission, scope: { tenant, project } }) => ({ status: 200, body: { permission, tenant, project } }),
   },
 ];
 

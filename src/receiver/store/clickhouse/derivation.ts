@@ -184,7 +184,10 @@ export class Derivation {
     if (untilUs - this.#sweptUs < SWEEP_MS * 1_000) return;
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
       // The end stays the same until the range is finished: later groups may come before the position.
-      const range: SweptRange = this.#range ?? { untilUs: Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX), position: -1 };
+      const range: SweptRange = this.#range ?? {
+        untilUs: Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX),
+        position: -1,
+      };
       const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, range);
       await this.derive(found, this.#skip);
       const last = found[GROUPS_MAX - 1] && found.at(-1);
