@@ -293,7 +293,7 @@ test('a login has a Secure cookie if the public URL is https', async () => {
     const { url, addKey } = await startService({ publicUrl });
     const { text } = addKey({ tenant: 'acme', permission: 'read' });
     const { headers } = await sendJson({ url } as never, 'POST', '/login', { key: text });
-    expect(headers['set-cookie']?.endsWith('; Secure')).toBe(isSecure);
+    expect(`${headers['set-cookie']}`.endsWith('; Secure')).toBe(isSecure);
   }
 });
 
