@@ -7,7 +7,7 @@ import {
   type PayloadLimits,
   type PlainCheck,
 } from './plain.ts';
-import { isHeaders, isPairValue, type NameKind, type SecretNames } from './redaction/names.ts';
+import { isHeaders, isPairValue, type SecretNames } from './redaction/names.ts';
 import { mayBeMasked, mayHoldNames, type TextSecrets } from './redaction/text.ts';
 import { plainCheckOf } from './serialize.ts';
 import type { PayloadRules } from './truncate.ts';
@@ -31,8 +31,6 @@ const OBJECTS_MAX = 1_000_000_000;
 const REFUSED = 1;
 /** The value must be empty, a boolean or null. */
 const SECRET = 2;
-/** As `SECRET`, but numbers are harmless. */
-const SECRET_TEXT = 4;
 /** The value must not be a list. */
 const HEADERS = 8;
 /** The value of a pair such as `{ name, value }`, and the name of such a pair. */
@@ -188,15 +186,14 @@ class TextScan {
           if (backslash === INVALID) return undefined;
         }
         if (end - start > CHARACTERS_HARMLESS && this.#mustBeCopied(text, start, end)) return undefined;
-        if ((bits & (SECRET | SECRET_TEXT)) !== 0 && end > start) return undefined;
+        if ((bits & SECRET) !== 0 && end > start) return undefined;
         if ((bits & PAIR_NAME) !== 0 || (frame.size === 1 && !frame.isObject)) {
           frame.nameAt = start;
           frame.nameEnd = end;
         }
         at = end + 1;
       } else if (code === OPENING_BRACE || code === OPENING_BRACKET) {
-        if ((bits & (SECRET | SECRET_TEXT)) !== 0 || ((bits & HEADERS) !== 0 && code === OPENING_BRACKET))
-          return undefined;
+        if ((bits & SECRET) !== 0 || ((bits & HEADERS) !== 0 && code === OPENING_BRACKET)) return undefined;
         if (++level >= levels) return undefined;
         frame = this.#open(level, code);
         isMember = true;
@@ -247,7 +244,7 @@ class TextScan {
   /** Whether a string must be masked or becomes an attachment. Only few strings are decoded for this. */
   #mustBeCopied(text: string, start: number, end: number): boolean {
     if (isDataUri(text, start, end)) return true;
-    if (this.#texts === undefined || !mayBeMasked(text, start, end)) return false;
+    if (this.#texts === undefined || !mayBeMasked(text, start)) return false;
     return this.#texts.mayMask(JSON.parse(text.slice(start - 1, end + 1)));
   }
 
@@ -274,10 +271,9 @@ class TextScan {
     const role = key === 'role' ? ROLE : 0;
     if (mayHoldNames(key)) return REFUSED;
     if (this.#names === undefined) return role;
-    const kind = this.#names.kindOf(key);
     return (
       role |
-      (kind === undefined ? 0 : HARMLESS_NUMBERS.includes(kind) ? SECRET_TEXT : SECRET) |
+      (this.#names.kindOf(key) === undefined ? 0 : SECRET) |
       (isHeaders(key) ? HEADERS : 0) |
       (isPairValue(key) ? PAIR_VALUE : 0) |
       (PAIR_NAME_KEYS.includes(key) ? PAIR_NAME : 0)
@@ -291,7 +287,6 @@ class TextScan {
   }
 }
 
-const HARMLESS_NUMBERS: readonly NameKind[] = ['text', 'look', 'mark'];
 const PAIR_NAME_KEYS: readonly string[] = ['name', 'key', 'Name', 'Key'];
 
 const QUOTE = 0x22;

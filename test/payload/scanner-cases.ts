@@ -56,11 +56,23 @@ export const SCANNED: readonly Masked[] = [
   ['pypi-upload-token', { TWINE_PASSWORD: filler(170) }, filler(170)],
   ['shopify-access-token', { 'X-Shopify-Access-Token': hex(38) }, hex(38)],
   ['twilio, auth token', { twilio: { accountSid: 'AC1', authToken: hex(32) } }, hex(32)],
-  ['detect-secrets, basic auth', { DATABASE_URL: at('postgres', `ada:${filler(12)}@db.example/x`) }, `ada:${filler(12)}`],
-  ['detect-secrets, cloudant', { url: at('https', `${hex(24)}:${hex(64)}@a.cloudant.example`) }, `${hex(24)}:${hex(64)}`],
+  [
+    'detect-secrets, basic auth',
+    { DATABASE_URL: at('postgres', `ada:${filler(12)}@db.example/x`) },
+    `ada:${filler(12)}`,
+  ],
+  [
+    'detect-secrets, cloudant',
+    { url: at('https', `${hex(24)}:${hex(64)}@a.cloudant.example`) },
+    `${hex(24)}:${hex(64)}`,
+  ],
   ['detect-secrets, softlayer and db2', { text: json(json({ db2: { pwd: filler(8) } })) }, filler(8)],
   ['detect-secrets, private key', { key_file: { private_key: filler(200) } }, filler(200)],
-  ['detect-secrets, keyword', { theapikey: 'm{{h}o)p$e]nob(ody[finds>-_$#thisone}}' }, 'm{{h}o)p$e]nob(ody[finds>-_$#thisone}}'],
+  [
+    'detect-secrets, keyword',
+    { theapikey: 'm{{h}o)p$e]nob(ody[finds>-_$#thisone}}' },
+    'm{{h}o)p$e]nob(ody[finds>-_$#thisone}}',
+  ],
 ];
 
 export const FALSE_POSITIVES: readonly Kept[] = [
@@ -106,7 +118,10 @@ export const FALSE_POSITIVES: readonly Kept[] = [
   ['generic-api-key, UserSecretsId', { UserSecretsId: UUID }],
   ['generic-api-key, secret_length', { secret_length: 'X25519.secret_length' }],
   ['generic-api-key, secretSize', { text: 'secretSize must be >= XXH3_SECRET_SIZE_MIN' }],
-  ['generic-api-key, a secret mounted by its name', { secret: { secretName: 'app-decryption', items: [{ key: 'app.yml' }] } }],
+  [
+    'generic-api-key, a secret mounted by its name',
+    { secret: { secretName: 'app-decryption', items: [{ key: 'app.yml' }] } },
+  ],
   ['generic-api-key, access_token_url', { access_token_url: 'https://example.com/login/oauth/access_token' }],
   ['generic-api-key, publicToken', { publicToken: filler(43) }],
   ['generic-api-key, TokenFile', { TokenFile: 'RTL_INST_CODE.cer' }],

@@ -21,7 +21,7 @@ describe('JSON text that is recorded unchanged', () => {
     ['{"a":{"a":{"a":1},"b":2},"b":3}', 'object'],
     ['{"name":"city","value":"Paris in the spring"}', 'object'],
     ['{"arguments":"{\\"city\\":\\"Paris\\"}"}', 'object'],
-    ['{"max_tokens":100,"password":null,"token":7,"headers":{"accept":"text/plain"}}', 'object'],
+    ['{"max_tokens":100,"password":null,"token":true,"headers":{"accept":"text/plain"}}', 'object'],
   ])('%s', (text, kind) => expect(found(text)).toBe(kind));
 });
 

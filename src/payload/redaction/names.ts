@@ -4,37 +4,29 @@ import { types } from '../../platform/node.ts';
 import { hasPlainPrototype } from '../describe.ts';
 
 /**
- * The kind of a secret's name decides which of its values are hidden:
- *
- * - `always` hides every value except a JSON Schema.
- * - `text` hides strings, lists and class instances.
- * - `word` hides numbers from 1000, and text that is not prose.
- * - `look` hides text that looks like a credential, not like words or part of a word.
- * - `mark` hides text without spaces that looks like a credential or a digest.
- * - `none` hides no value, because the name only ends like the name of a secret.
+ * The kind of a secret's name decides which of its values are hidden. `always` hides every value except a JSON Schema.
+ * `look` hides text that looks like a credential, not like words or part of a word.
  */
-export type NameKind = 'always' | 'text' | 'word' | 'look' | 'mark' | 'none';
+export type NameKind = 'always' | 'look';
 
 /**
  * Names of secrets, split into words. A key matches if it ends with the words of a name. Case and separators are
  * ignored: `x-api-key`, `openaiApiKey` and `api_key_2` all match `api key`. If several names match a key, the longest
- * name determines the kind.
+ * name determines the kind. The names under `none` only end like the name of a secret.
  */
-const NAMES: Readonly<Record<NameKind, string>> = {
+const NAMES: Readonly<Record<NameKind | 'none', string>> = {
   always: `authorization, credential, credentials, creds, passphrase, passcode, passwd, password, passwords,
     password confirmation, password confirm, api key, api keys, private key,
     secret key, secret access key, access key, access key id, account key, signing key, encryption key, subscription key,
     master key, auth key, password hash, password digest, connection string, jwt, csrf, xsrf, otp, cvv, cvc,
-    apikey, apikeys, privatekey, secretkey, accountkey, clientsecret, passwordhash, connectionstring`,
-  text: `access token, api token, app token, auth token, bearer token, bot token, csrf token, deploy token, device token, id token,
+    apikey, apikeys, privatekey, secretkey, accountkey, clientsecret, passwordhash, connectionstring,
+    access token, api token, app token, auth token, bearer token, bot token, csrf token, deploy token, device token, id token,
     jwt token, login token, oauth token, private token, refresh token, reset token, sas token, secret token, security token,
     service token, session token, vault token, verification token, web token, xsrf token, bearer,
     access tokens, api tokens, auth tokens, refresh tokens,
     accesstoken, apitoken, authtoken, idtoken, refreshtoken, sessiontoken`,
-  word: 'secret, secrets, pass, pwd, pw',
-  look: 'token, session, cookie, cookies, auth, trade secret, trade secrets',
-  mark: 'signature',
-  none: 'thought signature, first pass, second pass, third pass, final pass',
+  look: 'secret, secrets, pass, pwd, pw, token, session, cookie, cookies, auth, signature',
+  none: 'trade secret, trade secrets, thought signature, first pass, second pass, third pass, final pass',
 };
 
 /** Words before `token` that make a key harmless, as in `stop_token` and `nextPageToken`. */
@@ -44,12 +36,6 @@ const TOKENS_OF_TEXT =
 
 /** Only the exact key `tokens` matches, because longer keys such as `max_tokens` hold counts. */
 const TOKENS = 'tokens';
-
-/**
- * The kinds of names that hold secrets in chunks of model output. Excludes kinds with names such as `token`, because in
- * a chunk these keys hold pieces of text.
- */
-const KINDS_BESIDE_TEXT: readonly NameKind[] = ['always', 'word', 'mark', 'none'];
 
 /**
  * Names that are secrets only as URL parameters. The parameter's value is hidden unless the value is short or looks
@@ -65,19 +51,19 @@ const CACHED_MAX = 2_000;
 const CACHED_CHARACTERS_MAX = 64;
 
 export class SecretNames {
-  readonly #kinds = new Map<string, NameKind>();
+  readonly #kinds = new Map<string, NameKind | 'none'>();
   readonly #likely: () => RegExp;
   /** The cached kind of each key, or null if the key does not name a secret. */
-  readonly #known = new Map<string, Exclude<NameKind, 'none'> | null>();
+  readonly #known = new Map<string, NameKind | null>();
   readonly lastWords: readonly string[];
 
   /**
-   * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out.
-   * In chunks of model output, these names hold pieces of text.
+   * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out,
+   * because in chunks of model output these names hold pieces of text.
    */
   constructor(own: readonly string[], takesPieces: boolean) {
-    for (const [kind, names] of Object.entries(NAMES) as [NameKind, string][]) {
-      if (!takesPieces && !KINDS_BESIDE_TEXT.includes(kind)) continue;
+    for (const [kind, names] of Object.entries(NAMES) as [NameKind | 'none', string][]) {
+      if (!takesPieces && kind === 'look') continue;
       for (const name of names.split(/,\s+/)) this.#kinds.set(name, kind);
     }
     for (const word of TOKENS_OF_TEXT) this.#kinds.set(`${word} token`, 'none');
@@ -88,7 +74,7 @@ export class SecretNames {
     this.#likely = latePattern(`(?:${this.lastWords.join('|')})[^\\p{L}]{0,16}$`, 'iu');
   }
 
-  kindOf(key: string): Exclude<NameKind, 'none'> | undefined {
+  kindOf(key: string): NameKind | undefined {
     const known = this.#known.get(key);
     if (known !== undefined) return known === null ? undefined : known;
     const kind = this.#find(key);
@@ -98,7 +84,7 @@ export class SecretNames {
     return kind;
   }
 
-  #find(key: string): Exclude<NameKind, 'none'> | undefined {
+  #find(key: string): NameKind | undefined {
     const end = key.slice(-KEY_CHARACTERS_MAX);
     if (!this.#likely().test(end)) return undefined;
     const kind = this.#kindOfWords(wordsOf(end)) ?? this.#kindOfWords(wordsOf(end.replace(numberAtEnd(), '')));
@@ -139,10 +125,10 @@ export class SecretNames {
     const kind = this.kindOf(name);
     if (kind === undefined) return URL_NAMES.has(name.toLowerCase()) && value.length > 5 && !isPiece(value);
     if (value === '' || value === 'true' || value === 'false') return false;
-    return kind === 'always' || kind === 'text' || !/^\d{1,5}$/.test(value);
+    return kind === 'always' || !/^\d{1,5}$/.test(value);
   }
 
-  #kindOfWords(words: readonly string[]): NameKind | undefined {
+  #kindOfWords(words: readonly string[]): NameKind | 'none' | undefined {
     for (let from = 0; from < words.length; from++) {
       const name = words.slice(from).join(' ');
       const kind = name === TOKENS && from > 0 ? undefined : this.#kinds.get(name);
@@ -171,17 +157,16 @@ const NESTED_MAX = 100;
  */
 function isSecret(kind: NameKind, key: string, value: unknown, owner: object): boolean {
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
-  if (kind === 'always') return !isSchema(value);
-  if (Object.hasOwn(owner, 'logprob') || Object.hasOwn(owner, 'logprobs')) return false;
-  if (kind === 'text') return typeof value !== 'number' && !isPlainObject(value);
-  if (kind === 'mark' && Object.hasOwn(owner, 'thinking')) return false;
-  return !isSchema(value) && holdsSecret(kind, key, value, { left: NESTED_MAX });
+  if (isSchema(value)) return false;
+  if (kind === 'always') return true;
+  const isModelOutput = ['logprob', 'logprobs', 'thinking'].some((name) => Object.hasOwn(owner, name));
+  return !isModelOutput && holdsSecret(key, value, { left: NESTED_MAX });
 }
 
-function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left: number }): boolean {
+function holdsSecret(key: string, value: unknown, count: { left: number }): boolean {
   if (--count.left < 0) return true;
-  if (typeof value === 'string') return isSecretText(kind, key, value);
-  if (typeof value === 'number') return kind === 'word' && value >= 1_000;
+  if (typeof value === 'string') return isSecretText(key, value);
+  if (typeof value === 'number') return value >= 1_000 && isPasswordName(key);
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
     // Under other keys, for example `session`, each property is checked by its own name.
@@ -192,14 +177,20 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (Array.isArray(value) && key.toLowerCase() === TOKENS) {
     return items.some((item) => typeof item === 'string' && item.length > 24);
   }
-  return items.some((item) => holdsSecret(kind, key, item, count));
+  return items.some((item) => holdsSecret(key, item, count));
 }
 
-function isSecretText(kind: NameKind, key: string, text: string): boolean {
-  if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
-  if (kind === 'mark') return /^[^\s()]{6,}$/.test(text);
+function isSecretText(key: string, text: string): boolean {
+  if (isPlainText(text)) return isPasswordName(key) && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
+  // The signature of a function, or of a letter, contains spaces or parentheses.
+  if (/signature[^\p{L}]{0,16}$/iu.test(key)) return /^[^\s()]{6,}$/.test(text);
   // The environment variable `PWD` contains the working directory, not a password.
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
+}
+
+/** Whether a key names a password, which may be a word or a number, and not a token. */
+function isPasswordName(key: string): boolean {
+  return /(?:secrets?|pass|pwd|pw)[^\p{L}]{0,16}$/iu.test(key);
 }
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
