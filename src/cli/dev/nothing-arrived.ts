@@ -25,7 +25,10 @@ async function reasonFor(program: string): Promise<readonly [reason: string, pag
   const name = visible(basename(program));
   if (BUN_OR_DENO.test(name)) return [`${name} does not read NODE_OPTIONS`, 'docs/register.md#other-runtimes'];
   if (OTHER_LANGUAGE.test(name)) {
-    return [`${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`, 'docs/opentelemetry.md#services-in-other-languages'];
+    return [
+      `${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`,
+      'docs/opentelemetry.md#services-in-other-languages',
+    ];
   }
   const clients = 'no model call used fetch, and calls with node:http, axios or the AWS SDK are not recorded';
   const version = await nodeVersionFor(program);
