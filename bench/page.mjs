@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:page`: adds the measured cells to `docs/benchmarks/results.json`, and generates `docs/benchmarks.md`
+ * `npm run bench:page`: adds the measured cells to `docs/benchmarks/results.json`, and generates `docs/benchmarks-tables.md`
  * and the figures in `README.md` from it. Cells that were not measured stay. Cells measured with `--share` are ignored.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const order = CELLS.map(({ name }) => name);
 const measured = readCells().filter(({ share }) => share === 1);
 const results = compactResults(measured, order, readResults(readFileSync(RESULTS, 'utf8')));
 writeFileSync(RESULTS, resultsText(results));
-writeFileSync(new URL('benchmarks.md', DOCS), pageOf(results));
+writeFileSync(new URL('benchmarks-tables.md', DOCS), pageOf(results));
 writeFileSync(README, withFigures(readFileSync(README, 'utf8'), results));
 for (const [major, { cells }] of Object.entries(results)) {
   const missing = order.filter((name) => !cells.some((cell) => cell.name === name));

@@ -1,4 +1,4 @@
-/** Generates `docs/benchmarks.md` from the committed results. */
+/** Generates `docs/benchmarks-tables.md` from the committed results. */
 import { figureOf, GOALS } from './goals.mjs';
 import { shown } from './numbers.mjs';
 import { HOW_TO_READ, INTRODUCTION, METHOD, THROUGHPUT } from './prose.mjs';
@@ -75,7 +75,7 @@ export function pageOf(results) {
     .map(([major, node]) => ({ major, ...node }))
     .sort((one, other) => rankOf(one) - rankOf(other));
   return `${[
-    '# Benchmarks',
+    '# Benchmark tables',
     INTRODUCTION,
     costTable(nodes),
     '## Goals',

@@ -26,6 +26,6 @@ function throughputLine(nodes) {
     const rate = figureOf(node, 'ingest', 'traceable', 'runsPerSecond');
     return `${rate === undefined ? 'not measured' : `${shown(rate)} runs per second`} on Node ${node.major}`;
   });
-  const source = '[`npm run bench:ingest`](docs/benchmarks.md#throughput)';
+  const source = '[`npm run bench:ingest`](docs/benchmarks-tables.md#throughput)';
   return `- **Throughput** from \`traceable\` into the receiver: ${rates.join(', ')} (${source}).`;
 }

@@ -16,10 +16,9 @@ const apis = entries.map((entry) => ({
 }));
 
 describe.each(apis)('the entry point $name', ({ name, report }) => {
-  it('has the names and signatures of its committed report; npm run api updates it', async () => {
-    // The entry `langsmith` has LangSmith's types, which use `any`.
-    if (name !== 'langsmith') expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
-    await expect(report).toMatchFileSnapshot(`../../api/${name}.api.md`, 'update it with: npm run api');
+  // The entry `langsmith` has LangSmith's types, which use `any`.
+  it.skipIf(name === 'langsmith')('has no `any` in its signatures', () => {
+    expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
   });
 
   it('exports all types of its signatures', () => {

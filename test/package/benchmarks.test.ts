@@ -7,9 +7,9 @@ import { read } from './repository.ts';
 const committed = read('docs/benchmarks/results.json');
 const results = readResults(committed);
 
-describe('docs/benchmarks.md', () => {
+describe('docs/benchmarks-tables.md', () => {
   it('is generated from the committed results', () => {
-    expect(read('docs/benchmarks.md'), 'update it with: npm run bench:page').toBe(pageOf(results));
+    expect(read('docs/benchmarks-tables.md'), 'update it with: npm run bench:page').toBe(pageOf(results));
   });
 
   it('is generated from results that are equal after they are written and read', () => {

@@ -17,8 +17,8 @@ const scripts = guides.flatMap((page) => {
   return script === undefined ? [] : [[page, script] as const];
 });
 
-test('the pages about feedback and OTLP have curl commands', () => {
-  expect(scripts.map(([page]) => page)).toEqual(expect.arrayContaining(['docs/feedback.md', 'docs/otlp.md']));
+test('the pages about feedback and OpenTelemetry have curl commands', () => {
+  expect(scripts.map(([page]) => page)).toEqual(expect.arrayContaining(['docs/feedback.md', 'docs/opentelemetry.md']));
 });
 
 test.each(scripts)('the curl commands in %s deliver', async (page, script) => {

@@ -6,6 +6,10 @@ export interface Declaration {
   readonly fileUrlPath?: string;
   readonly excerptTokens?: readonly Token[];
   readonly isOptional?: boolean;
+  readonly isReadonly?: boolean;
+  readonly isStatic?: boolean;
+  /** Other names under which it is exported. */
+  readonly aliases?: readonly string[];
   readonly propertyTypeTokenRange?: { readonly startIndex: number; readonly endIndex: number };
   readonly members?: readonly Declaration[];
 }
@@ -21,6 +25,8 @@ export interface EntryModel {
   readonly specifier: string;
   readonly page: string;
   readonly model: Declaration;
+  /** The names as API Extractor reports them, with their aliases. */
+  readonly report: string;
 }
 
 const GROUPS: readonly (readonly [title: string, kinds: readonly string[]])[] = [
@@ -47,18 +53,19 @@ export function referencePages(entries: readonly EntryModel[]): ReadonlyMap<stri
 }
 
 /** Returns the public names and options without a description. */
-export function undescribed({ specifier, model }: EntryModel): string[] {
-  return [...byName(exportsOf(model))].flatMap(([name, declarations]) => {
+export function undescribed(entry: EntryModel): string[] {
+  return [...byName(exportsOf(entry))].flatMap(([name, declarations]) => {
     const isDescribed = declarations.some((one) => description(one) !== '' || constantType(one) !== undefined);
     const members = name.endsWith('Options') ? declarations.flatMap((one) => one.members ?? []) : [];
     const missing = members.filter((member) => description(member) === '').map((member) => `${name}.${member.name}`);
-    return [...(isDescribed ? [] : [name]), ...missing].map((each) => `${specifier}: ${each}`);
+    return [...(isDescribed ? [] : [name]), ...missing].map((each) => `${entry.specifier}: ${each}`);
   });
 }
 
 /** @param homes the page and anchor of each declaration that an earlier page describes */
-function pageOf({ specifier, page, model }: EntryModel, homes: Map<string, string>): string {
-  const all = exportsOf(model);
+function pageOf(entry: EntryModel, homes: Map<string, string>): string {
+  const { specifier, page, model } = entry;
+  const all = exportsOf(entry);
   const own = all.filter((one) => !homes.has(keyOf(one)));
   const others = all.filter((one) => homes.has(keyOf(one)));
   const groups = GROUPS.map(([title, kinds]) => ({
@@ -74,6 +81,8 @@ function pageOf({ specifier, page, model }: EntryModel, homes: Map<string, strin
       const constants = own.filter((one) => constantType(one) === name).map((one) => `\`${one.name}\``);
       lines.push(`### ${name}`, ...sectionOf(declarations, links));
       if (constants.length > 0) lines.push(`Constants of this type: ${constants.join(', ')}.`);
+      const aliases = declarations.flatMap((one) => one.aliases ?? []).map((alias) => `\`${alias}\``);
+      if (aliases.length > 0) lines.push(`Also exported as ${aliases.join(', ')}.`);
     }
   }
   if (others.length > 0) {
@@ -123,15 +132,16 @@ function sectionOf(declarations: readonly Declaration[], links: Links): string[]
 
 /** A property has its type after its name, any other member the rest of its signature. */
 function memberLine(member: Declaration, parent: Declaration, links: Links): string {
-  const { name = '', isOptional, propertyTypeTokenRange: range, excerptTokens = [] } = member;
+  const { name = '', isOptional, isReadonly, isStatic, propertyTypeTokenRange: range, excerptTokens = [] } = member;
   const isNamed = range !== undefined || /Method/.test(member.kind);
+  const modifiers = isNamed ? `${isStatic ? 'static ' : ''}${isReadonly ? 'readonly ' : ''}` : '';
   const label = isNamed ? `**${name.replace(/[[\]]/g, '\\$&')}${isOptional ? '?' : ''}** ` : '';
   const type =
     range === undefined
       ? links.code(member, isNamed ? textOf(member).search(/[<(]/) : 0)
-      : links.code({ ...member, excerptTokens: excerptTokens.slice(range.startIndex, range.endIndex) });
+      : links.code({ ...member, excerptTokens: excerptTokens.slice(range.startIndex, range.endIndex) }, 0);
   const text = links.describe(member, parent).replaceAll('\n', '\n  ');
-  return `- ${label}${type}${text === '' ? '' : ` – ${text}`}`;
+  return `- ${modifiers}${label}${type}${text === '' ? '' : ` – ${text}`}`;
 }
 
 /** Creates the links from one page to names. */
@@ -204,8 +214,14 @@ function constantType(one: Declaration): string | undefined {
   return one.kind === 'Variable' && description(one) === '' && type?.kind === 'Reference' ? type.text : undefined;
 }
 
-function exportsOf(model: Declaration): readonly Declaration[] {
-  return model.members?.[0]?.members ?? [];
+/** Returns the exports with their public names. */
+function exportsOf({ model, report }: EntryModel): readonly Declaration[] {
+  const renamed = [...report.matchAll(/^export \{ (\w+)(?: as (\w+))? \}/gm)];
+  return (model.members?.[0]?.members ?? []).map((one) => {
+    const names = renamed.flatMap(([, local, name = local ?? '']) => (local === one.name ? [name] : []));
+    const name = names.find((each) => each === one.name) ?? names[0] ?? one.name ?? '';
+    return { ...one, name, aliases: names.filter((each) => each !== name) };
+  });
 }
 
 /** Groups the overloads of a function. */

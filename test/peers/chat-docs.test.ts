@@ -13,7 +13,7 @@ import { masked, snippetsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 
 const build = join(root, 'examples/chat/build');
-const snippets = ['docs/chat.md', 'docs/chat-protocol.md'].flatMap((page) => snippetsOf(page, read(page)));
+const snippets = snippetsOf('docs/chat.md', read('docs/chat.md'));
 const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
 const programs = ofPeers.filter(({ file }) => file === undefined);
 /** Modules of the application, with the file that they belong to. */

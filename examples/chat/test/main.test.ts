@@ -42,7 +42,7 @@ test('the program prints its addresses, answers from the documentation, and trac
     agent: 'supervisor',
     tracing: { is_on: true, viewer_url: traces },
   });
-  expect(streamedText(await client.ask('t', 'What is in the spool?'))).toContain('spool.md');
+  expect(streamedText(await client.ask('t', 'What is in the spool?'))).toContain('delivery.md');
   const traced = async (): Promise<string[]> => {
     const { items } = (await (await fetch(`${traces}/query/traces`)).json()) as { items: { name: string }[] };
     return items.map(({ name }) => name);
