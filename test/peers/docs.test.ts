@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
-import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 import { importedBy, installedAbove } from '../package/installs.ts';
 import { guides, read } from '../package/repository.ts';
 import { masked, type Snippet, snippetsOf } from '../package/snippets.ts';

@@ -5,7 +5,7 @@ import type { RunRecord } from 'runspan';
 import { createReceiver } from 'runspan/receiver';
 import { transformWithEsbuild } from 'vite';
 import { expect, it, onTestFinished } from 'vitest';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { root } from '../support/folders.ts';
 import { startProgram } from '../support/program.ts';
 import { compile, guide, projectWith } from './guides.ts';

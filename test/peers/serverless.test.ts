@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { root } from '../support/folders.ts';
 import { moduleText, startProgram } from '../support/program.ts';
 import { guide, projectWith } from './guides.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { commandsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';

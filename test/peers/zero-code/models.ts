@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http';
-import { startLocalModel } from '../../../examples/local-model/server.js';
+import { startLocalModel } from '../../support/local-model/server.js';
 import { listen } from '../../support/listen.ts';
 import { requestBody } from '../../support/request-body.ts';
 
