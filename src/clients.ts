@@ -25,19 +25,6 @@ export type {
   ThreadCronCreate,
 } from './clients/agent-server/crons.ts';
 export * from './clients/agent-server/errors.ts';
-export * from './clients/agent-server/protocol/agent-threads.ts';
-export * from './clients/agent-server/protocol/message-assembler.ts';
-export type {
-  CommandedRun,
-  InterruptResponse,
-  ResponseFields,
-  StartedRun,
-  ThreadResponse,
-  ThreadRunRequest,
-} from './clients/agent-server/protocol/thread-command.ts';
-export * from './clients/agent-server/protocol/thread-event.ts';
-export type { ThreadEvents, ThreadEventsOptions } from './clients/agent-server/protocol/thread-events.ts';
-export { agentServerPaths, type ThreadPaths } from './clients/agent-server/protocol/thread-paths.ts';
 export type { RunRequest, RunSettings, StatelessRunRequest, StreamMode } from './clients/agent-server/run-request.ts';
 export type {
   AgentRun,
@@ -75,9 +62,7 @@ export type {
   UpdatesEvent,
   ValuesEvent,
 } from './clients/agent-server/streams/agent-event.ts';
-export type { StreamStatus } from './clients/agent-server/streams/event-source.ts';
-export type { StreamOptions } from './clients/agent-server/streams/run-policy.ts';
-export type { RunStream } from './clients/agent-server/streams/run-stream.ts';
+export type { RunStream, StreamOptions } from './clients/agent-server/streams/run-stream.ts';
 export type * from './clients/agent-server/thread.ts';
 export type { ThreadStateOptions, ThreadStreamOptions, Threads } from './clients/agent-server/threads.ts';
 export type {
@@ -106,7 +91,7 @@ export type {
   ListenerPatch,
   Listeners,
 } from './clients/control-plane/listeners.ts';
-export * from './clients/control-plane/resource-spec.ts';
+export type * from './clients/control-plane/resource-spec.ts';
 export {
   type ListRevisionsOptions,
   type Revision,

@@ -5,7 +5,7 @@ import * as ai from 'ai';
 import { traceable } from 'runspan';
 import { wrapAISDK } from 'runspan/ai';
 import { z } from 'zod';
-import { startLocalModel } from '../local-model/server.js';
+import { startLocalModel } from '../../test/support/local-model/server.js';
 
 const { streamText, embedMany } = wrapAISDK(ai);
 

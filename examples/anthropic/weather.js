@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { traceable } from 'runspan';
 import { wrapAnthropic } from 'runspan/anthropic';
-import { startLocalModel } from '../local-model/server.js';
+import { startLocalModel } from '../../test/support/local-model/server.js';
 
 const local = process.env.ANTHROPIC_API_KEY === undefined ? await startLocalModel() : undefined;
 const client = wrapAnthropic(new Anthropic(local && { apiKey: 'none', baseURL: local.url }));

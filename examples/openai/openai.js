@@ -3,7 +3,7 @@
 import OpenAI from 'openai';
 import { traceable } from 'runspan';
 import { wrapOpenAI } from 'runspan/openai';
-import { startLocalModel } from '../local-model/server.js';
+import { startLocalModel } from '../../test/support/local-model/server.js';
 
 const local = process.env.OPENAI_API_KEY === undefined ? await startLocalModel() : undefined;
 const client = wrapOpenAI(local ? new OpenAI({ apiKey: 'none', baseURL: `${local.url}/v1` }) : new OpenAI());

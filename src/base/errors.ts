@@ -24,7 +24,6 @@ export const errorCodes = {
   RUNSPAN_NO_ANSWER: 'The service cannot be reached, or the connection broke before the response.',
   RUNSPAN_TIMEOUT: 'A call or a wait took longer than its timeout.',
   RUNSPAN_STREAM_BROKEN: 'An event stream ended before its run ended.',
-  RUNSPAN_COMMAND_REFUSED: 'The service responded to a thread command with an error.',
   RUNSPAN_RUN_FAILED: 'The agent run ended with an error.',
   RUNSPAN_REVISION_FAILED: 'The awaited revision will not be deployed: it failed, was skipped or was interrupted.',
   RUNSPAN_REVISION_SUPERSEDED: 'The awaited revision was replaced by a later one.',

@@ -1,4 +1,3 @@
-import { newRunId } from '../run/ids.ts';
 import type * as tracing from './tracing.ts';
 
 // Browsers have no current run, so calls are not recorded.
@@ -10,5 +9,3 @@ export const tracedStream: typeof tracing.tracedStream = async (_name, _inputs, 
 export const traceHeaders: typeof tracing.traceHeaders = () => ({});
 
 export const recordPlace: typeof tracing.recordPlace = () => {};
-
-export const newThreadId: typeof tracing.newThreadId = () => newRunId(Date.now() * 1_000);

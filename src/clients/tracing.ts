@@ -1,7 +1,5 @@
-import { clock } from '../base/clock.ts';
 import { traceable } from '../instrument/traceable.ts';
 import { currentContext } from '../run/context.ts';
-import { newRunId } from '../run/ids.ts';
 import { toHeaders } from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
 import { currentRun, startRun, withRun } from '../run/start-run.ts';
@@ -58,11 +56,6 @@ export function traceHeaders(headers: Readonly<Record<string, string>>): Record<
   if (order === undefined) return {};
   const [baggage] = Object.entries(all).filter(([name]) => name.toLowerCase() === 'baggage');
   return { 'runspan-trace': order, 'langsmith-trace': order, ...(baggage && { baggage: baggage[1] }) };
-}
-
-/** Returns a UUIDv7. */
-export function newThreadId(): string {
-  return newRunId(clock.nowUs());
 }
 
 /** Returns whether there is a current run. A client never starts a trace by itself. */

@@ -4,7 +4,6 @@ import {
   createsRevision,
   type DeploymentCreate,
   type DeploymentPatch,
-  effectiveResources,
   type InvalidRequestError,
 } from '#src/clients.ts';
 import { thrownBy } from './make-api.ts';
@@ -328,50 +327,8 @@ describe('an update of a deployment', () => {
   ])('%j creates a revision: %s', (patch, creates) => expect(createsRevision(patch)).toBe(creates));
 });
 
-describe('the resources of a deployment', () => {
-  it('have the defaults of the interface', () => {
-    const given = { min_scale: 1, max_scale: 3, cpu: 1.5, memory_mb: 1_024, redis_cpu: 0.5, redis_memory_mb: 512 };
-    const more = { core_cpu: 0.2, core_memory_mb: 256, db_cpu: 2, db_memory_mb: 4_096, labels: { team: 'search' } };
-    expect(effectiveResources({ ...given, ...more })).toEqual({
-      ...given,
-      ...more,
-      cpu_limit: 3,
-      memory_limit_mb: 2_048,
-      queue_min_scale: 1,
-      queue_max_scale: 3,
-      queue_cpu: 1.5,
-      queue_cpu_limit: 3,
-      queue_memory_mb: 1_024,
-      queue_memory_limit_mb: 2_048,
-      redis_cpu_limit: 1,
-      redis_memory_limit_mb: 512,
-      core_cpu_limit: 0.4,
-      core_memory_limit_mb: 512,
-      db_cpu_limit: 4,
-      db_memory_limit_mb: 8_192,
-    });
-    expect(effectiveResources({})).toEqual({});
-    expect(effectiveResources({ cpu: 1, cpu_limit: null })).toMatchObject({ cpu_limit: 2 });
-  });
-
-  it('keep given values, from which other defaults follow', () => {
-    const given = { cpu: 1, cpu_limit: 1.2, queue_cpu: 3, memory_mb: 100, queue_memory_mb: 300 };
-    expect(effectiveResources(given)).toMatchObject({ ...given, queue_cpu_limit: 6, queue_memory_limit_mb: 600 });
-  });
-
-  it.each([
-    [0.14, 0.1],
-    [0.15, 0.2],
-    [7.96, 8],
-  ])('round %d cores to %d', (cpu, rounded) =>
-    expect(effectiveResources({ cpu })).toMatchObject({ cpu: rounded, cpu_limit: rounded * 2, queue_cpu: rounded }),
-  );
-
-  it.each([undefined, null, 'text', []])('are an object, not %j', (value) => {
-    const error = { code: 'RUNSPAN_INVALID_REQUEST', message: 'effectiveResources: spec: Expected an object' };
-    expect(() => effectiveResources(value as object)).toThrow(expect.objectContaining(error));
-    expect(() => createsRevision(value as object)).toThrow('createsRevision: patch: Expected an object');
-  });
+it.each([undefined, null, 'text', []])('createsRevision expects an object, not %j', (value) => {
+  expect(() => createsRevision(value as object)).toThrow('createsRevision: patch: Expected an object');
 });
 
 it.each([

@@ -1,11 +1,8 @@
 // The compiler checks these expectations: `npm run test:types` compiles this file. The API report holds the signatures.
-import { describe, expectTypeOf, test } from 'vitest';
+import { expectTypeOf, test } from 'vitest';
 import {
-  AgentThreads,
   ApiError,
   type ClientOptions,
-  type CommandError,
-  type ContentBlock,
   type ControlPlane,
   createFeedbackToken,
   type Deployment,
@@ -13,17 +10,11 @@ import {
   type DeploymentPatch,
   FeedbackError,
   type FeedbackServiceOptions,
-  type MessageAssembler,
   type Page,
   type PageList,
   type Revision,
   type RevisionStatus,
   submitFeedback,
-  type ThreadEvent,
-  type ThreadEvents,
-  type ThreadResponse,
-  type ThreadRunRequest,
-  type ThreadState,
 } from '#src/clients.ts';
 
 interface Chat {
@@ -59,8 +50,6 @@ test('errors are distinguished by their class', () => {
   expectTypeOf(textOf).toBeFunction();
   // @ts-expect-error -- the constructor is private
   () => new FeedbackError('unknown', {} as ApiError);
-  const isExpired = ({ reason }: CommandError): boolean => reason === 'no_such_interrupt' || reason === 'expired';
-  expectTypeOf(isExpired).returns.toBeBoolean();
 });
 
 test('feedback has typed fields, and a token requires the run', () => {
@@ -70,56 +59,6 @@ test('feedback has typed fields, and a token requires the run', () => {
   () => submitFeedback('https://host', { comments: 'x' });
   // @ts-expect-error -- the run is required
   () => createFeedbackToken({ key: 'a' }, { url: 'https://host' });
-});
-
-describe('an event of a thread', () => {
-  test('is narrowed by its method, and its data by the subtype', () => {
-    const texts = (event: ThreadEvent<Chat>): string | undefined => {
-      if (event.method === 'lifecycle') return event.params.data.error;
-      if (event.method === 'values') return event.params.data.messages.at(-1)?.content;
-      if (event.method === 'input.requested') return event.params.data.interrupt_id;
-      if (event.method === 'checkpoints') return event.params.data.id;
-      if (event.method === 'malformed') return event.params.data;
-      if (event.method === 'tools') {
-        const { data } = event.params;
-        if (data.event === 'tool-started') return data.tool_name;
-        return data.event === 'tool-output-delta' ? data.delta : data.tool_call_id;
-      }
-      if (event.method === 'messages') {
-        const { data } = event.params;
-        if (data.event === 'content-block-start') expectTypeOf(data.content).toEqualTypeOf<ContentBlock>();
-        if (data.event === 'content-block-delta' && data.delta.type === 'text-delta') return data.delta.text;
-        return data.event === 'error' ? data.message : undefined;
-      }
-      expectTypeOf(event.method).toEqualTypeOf<'updates' | 'tasks' | 'custom' | 'other'>();
-      return event.name;
-    };
-    expectTypeOf(texts).toBeFunction();
-    expectTypeOf<ThreadEvent<Chat>>().toExtend<Parameters<MessageAssembler['take']>[0]>();
-  });
-
-  test('has unknown data if its method is unknown', () => {
-    const data = (event: ThreadEvent): unknown => {
-      // @ts-expect-error -- nothing is known of the data
-      return event.method === 'other' ? event.params.data.event : undefined;
-    };
-    expectTypeOf(data).returns.toBeUnknown();
-  });
-});
-
-test('calls of threads have the state of the application, and requests follow the protocol', () => {
-  const threads = new AgentThreads({ url: 'http://127.0.0.1' });
-  expectTypeOf(threads.state<Chat>).returns.resolves.toEqualTypeOf<ThreadState<Chat>>();
-  expectTypeOf<ThreadEvents<Chat>>().toExtend<AsyncIterable<ThreadEvent<Chat>>>();
-  const run: ThreadRunRequest = { input: null, checkpoint_id: 'c' };
-  ({ interrupt_id: 'i', response: true, goto: 'plan' }) satisfies ThreadResponse;
-  ({ responses: [{ interrupt_id: 'i', response: true }], update: {} }) satisfies ThreadResponse;
-  // @ts-expect-error -- a run has an input
-  ({ assistant_id: 'agent' }) satisfies ThreadRunRequest;
-  // @ts-expect-error -- one response, or several
-  ({ interrupt_id: 'i', response: 1, responses: [] }) satisfies ThreadResponse;
-  // @ts-expect-error -- the events belong to the new run
-  () => threads.run('t', run, { run: { run_id: 'r' } });
 });
 
 test('requests of the control plane have the words of the interface, responses may have others', () => {

@@ -1,6 +1,6 @@
 import Anthropic, { type ClientOptions } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll } from 'vitest';
-import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 
 /** Starts the local model server for the tests of one file. */
 export function localModel(): () => LocalModel {

@@ -1,4 +1,4 @@
-// Calls of @anthropic-ai/sdk and the runs that they become. The answers are those of examples/local-model, which repeats
+// Calls of @anthropic-ai/sdk and the runs that they become. The answers are those of test/support/local-model, which repeats
 // the question and counts words as tokens.
 import { type Anthropic, BaseAnthropic } from '@anthropic-ai/sdk';
 import { Messages } from '@anthropic-ai/sdk/resources/messages';

@@ -1,4 +1,4 @@
-// Calls of LangChain's ChatOpenAI and the runs that they become. The answers are those of examples/local-model, which repeats
+// Calls of LangChain's ChatOpenAI and the runs that they become. The answers are those of test/support/local-model, which repeats
 // the question and counts words as tokens.
 import '@langchain/core/context';
 import { AIMessage, HumanMessage, SystemMessage } from '@langchain/core/messages';

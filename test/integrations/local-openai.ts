@@ -2,8 +2,8 @@ import OpenAI, { type ClientOptions } from 'openai';
 import { onTestFinished } from 'vitest';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
 import { record } from '../instrument/recorder.ts';
+import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 
 /** Starts the local model server for one test. */
 export async function localModel(): Promise<LocalModel> {

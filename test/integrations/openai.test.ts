@@ -1,4 +1,4 @@
-// Calls of the openai package and the runs that they become. The answers are those of examples/local-model, which repeats
+// Calls of the openai package and the runs that they become. The answers are those of test/support/local-model, which repeats
 // the question and counts words as tokens.
 import OpenAI, { AzureOpenAI } from 'openai';
 import { describe, expect, test } from 'vitest';

@@ -4,7 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
 import type OpenAI from 'openai';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { WEATHER_TOOL } from './anthropic-client.ts';
 import { chunksOf, lookUp, tea } from './local-openai.ts';
 import { rejectionPrograms } from './rejections.ts';

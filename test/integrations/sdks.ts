@@ -5,7 +5,7 @@ import type OpenAI from 'openai';
 import { unwrapAnthropic, wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import { unwrapOpenAI, wrapOpenAI } from '#src/integrations/openai/client.ts';
 import type { TracedClientOptions } from '#src/integrations/sdk-client.ts';
-import type { LocalModel } from '../../examples/local-model/server.js';
+import type { LocalModel } from '../support/local-model/server.js';
 import { makeClient } from './anthropic-client.ts';
 import { bareClient } from './local-openai.ts';
 

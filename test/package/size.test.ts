@@ -8,15 +8,15 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 459],
-  base: [13, 485],
-  cli: [44, 5_977],
-  clients: [52, 7_661],
+  '.': [13, 444],
+  base: [13, 484],
+  cli: [44, 5_976],
+  clients: [43, 6_039],
   config: [6, 1_149],
   delivery: [32, 5_327],
   http: [10, 997],
-  instrument: [13, 2_300],
-  integrations: [38, 4_378],
+  instrument: [13, 2_298],
+  integrations: [38, 4_367],
   langsmith: [10, 1_625],
   messages: [2, 137],
   otel: [39, 5_559],
@@ -24,7 +24,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   platform: [9, 416],
   receiver: [138, 20_674],
   register: [14, 1_237],
-  run: [18, 3_270],
+  run: [18, 3_262],
   testing: [8, 1_123],
   viewer: [77, 7_573],
 };

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { AgentThreads } from 'runspan/clients';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AT_ONCE, greetingOf, startChat } from '../../examples/chat/test/support/chat-program.mjs';
 import { read } from '../package/repository.ts';
@@ -72,14 +71,13 @@ describe('the pages on the chat', () => {
         once(createInterface({ input: host.stdout as Readable }), 'line'),
         ended.then(() => Promise.reject(new Error(said))),
       ])) as [string];
-      const threads = new AgentThreads({ url: `${address}/api` });
-      const id = threads.newThreadId();
-      const messages = [{ role: 'user', content: 'Hello' }];
-      for await (const { method } of await threads.run(id, { input: { messages } }))
-        expect(method).not.toBe('malformed');
-      const { values } = await threads.state(id);
-      expect(values.messages).toMatchObject([{ content: 'Hello' }, { content: [{ type: 'text', text: 'Hello' }] }]);
-      await threads.close();
+      const thread = `${address}/api/threads/t1`;
+      const input = { messages: [{ role: 'user', content: 'Hello' }] };
+      const body = JSON.stringify({ id: 1, method: 'run.start', params: { input } });
+      await fetch(`${thread}/commands`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      const answered = [{ content: 'Hello' }, { content: [{ type: 'text', text: 'Hello' }] }];
+      const messages = async () => (await (await fetch(`${thread}/state`)).json()).values?.messages;
+      await expect.poll(messages).toMatchObject(answered);
       expect(await (await fetch(address)).text()).toContain('<html');
       const { agent, tracing } = (await (await fetch(`${address}/api/info`)).json()) as Info;
       expect(agent).toBe('mailer');

@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { runNode } from '../support/program.ts';
 

@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { startNode } from '../support/program.ts';
 import { type DrawnRun, drawn, inOrder } from './otel-runs.ts';
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import { startLocalModel } from '../../examples/local-model/server.js';
+import { startLocalModel } from '../support/local-model/server.js';
 import { startProgram } from '../support/program.ts';
 import { laterNode } from './later-node.ts';
 

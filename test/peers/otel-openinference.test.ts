@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LocalModel, startLocalModel } from '../../examples/local-model/server.js';
+import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 import { type DrawnRun, drawn, inOrder, printedBy } from './otel-runs.ts';
 
 // The expected runs are written by hand, from the requests of the program, the answers of the local model, and

@@ -1,8 +1,7 @@
 import { RunspanError } from '../../base/errors.ts';
 import { shareInstances } from '../../base/shared.ts';
 import { cut } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
-import { ApiError, type CallFacts, DETAIL_MAX, requestText } from '../errors.ts';
+import { type CallFacts, DETAIL_MAX, requestText } from '../errors.ts';
 import type { RunError } from './streams/agent-event.ts';
 
 /** Ids of a run and its thread, if known. */
@@ -79,63 +78,4 @@ export class StreamError extends RunspanError {
   }
 }
 
-/** Why the server refused a command. */
-export type CommandErrorReason =
-  | 'invalid_argument'
-  | 'unknown_command'
-  | 'unknown_error'
-  | 'no_such_run'
-  | 'no_such_subscription'
-  | 'no_such_namespace'
-  | 'no_such_interrupt'
-  | 'no_such_checkpoint'
-  | 'permission_denied'
-  | 'not_supported'
-  | (string & {});
-
-/**
- * Thrown when the server refuses a command with an error of the agent streaming protocol. A refused command has no
- * effect.
- */
-export class CommandError extends RunspanError {
-  override readonly name: string = 'CommandError';
-  readonly reason: CommandErrorReason;
-  /** The server's explanation, if the response contains one. */
-  readonly detail: string | undefined;
-  /** Name of the command, for example `run.start`. */
-  readonly command: string;
-  readonly request: CallFacts;
-
-  private constructor(command: string, { request, reason, detail }: Refusal, options?: ErrorOptions) {
-    const explanation = detail === undefined ? '' : `: ${cut(detail, DETAIL_MAX)}`;
-    const problem = `the command ${command} was refused (${cut(reason, DETAIL_MAX)})${explanation}`;
-    super('RUNSPAN_COMMAND_REFUSED', `${requestText(request)}: ${problem}`, options);
-    this.reason = reason;
-    this.detail = detail;
-    this.command = command;
-    this.request = request;
-  }
-
-  /** @internal Creates a CommandError from a response body. Returns undefined if the body is not a protocol error. */
-  static of(
-    command: string,
-    body: unknown,
-    request: CallFacts,
-    masked = (text: string): string => text,
-    options?: ErrorOptions,
-  ): CommandError | undefined {
-    if (!isObject(body) || body.type !== 'error' || typeof body.error !== 'string') return undefined;
-    const detail = typeof body.message === 'string' && body.message !== '' ? masked(body.message) : undefined;
-    return new CommandError(command, { request, reason: masked(body.error), detail }, options);
-  }
-
-  /** @internal Converts an error response to a CommandError. Returns any other error unchanged. */
-  static ofStatus(command: string, thrown: unknown): unknown {
-    if (!(thrown instanceof ApiError) || thrown.status >= 500 || thrown.status === 429) return thrown;
-    return CommandError.of(command, thrown.body, thrown.request, undefined, { cause: thrown }) ?? thrown;
-  }
-}
-
-shareInstances({ RunFailedError, StreamError, CommandError });
-
-type Refusal = Pick<CommandError, 'request' | 'reason' | 'detail'>;
+shareInstances({ RunFailedError, StreamError });

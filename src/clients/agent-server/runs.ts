@@ -10,8 +10,8 @@ import type { AgentService, PageRequest } from './agent-service.ts';
 import { RunFailedError, StreamError } from './errors.ts';
 import { RUN, type RunRequest, STREAM_MODES, type StatelessRunRequest, type StreamMode } from './run-request.ts';
 import { runErrorOf } from './streams/agent-event.ts';
-import { placeOf, STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
-import type { RunStream } from './streams/run-stream.ts';
+import { placeOf } from './streams/event-source.ts';
+import { type RunStream, STREAM_OPTIONS, type StreamOptions } from './streams/run-stream.ts';
 
 /** Status of a run. Newer servers may send other statuses. */
 export type RunStatus = 'pending' | 'running' | 'error' | 'success' | 'timeout' | 'interrupted' | (string & {});

@@ -4,8 +4,7 @@ import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send 
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, oneOf, RECORD, required, TEXTS } from '../schema.ts';
 import { PAGE_BODY } from './agent-service.ts';
-import { STREAM_OPTIONS, type StreamOptions } from './streams/run-policy.ts';
-import type { RunStream } from './streams/run-stream.ts';
+import { type RunStream, STREAM_OPTIONS, type StreamOptions } from './streams/run-stream.ts';
 import type {
   Checkpoint,
   Thread,
@@ -69,16 +68,6 @@ export interface Threads {
   ): Promise<RunStream<Values>>;
 }
 
-/**
- * Settings of the endpoint that lists states. The client validates `limit`, because it uses `limit` to detect the last
- * page.
- */
-export const HISTORY: Omit<Endpoint, 'name' | 'method' | 'path'> = {
-  body: PAGE_BODY,
-  response: 'list',
-  isIdempotent: true,
-};
-
 const THREADS = endpoints<Threads>('threads', {
   create: [
     'POST /threads',
@@ -105,7 +94,8 @@ const THREADS = endpoints<Threads>('threads', {
     { options: { checkpointId: TEXT_OPTION, checkpoint: OBJECT_OPTION }, query: { subgraphs: [TRUE_OR_FALSE] } },
   ],
   updateState: ['POST /threads/{thread_id}/state', { body: BODY }],
-  history: ['POST /threads/{thread_id}/history', HISTORY],
+  // `limit` is validated, because the client uses `limit` to detect the last page.
+  history: ['POST /threads/{thread_id}/history', { body: PAGE_BODY, response: 'list', isIdempotent: true }],
   joinStream: [
     'GET /threads/{thread_id}/stream',
     {
@@ -137,30 +127,23 @@ export function threadsOf(send: Send): Threads {
       const path = checkpointId === undefined ? state.path : `${state.path}/{checkpoint_id}`;
       return send({ ...state, path }, { ids: [threadId, checkpointId ?? ''], options });
     },
-    // `before` is sent in the query, where all servers accept a checkpoint id. In a request body, servers expect
-    // different types.
-    history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }, true),
+    history: (threadId, body = {}, options) => statePages(send, history, { ids: [threadId], body, options }),
   };
 }
 
 /**
- * Lists states page by page, using a checkpoint as the cursor. With `mayQuery`, simple filters are sent in the query of
- * a GET request.
+ * Lists states page by page, using a checkpoint as the cursor. A checkpoint id is sent in the query of a GET request,
+ * where all servers accept it. In a request body, servers expect different types.
  */
-export function statePages<Values>(
-  send: Send,
-  endpoint: Endpoint,
-  args: Arguments,
-  mayQuery: boolean,
-): PageList<ThreadState<Values>> {
+function statePages<Values>(send: Send, endpoint: Endpoint, args: Arguments): PageList<ThreadState<Values>> {
   const first = (): ThreadHistory => callOf(endpoint, args).body as ThreadHistory;
   return pagesFrom(first, async ({ limit = 10, ...filter }) => {
     const { before, metadata, checkpoint } = filter;
-    const isQuery = mayQuery && metadata === undefined && checkpoint === undefined && typeof before !== 'object';
+    const isQuery = metadata === undefined && checkpoint === undefined && typeof before !== 'object';
     const page: Endpoint = isQuery ? { ...endpoint, method: 'GET' } : endpoint;
     const items = await send<Promise<ThreadState<Values>[]>>(page, { ...args, body: { ...filter, limit } });
     const last = items.at(-1)?.checkpoint;
-    const next = (isQuery || !mayQuery ? last?.checkpoint_id : last) ?? undefined;
+    const next = (isQuery ? last?.checkpoint_id : last) ?? undefined;
     // Stop if the cursor does not advance, to avoid requesting the same page forever.
     const isLast = items.length < limit || next === undefined || next === before;
     return { items, next: isLast ? undefined : { ...filter, limit, before: next } };

@@ -66,6 +66,9 @@ const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'D
 /** Statuses of a revision that may have been replaced by a later revision. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 
+const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
+const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
+
 type Waited = Omit<WaitOptions, 'revisionId'>;
 
 export async function waitUntilDeployed(
@@ -76,16 +79,16 @@ export async function waitUntilDeployed(
   const { revisionId } = options;
   const endpoint = revisionId === undefined ? GET_DEPLOYMENT : GET_REVISION;
   const { name, ids } = callOf(endpoint, { ids: [deploymentId, revisionId ?? ''] });
-  return waiting(api, name, ids, options, (wait) => wait.deployed(deploymentId, revisionId));
+  return waiting(api, name, ids, options, (wait) => wait.until(deploymentId, revisionId));
 }
 
 export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, options?: Waited): Promise<Deployed> {
   const { name } = call.body as DeploymentCreate;
   return waiting(api, 'deployments.createAndWait', { name }, options, async (wait) => {
-    const answer = await wait.change<Deployment>(call);
+    const answer = await wait.change(call);
     const { id, latest_revision_id } = answer.data;
     if (typeof id !== 'string') throw api.api.invalidAnswer(call, answer, 'has no id');
-    return wait.deployed(id, latest_revision_id);
+    return wait.until(id, latest_revision_id);
   });
 }
 
@@ -96,14 +99,13 @@ export async function updateAndWait(
   options?: Waited,
 ): Promise<Updated> {
   return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
-    // Compare the latest revision before and after the update, to detect whether the update created a revision.
-    const before = createsRevision(call.body as DeploymentPatch) && (await wait.latestRevision(deploymentId));
-    const { data } = await wait.change<Deployment>(call);
-    if (before === false) return { deployment: data, revision: undefined };
-    const isChanged = (data.latest_revision_id ?? null) !== before;
-    const changed = isChanged ? data : await wait.changed(deploymentId, before);
-    if (changed === undefined) return { deployment: data, revision: undefined };
-    return wait.responded().deployed(deploymentId, changed.latest_revision_id);
+    const isNew = createsRevision(call.body as DeploymentPatch);
+    // The revision before the update shows whether the update has created another one.
+    const before = isNew ? await wait.latestRevision(deploymentId) : null;
+    const { data } = await wait.change(call);
+    if (!isNew) return { deployment: data, revision: undefined };
+    const latest = data.latest_revision_id ?? null;
+    return latest === before ? wait.until(deploymentId, undefined, before) : wait.until(deploymentId, latest);
   });
 }
 
@@ -115,13 +117,10 @@ export async function redeployAndWait(
 ): Promise<Deployed> {
   const call = callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] });
   return waiting(api, 'deployments.redeployAndWait', call.ids, options, async (wait) => {
-    const { data } = await wait.change<Deployment>(call);
-    return wait.deployed(deploymentId, data.latest_revision_id);
+    const { data } = await wait.change(call);
+    return wait.until(deploymentId, data.latest_revision_id);
   });
 }
-
-const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
-const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
 /** Inside a traced function, the whole wait is recorded as one child run, without the polls. */
 function waiting<Result extends Updated>(
@@ -129,15 +128,14 @@ function waiting<Result extends Updated>(
   name: string,
   inputs: Record<string, unknown>,
   options: WaitOptions = {},
-  wait: (wait: RevisionWait) => Promise<Result>,
+  wait: (wait: RevisionWait) => Promise<Updated>,
 ): Promise<Result> {
   const { revisionId: _, ...others } = CHECKS;
   const checks = (name === GET_REVISION.name ? CHECKS : others) as typeof CHECKS;
-  const checked = checkedOptions<WaitOptions>(`the options of ${name}`, options, checks);
+  const revisionWait = new RevisionWait(api, checkedOptions<WaitOptions>(`the options of ${name}`, options, checks));
   const outputs = (result: Result): Record<string, unknown> => withoutSecretValues(result) as Record<string, unknown>;
   const run = { name, runType: 'tool', inputs: () => inputs, outputs } as const;
-  const revisionWait = new RevisionWait(api, checked);
-  return tracedCall(run, () => wait(revisionWait));
+  return tracedCall(run, () => wait(revisionWait) as Promise<Result>);
 }
 
 const CHECKS: Checks<WaitOptions> = {
@@ -159,13 +157,12 @@ class RevisionWait {
   #deploymentId = '';
   #revisionId: string | undefined;
   #revision: Revision | undefined;
-  /** Time at which the awaited revision became the latest revision. */
-  #newSinceMs: number = this.#startedMs;
+  /** Time of the last change, after which the service may still return an old state. */
+  #changedMs: number = this.#startedMs;
   /** Whether the service has responded. Before the first response, a failure suggests a wrong base URL. */
   #isReached = false;
   /** The later revision most recently passed to `onSuperseded`. */
   #reportedLatest: string | undefined;
-  #retryAfterMs = 0;
   #lastError: unknown;
 
   constructor(api: ControlPlaneApi, options: WaitOptions) {
@@ -174,20 +171,11 @@ class RevisionWait {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   }
 
-  async change<Resource>(call: PreparedCall): Promise<Answer<Resource>> {
-    const answer = await this.#api.traced<Resource>({ ...call, options: this.#callOptions(this.#api.api.timeoutMs) });
-    this.responded();
-    return answer;
-  }
-
-  /**
-   * Called when the service accepts a change. For a short time, the service may still return an earlier revision as the
-   * latest.
-   */
-  responded(): this {
+  async change(call: PreparedCall): Promise<Answer<Deployment>> {
+    const answer = await this.#api.traced<Deployment>({ ...call, options: this.#callOptions(this.#api.api.timeoutMs) });
     this.#isReached = true;
-    this.#newSinceMs = monotonicNowMs();
-    return this;
+    this.#changedMs = monotonicNowMs();
+    return answer;
   }
 
   async latestRevision(deploymentId: string): Promise<string | null> {
@@ -196,59 +184,38 @@ class RevisionWait {
     return data.latest_revision_id ?? null;
   }
 
-  async deployed(deploymentId: string, revisionId: string | null | undefined): Promise<Deployed> {
+  /**
+   * Waits for a revision, by default the latest one, or a later one than `before`. `revision` is undefined if no later
+   * one appears soon. Temporary failures do not end the wait.
+   */
+  async until(deploymentId: string, revisionId: string | null | undefined, before?: string | null): Promise<Updated> {
     this.#deploymentId = deploymentId;
     this.#revisionId = revisionId ?? undefined;
-    return this.#until(() => this.#poll());
-  }
-
-  /**
-   * Waits until the deployment's latest revision differs from `before`. Returns the deployment, or undefined if the
-   * revision does not change.
-   */
-  async changed(deploymentId: string, before: string | null): Promise<Deployment | undefined> {
-    this.#deploymentId = deploymentId;
-    const { deployment } = await this.#until(async () => {
-      const deployment = await this.#getDeployment();
-      if ((deployment.latest_revision_id ?? null) !== before) return { deployment };
-      return this.#isEarly ? undefined : { deployment: undefined };
-    });
-    return deployment;
-  }
-
-  #callOptions(timeoutMaxMs: number): CallOptions {
-    const { signal, headers } = this.#options;
-    return { signal, headers, timeoutMs: Math.max(1, Math.ceil(Math.min(timeoutMaxMs, this.#leftMs))) };
-  }
-
-  get #leftMs(): number {
-    return this.#timeoutMs - (monotonicNowMs() - this.#startedMs);
-  }
-
-  get #isEarly(): boolean {
-    return monotonicNowMs() - this.#newSinceMs < GRACE_MS;
-  }
-
-  /** Calls `poll` repeatedly until it returns a result. Temporary failures do not end the wait. */
-  async #until<Result>(poll: () => Promise<Result | undefined>): Promise<Result> {
-    for (let polls = 0; ; polls++) {
-      this.#retryAfterMs = 0;
+    for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(LONGEST_DELAY_MS, delayMs * 1.5)) {
+      let pauseMs = this.#options.intervalMs ?? delayMs;
       try {
-        const result = await poll();
+        const result = await this.#poll(before);
         if (result !== undefined) return result;
       } catch (thrown) {
         this.#options.signal?.throwIfAborted();
         if (!this.#isTemporary(thrown)) throw thrown;
         // Keep an earlier error, which is more informative than a timeout.
         if (!(thrown instanceof TimeoutError) || this.#lastError === undefined) this.#lastError = thrown;
+        if (thrown instanceof ApiError) pauseMs = Math.max(pauseMs, retryAfterMs(thrown) ?? 0);
       }
-      await this.#pause(Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 1.5 ** Math.min(polls, 30)));
+      if (this.#leftMs > 0) await this.#api.api.wait(Math.min(pauseMs, this.#leftMs), this.#options.signal);
+      if (this.#leftMs <= 0) throw this.#timedOut();
     }
   }
 
-  async #poll(): Promise<Deployed | undefined> {
-    this.#revisionId ??= (await this.#getDeployment()).latest_revision_id ?? undefined;
-    if (this.#revisionId === undefined) return undefined;
+  async #poll(before: string | null | undefined): Promise<Updated | undefined> {
+    if (this.#revisionId === undefined) {
+      const deployment = await this.#get<Deployment>(GET_DEPLOYMENT);
+      const latest = deployment.latest_revision_id ?? null;
+      const isLate = before !== undefined && !this.#isEarly;
+      if (latest === null || latest === before) return isLate ? { deployment, revision: undefined } : undefined;
+      this.#revisionId = latest;
+    }
     const known = this.#revision;
     // If only reading the deployment failed, the revision is not read again.
     const revision = known?.status === 'DEPLOYED' ? known : await this.#get<Revision>(GET_REVISION, this.#revisionId);
@@ -256,18 +223,16 @@ class RevisionWait {
     this.#revision = revision;
     if (isChange) await this.#options.onStatus?.(revision);
     if (FAILED.has(revision.status)) throw this.#failed(revision);
-    const deployment = await this.#getDeployment();
+    const deployment = await this.#get<Deployment>(GET_DEPLOYMENT);
     if (revision.status === 'DEPLOYED') return { deployment, revision };
-    const isFollowed = this.#follows(deployment.latest_revision_id);
-    if (!isFollowed && GIVEN_UP.has(revision.status)) throw this.#failed(revision);
+    if (!this.#follows(deployment.latest_revision_id) && GIVEN_UP.has(revision.status)) throw this.#failed(revision);
     return undefined;
   }
 
   /** Decides whether to wait for a later revision instead. */
   #follows(latestRevisionId: string | null | undefined): boolean {
-    const revisionId = this.#revisionId;
-    if (revisionId === undefined || latestRevisionId === null || latestRevisionId === undefined) return false;
-    if (latestRevisionId === revisionId || latestRevisionId === this.#reportedLatest) return false;
+    const revisionId = this.#revisionId ?? '';
+    if (!latestRevisionId || latestRevisionId === revisionId || latestRevisionId === this.#reportedLatest) return false;
     this.#reportedLatest = latestRevisionId;
     const decision = this.#options.onSuperseded?.({ revisionId, latestRevisionId });
     if (decision === 'stay') return false;
@@ -275,7 +240,7 @@ class RevisionWait {
       throw this.#error('RUNSPAN_REVISION_SUPERSEDED', `was superseded by ${latestRevisionId}`);
     this.#revisionId = latestRevisionId;
     this.#revision = undefined;
-    this.#newSinceMs = monotonicNowMs();
+    this.#changedMs = monotonicNowMs();
     return true;
   }
 
@@ -286,25 +251,7 @@ class RevisionWait {
     if (thrown instanceof InvalidAnswerError) return this.#isReached;
     if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
-    this.#retryAfterMs = retryAfterMs(thrown) ?? 0;
-    if (thrown.status === 404) return this.#revision === undefined && this.#isEarly;
-    return isTransient(thrown.status);
-  }
-
-  async #pause(defaultMs: number): Promise<void> {
-    const delayMs = Math.max(this.#options.intervalMs ?? defaultMs, this.#retryAfterMs);
-    if (this.#leftMs > 0) await this.#api.api.wait(Math.min(delayMs, this.#leftMs), this.#options.signal);
-    if (this.#leftMs > 0) return;
-    const seen = this.#revision === undefined ? 'its status is unknown' : `its status is ${this.#revision.status}`;
-    const cause = this.#lastError;
-    const isOutOfTime = cause instanceof TimeoutError && this.#revision !== undefined;
-    const reason = cause === undefined || isOutOfTime ? '' : `; the last poll failed: ${messageOf(cause)}`;
-    const problem = `was not deployed within ${this.#timeoutMs} ms; ${seen}${reason}`;
-    throw this.#error('RUNSPAN_TIMEOUT', problem, cause === undefined ? {} : { cause });
-  }
-
-  #getDeployment(): Promise<Deployment> {
-    return this.#get(GET_DEPLOYMENT);
+    return thrown.status === 404 ? this.#revision === undefined && this.#isEarly : isTransient(thrown.status);
   }
 
   async #get<Resource>(endpoint: Endpoint, ...ids: readonly string[]): Promise<Resource> {
@@ -317,23 +264,36 @@ class RevisionWait {
     return data;
   }
 
-  #failed(revision: Revision): RevisionError {
-    const reason = reasonOf(revision);
-    const problem = `will not be deployed: its status is ${revision.status}${reason && `: ${reason}`}`;
-    return this.#error('RUNSPAN_REVISION_FAILED', problem);
+  #callOptions(timeoutMaxMs: number): CallOptions {
+    const { signal, headers } = this.#options;
+    return { signal, headers, timeoutMs: Math.max(1, Math.ceil(Math.min(timeoutMaxMs, this.#leftMs))) };
+  }
+
+  get #leftMs(): number {
+    return this.#timeoutMs - (monotonicNowMs() - this.#startedMs);
+  }
+
+  get #isEarly(): boolean {
+    return monotonicNowMs() - this.#changedMs < GRACE_MS;
+  }
+
+  #timedOut(): RevisionError {
+    const cause = this.#lastError;
+    const isOutOfTime = cause instanceof TimeoutError && this.#revision !== undefined;
+    const reason = cause === undefined || isOutOfTime ? '' : `; the last poll failed: ${messageOf(cause)}`;
+    const problem = `was not deployed within ${this.#timeoutMs} ms; its status is ${this.#revision?.status ?? 'unknown'}`;
+    return this.#error('RUNSPAN_TIMEOUT', problem + reason, cause === undefined ? {} : { cause });
+  }
+
+  /** The API does not specify which field contains the reason of a failure. */
+  #failed({ status, status_message, message, error }: Revision): RevisionError {
+    const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
+    const shown = typeof reason === 'string' ? `: ${cut(reason.trim(), 2 * DETAIL_MAX)}` : '';
+    return this.#error('RUNSPAN_REVISION_FAILED', `will not be deployed: its status is ${status}${shown}`);
   }
 
   #error(code: RevisionErrorCode, problem: string, options?: ErrorOptions): RevisionError {
     const facts = { deploymentId: this.#deploymentId, revisionId: this.#revisionId, revision: this.#revision };
     return new RevisionError(code, facts, problem, options);
   }
-}
-
-/**
- * Returns the reason for a revision's status, or an empty string. The API does not specify which field contains the
- * reason.
- */
-function reasonOf({ status_message, message, error }: Revision): string {
-  const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
-  return typeof reason === 'string' ? cut(reason.trim(), 2 * DETAIL_MAX) : '';
 }

@@ -1,10 +1,7 @@
-import { checkObject } from '../schema.ts';
-
 /**
  * Resources for an `external_container` deployment. CPU is measured in cores, rounded to one decimal. Memory is
  * measured in MB. Fields that start with `redis_` configure the cache, `db_` the database, and `queue_` the queue.
- * Fields that start with `core_` configure the core process in sidecar mode. Call `effectiveResources` to fill in
- * default values.
+ * Fields that start with `core_` configure the core process in sidecar mode.
  */
 export interface ResourceSpec {
   min_scale?: number | null;
@@ -110,54 +107,4 @@ export interface EnvVar {
 export interface ResourceRequirements {
   limits?: Record<string, string> | null;
   requests?: Record<string, string> | null;
-}
-
-type NumberField = {
-  [Field in keyof ResourceSpec]-?: NonNullable<ResourceSpec[Field]> extends number ? Field : never;
-}[keyof ResourceSpec];
-
-/**
- * Default of each field, as a multiple (`factor`) of another field (`base`). The default of the base field must come
- * from an earlier row.
- */
-const DEFAULTS: readonly (readonly [field: NumberField, base: NumberField, factor: number])[] = [
-  ['cpu_limit', 'cpu', 2],
-  ['memory_limit_mb', 'memory_mb', 2],
-  ['queue_min_scale', 'min_scale', 1],
-  ['queue_max_scale', 'max_scale', 1],
-  ['queue_cpu', 'cpu', 1],
-  ['queue_cpu_limit', 'queue_cpu', 2],
-  ['queue_memory_mb', 'memory_mb', 1],
-  ['queue_memory_limit_mb', 'queue_memory_mb', 2],
-  ['redis_cpu_limit', 'redis_cpu', 2],
-  ['redis_memory_limit_mb', 'redis_memory_mb', 1],
-  ['core_cpu_limit', 'core_cpu', 2],
-  ['core_memory_limit_mb', 'core_memory_mb', 2],
-  ['db_cpu_limit', 'db_cpu', 2],
-  ['db_memory_limit_mb', 'db_memory_mb', 2],
-];
-
-const CPU_FIELDS = ['cpu', 'queue_cpu', 'redis_cpu', 'core_cpu', 'db_cpu'] as const;
-
-/**
- * Returns the resources that the service uses. Missing or null fields get default values. CPU values are rounded to one
- * decimal. If a default depends on another missing field, the field stays missing.
- */
-export function effectiveResources(spec: ResourceSpec): ResourceSpec {
-  checkObject('effectiveResources', 'spec', spec);
-  const effective: ResourceSpec = { ...spec };
-  for (const field of CPU_FIELDS) round(effective, field);
-  for (const [field, base, factor] of DEFAULTS) {
-    const basis = effective[base];
-    if (effective[field] === undefined || effective[field] === null) {
-      if (typeof basis === 'number') effective[field] = basis * factor;
-    }
-    if (/cpu/.test(field)) round(effective, field);
-  }
-  return effective;
-}
-
-function round(spec: ResourceSpec, field: NumberField): void {
-  const cores = spec[field];
-  if (typeof cores === 'number') spec[field] = Math.round(cores * 10) / 10;
 }

@@ -1,26 +1,30 @@
-import {
-  AgentThreads,
-  ApiError,
-  CommandError,
-  InvalidRequestError,
-  type ThreadState as StateOf,
-  type ThreadEvent,
-  type ThreadSummary,
-} from 'runspan/clients';
+import { ApiError } from 'runspan/clients';
 
 export type Fields = Readonly<Record<string, unknown>>;
-type Values = { readonly messages?: readonly Fields[] };
-export type ThreadState = StateOf<Values>;
-export type { ThreadEvent, ThreadSummary };
 
-/** Maximum time without data. The server sends at least a comment every 5 s. */
-const SILENCE_MS_MAX = 20_000;
+/** A state of a thread. */
+export interface ThreadState {
+  readonly values: { readonly messages?: readonly Fields[] };
+  /** Names of the nodes to run next. */
+  readonly next: readonly string[];
+  readonly tasks: readonly { readonly interrupts?: readonly { readonly id?: string; readonly value?: unknown }[] }[];
+  readonly checkpoint: Checkpoint | null;
+  readonly parent_checkpoint: Checkpoint | null;
+  readonly metadata: Fields | null;
+  /** ISO 8601 timestamp. */
+  readonly created_at: string | null;
+}
 
-/** The client of the chat server. */
-export const server: AgentThreads = new AgentThreads({
-  url: new URL('/api', location.href.replace(/#.*/s, '')),
-  idleTimeoutMs: SILENCE_MS_MAX,
-});
+interface Checkpoint {
+  readonly checkpoint_id?: string | null;
+}
+
+export interface ThreadSummary {
+  readonly id: string;
+  readonly title: string;
+  /** ISO 8601 timestamp. */
+  readonly updatedAt: string | null;
+}
 
 /** The response of `GET /api/info`. */
 export interface Info {
@@ -30,40 +34,142 @@ export interface Info {
   readonly feedback_keys: readonly string[];
 }
 
-export async function loadInfo(): Promise<Info> {
-  return fetchJson('GET', '/info');
+/** A run to start. */
+interface RunRequest {
+  readonly input: unknown;
+  /** Checkpoint to continue from. @default the newest checkpoint */
+  readonly checkpoint_id?: string;
+  /** Whether to create a thread that does not exist. */
+  readonly ifNotExists: 'create' | 'reject';
 }
 
-/** Returns the URLs for rating a run, by feedback key. */
-export async function feedbackUrls(threadId: string, runId: string): Promise<Readonly<Record<string, string>>> {
-  const path = `/threads/${encodeURIComponent(threadId)}/runs/${encodeURIComponent(runId)}/feedback`;
-  const { urls } = await fetchJson<{ urls: Record<string, string> }>('POST', path, '{}');
-  return urls;
+const TIMEOUT_MS = 60_000;
+const RETRIES_MAX = 2;
+const FIRST_RETRY_MS = 500;
+
+/** The server refused a command, which had no effect. */
+export class CommandError extends Error {
+  override readonly name: string = 'CommandError';
+  readonly reason: string;
+
+  constructor(reason: string, message: string | undefined) {
+    super(message || 'The command failed.');
+    this.reason = reason;
+  }
+}
+
+export function loadInfo(): Promise<Info> {
+  return request('GET', '/info');
+}
+
+export function loadThreadPage(limit: number, offset: number): Promise<readonly ThreadSummary[]> {
+  return request('GET', `/threads?limit=${limit}&offset=${offset}`);
+}
+
+export function removeThread(threadId: string): Promise<void> {
+  return request('DELETE', pathOf(threadId));
 }
 
 /** Returns the newest state of a thread, or undefined if there is none. */
 export async function stateOf(threadId: string): Promise<ThreadState | undefined> {
   try {
-    return await server.state<Values>(threadId, { bootstrap: false });
+    return await request<ThreadState>('GET', `${pathOf(threadId)}/state`);
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
   }
 }
 
+/** Returns states of a thread, newest first: the newest ones, or the ones before a checkpoint. */
+export function statesBefore(threadId: string, limit: number, before?: string): Promise<readonly ThreadState[]> {
+  return request('POST', `${pathOf(threadId)}/history`, { limit, before });
+}
+
+/** Starts a run, and returns its id. */
+export function startRun(threadId: string, { checkpoint_id, ...run }: RunRequest): Promise<string> {
+  const config = checkpoint_id === undefined ? {} : { config: { configurable: { checkpoint_id } } };
+  return sendCommand(threadId, 'run.start', { assistant_id: '_', ...run, ...config });
+}
+
+/** Responds to an interrupt, and returns the id of the run that continues. */
+export function respondTo(threadId: string, interrupt_id: string, response: unknown): Promise<string> {
+  return sendCommand(threadId, 'input.respond', { namespace: [], interrupt_id, response });
+}
+
+export function cancelRun(threadId: string, runId: string): Promise<void> {
+  return request('POST', `${pathOf(threadId)}/runs/${encodeURIComponent(runId)}/cancel`, {});
+}
+
+/** Returns the URLs for rating a run, by feedback key. */
+export async function feedbackUrls(threadId: string, runId: string): Promise<Readonly<Record<string, string>>> {
+  const path = `${pathOf(threadId)}/runs/${encodeURIComponent(runId)}/feedback`;
+  return (await request<{ urls: Record<string, string> }>('POST', path, {})).urls;
+}
+
+/** Returns a UUIDv4. `crypto.randomUUID` is not available on pages loaded over plain HTTP. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20)].join('-');
+}
+
+export function pathOf(threadId: string): string {
+  return `/threads/${encodeURIComponent(threadId)}`;
+}
+
+let commands = 0;
+
+/** Commands are sent once, because the server may have executed a command whose response is lost. */
+async function sendCommand(threadId: string, method: string, params: object): Promise<string> {
+  const command = { id: ++commands, method, params };
+  const answer = await request<CommandAnswer>('POST', `${pathOf(threadId)}/commands`, command, 0);
+  if (answer.type === 'error') throw new CommandError(answer.error, answer.message);
+  return answer.result.run_id;
+}
+
+type CommandAnswer =
+  | { readonly type: 'success'; readonly result: { readonly run_id: string } }
+  | { readonly type: 'error'; readonly error: string; readonly message?: string };
+
+/** Sends a request, again if the server does not respond or fails. Rejects with an ApiError for an error status. */
+async function request<Result>(
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  body?: object,
+  retriesMax: number = RETRIES_MAX,
+): Promise<Result> {
+  const json = body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  for (let retries = 0; ; retries++) {
+    try {
+      const response = await fetch(`/api${path}`, { method, ...json, signal: AbortSignal.timeout(TIMEOUT_MS) });
+      if (!response.ok) throw await errorOf(response);
+      const text = await response.text();
+      return text === '' ? (undefined as Result) : JSON.parse(text);
+    } catch (error) {
+      if (retries >= retriesMax || (error instanceof ApiError && error.status < 500)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, FIRST_RETRY_MS * 2 ** retries));
+  }
+}
+
+/** Returns the error for a response with an error status. */
+export async function errorOf(response: Response): Promise<ApiError> {
+  const { status, url } = response;
+  return new ApiError({ method: '', url, attempts: 1 }, { status, headers: {}, text: await response.text() });
+}
+
 export const NO_RESPONSE = 'The server does not respond. Check whether the server is running.';
 
 /** Whether the server has responded and refused the request. */
 export function isRefusal(error: unknown): error is Error {
-  return error instanceof ApiError || error instanceof CommandError || error instanceof InvalidRequestError;
+  return error instanceof ApiError || error instanceof CommandError;
 }
 
 /** Returns the text of an error to show to the user. */
 export function problemOf(error: unknown): string {
-  const refusal = error instanceof CommandError && error.cause !== undefined ? error.cause : error;
-  if (refusal instanceof CommandError) return refusal.detail ?? 'The command failed.';
-  if (!(refusal instanceof ApiError)) return isRefusal(refusal) ? refusal.message : NO_RESPONSE;
-  const { status, detail } = refusal;
+  if (error instanceof CommandError) return error.message;
+  if (!(error instanceof ApiError)) return NO_RESPONSE;
+  const { status, detail } = error;
   if (status === 413) return 'This message is too long. Send a shorter message.';
   if (status === 422) return `The server rejected the request. Reload the page. (${detail ?? status})`;
   const isAway = status >= 502 && status <= 504;
@@ -84,14 +190,4 @@ export function fieldsOf(value: unknown): Fields {
 
 export function stringOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
-}
-
-async function fetchJson<Result>(method: 'GET' | 'POST', path: string, body?: string): Promise<Result> {
-  const url = server.url + path;
-  const response = await fetch(url, { method, ...(body && { headers: { 'content-type': 'application/json' }, body }) });
-  if (response.ok) return response.json();
-  throw new ApiError(
-    { method, url, attempts: 1 },
-    { status: response.status, headers: {}, text: await response.text() },
-  );
 }

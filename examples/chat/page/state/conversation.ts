@@ -1,6 +1,7 @@
-import type { AssembledMessage, MessageAssembler } from 'runspan/clients';
-import { checkpointOf, type Fields, fieldsOf, stringOf, type ThreadEvent, type ThreadState } from './client.ts';
+import { checkpointOf, type Fields, fieldsOf, stringOf, type ThreadState } from './client.ts';
+import type { ThreadEvent } from './event-stream.ts';
 import { type Message, messageOf, outputText, textIn } from './message.ts';
+import type { MessageAssembler, StreamedMessage } from './message-assembler.ts';
 
 /** A tool call by the agent or by a subagent. */
 export interface ToolCall {
@@ -254,7 +255,7 @@ function addSubagent(draft: Draft, namespace: readonly string[], { event, cause 
 }
 
 /** Adds a message that is streaming, or replaces it by its longer version. */
-function addStreamed(draft: Draft, streamed: AssembledMessage | undefined, runId: string | undefined): void {
+function addStreamed(draft: Draft, streamed: StreamedMessage | undefined, runId: string | undefined): void {
   if (streamed === undefined) return;
   const { id, role, blocks, error, namespace } = streamed;
   const callId = callOf(draft, namespace);

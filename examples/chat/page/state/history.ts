@@ -1,4 +1,4 @@
-import { checkpointOf, server, type ThreadState } from './client.ts';
+import { checkpointOf, statesBefore, type ThreadState } from './client.ts';
 import { messageOf, textIn } from './message.ts';
 
 const PAGE_STATES = 50;
@@ -28,8 +28,8 @@ export interface HistoryPage {
 }
 
 export async function historyPage(threadId: string, before?: string): Promise<HistoryPage> {
-  const page = await server.history<ThreadState['values']>(threadId, { limit: PAGE_STATES, ...(before && { before }) });
-  return { states: page.items, hasMore: page.hasNext };
+  const states = await statesBefore(threadId, PAGE_STATES, before);
+  return { states, hasMore: states.length === PAGE_STATES };
 }
 
 /** Returns the newest state that matches, among the given checkpoint and its ancestors. */
@@ -39,14 +39,16 @@ export async function stateBefore(
   matches: (state: ThreadState) => boolean,
 ): Promise<ThreadState | undefined> {
   let wanted: string | undefined = checkpointId;
-  let left = SEARCHED_STATES_MAX;
-  for await (const state of server.history<ThreadState['values']>(threadId, { limit: SEARCH_STATES })) {
-    if (checkpointOf(state) === wanted) {
+  let before: string | undefined;
+  for (let searched = 0; searched < SEARCHED_STATES_MAX; searched += SEARCH_STATES) {
+    const states = await statesBefore(threadId, SEARCH_STATES, before);
+    for (const state of states) {
+      if (checkpointOf(state) !== wanted) continue;
       if (matches(state)) return state;
       wanted = parentOf(state);
     }
-    left -= 1;
-    if (left === 0 || wanted === undefined) return undefined;
+    before = checkpointOf(states.at(-1));
+    if (wanted === undefined || states.length < SEARCH_STATES) return undefined;
   }
   return undefined;
 }

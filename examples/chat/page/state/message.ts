@@ -1,5 +1,18 @@
-import type { ContentBlock } from 'runspan/clients';
 import { type Fields, fieldsOf, stringOf } from './client.ts';
+
+/**
+ * A part of a message. Common types are `text`, `reasoning`, `tool_call`, `tool_call_chunk` and `image`. The arguments
+ * (`args`) of a `tool_call_chunk` are partial JSON text.
+ */
+export interface ContentBlock {
+  readonly type: string;
+  readonly text?: string;
+  readonly reasoning?: string;
+  readonly id?: string | null;
+  readonly name?: string | null;
+  readonly args?: unknown;
+  readonly [field: string]: unknown;
+}
 
 export interface Message {
   readonly id: string;

@@ -1,22 +1,18 @@
 import { type Signal, signal } from '@preact/signals';
-import {
-  ApiError,
-  CommandError,
-  type CommandedRun,
-  InvalidRequestError,
-  MessageAssembler,
-  StreamError,
-} from 'runspan/clients';
+import { ApiError } from 'runspan/clients';
 import { announce } from '../parts/announcer.tsx';
 import {
+  CommandError,
+  cancelRun,
   checkpointOf,
   fieldsOf,
   isRefusal,
   NO_RESPONSE,
+  newId,
   problemOf,
-  server,
+  respondTo,
+  startRun,
   stateOf,
-  type ThreadEvent,
   type ThreadState,
 } from './client.ts';
 import {
@@ -31,8 +27,10 @@ import {
   withQuestion,
   withState,
 } from './conversation.ts';
+import { eventsOf, type ThreadEvent } from './event-stream.ts';
 import { stateBefore } from './history.ts';
 import { textIn } from './message.ts';
+import { MessageAssembler } from './message-assembler.ts';
 
 export type Connection = 'closed' | 'connecting' | 'open' | 'reconnecting';
 
@@ -43,9 +41,10 @@ const SHOW_MS = 16;
  * a run still exists for a moment after the run.
  */
 const DELETION_MS = 1_000;
-/** Time to wait before the page reopens a stream that the client could not restore. */
-const PAUSE_MS = 2_000;
-const CHANNELS = ['messages', 'tools', 'lifecycle', 'checkpoints', 'input', 'custom'] as const;
+const FIRST_RECONNECT_MS = 1_000;
+const LONGEST_RECONNECT_MS = 5_000;
+/** Statuses with which the server or a proxy asks for a later attempt. */
+const LATER = [408, 429];
 
 /** The checkpoint from which a run starts. */
 interface Start {
@@ -117,7 +116,7 @@ export class Thread {
   /** Sends a message. Resolves to false if the server does not accept it. */
   send(text: string): Promise<boolean> {
     const checkpoint_id = checkpointOf(this.viewed.value);
-    return this.#ask(server.newThreadId(), text, () => ({ checkpoint_id }));
+    return this.#ask(newId(), text, () => ({ checkpoint_id }));
   }
 
   /** Replaces a message. The earlier version remains in the history. */
@@ -133,7 +132,7 @@ export class Thread {
 
   /** Answers the agent's request. */
   respond({ id }: InputRequest, response: unknown): Promise<boolean> {
-    return this.#send(() => server.respond(this.id, { interrupt_id: id, response }));
+    return this.#send(() => respondTo(this.id, id, response));
   }
 
   /** Removes the problem that the server does not respond. */
@@ -147,7 +146,7 @@ export class Thread {
     const { run } = this.conversation.value;
     if (run.id === undefined || !isBusy(this.conversation.value)) return;
     try {
-      await server.cancel(this.id, run.id);
+      await cancelRun(this.id, run.id);
     } catch (error) {
       this.problem.value = problemOf(error);
     }
@@ -183,9 +182,9 @@ export class Thread {
     this.viewed.value = undefined;
     const isSent = await this.#send(async () => {
       const { checkpoint_id, isAsked } = await findStart();
-      return server.start(this.id, {
+      return startRun(this.id, {
         // A thread that was deleted on another page must not be created again.
-        if_not_exists: before.checkpointId === undefined ? 'create' : 'reject',
+        ifNotExists: before.checkpointId === undefined ? 'create' : 'reject',
         input: isAsked ? null : { messages: [{ type: 'human', id, content: text }] },
         ...(checkpoint_id !== undefined && { checkpoint_id }),
       });
@@ -198,15 +197,15 @@ export class Thread {
     return isSent;
   }
 
-  #send(command: () => Promise<CommandedRun>): Promise<boolean> {
+  #send(command: () => Promise<string>): Promise<boolean> {
     this.#command = this.#sendNow(command);
     return this.#command;
   }
 
-  async #sendNow(command: () => Promise<CommandedRun>): Promise<boolean> {
+  async #sendNow(command: () => Promise<string>): Promise<boolean> {
     this.problem.value = undefined;
     try {
-      const { run_id: id } = await command();
+      const id = await command();
       const { run } = this.conversation.value;
       // Events of the run may have arrived before this response.
       if (run.id !== id && !(run.status === 'running' && run.id !== undefined))
@@ -225,37 +224,28 @@ export class Thread {
     }
   }
 
-  /**
-   * Reads the thread's events until the signal aborts. If the client gives up reconnecting, tries again after a pause.
-   */
+  /** Reads the thread's events until the signal aborts. Reconnects when the connection ends. */
   async #follow(signal: AbortSignal): Promise<void> {
     if (this.connection.value !== 'reconnecting') this.connection.value = 'connecting';
-    while (!signal.aborted) {
+    for (let failures = 0; !signal.aborted; failures++) {
+      this.#isLive = false;
       try {
-        this.#isLive = false;
-        const since = this.#lastSeq;
-        const events = await server.events(this.id, {
-          channels: CHANNELS,
-          ...(since !== undefined && { since }),
-          signal,
-          onStatus: (status) => {
-            if (status === 'live') return void this.#goLive(signal);
-            this.connection.value = 'reconnecting';
-            this.#isLive = false;
-          },
-        });
-        for await (const event of events) this.#add(event);
+        for await (const event of eventsOf(this.id, this.#lastSeq, signal)) {
+          failures = 0;
+          if (event === 'live') void this.#goLive(signal);
+          else this.#add(event);
+        }
       } catch (error) {
-        if (signal.aborted) return;
-        const cause = error instanceof StreamError ? error.cause : error;
-        if (cause instanceof InvalidRequestError || (cause instanceof ApiError && cause.status < 500)) {
-          if (cause instanceof ApiError && cause.status !== 422) this.problem.value = problemOf(cause);
-          else this.absence.value = 'invalid';
+        if (error instanceof ApiError && error.status < 500 && !LATER.includes(error.status) && !signal.aborted) {
+          if (error.status === 422) this.absence.value = 'invalid';
+          else this.problem.value = problemOf(error);
           return this.close();
         }
       }
+      if (signal.aborted) return;
       this.connection.value = 'reconnecting';
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (1 + Math.random())));
+      const delayMs = Math.min(FIRST_RECONNECT_MS * 2 ** failures, LONGEST_RECONNECT_MS);
+      await new Promise((resolve) => setTimeout(resolve, delayMs + Math.random() * FIRST_RECONNECT_MS));
     }
   }
 

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { announce } from '../parts/announcer.tsx';
 import { storedSignal } from '../parts/memory.ts';
-import { type Info, loadInfo, problemOf, server, type ThreadSummary } from './client.ts';
+import { type Info, loadInfo, loadThreadPage, newId, problemOf, removeThread, type ThreadSummary } from './client.ts';
 import { Thread } from './thread.ts';
 
 const PAGE_THREADS = 100;
@@ -66,7 +66,7 @@ export async function loadThreads(): Promise<void> {
     const loaded = new Map<string, ThreadSummary>();
     let isFull = true;
     for (let page = 0; isFull && page < pages; page++) {
-      const list = await server.list({ limit: PAGE_THREADS, offset: page * PAGE_THREADS });
+      const list = await loadThreadPage(PAGE_THREADS, page * PAGE_THREADS);
       for (const thread of list) loaded.set(thread.id, loaded.get(thread.id) ?? thread);
       isFull = list.length === PAGE_THREADS;
     }
@@ -87,7 +87,7 @@ export function loadMoreThreads(): Promise<void> {
 
 export async function deleteThread(id: string): Promise<boolean> {
   try {
-    await server.delete(id);
+    await removeThread(id);
     draftOf(id).value = '';
     threads.value = threads.value?.filter((thread) => thread.id !== id);
     return true;
@@ -133,7 +133,7 @@ export function moveDraft(fromId: string, toId: string): void {
 
 function threadAt(hash: string): Thread {
   const id = idOf(hash);
-  return new Thread(id ?? server.newThreadId(), id === undefined, () => void loadThreads());
+  return new Thread(id ?? newId(), id === undefined, () => void loadThreads());
 }
 
 function idOf(hash: string): string | undefined {

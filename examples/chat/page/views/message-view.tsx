@@ -1,11 +1,10 @@
 import type { JSX } from 'preact';
-import type { ContentBlock } from 'runspan/clients';
 import { Icon } from '../parts/icon.tsx';
 import { Markdown, Picture } from '../parts/markdown.tsx';
 import { beginningOf, LongText, visible } from '../parts/text.tsx';
 import { fieldsOf, stringOf } from '../state/client.ts';
 import { type Conversation, callStatus, type ToolCall } from '../state/conversation.ts';
-import { argumentsOf, isCall, type Message } from '../state/message.ts';
+import { argumentsOf, type ContentBlock, isCall, type Message } from '../state/message.ts';
 
 /** Maximum depth of subagents that call subagents. The ids come from a model and could form a cycle. */
 const DEPTH_MAX = 8;

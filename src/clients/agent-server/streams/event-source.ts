@@ -1,18 +1,18 @@
-import { guard } from '../../../base/guard.ts';
 import { cut } from '../../../base/text.ts';
 import { DeadlineError, NoAnswerError } from '../../../http/errors.ts';
 import { failureOf } from '../../../http/failure.ts';
 import { isTransient } from '../../../http/retry.ts';
-import type { OpenAnswer, ResponseBody } from '../../../http/transport.ts';
+import type { ResponseBody } from '../../../http/transport.ts';
 import { allowListeners } from '../../../platform/node.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import type { Api } from '../../api.ts';
-import type { Call } from '../../endpoint.ts';
+import { type Call, type PreparedCall, pathOf, queryText } from '../../endpoint.ts';
 import { ApiError, InvalidAnswerError } from '../../errors.ts';
-import { EventStream, type EventStreamItem, EventTooLongError, type ServerSentEvent } from '../../event-stream.ts';
+import { EventStream, type EventStreamItem, EventTooLongError } from '../../event-stream.ts';
 import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../errors.ts';
-import type { RunError } from './agent-event.ts';
-import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';
+import type { RunSettings } from '../run-request.ts';
+import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
+import type { StreamTrace } from './stream-trace.ts';
 
 /** Maximum number of consecutive reconnects without an event. */
 const RECONNECTS_MAX = 5;
@@ -29,63 +29,18 @@ const SHOWN_MAX = 200;
 
 const CLOSED = 'the client is closed';
 
-/** The request for a connection, and the id of the event after which to resume. */
-export interface StreamRequest {
-  readonly call: Call;
+/** An event, and its size in characters. */
+export interface SentEvent<Values> {
+  readonly event: AgentEvent<Values>;
+  readonly characters: number;
+}
+
+interface SourceOptions {
   readonly lastEventId: string | undefined;
-}
-
-/** Decides where a stream resumes after a break, and which events are new. */
-export interface ResumePolicy<Event> {
-  /** Ids of the stream's run and thread. The ids may arrive only after the stream opens. */
-  readonly place: RunPlace;
-  readonly first: StreamRequest;
-  /** Called with the headers of the first response. */
-  opened?(headers: OpenAnswer['headers'], api: Api): void;
-  /** Called when a connection opens. Returns the last event id, which is used for events without an id. */
-  connected(): string;
-  /** Converts a received event. Returns undefined for a repeated event. Throws a NoAnswerError to reconnect. */
-  accept(event: ServerSentEvent): Event | undefined;
-  /** Returns the event's name for use in errors. */
-  nameOf(event: Event): string;
-  /** Returns the event to record in the trace. */
-  recorded(event: Event, sent: ServerSentEvent): ReceivedEvent;
-  /**
-   * Called for each heartbeat. Returns whether the connection counts as working. Throws a NoAnswerError to reconnect,
-   * or an UnrecoverableError to end the stream.
-   */
-  heartbeat?(): boolean;
-  /**
-   * Maximum time to wait for the next event, in milliseconds. After this time, the source calls `silent()` and
-   * reconnects.
-   */
-  readonly silenceMaxMs?: number;
-  silent?(): void;
-  /** Returns the request that resumes the stream, or the reason why the stream cannot resume. */
-  resume(): StreamRequest | string;
-  /** Whether the stream is complete when the server ends the connection. */
-  readonly isComplete: boolean;
-  /** When the stream ends: not yet, at the next break of the connection, or now. */
-  readonly end: 'open' | 'at a break' | 'now';
-  /** Error of the run, which the stream throws at its end. */
-  readonly runError: RunError | undefined;
-}
-
-/** Ends the stream without a reconnect. */
-export class UnrecoverableError extends Error {
-  override readonly name: string = 'UnrecoverableError';
-}
-
-export interface SourceOptions<Event> {
-  readonly policy: ResumePolicy<Event>;
   /** Maximum time without data before a connection counts as broken, in milliseconds. */
   readonly idleTimeoutMs: number;
-  readonly trace?: StreamTrace | undefined;
-  readonly onStatus?: ((status: StreamStatus) => void) | undefined;
+  readonly trace: StreamTrace | undefined;
 }
-
-/** See `onStatus` of `ThreadEventsOptions`. */
-export type StreamStatus = 'live' | 'reconnecting';
 
 /**
  * Closes the source of each garbage-collected stream. This is not a static member, because terser may move the
@@ -94,35 +49,45 @@ export type StreamStatus = 'live' | 'reconnecting';
 const unreachable = new FinalizationRegistry<() => void>((release) => release());
 
 /**
- * Reads an event stream over one or more connections. After a break, the policy returns the request for the next
- * connection. The source gives up after five consecutive reconnects without an event. Chunks are read on demand.
- *
- *     open → reading ──complete, close──→ closed
- *              │  ↑
- *         break│  │connected
- *              ↓  │
- *          reconnecting ──five failures, refusal──→ closed with a StreamError
+ * Reads an event stream over one or more connections. After a break, the next request names the last event. The request
+ * is sent to the `Location` of the first response, or to the run's path if the server stores the events. The source
+ * gives up after five consecutive reconnects without an event. Chunks are read on demand.
  */
-export class EventSource<Event> {
+export class EventSource<Values> {
   readonly #api: Api;
-  readonly #options: SourceOptions<Event>;
+  readonly #call: PreparedCall;
+  readonly #idleTimeoutMs: number;
+  readonly #trace: StreamTrace | undefined;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#ending.abort(this.#signal?.reason);
   readonly #ending = new AbortController();
+  /** Whether the stream belongs to one run and throws the run's error. */
+  readonly #isOfRun: boolean;
+  readonly #isStored: boolean;
+  /** Ids of the stream's run and thread. The ids may arrive only after the stream opens. */
+  readonly place: { -readonly [Key in keyof RunPlace]: RunPlace[Key] };
   #body: ResponseBody | undefined;
   #isClosed = false;
   #sawHeartbeat = false;
   #reconnects = 0;
   #requestedDelayMs = FIRST_DELAY_MS;
+  /** Path and query from which the server says that the stream can resume. */
+  #location: string | undefined;
+  #lastId: string;
+  /** Event id after which the connection resumes. The id is empty after the connection's first event. */
+  #continuedId = '';
+  #runError: RunError | undefined;
+  /** Whether the run has ended, so that a break ends the stream. */
+  #hasEnded = false;
   lastEvent: LastEvent | undefined;
 
   /** Opens a stream. Resolves when the response headers arrive. */
-  static async open<Event>(api: Api, options: SourceOptions<Event>): Promise<EventSource<Event>> {
-    const source = new EventSource<Event>(api, options);
+  static async open<Values>(api: Api, call: PreparedCall, options: SourceOptions): Promise<EventSource<Values>> {
+    const source = new EventSource<Values>(api, call, options);
     try {
-      const { policy } = options;
-      const headers = await source.#connect(policy.first);
-      policy.opened?.(headers, api);
+      const headers = await source.#connect(call, options.lastEventId);
+      if (source.#isOfRun) Object.assign(source.place, placeOf(headers['content-location'], source.place));
+      source.#location = resumePath(headers.location, api);
       return source;
     } catch (thrown) {
       options.trace?.fail(thrown);
@@ -131,10 +96,18 @@ export class EventSource<Event> {
     }
   }
 
-  private constructor(api: Api, options: SourceOptions<Event>) {
+  private constructor(api: Api, call: PreparedCall, { lastEventId, idleTimeoutMs, trace }: SourceOptions) {
+    const { method, ids, body, options } = call;
     this.#api = api;
-    this.#options = options;
-    this.#signal = options.policy.first.call.options?.signal;
+    this.#call = call;
+    this.#idleTimeoutMs = idleTimeoutMs;
+    this.#trace = trace;
+    this.#isOfRun = method === 'POST' || ids.run_id !== undefined;
+    this.#lastId = lastEventId ?? '';
+    const isRequested = (body as RunSettings | undefined)?.stream_resumable === true;
+    this.#isStored = !this.#isOfRun || this.#lastId !== '' || isRequested;
+    this.place = { runId: ids.run_id, threadId: ids.thread_id };
+    this.#signal = options?.signal;
     // Many streams may share this signal, and Node warns about more than ten listeners.
     if (this.#signal !== undefined) allowListeners(this.#signal);
     this.#signal?.addEventListener('abort', this.#onAbort);
@@ -142,14 +115,14 @@ export class EventSource<Event> {
   }
 
   attach(stream: object): void {
-    this.#options.trace?.watch(stream, this.#options.policy.place);
+    this.#trace?.watch(stream, this.place);
     unreachable.register(stream, () => this.#release());
   }
 
   close(): void {
     if (this.#isClosed) return;
     this.#release();
-    this.#options.trace?.cancel();
+    this.#trace?.cancel();
   }
 
   #release(): void {
@@ -163,105 +136,90 @@ export class EventSource<Event> {
    * Iterates over the events. Call this method only once. Throws a RunFailedError, a StreamError, or the reason of the
    * caller's abort signal.
    */
-  async *events(): AsyncGenerator<Event, void, undefined> {
-    const { policy, trace } = this.#options;
-    let failure: RunFailedError | undefined;
+  async *events(): AsyncGenerator<SentEvent<Values>, void, undefined> {
     try {
       for (;;) {
         const problem = yield* this.#read();
-        if (problem === undefined || policy.end !== 'open') break;
+        if (problem === undefined || this.#hasEnded) break;
         await this.#reconnect(problem);
       }
-      failure = this.#settle();
+      if (this.#runError !== undefined)
+        throw new RunFailedError(this.place, this.#runError, (text) => this.#masked(text));
+      this.#trace?.end();
     } catch (thrown) {
       if (this.#isClosed && !this.#signal?.aborted) return;
       const error = this.#signal?.aborted ? this.#signal.reason : thrown;
-      trace?.fail(error);
+      this.#trace?.fail(error);
       throw error;
     } finally {
       this.close();
     }
-    if (failure !== undefined) throw failure;
-  }
-
-  /** Ends the recorded run. Returns an error if the agent's run failed. */
-  #settle(): RunFailedError | undefined {
-    const { policy, trace } = this.#options;
-    if (policy.runError === undefined) trace?.end();
-    if (policy.runError === undefined) return undefined;
-    const failure = new RunFailedError(policy.place, policy.runError, (text) => this.#masked(text));
-    trace?.fail(failure);
-    return failure;
   }
 
   /**
    * Reads one connection until it ends. Returns undefined if the stream is complete, or the error that broke the
    * connection.
    */
-  async *#read(): AsyncGenerator<Event, unknown, undefined> {
-    const { policy, trace } = this.#options;
-    const parser = new EventStream(policy.connected());
+  async *#read(): AsyncGenerator<SentEvent<Values>, unknown, undefined> {
+    const parser = new EventStream(this.#lastId);
+    this.#continuedId = this.#lastId;
     const chunks = (this.#body as ResponseBody)[Symbol.asyncIterator]();
-    trace?.touch();
+    this.#trace?.touch();
     try {
       for (;;) {
         const chunk = await this.#next(chunks);
         if (chunk === undefined) {
           if (parser.isWithinEvent) return new NoAnswerError('the connection was closed within an event');
-          return policy.isComplete ? undefined : new NoAnswerError('the connection was closed');
+          // A joined run may have ended before, so that no event arrives.
+          const isComplete = this.lastEvent !== undefined || this.#call.method === 'GET';
+          return isComplete ? undefined : new NoAnswerError('the connection was closed');
         }
         for (const item of parser.feed(chunk)) {
           const event = this.#eventOf(item);
           if (event === undefined) continue;
-          if (policy.end === 'now') {
-            // Close now, because the application may stop reading after the last event.
-            this.#settle();
-            this.close();
-          }
           yield event;
-          if (policy.end === 'now') return undefined;
-          trace?.touch();
+          this.#trace?.touch();
         }
       }
     } catch (thrown) {
       if (this.#ending.signal.aborted) throw thrown;
       // Do not reconnect, because the server would send the same oversized event again.
-      if (thrown instanceof EventTooLongError || thrown instanceof UnrecoverableError)
+      if (thrown instanceof EventTooLongError)
         throw this.#error(thrown.message, 'the client stopped reading the stream', thrown);
       return thrown;
     }
   }
 
-  #eventOf(item: EventStreamItem): Event | undefined {
-    const { policy, trace } = this.#options;
+  /** Converts an event. Returns undefined for other items, and for the event after which the connection resumes. */
+  #eventOf(item: EventStreamItem): SentEvent<Values> | undefined {
     if (item.kind === 'retry') this.#requestedDelayMs = Math.min(item.ms, REQUESTED_DELAY_MAX_MS);
-    if (item.kind === 'comment') {
-      this.#sawHeartbeat = true;
-      if (policy.heartbeat?.()) this.#reconnects = 0;
-      if (item.text.trim() === 'live') this.#report('live');
-    }
+    if (item.kind === 'comment') this.#sawHeartbeat = true;
     if (item.kind !== 'event') return undefined;
-    const event = policy.accept(item.event);
-    if (event === undefined) return undefined;
+    const { id, data, hasOwnId } = item.event;
+    const isRepeated = this.#continuedId !== '' && hasOwnId && id === this.#continuedId;
+    this.#continuedId = '';
+    if (isRepeated) return undefined;
     this.#reconnects = 0;
-    const { id } = item.event;
-    this.lastEvent = { name: policy.nameOf(event), id: id === '' ? undefined : id };
-    trace?.received(policy.recorded(event, item.event));
-    return event;
+    this.#lastId = id;
+    const event = agentEventOf<Values>(item.event);
+    this.lastEvent = { name: event.name, id: event.id };
+    if (this.#isOfRun) {
+      if (event.event === 'metadata' && typeof event.data.run_id === 'string') this.place.runId ??= event.data.run_id;
+      if (event.event === 'error') this.#runError = event.data;
+      if (event.event === 'error' || event.event === 'end') this.#hasEnded = true;
+    }
+    const isState = event.event === 'values' && event.namespace.length === 0;
+    this.#trace?.received({ name: event.name, data: event.data, state: isState ? () => data : undefined });
+    return { event, characters: data.length };
   }
 
   async #next(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
-    const { idleTimeoutMs, policy } = this.#options;
-    const idleMs = this.#sawHeartbeat ? Math.min(idleTimeoutMs, HEARTBEAT_SILENCE_MS) : idleTimeoutMs;
-    const silenceMs = Math.min(idleMs, policy.silenceMaxMs ?? idleMs);
-    const silence = new DeadlineError(`no data arrived for ${silenceMs} ms`);
-    const timer = setTimer(() => this.#body?.destroy(silence), silenceMs);
+    const silenceMs = this.#sawHeartbeat ? Math.min(this.#idleTimeoutMs, HEARTBEAT_SILENCE_MS) : this.#idleTimeoutMs;
+    const end = (): void => this.#body?.destroy(new DeadlineError(`no data arrived for ${silenceMs} ms`));
+    const timer = setTimer(end, silenceMs);
     try {
       const step = await chunks.next();
       return step.done === true ? undefined : step.value;
-    } catch (thrown) {
-      if (thrown === silence) policy.silent?.();
-      throw thrown;
     } finally {
       clearTimer(timer);
     }
@@ -270,15 +228,17 @@ export class EventSource<Event> {
   async #reconnect(thrown: unknown): Promise<void> {
     const problem = failureOf(thrown).detail;
     this.#body?.destroy();
-    const request = this.#api.isClosed ? CLOSED : this.#options.policy.resume();
-    this.#report('reconnecting');
-    if (typeof request === 'string') throw this.#error(problem, request, thrown);
+    const path = this.#api.isClosed ? undefined : this.#resumedPath(problem, thrown);
+    if (path === undefined) throw this.#error(problem, CLOSED, thrown);
+    const { name, method, options } = this.#call;
+    // If the connection broke before the first event of a new run, request all events.
+    const lastId = this.#lastId === '' && method === 'POST' ? '-1' : this.#lastId;
     for (;;) {
       if (++this.#reconnects > RECONNECTS_MAX)
         throw this.#error(problem, `${RECONNECTS_MAX} attempts to reconnect failed`, thrown);
       try {
         await this.#api.wait(this.#delayMs(), this.#ending.signal);
-        await this.#connect(request);
+        await this.#connect({ name, method: 'GET', path, options }, lastId);
         return;
       } catch (refused) {
         if (this.#ending.signal.aborted) throw refused;
@@ -290,7 +250,23 @@ export class EventSource<Event> {
     }
   }
 
-  async #connect({ call, lastEventId }: StreamRequest): Promise<OpenAnswer['headers']> {
+  /** Returns the path and query that resume the stream. Throws a StreamError if the stream cannot resume. */
+  #resumedPath(problem: string, thrown: unknown): string {
+    const path = this.#location ?? (this.#isStored ? this.#storedPath() : undefined);
+    const reason = path === undefined ? 'the server does not store the events of the run' : 'the last event has no id';
+    if (path === undefined || (this.lastEvent !== undefined && this.#lastId === ''))
+      throw this.#error(problem, `${reason}, so the stream cannot continue`, thrown);
+    return path;
+  }
+
+  #storedPath(): string | undefined {
+    const { runId, threadId } = this.place;
+    if (this.#call.method === 'GET') return this.#call.path + queryText(this.#call.query);
+    const thread = threadId === undefined ? '' : `/threads/${pathOf(threadId)}`;
+    return runId === undefined ? undefined : `${thread}/runs/${pathOf(runId)}/stream`;
+  }
+
+  async #connect(call: Call, lastEventId: string | undefined) {
     const headers = {
       accept: 'text/event-stream',
       'cache-control': 'no-store',
@@ -305,41 +281,39 @@ export class EventSource<Event> {
     throw this.#api.invalidAnswer(call, head, 'is not a stream of events');
   }
 
-  #report(status: StreamStatus): void {
-    guard('onStatus', () => this.#options.onStatus?.(status));
-  }
-
   #delayMs(): number {
     const doubledMs = this.#requestedDelayMs * 2 ** (this.#reconnects - 1);
     return Math.min(doubledMs, Math.max(this.#requestedDelayMs, LONGEST_DELAY_MS)) + Math.random() * FIRST_DELAY_MS;
   }
 
   #error(problem: string, outlook: string, cause: unknown): StreamError {
-    const { place, first } = this.#options.policy;
     const { name, id } = this.lastEvent ?? {};
     const shown = (text: string): string => cut(this.#masked(text), SHOWN_MAX);
     const lastEvent = name === undefined ? undefined : { name: shown(name), id: id && shown(id) };
-    return new StreamError(this.#api.factsOf(first.call), { ...place, lastEvent, problem, outlook }, { cause });
+    return new StreamError(this.#api.factsOf(this.#call), { ...this.place, lastEvent, problem, outlook }, { cause });
   }
 
   #masked(text: string): string {
-    return this.#api.masked(text, this.#options.policy.first.call);
+    return this.#api.masked(text, this.#call);
   }
 }
 
+/** Reads the run id and thread id from `Content-Location: /threads/{thread_id}/runs/{run_id}`. */
+export function placeOf(header: unknown, known: RunPlace): RunPlace {
+  const [, threadId, runId] = /(?:\/threads\/([^/?#]+))?\/runs\/([^/?#]+)/.exec(String(header ?? '')) ?? [];
+  return { runId: runId ?? known.runId, threadId: known.threadId ?? threadId };
+}
+
 /**
- * Returns an iterator that ends as soon as the application leaves the loop. A generator would wait for the pending read
- * first.
+ * Returns the path in a `Location` header, relative to the base URL. Returns undefined for another origin, because the
+ * API key must not be sent there.
  */
-export function leavable<Event>(
-  events: AsyncGenerator<Event, void, undefined>,
-  close: () => Promise<void>,
-): AsyncIterator<Event, void, undefined> {
-  return {
-    next: () => events.next(),
-    return: async () => {
-      await close();
-      return events.return();
-    },
-  };
+function resumePath(location: unknown, api: Api): string | undefined {
+  const base = new URL(api.urlOf(''));
+  if (typeof location !== 'string' || !URL.canParse(location, base.href)) return undefined;
+  const { origin, pathname, search } = new URL(location, base);
+  if (origin !== base.origin) return undefined;
+  const prefix = base.pathname;
+  const path = prefix !== '/' && pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
+  return path + search;
 }

@@ -1,15 +1,27 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { ignoreRejection } from '../../../base/guard.ts';
+import { type CallOptions, TEXT_OPTION, TIMEOUT } from '../../client-options.ts';
 import { type Arguments, callOf, type Endpoint } from '../../endpoint.ts';
 import { tracedStream } from '../../tracing.ts';
 import { type AgentService, recordedInputs } from '../agent-service.ts';
 import { RunFailedError } from '../errors.ts';
 import type { AgentEvent, FeedbackEvent } from './agent-event.ts';
-import { EventSource, leavable } from './event-source.ts';
-import { RunPolicy, type SentEvent, type StreamOptions } from './run-policy.ts';
+import { EventSource, type SentEvent } from './event-source.ts';
 import type { StreamTrace } from './stream-trace.ts';
 
 const WAITING_CHARACTERS_MAX = 1024 * 1024;
+
+/** Options for calls that return a stream. For a stream, `timeoutMs` limits only the wait for response headers. */
+export interface StreamOptions extends CallOptions {
+  /**
+   * Id of the event after which the stream starts, if the server stores events. Use `-1` to start at the first event.
+   */
+  lastEventId?: string;
+  /** Overrides the client's `idleTimeoutMs` for this stream. */
+  idleTimeoutMs?: number;
+}
+
+export const STREAM_OPTIONS: NonNullable<Endpoint['options']> = { lastEventId: TEXT_OPTION, idleTimeoutMs: TIMEOUT };
 
 /**
  * A stream of a run's events. Read the events with `for await (const event of stream)`. Each event is read on demand,
@@ -22,9 +34,8 @@ const WAITING_CHARACTERS_MAX = 1024 * 1024;
  * resume, it throws a StreamError with the last event's name and id.
  */
 export class RunStream<Values = Record<string, unknown>> implements AsyncIterable<AgentEvent<Values>> {
-  readonly #source: EventSource<SentEvent<Values>>;
+  readonly #source: EventSource<Values>;
   readonly #events: AsyncGenerator<SentEvent<Values>, void, undefined>;
-  readonly #policy: RunPolicy<Values>;
   /**
    * Events that `feedback` has read but the iterator has not returned yet. Undefined if `feedback` has dropped events.
    */
@@ -38,10 +49,9 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
   #feedback: Promise<FeedbackEvent['data']> | undefined;
 
   /** @internal */
-  constructor(source: EventSource<SentEvent<Values>>, policy: RunPolicy<Values>) {
+  constructor(source: EventSource<Values>) {
     this.#source = source;
     this.#events = source.events();
-    this.#policy = policy;
     source.attach(this);
   }
 
@@ -50,11 +60,11 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
    * stream, the id is always undefined.
    */
   get runId(): string | undefined {
-    return this.#policy.place.runId;
+    return this.#source.place.runId;
   }
 
   get threadId(): string | undefined {
-    return this.#policy.place.threadId;
+    return this.#source.place.threadId;
   }
 
   /** Id of the last event read. To resume after this event, pass the id to `joinStream`. */
@@ -77,10 +87,16 @@ export class RunStream<Values = Record<string, unknown>> implements AsyncIterabl
     if (this.#waiting === undefined)
       throw readError('feedback() has read this stream. Iterate over the stream first, or at the same time.');
     this.#isIterated = true;
-    return leavable(this.#iterate(), async () => {
-      this.#waiting = undefined;
-      await this.close();
-    });
+    const events = this.#iterate();
+    return {
+      next: () => events.next(),
+      // The stream is closed first, because a generator returns only after the pending read.
+      return: async () => {
+        this.#waiting = undefined;
+        await this.close();
+        return events.return();
+      },
+    };
   }
 
   /**
@@ -183,11 +199,10 @@ export async function openRunStream<Values>(
   args: Arguments,
 ): Promise<RunStream<Values>> {
   const call = callOf(endpoint, args);
-  const { idleTimeoutMs = service.idleTimeoutMs } = call.own as StreamOptions;
+  const { lastEventId, idleTimeoutMs = service.idleTimeoutMs } = call.own as StreamOptions;
   const open = async (headers: Record<string, string>, trace?: StreamTrace): Promise<RunStream<Values>> => {
-    const policy = new RunPolicy<Values>({ ...call, headers });
-    const source = await EventSource.open(service.api, { policy, idleTimeoutMs, trace });
-    return new RunStream<Values>(source, policy);
+    const options = { lastEventId, idleTimeoutMs, trace };
+    return new RunStream<Values>(await EventSource.open(service.api, { ...call, headers }, options));
   };
   if (!endpoint.makesRun) return open({});
   const inputs = recordedInputs(call.ids, call.body);

@@ -1,6 +1,0 @@
-export declare function sdkEventIds(
-  url: string,
-  threadId: string,
-  channels: readonly string[],
-  lastId: string,
-): Promise<string[]>;
