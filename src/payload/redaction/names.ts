@@ -183,14 +183,14 @@ function holdsSecret(key: string, value: unknown, count: { left: number }): bool
 function isSecretText(key: string, text: string): boolean {
   if (isPlainText(text)) return isPasswordName(key) && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
   // The signature of a function, or of a letter, contains spaces or parentheses.
-  if (/signature[^\p{L}]{0,16}$/iu.test(key)) return /^[^\s()]{6,}$/.test(text);
+  if (/signature[^a-z]{0,16}$/i.test(key)) return /^[^\s()]{6,}$/.test(text);
   // The environment variable `PWD` contains the working directory, not a password.
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 
 /** Whether a key names a password, which may be a word or a number, and not a token. */
 function isPasswordName(key: string): boolean {
-  return /(?:secrets?|pass|pwd|pw)[^\p{L}]{0,16}$/iu.test(key);
+  return /(?:secrets?|pass|pwd|pw)[^a-z]{0,16}$/i.test(key);
 }
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
