@@ -4,11 +4,11 @@ import { shared } from '../base/shared.ts';
 import { fieldsOf, textOf } from '../payload/fields.ts';
 import type { EncodedPayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
-import { outsideOf } from '../run/begin.ts';
 import {
   applyIn,
   belowRequest,
   type Completion,
+  contextOfRoot,
   contextTo,
   currentContext,
   type RunContext,
@@ -200,7 +200,9 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
     const around = currentContext(given.exporter);
-    const { outer, sink } = outsideOf(given, around);
+    const outer = given.root === true ? contextOfRoot(around) : around;
+    // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
+    const sink = given.exporter ?? around?.exporter ?? sinkOf(outer);
     if (sink === undefined || sink.isOff === true) return undefined;
     const called = given.id === undefined ? given : given.forCall();
     // Described first, because a call that is not recorded must not start the run of its request.

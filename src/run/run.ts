@@ -6,10 +6,8 @@ import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
-import { callHooks, hooksOf, newRecord, outsideOf, startAt } from './begin.ts';
 import {
   activeSpan,
-  belowRequest,
   type Completion,
   contextOf,
   currentContext,
@@ -29,14 +27,14 @@ import {
   endChecks,
   hidingCapture,
   type RunOptions,
-  runOptionChecks,
   type StartOptions,
   usableOptions,
 } from './run-options.ts';
+import { type ContextFor, callHooks, hooksOf, newRecord, prepareRun } from './run-start.ts';
 import type { Call } from './same-call.ts';
-import { KEPT, type SamplingResult, sample } from './sampling.ts';
+import { KEPT, type SamplingResult } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
-import { isoTimestamp, type Timestamp, timestampUs } from './time.ts';
+import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
  * A traced operation, from start to end. `startRun` and `currentRun` return a `Run`. Each call to a traced function
@@ -369,37 +367,9 @@ export class Run implements HookedRun {
 
 shareInstances({ Run });
 
-/** What a run begins with besides its options. */
-interface Beginning {
-  /** Returns the inputs. Called only if the inputs are recorded. */
-  readonly inputs: () => unknown;
-  readonly startTime?: Timestamp | undefined;
-  /** The run of another package that this run completes. */
-  readonly completion?: Completion | undefined;
-}
-
-/** Creates a run in the context `around`. The caller may add data to the run, and must then call `started`. */
-export function beginRun(options: StartOptions, around: RunContext | undefined, beginning: Beginning): Run {
-  const { inputs, startTime, completion } = beginning;
-  const { outer, sink } = outsideOf(options, around);
-  const parent = options.root === true ? outer : belowRequest(outer, sink, options);
-  if (startTime !== undefined) startAt(options, startTime, parent);
-  const sampling = sample(options, parent, sink);
-  const { capture } = completion ?? sink ?? noopSink;
-  const isHidden = capture.hideInputs || options.hideInputs === true;
-  const value = !isHidden && sampling.isKept && parent?.refused !== true ? inputs() : undefined;
-  const encoded = value === undefined ? undefined : encodePayload('inputs', value, capture);
-  return new Run(options, parent, sink, encoded, sampling, completion);
-}
-
-/** Starts a run with the options of an application. `contextFor` receives the run's own exporter, if any. */
-export function startRunBelow(
-  place: string,
-  given: RunOptions,
-  contextFor: (exporter: RunSink | undefined) => RunContext | undefined,
-): Run {
-  const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
-  const run = beginRun({ ...others, name }, contextFor(others.exporter), { inputs: () => inputs, startTime });
+export function startRunBelow(place: string, given: RunOptions, contextFor: ContextFor): Run {
+  const { options, parent, sink, inputs, sampling } = prepareRun(place, given, contextFor);
+  const run = new Run(options, parent, sink, inputs, sampling);
   run.started();
   return run;
 }

@@ -8,7 +8,8 @@ import { addDescription, disguised } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
-import { beginRun } from '../../run/run.ts';
+import { Run } from '../../run/run.ts';
+import { prepareRun } from '../../run/run-start.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { markUnreadable } from '../answer-stream.ts';
@@ -170,10 +171,12 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   const header = (key: string) => requestHeader(input, init, key);
   if (recorded === undefined && state.filter?.(header, runType, model) === false) return undefined;
   const completion = recorded?.completion;
-  const run = beginRun({ name, runType }, around, { inputs: () => inputs, startTime, completion });
+  const options = { name, runType, inputs, ...(startTime && { startTime }) };
+  const start = prepareRun(OPERATION, options, () => around, completion);
+  const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling, completion);
   const metadata = description?.metadata ?? { ls_provider: provider };
   const signal = requestSignal(input, init);
-  addDescription(run, { source: SOURCE }, { ids: description?.ids, metadata, signal }, call);
+  addDescription(run, { ...start.options, source: SOURCE }, { ids: description?.ids, metadata, signal }, call);
   if (description === undefined) markUnreadable(run, 'request');
   run.started();
   return {

@@ -1,25 +1,63 @@
 import { guard, reportFailure } from '../base/guard.ts';
-import { shownName } from '../payload/serialize.ts';
+import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
-import { contextOfRoot, inheritedFrom, type RunContext, sinkOf, untraced } from './context.ts';
+import {
+  belowRequest,
+  type Completion,
+  contextOfRoot,
+  inheritedFrom,
+  type RunContext,
+  sinkOf,
+  untraced,
+} from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
-import { projectIn, type RunOptions, type StartOptions } from './run-options.ts';
-import type { CapturePolicy, RunSink } from './sink.ts';
+import { projectIn, type RunOptions, runOptionChecks, type StartOptions, usableOptions } from './run-options.ts';
+import { type SamplingResult, sample } from './sampling.ts';
+import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
 
+export interface RunStart {
+  readonly options: StartOptions;
+  readonly parent: RunContext | undefined;
+  readonly sink: RunSink | undefined;
+  readonly inputs: EncodedPayload | undefined;
+  readonly sampling: SamplingResult;
+}
+
+/** Returns the context in which a run starts. `exporter` is the run's own exporter, if any. */
+export type ContextFor = (exporter: RunSink | undefined) => RunContext | undefined;
+
 /**
- * Returns the context outside a run, and the sink that records the run. With `root`, a run starts a new trace but keeps
- * the exporter from an enclosing `withExporter`.
+ * With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. With `completion`, the
+ * inputs are encoded for another run, which the run completes.
  */
-export function outsideOf(
-  { exporter, root }: Pick<RunOptions, 'exporter' | 'root'>,
-  around: RunContext | undefined,
-): { readonly outer: RunContext | undefined; readonly sink: RunSink | undefined } {
-  const outer = root === true ? contextOfRoot(around) : around;
-  return { outer, sink: exporter ?? around?.exporter ?? sinkOf(outer) };
+export function prepareRun(
+  place: string,
+  given: RunOptions,
+  contextFor: ContextFor,
+  completion?: Completion,
+): RunStart {
+  const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
+  const options: StartOptions = { ...others, name };
+  const around = contextFor(options.exporter);
+  const outer = options.root === true ? contextOfRoot(around) : around;
+  const sink = options.exporter ?? around?.exporter ?? sinkOf(outer);
+  const parent = options.root === true ? outer : belowRequest(outer, sink, options);
+  if (startTime !== undefined) startAt(options, startTime, parent);
+  const sampling = sample(options, parent, sink);
+  const { capture } = completion ?? sink ?? noopSink;
+  const isHidden = capture.hideInputs || options.hideInputs === true;
+  const isCaptured = inputs !== undefined && !isHidden && sampling.isKept && parent?.refused !== true;
+  return {
+    options,
+    parent,
+    sink,
+    sampling,
+    inputs: isCaptured ? encodePayload('inputs', inputs, capture) : undefined,
+  };
 }
 
 export function newRecord(
@@ -53,7 +91,7 @@ const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
  * reject such a dotted order. For example, `Date.now()` has no microseconds, so its result may be before the parent's
  * start.
  */
-export function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext | undefined): void {
+function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext | undefined): void {
   const parentUs = parent?.dottedOrder && parseDottedOrder(parent.dottedOrder)?.at(-1)?.startUs;
   options.startUs = Math.max(timestampUs(startTime) ?? 0, parentUs || 0);
   options.id ??= runIdAt(options.startUs);
