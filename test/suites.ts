@@ -7,17 +7,7 @@ import { root } from './support/folders.ts';
  * hosts, examples. `npm run test:programs` runs them, and `npm test` all others.
  */
 export const programs: readonly string[] = [
-  ...inFolder(
-    'test',
-    'copies',
-    'cost',
-    'earlier-versions',
-    'example-programs',
-    'examples',
-    'heap',
-    'preload',
-    'serverless',
-  ),
+  ...inFolder('test', 'copies', 'cost', 'example-programs', 'examples', 'heap', 'preload', 'serverless'),
   ...inFolder('test/cli', 'audit', 'backup', 'dev', 'dev-attach', 'doctor', 'lost-output', 'serve', 'store'),
   ...inFolder('test/delivery', 'crash-loop', 'exit', 'other-destinations', 'signals'),
   ...inFolder('test/delivery', 'shared-spool', 'unknown-runtime'),

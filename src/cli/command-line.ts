@@ -137,30 +137,26 @@ export function pairOf(text: string): readonly [name: string, value: string | un
 }
 
 /**
- * Reads JSON from an option: JSON text, `@file`, or `-` for standard input. Error messages never quote the JSON,
- * because it may contain a secret.
+ * Reads a JSON object from a file, or from standard input if `path` is `-`. Error messages never quote the JSON, because
+ * it may contain a secret.
  */
-export async function readJson(given: string, option: string): Promise<unknown> {
-  const json = (await readText(given, option)).replace(/^\ufeff/, '');
+export async function readJsonObject(path: string, option: string): Promise<Record<string, unknown>> {
+  const json = (await readText(path, option)).replace(/^\ufeff/, '');
+  let value: unknown;
   try {
-    return JSON.parse(json);
+    value = JSON.parse(json);
   } catch (thrown) {
     const [, position] = /position (\d+)/.exec(messageOf(thrown)) ?? [];
     throw new UsageError(`${option} is not valid JSON${position === undefined ? '' : ` (at character ${position})`}`);
   }
-}
-
-export async function readJsonObject(given: string, option: string): Promise<Record<string, unknown>> {
-  const value = await readJson(given, option);
   if (isObject(value)) return value;
   throw new UsageError(`expected ${option} to be a JSON object`);
 }
 
-async function readText(given: string, option: string): Promise<string> {
-  if (given === '-' || given === '@-') return readStream(process.stdin);
-  if (!given.startsWith('@')) return given;
+async function readText(path: string, option: string): Promise<string> {
+  if (path === '-') return readStream(process.stdin);
   try {
-    return readFileSync(given.slice(1), 'utf8');
+    return readFileSync(path, 'utf8');
   } catch (thrown) {
     throw new CommandFailure(`${option}: ${messageOf(thrown)}`);
   }

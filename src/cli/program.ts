@@ -32,8 +32,6 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   ],
   spool: ['list, send or purge the undelivered runs on disk', () => import('./spool/spool.ts')],
   deployments: ['deploy agents and wait until they are deployed', () => import('./deployments/deployments.ts')],
-  run: ['run an agent of a deployment and print the streamed events', () => import('./run.ts')],
-  completion: ['print a completion script for bash, zsh or fish', () => import('./completion.ts')],
 };
 
 const HELP_COLUMNS_MAX = 100;
@@ -80,10 +78,8 @@ async function programFor(context: CommandContext): Promise<Command> {
   const called = first === 'help' ? second : first;
   for (const [name, [summary, load]] of Object.entries(COMMANDS)) {
     const command = program.command(name).summary(summary).showHelpAfterError(hintFor(name));
-    // The `complete` command needs the options of all commands.
-    if (name === called || called === 'complete') (await load()).define(command, context);
+    if (name === called) (await load()).define(command, context);
   }
-  if (called === 'complete') (await import('./completion.ts')).defineComplete(program, context);
   program.hook('preAction', (_, command) => checkValues(command));
   return program.showHelpAfterError('Run "runspan --help" for a list of commands.');
 }

@@ -6,7 +6,7 @@ import { types } from '../platform/node.ts';
 import type { Fields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
 import type { RunType } from '../run/record.ts';
-import type { Run } from '../run/run.ts';
+import type { CallDescription, Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { Capturing, RunSink } from '../run/sink.ts';
 
@@ -66,25 +66,6 @@ export type PlanOptions = Omit<Plan, 'with' | 'forCall' | 'encodeInputs'>;
 
 export type ChunkOptions = Pick<PlanOptions, 'name' | 'outputs' | 'aggregate'>;
 
-/** The data that an integration records for one method call. */
-export interface CallDescription {
-  /** The run's name, if it differs from the plan's name. */
-  readonly name?: string;
-  readonly inputs: Readonly<Record<string, unknown>>;
-  /** Metadata to add to the plan's metadata for this call. */
-  readonly metadata?: Fields;
-  /** `thread_id` and `user_id` from the request. A run keeps the ids that it inherits. */
-  readonly ids?: Fields | undefined;
-  /** The OpenTelemetry span that the SDK started for this call. */
-  readonly span?: object | undefined;
-  /** Payloads of this call that are not recorded. */
-  readonly hiding?: Pick<Plan, 'hideInputs' | 'hideOutputs'> | undefined;
-  /** Called after the run has started. May throw. */
-  readonly started?: ((run: Run) => void) | undefined;
-  /** If the call fails after this signal is aborted, the run ends as cancelled. */
-  readonly signal?: AbortSignal | undefined;
-}
-
 /**
  * The validated options of one traced function. Every plan has all fields, so all plans share one hidden class in V8.
  */
@@ -113,7 +94,6 @@ export class Plan implements StartOptions {
    * must not be traced. May throw.
    */
   describe?: (args: unknown[]) => CallDescription | undefined;
-  /** Name of the integration, if the function calls a model or is a tool. A call that another source records is not sent twice. */
   source?: string;
   /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;

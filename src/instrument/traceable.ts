@@ -2,29 +2,24 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { fieldsOf, textOf } from '../payload/fields.ts';
-import type { EncodedPayload } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
+import { outsideOf, type RunStart, sinkFor } from '../run/begin.ts';
 import {
   applyIn,
   belowRequest,
-  type Completion,
-  contextOfRoot,
   contextTo,
   currentContext,
   type RunContext,
   recordedCall,
-  replaceSpan,
   sinkOf,
   startsTrace,
 } from '../run/context.ts';
-import type { Fields } from '../run/fields.ts';
-import { Run } from '../run/run.ts';
-import { type Call, SOURCES } from '../run/same-call.ts';
-import { type SamplingResult, sample } from '../run/sampling.ts';
+import { beginRun, type CallDescription, type Run } from '../run/run.ts';
+import type { Call } from '../run/same-call.ts';
+import { sample } from '../run/sampling.ts';
 import type { RunSink } from '../run/sink.ts';
 import {
   type ArgumentsOf,
-  type CallDescription,
   type CallOptions,
   callOptions,
   describeCall,
@@ -145,7 +140,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
 }
 
 function call(prepared: PreparedRun, fn: Callable, self: unknown, args: unknown[], isAsync: boolean): unknown {
-  const { plan } = prepared;
+  const { options: plan } = prepared;
   const run = start(prepared);
   if (run === undefined) return callWithoutRun(fn, plan, self, args);
   let result: unknown;
@@ -186,23 +181,17 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   return wrapper.traced;
 }
 
-interface PreparedRun {
-  readonly plan: Plan;
-  readonly parent: RunContext | undefined;
-  readonly sink: RunSink;
-  readonly sampling: SamplingResult;
-  readonly inputs: EncodedPayload | undefined;
+interface PreparedRun extends RunStart<Plan> {
   readonly description: CallDescription | undefined;
-  readonly completion: Completion | undefined;
+  readonly call: Call | undefined;
 }
 
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
     const around = currentContext(given.exporter);
-    const outer = given.root === true ? contextOfRoot(around) : around;
-    // With `root`, the run starts a new trace but keeps the context's exporter, for example from `withExporter`.
-    const sink = given.exporter ?? around?.exporter ?? sinkOf(outer);
+    const outer = outsideOf(given, around);
+    const sink = sinkFor(given, around, outer);
     if (sink === undefined || sink.isOff === true) return undefined;
     const called = given.id === undefined ? given : given.forCall();
     // Described first, because a call that is not recorded must not start the run of its request.
@@ -220,18 +209,23 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const isShown = isKept && called.describe !== undefined;
     const description = isShown ? (early ?? describeCall(called, args)) : undefined;
     if (isShown && description === undefined) return undefined;
-    const plan = description?.hiding === undefined ? called : called.with(description.hiding);
-    const call = description && callOf(plan, description);
+    const call = description && callOf(called, description);
     const recorded = call && recordedCall(call, parent, sink, description.inputs);
     if (recorded !== undefined && recorded.completion === undefined) return undefined;
     const completion = recorded?.completion;
+    const options = description === undefined ? called : describedPlan(called, description);
     const isCaptured = isKept && parent?.refused !== true;
-    const inputs = isCaptured ? plan.encodeInputs(args, completion ?? sink, description) : undefined;
-    return { plan, parent, sink, sampling, inputs, description, completion };
+    const inputs = isCaptured ? options.encodeInputs(args, completion ?? sink, description) : undefined;
+    return { options, parent, sink, sampling, inputs, completion, description, call };
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;
   }
+}
+
+function describedPlan(plan: Plan, { name, hiding }: CallDescription): Plan {
+  if (name === undefined) return hiding === undefined ? plan : plan.with(hiding);
+  return plan.with({ ...hiding, name });
 }
 
 function callOf(plan: Plan, { metadata }: CallDescription): Call | undefined {
@@ -239,40 +233,13 @@ function callOf(plan: Plan, { metadata }: CallDescription): Call | undefined {
   return { type: plan.runType ?? 'chain', name: textOf(fieldsOf(metadata).ls_model_name) ?? plan.name, source: plan };
 }
 
-function start({ plan, parent, sink, sampling, inputs, description, completion }: PreparedRun): Run | undefined {
+function start(prepared: PreparedRun): Run | undefined {
   try {
-    const name = description?.name;
-    const options = name === undefined ? plan : plan.with({ name });
-    const run = new Run(options, parent, sink, inputs, sampling, completion);
-    if (description !== undefined) addDescription(run, plan, description, callOf(plan, description));
-    run.started();
-    return run;
+    return beginRun(prepared, prepared.description, prepared.call);
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;
   }
-}
-
-/** Adds a call's data to its run before the start of the run is recorded. */
-export function addDescription(
-  run: Run,
-  plan: Pick<Plan, 'metadata' | 'source'>,
-  description: Omit<CallDescription, 'inputs'>,
-  call: Call | undefined,
-): void {
-  const { ids, metadata, span, signal, started } = description;
-  // Sets the call's metadata on the run instead of the plan, because nested runs inherit the plan's metadata.
-  const sources = plan.source && { [SOURCES]: [plan.source] };
-  if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...sources, ...plan.metadata } });
-  run.call = call;
-  run.signal = signal && new WeakRef(signal);
-  if (span !== undefined) replaceSpan(span, run.context);
-  if (started !== undefined) guard('traceable', () => started(run));
-}
-
-/** Returns the ids that the run does not inherit. */
-function newIds({ context }: Run, ids: Fields = {}): Fields {
-  return Object.fromEntries(Object.entries(ids).filter(([key]) => context.metadata?.has(key) !== true));
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { CallDescription } from '../instrument/plan.ts';
 import {
   definedOrNone,
   type Fields,
@@ -10,6 +9,7 @@ import {
   without,
 } from '../payload/fields.ts';
 import type { RunType, UsageMetadata } from '../run/record.ts';
+import type { CallDescription } from '../run/run.ts';
 
 /** The part of a model's response that is recorded. */
 export interface Answer {

@@ -1,9 +1,10 @@
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
-import type { CallDescription, PlanOptions } from '../instrument/plan.ts';
+import type { PlanOptions } from '../instrument/plan.ts';
 import { type Method, replaceOwn } from '../instrument/results/observer.ts';
 import { disguised, traceable, tracedBy } from '../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, listOf, textOf } from '../payload/fields.ts';
+import type { CallDescription } from '../run/run.ts';
 
 /**
  * Parameters whose tools are traced. If `runspan/register` and a wrapper trace the same tool runner, only the one that is

@@ -1,8 +1,8 @@
-import type { CallDescription } from '../instrument/plan.ts';
 import type { CallReader } from '../integrations/call-reader.ts';
 import { openaiSdk } from '../integrations/openai/client.ts';
 import { type Sdk, wrapClient } from '../integrations/sdk-client.ts';
 import { defined, type Fields, fieldsOf, isFields } from '../payload/fields.ts';
+import type { CallDescription } from '../run/run.ts';
 import { exporterOf } from './client.ts';
 import { RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree } from './storage.ts';

@@ -1,8 +1,8 @@
 import { guard } from '../base/guard.ts';
-import { type CallDescription, type PlanOptions, userValue } from '../instrument/plan.ts';
+import { type PlanOptions, userValue } from '../instrument/plan.ts';
 import { disguised, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf } from '../payload/fields.ts';
-import type { Run } from '../run/run.ts';
+import type { CallDescription, Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
 import { withRun } from '../run/start-run.ts';
 import { exporterOf } from './client.ts';

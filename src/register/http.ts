@@ -179,7 +179,12 @@ class RequestRun {
     const name = `${method} ${path}`;
     const options: StartOptions = { name, startUs, id: runIdAt(startUs), ...defined({ project, projectId }) };
     const parent = fromHeaders(headers)?.contextFor(sink);
-    this.run = new Run(options, parent, sink, undefined, sample(options, parent, sink));
+    this.run = new Run({
+      options,
+      parent,
+      sink,
+      sampling: sample(options, parent, sink),
+    });
     this.#name = this.run.name;
     // Set after the start, because nested runs inherit what a run starts with.
     this.run.set({ metadata: { 'http.request.method': method, 'url.path': path } });

@@ -38,6 +38,8 @@ export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: Capt
 export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Hiding {
   /** The start time in microseconds, or undefined if the run starts now. */
   startUs?: number;
+  /** Name of the integration, if the run records a call to a model or a tool. A call that another source records is not sent twice. */
+  source?: string;
 }
 
 /** Options that identify the conversation and the user of runs. Nested runs inherit both. */

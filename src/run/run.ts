@@ -5,7 +5,8 @@ import { shareInstances } from '../base/shared.ts';
 import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
-import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
+import { ChunkList, encodePayload, shownName } from '../payload/serialize.ts';
+import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
 import {
   activeSpan,
   type Completion,
@@ -15,6 +16,7 @@ import {
   PACKAGE_COPY,
   type RunContext,
   type RunStatus,
+  replaceSpan,
   urlOf,
 } from './context.ts';
 import type { EncodedRun } from './encoded-run.ts';
@@ -27,12 +29,11 @@ import {
   endChecks,
   hidingCapture,
   type RunOptions,
+  runOptionChecks,
   type StartOptions,
   usableOptions,
 } from './run-options.ts';
-import { type ContextFor, callHooks, hooksOf, newRecord, prepareRun } from './run-start.ts';
-import type { Call } from './same-call.ts';
-import { KEPT, type SamplingResult } from './sampling.ts';
+import { type Call, SOURCES } from './same-call.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
@@ -71,15 +72,8 @@ export class Run implements HookedRun {
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
 
-  /** @internal `options` must be valid, and `inputs` must be encoded. With `completion`, the run is not sent itself. */
-  constructor(
-    options: StartOptions,
-    parent: RunContext | undefined,
-    sink: RunSink | undefined,
-    inputs?: EncodedPayload,
-    sampling: SamplingResult = KEPT,
-    completion?: Completion,
-  ) {
+  /** @internal */
+  constructor({ options, parent, sink, sampling, inputs, completion }: RunStart) {
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
@@ -157,7 +151,7 @@ export class Run implements HookedRun {
 
   /** Starts a nested run. Use `withRun` to make the nested run the current run. */
   child(options: RunOptions): Run {
-    return startRunBelow('Run.child', options, Run.#isAttached(this, 'child') ? () => this.context : currentContext);
+    return startRunIn('Run.child', options, Run.#isAttached(this, 'child') ? this.context : undefined);
   }
 
   event(name: string, data?: Fields): void {
@@ -367,11 +361,53 @@ export class Run implements HookedRun {
 
 shareInstances({ Run });
 
-export function startRunBelow(place: string, given: RunOptions, contextFor: ContextFor): Run {
-  const { options, parent, sink, inputs, sampling } = prepareRun(place, given, contextFor);
-  const run = new Run(options, parent, sink, inputs, sampling);
+/** The data that an integration records for one call. */
+export interface CallDescription {
+  /** The run's name, if it differs from the plan's name. */
+  readonly name?: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  /** Metadata to add to the run's metadata. Nested runs do not inherit it. */
+  readonly metadata?: Fields;
+  /** `thread_id` and `user_id` from the request. A run keeps the ids that it inherits. */
+  readonly ids?: Fields | undefined;
+  /** The OpenTelemetry span that the SDK started for this call. */
+  readonly span?: object | undefined;
+  /** Payloads of this call that are not recorded. */
+  readonly hiding?: Pick<StartOptions, 'hideInputs' | 'hideOutputs'> | undefined;
+  /** Called after the run has started, before its hooks. May throw. */
+  readonly started?: ((run: Run) => void) | undefined;
+  /** If the call fails after this signal is aborted, the run ends as cancelled. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Starts a prepared run, adds the data of a call, and calls the hooks. */
+export function beginRun(start: RunStart, description?: Omit<CallDescription, 'inputs'>, call?: Call): Run {
+  const run = new Run(start);
+  if (description !== undefined) {
+    const { ids, metadata, span, signal, started } = description;
+    const { source, metadata: given } = start.options;
+    const sources = source && { [SOURCES]: [source] };
+    if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...sources, ...given } });
+    run.call = call;
+    run.signal = signal && new WeakRef(signal);
+    if (span !== undefined) replaceSpan(span, run.context);
+    if (started !== undefined) guard('traceable', () => started(run));
+  }
   run.started();
   return run;
+}
+
+/** Returns the ids that the run does not inherit. */
+function newIds({ context }: Run, ids: Fields = {}): Fields {
+  return Object.fromEntries(Object.entries(ids).filter(([key]) => context.metadata?.has(key) !== true));
+}
+
+/** Checks the options of a run and starts it. `around` is the current context by default. */
+export function startRunIn(place: string, given: RunOptions, around?: RunContext): Run {
+  const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
+  const options: StartOptions = { ...others, name };
+  if (startTime !== undefined) options.startUs = timestampUs(startTime) ?? 0;
+  return beginRun(prepareRun(options, around ?? currentContext(options.exporter), inputs));
 }
 
 function parsedObject(json: string | undefined): Record<string, unknown> | undefined {

@@ -29,7 +29,7 @@ export interface SamplingResult {
   readonly id: string | undefined;
 }
 
-export const KEPT: SamplingResult = { isKept: true, id: undefined };
+const KEPT: SamplingResult = { isKept: true, id: undefined };
 const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
 
 /**

@@ -2,7 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { contextTo, contextWith, currentContext, enterContext, enteredContext, sinkOf, urlOf } from './context.ts';
 import { RemoteRun } from './propagation/propagation.ts';
-import { Run, startRunBelow } from './run.ts';
+import { Run, startRunIn } from './run.ts';
 import { type ContextFields, contextChecks, isSink, type RunOptions, usableOptions } from './run-options.ts';
 import type { RunSink } from './sink.ts';
 
@@ -12,7 +12,7 @@ import type { RunSink } from './sink.ts';
  * `using` block ends.
  */
 export function startRun(options: RunOptions): Run {
-  return startRunBelow('startRun', options, currentContext);
+  return startRunIn('startRun', options);
 }
 
 /**

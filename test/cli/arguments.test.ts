@@ -1,11 +1,7 @@
-import { spawnSync } from 'node:child_process';
-import { chmodSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { version } from '#src/base/version.ts';
 import { duration, size } from '#src/cli/command-line.ts';
 import { runMain } from '../support/command.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
 
 /** The beginning of the message about an option with an invalid value. */
 const invalid = (option: string, value: string, expected: string): string =>
@@ -55,11 +51,7 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['deployments create --timeout 5m', '--timeout requires --wait'],
     ['deployments upload d1 a --wait', '--wait and --config require --deploy'],
     ['deployments update d1', 'nothing to change: pass --file or an option for a field'],
-    ['run', "missing required argument 'assistant'"],
-    ['run agent', 'expected --input, --message or --resume'],
-    ['run agent --input {} --message a', "option '--input <json>' cannot be used with option '--message <text>'"],
-    ['run agent --resume true', '--resume requires --thread'],
-    ['run agent --input {} --mode all', invalid('--mode <mode>', 'all', 'Allowed choices are values, messages,')],
+    ['deployments create --file /dev/null', '--file is not valid JSON'],
     ['deployments get d1', 'deployments.get: path.deployment_id: Expected a UUID'],
     [
       'deployments create --name a --source git_host',
@@ -67,20 +59,14 @@ describe('invalid arguments are reported with exit code 2', () => {
     ],
     ['deployments create --secret RUNSPAN_NOT_SET', '--secret RUNSPAN_NOT_SET: this environment variable is not set'],
     ['deployments list --url http://192.0.2.1', 'expected --url or RUNSPAN_CONTROL_PLANE_URL to be'],
-    ['run agent --input {}', 'no agent server: set RUNSPAN_AGENT_URL or --url'],
-    ['run agent --input {} --url http://192.0.2.1', 'expected --url or RUNSPAN_AGENT_URL to be'],
     ['spool send', 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint'],
     ['dev --memory --host 0.0.0.0', '--host 0.0.0.0 requires RUNSPAN_RECEIVER_KEY with at least 16 characters'],
     ['traces --store https://host', 'expected a store file, got a URL: '],
     ['backup copy.db --store memory', 'RUNSPAN_STORE=memory has no store file'],
-    ['run agent --input null', 'expected --input to be a JSON object'],
-    ['run agent --input {"key":"secret-in-it",}', '--input is not valid JSON (at character 22)'],
-    ['completion tcsh', "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash,"],
   ])('%s', async (line, message) => {
     const env = {
       RUNSPAN_CONTROL_PLANE_URL: 'http://127.0.0.1:9',
       RUNSPAN_CONTROL_PLANE_KEY: 'k',
-      RUNSPAN_AGENT_KEY: 'k',
     };
     const { code, stdout, stderr } = await runMain(split(line), env);
     expect([code, stdout]).toEqual([2, '']);
@@ -141,8 +127,6 @@ describe('help', () => {
     'doctor',
     'spool',
     'deployments',
-    'run',
-    'completion',
   ];
 
   it('lists all commands', async () => {
@@ -177,36 +161,5 @@ describe('help', () => {
 
   it.each(['-v', '--version'])('%s prints the version', async (option) => {
     expect(await runMain([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
-  });
-});
-
-describe('completion', () => {
-  it.each<[string, string[]]>([
-    ['d', ['dev', 'delete', 'doctor', 'deployments']],
-    ['dev --p', ['--port', '--prices']],
-    ['spool p', ['purge']],
-    ['spool purge --', ['--dir', '--endpoint', '--all', '--yes']],
-    ['traces --status in', ['interrupted', 'incomplete']],
-    ['run agent --mode up', ['updates']],
-    ['completion ', ['bash', 'zsh', 'fish']],
-    ['dev --store ', []],
-    ['dev -- --p', []],
-  ])('of "%s" suggests %j', async (line, values) => {
-    const { code, stdout } = await runMain(['complete', '--', ...line.split(' ')]);
-    expect(code).toBe(0);
-    const suggested = stdout.split('\n').map((text) => text.split('\t')[0]);
-    expect(suggested.filter(Boolean)).toEqual(values);
-  });
-
-  it.skipIf(spawnSync('bash', ['--version']).status !== 0)('works in bash', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const command = join(folder.path, 'runspan');
-    writeFileSync(command, `#!/bin/sh\nexec ${process.execPath} ${join(root, 'dist/cli/main.js')} "$@"\n`);
-    chmodSync(command, 0o755);
-    const { stdout: script } = await runMain(['completion', 'bash']);
-    const test = `${script}\nCOMP_WORDS=(runspan traces --st)\nCOMP_CWORD=2\n_runspan\necho "\${COMPREPLY[@]}"`;
-    const env = { ...process.env, PATH: `${folder.path}:${process.env.PATH}` };
-    expect(spawnSync('bash', ['-c', test], { env, encoding: 'utf8' }).stdout).toBe('--status --store\n');
   });
 });

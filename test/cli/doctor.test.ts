@@ -211,7 +211,7 @@ describe('settings', () => {
     [{ RUNSPAN_ENDPOINT: 'https://me:sk-secret@traces.invalid' }, ['warn endpoint', 'fail tracing']],
     [{ RUNSPAN_ENDPOINT: 'http://127.0.0.1:9', RUNSPAN_API_KEY: 'with blanks' }, ['warn apiKey', 'fail tracing']],
     [{ RUNSPAN_API_KEY: 'canary' }, ['warn settings', 'fail tracing']],
-    [{ RUNSPAN_PROJCET: 'shop', RUNSPAN_AGENT_URL: 'x' }, ['warn RUNSPAN_PROJCET', 'fail tracing']],
+    [{ RUNSPAN_PROJCET: 'shop', RUNSPAN_CONTROL_PLANE_URL: 'x' }, ['warn RUNSPAN_PROJCET', 'fail tracing']],
   ])('%j fail', async (env, expected) => {
     const { code, stdout } = await runDoctor(env);
     expect([code, problems(stdout)]).toEqual([1, expected]);

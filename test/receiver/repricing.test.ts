@@ -115,26 +115,6 @@ describe('the costs of stored runs', () => {
   });
 });
 
-test('a cost that an earlier build stored names it, also after a patch, until it is calculated again', async () => {
-  const path = storePath();
-  const first = await openLocalStore(path, { ...LIMITS, ...PRICES });
-  await first.apply(DEFAULT_SCOPE, [call(1)]);
-  await first.close();
-  await sqlIn(path, "UPDATE details SET facts = json_remove(facts, '$.cost', '$.outputs.outputs_usage.details')");
-  const store = await openLocalStore(path, { ...LIMITS, ...PRICES });
-  expect((await costs(store, 1)).details).toMatchObject({
-    price_table: 'an earlier build',
-    usage: { total_cost: 1.5 },
-  });
-  await store.apply(DEFAULT_SCOPE, [{ kind: 'patch', id: id(1), fields: { tags: ['late'] }, attachments: [] }]);
-  expect((await costs(store, 1)).details).toMatchObject({
-    price_table: 'an earlier build',
-    usage: { total_cost: 1.5 },
-  });
-  await reprice(path, PRICES);
-  expect((await costs(store, 1)).details?.price_table).toMatch(/^prices/);
-});
-
 test('sums of costs that were deleted leave no rounding error', async () => {
   const prices = { 'gpt-x': { input: 0.1, output: 0.2 } };
   const store = await openLocalStore(storePath(), { ...LIMITS, ...NO_TABLE, prices });
@@ -153,15 +133,10 @@ test('sums of costs that were deleted leave no rounding error', async () => {
   expect(total.usage).toEqual({ input_tokens: 3_000_000, total_tokens: 3_000_000, cached_tokens: 1_500_000 });
 });
 
-test('the savings of caching follow other prices, and runs of an earlier build get their cached tokens', async () => {
+test('the savings of caching follow other prices', async () => {
   const path = storePath();
-  const first = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
-  await first.apply(DEFAULT_SCOPE, [call(1), call(2)]);
-  await first.close();
-  const columns = ['cached_tokens', 'cache_savings'];
-  const tables = ['runs', 'traces', 'counters', 'user_counters'];
-  await sqlIn(path, ...tables.flatMap((table) => columns.map((one) => `ALTER TABLE ${table} DROP COLUMN ${one}`)));
   const store = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
+  await store.apply(DEFAULT_SCOPE, [call(1), call(2)]);
   const cached = async () => {
     const { items } = await store.traces(DEFAULT_SCOPE, parsedQuery({ traceId: id(1) }));
     const all = ['name', 'user', 'tag'].map((groupBy) =>
@@ -174,51 +149,9 @@ test('the savings of caching follow other prices, and runs of an earlier build g
     ];
     return usages.map((usage) => [usage?.cached_tokens, usage?.cache_savings]);
   };
-  expect(await cached()).toEqual(Array(5).fill([undefined, undefined]));
-  await reprice(path, NO_TABLE);
   const ofTwo = Array(4).fill([1_000_000, undefined]);
   expect(await cached()).toEqual([[500_000, undefined], ...ofTwo]);
   // Half a million tokens cost 1 instead of 2 dollars per million.
   expect(await reprice(path, PRICES)).toMatchObject({ changed: 2 });
   expect(await cached()).toEqual([[500_000, 0.5], ...Array(4).fill([1_000_000, 1])]);
-});
-
-describe('runs of an earlier build, which stored no details of the usage', () => {
-  const FORGET = `UPDATE details SET facts = json_remove(facts, '$.outputs.outputs_usage.details', '$.cost')`;
-
-  test('keep their costs when they change', async () => {
-    const path = storePath();
-    const first = await openLocalStore(path, { ...LIMITS, ...PRICES });
-    await first.apply(DEFAULT_SCOPE, [call(1), call(2)]);
-    await first.close();
-    await sqlIn(path, FORGET);
-    const store = await openLocalStore(path, { ...LIMITS, prices: { 'gpt-x': { input: 100, output: 100 } } });
-    expect((await costs(store, 1)).found).toEqual([1.5, 3, 3, 3]);
-    const patch: RunOperation = { kind: 'patch', id: id(1), fields: { tags: ['a'] }, attachments: [] };
-    await store.apply(DEFAULT_SCOPE, [patch]);
-    expect((await costs(store, 1)).found).toEqual([1.5, 3, 3, 3]);
-  });
-
-  test('get the costs of other prices from their outputs', async () => {
-    const path = storePath();
-    const store = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
-    await store.apply(DEFAULT_SCOPE, [call(1), call(2)]);
-    await sqlIn(path, FORGET);
-    expect(await reprice(path, PRICES)).toEqual({ runs: 2, changed: 2, unknown: {} });
-    expect((await costs(store, 1)).found).toEqual([1.5, 3, 3, 3]);
-    await sqlIn(path, 'DELETE FROM payloads');
-    expect(await reprice(path, { ...NO_TABLE, prices: { 'gpt-x': { input: 4, output: 1 } } })).toMatchObject({
-      changed: 2,
-    });
-    expect((await costs(store, 1)).found).toEqual([4, 8, 8, 8]);
-  });
-
-  test('have no cost if their details are lost', async () => {
-    const path = storePath();
-    const store = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
-    await store.apply(DEFAULT_SCOPE, [call(1)]);
-    await sqlIn(path, FORGET, 'DELETE FROM payloads');
-    const reason = 'an earlier build of runspan stored the usage without its details';
-    expect(await reprice(path, PRICES)).toEqual({ runs: 1, changed: 0, unknown: { [reason]: 1 } });
-  });
 });

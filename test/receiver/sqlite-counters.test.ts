@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
-import { upgradeCounters } from '#src/receiver/store/sqlite/counters.ts';
 import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
@@ -109,17 +108,6 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
     }),
     { numRuns: 25 },
   );
-});
-
-test('the counters of a file from an earlier build are calculated when it is opened', async () => {
-  const { commits, connection, statistics } = await open(() => FIRST_MS);
-  const calls = fc.sample(anOperation, { numRuns: 100, seed: 25 });
-  await commits.apply(DEFAULT_SCOPE, calls.map(encodedOperation));
-  const answers = () => QUERIES.map(statistics);
-  const expected = answers();
-  connection.exec('DROP TABLE user_counters; DELETE FROM counters');
-  upgradeCounters(connection);
-  expect(answers()).toEqual(expected);
 });
 
 test('the time buckets of many runs are at least a minute long', async () => {

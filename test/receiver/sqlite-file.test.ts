@@ -14,7 +14,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file.ts';
@@ -182,15 +181,15 @@ describe('a file that is not a store', () => {
       },
       'is not a runspan store',
     ],
-    [
-      'a store of a later version',
+    ...[FORMAT_VERSION - 1, FORMAT_VERSION + 1].map((version): [string, (path: string) => void, string] => [
+      `a store of format version ${version}`,
       (path) => {
         const file = open(path);
-        file.connection.exec(`PRAGMA user_version = ${FORMAT_VERSION + 1}; PRAGMA wal_checkpoint(TRUNCATE)`);
+        file.connection.exec(`PRAGMA user_version = ${version}; PRAGMA wal_checkpoint(TRUNCATE)`);
         close(file);
       },
-      `has format version ${FORMAT_VERSION + 1}, and this version of runspan supports ${FORMAT_VERSION}: use the later version`,
-    ],
+      `has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the version that`,
+    ]),
   ])('%s is rejected and not changed, and no files are created next to it', (_, make, message) => {
     const path = storePath();
     make(path);
@@ -281,98 +280,6 @@ describe('a damaged store', () => {
   });
 });
 
-test('a store of an earlier build opens and counts as before, and its new traces count repeated calls once', async () => {
-  const path = storePath();
-  const id = (digit: number) => `0193b3a0-0000-7000-8000-00000000000${digit}`;
-  const call = (at: number, trace: number, source: string, parent?: number): RunOperation => ({
-    kind: 'post',
-    id: id(at),
-    fields: {
-      name: 'chat',
-      run_type: 'llm',
-      trace_id: id(trace),
-      ...(parent !== undefined && { parent_run_id: id(parent) }),
-      start_time: `2026-11-20T07:00:0${at}.000000Z`,
-      outputs: { usage_metadata: { total_tokens: 10, input_tokens: 9, input_token_details: { cache_read: 8 } } },
-      extra: { metadata: { recorded_by: [source], user_id: 'ada' } },
-    },
-    attachments: [],
-  });
-  const first = await openLocalStore(path);
-  await first.apply(DEFAULT_SCOPE, [call(1, 1, 'langchain'), call(2, 1, 'langchain', 1)]);
-  await first.close();
-  const file = new SqliteConnection(engine, path);
-  for (const column of ['call', 'same_call', 'is_repeated']) file.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
-  file.exec('ALTER TABLE traces DROP COLUMN sources');
-  for (const table of ['runs', 'traces', 'counters', 'user_counters']) {
-    for (const column of ['cached_tokens', 'cache_savings']) file.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
-  }
-  file.close();
-  expect(() => openToRead(engine, path)).toThrow('open it for writing once to upgrade it');
-
-  const store = await openLocalStore(path);
-  const minute = { filter: 'since:2026-11-20T07:00:00Z before:2026-11-20T07:01:00Z', buckets: 1 };
-  const counted = async (groupBy: 'name' | 'tag') => {
-    const { usage, model_calls } = (await store.statistics(DEFAULT_SCOPE, parsedQuery({ ...minute, groupBy }))).total;
-    return [usage?.total_tokens, usage?.cached_tokens, model_calls.runs];
-  };
-  expect([await counted('name'), await counted('tag')]).toEqual([
-    [20, undefined, 2],
-    [20, undefined, 2],
-  ]);
-  await store.apply(DEFAULT_SCOPE, [call(3, 1, 'openai', 2), call(5, 5, 'langchain'), call(6, 5, 'openai', 5)]);
-  expect([await counted('name'), await counted('tag')]).toEqual([
-    [40, 16, 4],
-    [40, 16, 4],
-  ]);
-});
-
-test('a store of an earlier build keeps the runs below its removed runs, and does not restore the removed runs', async () => {
-  const path = storePath();
-  const id = (digit: number) => `0193b3a0-0000-7000-8000-00000000000${digit}`;
-  const run = (at: number, parent?: number, trace_id?: string): RunOperation => ({
-    kind: 'post',
-    id: id(at),
-    fields: {
-      name: 'run',
-      run_type: 'chain',
-      ...(trace_id !== undefined && { trace_id }),
-      ...(parent !== undefined && { parent_run_id: id(parent) }),
-      start_time: `2026-11-20T07:00:0${at}.000000Z`,
-    },
-    attachments: [],
-  });
-  const runs = [run(1, undefined, id(1)), run(2, 1, id(1)), run(3, 2, id(1)), run(4), run(5, 4)];
-  const first = await openLocalStore(path);
-  await first.apply(DEFAULT_SCOPE, runs);
-  await first.close();
-  // The process ended while it deleted run 2 without run 3, and the whole trace of run 4.
-  const file = new SqliteConnection(engine, path);
-  file.exec(`
-    INSERT INTO traces (n, tenant, id, seq, changed_ms, runs, pending, errors) VALUES (9, 1, x'09', -3, 0, 0, 0, 0);
-    INSERT INTO removed (tenant, id, kind) SELECT tenant, id, 0 FROM runs WHERE n = 2;
-    UPDATE runs SET trace = 9 WHERE n = 2;
-    INSERT INTO removed (tenant, id, kind) SELECT tenant, id, 2 FROM traces WHERE id = (SELECT id FROM runs WHERE n = 4);
-    UPDATE traces SET seq = -2, id = x'08' WHERE id = (SELECT id FROM runs WHERE n = 4);
-    ALTER TABLE runs DROP COLUMN cache_savings`);
-  file.close();
-
-  const store = await openLocalStore(path);
-  const shown = async () => {
-    const { items } = await store.list(DEFAULT_SCOPE, parsedQuery({ order: 'ascending' }));
-    return items.map((item) => [Number(item.id.at(-1)), item.trace_id === id(1), ...(item.tags ?? [])]);
-  };
-  const kept = [
-    [1, true],
-    [3, true],
-  ];
-  await expect.poll(shown).toEqual(kept);
-  await store.apply(DEFAULT_SCOPE, [...runs, run(6, 2, id(1)), run(7, 4), run(8, 5)]);
-  expect(await shown()).toEqual(kept);
-  await store.apply(DEFAULT_SCOPE, [{ ...run(3, 2, id(1)), kind: 'patch' }, run(9, 3, id(1))]);
-  expect(await shown()).toEqual([...kept, [9, true]]);
-});
-
 test('runs that exceeded the limits may be sent again after a restart, also if a call of `remove` waited for them', async () => {
   const path = storePath();
   const run: RunOperation = {
@@ -394,59 +301,6 @@ test('runs that exceeded the limits may be sent again after a restart, also if a
   await expect.poll(list).toEqual([]);
   await store.apply(DEFAULT_SCOPE, [run]);
   expect(await list()).toEqual([run.id]);
-});
-
-test('a file whose upgrade was interrupted cannot be opened to read', async () => {
-  const path = storePath();
-  await (await openLocalStore(path)).close();
-  const file = new SqliteConnection(engine, path);
-  file.exec('ALTER TABLE runs DROP COLUMN cache_savings');
-  file.close();
-  expect(() => openToRead(engine, path)).toThrow(/early form of format version 2.*open it for writing once/);
-});
-
-describe('a store of an earlier version', () => {
-  /** Writes the store file of version 0.1.0, as the process that wrote it left it. */
-  function earlier(): string {
-    const path = storePath();
-    const fixture = new URL('../fixtures/0.1.0/store.db.gz', import.meta.url);
-    writeFileSync(path, gunzipSync(readFileSync(fixture)));
-    return path;
-  }
-
-  test('cannot be opened to read', () => {
-    expect(() => openToRead(engine, earlier())).toThrow(
-      `has format version 1, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once`,
-    );
-  });
-
-  test('is replaced by an upgraded copy when it is opened to write', () => {
-    const path = earlier();
-    // A connection of its own file, because the SQLite package closes connections late.
-    const before = new SqliteConnection(engine, earlier());
-    const ids = (connection: SqliteConnection) => connection.all('SELECT id, start_us, end_us FROM runs ORDER BY id');
-    const expected = ids(before);
-    const traces = before.all('SELECT id, seq, changed_ms, runs, errors, total_tokens FROM traces ORDER BY id');
-    before.close();
-    const { connection } = open(path);
-    expect(connection.number('PRAGMA user_version')).toBe(FORMAT_VERSION);
-    expect(ids(connection)).toEqual(expected);
-    expect(connection.all('SELECT id, seq, changed_ms, runs, errors, total_tokens FROM traces ORDER BY id')).toEqual(
-      traces,
-    );
-    expect(connection.one('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
-    expect(existsSync(`${path}-new`)).toBe(false);
-  });
-
-  test('is not changed if the upgrade fails', () => {
-    const path = earlier();
-    const file = new SqliteConnection(engine, path);
-    file.exec("UPDATE details SET posted = '{'");
-    file.close();
-    expect(() => openToWrite(engine, path)).toThrow('JSON');
-    expect(() => openToRead(engine, path)).toThrow('has format version 1');
-    expect(new SqliteConnection(engine, path).number('SELECT count(*) FROM runs')).toBe(6);
-  });
 });
 
 test('a run is removed by any spelling of its id', async () => {

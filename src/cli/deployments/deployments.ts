@@ -235,7 +235,7 @@ type Body = Record<string, unknown>;
 
 /** Returns the fields from `--file`, overridden by fields from other options. */
 async function bodyOf({ file, ref, config, image, secret }: OptionsOf<typeof withFieldOptions>): Promise<Body> {
-  const body = file === undefined ? {} : await readJsonObject(file === '-' ? '-' : `@${file}`, '--file');
+  const body = file === undefined ? {} : await readJsonObject(file, '--file');
   const revision = { repo_ref: ref, graph_config_path: config, image_uri: image };
   return {
     ...body,

@@ -49,8 +49,6 @@ const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_CONTROL_PLANE_URL',
   'RUNSPAN_CONTROL_PLANE_KEY',
   'RUNSPAN_CONTROL_PLANE_SPELLING',
-  'RUNSPAN_AGENT_URL',
-  'RUNSPAN_AGENT_KEY',
 ];
 
 /** Returns the environment variable that sets the sample rate to 0, if any. */

@@ -25,7 +25,7 @@ export async function readProject(folder: string): Promise<Project> {
       `there is no ${path}: change to the folder of your program, or create the file with "npm init"`,
     );
   }
-  const manifest = await readJsonObject(`@${path}`, path);
+  const manifest = await readJsonObject(path, path);
   const textsOf = (name: string): Record<string, string> => {
     const group = manifest[name] ?? {};
     if (!isObject(group)) throw new UsageError(`expected "${name}" in ${path} to be an object`);

@@ -1,6 +1,6 @@
-import type { CallDescription } from '../../instrument/plan.ts';
 import { aiSdkMessages } from '../../messages/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import type { CallDescription } from '../../run/run.ts';
 import { mediaInputs } from './media.ts';
 
 /**

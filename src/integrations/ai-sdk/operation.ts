@@ -1,8 +1,7 @@
-import type { CallDescription } from '../../instrument/plan.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { replaceOwn, type StreamObserver } from '../../instrument/results/observer.ts';
 import { setSoon } from '../../platform/timers.ts';
-import type { Run } from '../../run/run.ts';
+import type { CallDescription, Run } from '../../run/run.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream } from '../answer-stream.ts';
 import { modelReader, operationReader } from './answer.ts';

@@ -1,9 +1,9 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
-import type { CallDescription, PlanOptions } from '../../instrument/plan.ts';
+import type { PlanOptions } from '../../instrument/plan.ts';
 import { disguised, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
-import type { Run } from '../../run/run.ts';
+import type { CallDescription, Run } from '../../run/run.ts';
 import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun } from '../../run/start-run.ts';

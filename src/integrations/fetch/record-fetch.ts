@@ -4,14 +4,14 @@ import { ownRequests } from '../../base/own-requests.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
-import { addDescription, disguised } from '../../instrument/traceable.ts';
+import { disguised } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
+import { prepareRun } from '../../run/begin.ts';
 import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
-import { Run } from '../../run/run.ts';
-import { prepareRun } from '../../run/run-start.ts';
+import { beginRun, type Run } from '../../run/run.ts';
+import type { StartOptions } from '../../run/run-options.ts';
 import type { RunSink } from '../../run/sink.ts';
-import { isoTimestamp } from '../../run/time.ts';
 import { markUnreadable } from '../answer-stream.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall } from './dialects.ts';
@@ -94,8 +94,8 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
   const around = guard(OPERATION, currentContext);
   const sink = guard(OPERATION, () => sinkOf(around));
   if (sink === undefined || sink.isOff === true) return Reflect.apply(fetch, self, args);
-  const begin = (body: unknown, startTime?: string): Call | undefined =>
-    guard(OPERATION, () => beginCall({ input, init, body, startTime, around, sink }));
+  const begin = (body: unknown, startUs?: number): Call | undefined =>
+    guard(OPERATION, () => beginCall({ input, init, body, startUs, around, sink }));
   const body = guard(OPERATION, () => requestBody(input, init));
   if (body instanceof Promise) return recordLater(() => Reflect.apply(fetch, self, args), body, begin);
   const call = begin(body);
@@ -118,13 +118,13 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
 function recordLater(
   send: () => unknown,
   body: Promise<unknown>,
-  begin: (body: unknown, startTime: string) => Call | undefined,
+  begin: (body: unknown, startUs: number) => Call | undefined,
 ): unknown {
-  const startTime = isoTimestamp(clock.nowUs());
+  const startUs = clock.nowUs();
   let call: Call | undefined;
   let isBegun = false;
   const once = (text?: unknown): Call | undefined => {
-    if (!isBegun) call = begin(text, startTime);
+    if (!isBegun) call = begin(text, startUs);
     isBegun = true;
     return call;
   };
@@ -143,7 +143,7 @@ interface FetchRequest {
   readonly input: unknown;
   readonly init: unknown;
   readonly body: unknown;
-  readonly startTime: string | undefined;
+  readonly startUs: number | undefined;
   readonly around: RunContext | undefined;
   readonly sink: RunSink;
 }
@@ -153,7 +153,7 @@ interface FetchRequest {
  * response, the run completes it. Requests of an open LangChain step are already recorded. Returns undefined if the
  * request must not be observed.
  */
-function beginCall({ input, init, body, startTime, around, sink }: FetchRequest): Call | undefined {
+function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
   if (found === undefined) return undefined;
   const { reader, provider, request } = found;
@@ -171,14 +171,14 @@ function beginCall({ input, init, body, startTime, around, sink }: FetchRequest)
   const header = (key: string) => requestHeader(input, init, key);
   if (recorded === undefined && state.filter?.(header, runType, model) === false) return undefined;
   const completion = recorded?.completion;
-  const options = { name, runType, inputs, ...(startTime && { startTime }) };
-  const start = prepareRun(OPERATION, options, () => around, completion);
-  const run = new Run(start.options, start.parent, start.sink, start.inputs, start.sampling, completion);
-  const metadata = description?.metadata ?? { ls_provider: provider };
-  const signal = requestSignal(input, init);
-  addDescription(run, { ...start.options, source: SOURCE }, { ids: description?.ids, metadata, signal }, call);
-  if (description === undefined) markUnreadable(run, 'request');
-  run.started();
+  const options: StartOptions = { name, runType, source: SOURCE, ...(startUs !== undefined && { startUs }) };
+  const details = {
+    ids: description?.ids,
+    metadata: description?.metadata ?? { ls_provider: provider },
+    signal: requestSignal(input, init),
+    started: (begun: Run) => description ?? markUnreadable(begun, 'request'),
+  };
+  const run = beginRun(prepareRun(options, around, inputs, completion), details, call);
   return {
     context: run.context,
     fulfilled(response) {

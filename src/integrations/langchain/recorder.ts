@@ -1,14 +1,13 @@
 import { guard } from '../../base/guard.ts';
 import { isAbort } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
-import { encodePayload } from '../../payload/serialize.ts';
-import { belowRequest, currentContext, insideStep, sinkOf } from '../../run/context.ts';
+import { prepareRun } from '../../run/begin.ts';
+import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
 import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
-import { Run } from '../../run/run.ts';
+import { beginRun } from '../../run/run.ts';
 import type { ContextFields, Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
 import { CALL_TYPES, SOURCES } from '../../run/same-call.ts';
-import { sample } from '../../run/sampling.ts';
 import { requestSignal } from '../fetch/request.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
@@ -48,33 +47,29 @@ export class StepRecorder {
 
   start(step: StepStart): void {
     guard(OPERATION, () => {
-      const { exporter, ...common } = this.#options;
-      const outer = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
-      const sink = exporter ?? sinkOf(outer);
+      const { exporter } = this.#options;
+      const around = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
+      const sink = exporter ?? sinkOf(around);
       if (sink === undefined || isRecorded(step.id, sink)) return;
-      const { id, runType, tags, metadata, extra } = step;
+      const { id, runType, tags = [], metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
-      const options: StartOptions = { ...common, name, runType };
+      const options: StartOptions = { ...this.#options, name, runType };
       // Applications may set an id that is not a UUID.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
-      const parent = belowRequest(outer, sink, options);
-      const verdict = sample(options, parent, sink);
-      const isHidden = sink.capture.hideInputs || options.hideInputs === true;
-      const isCaptured = verdict.isKept && !isHidden && parent?.refused !== true;
-      const inputs = isCaptured ? guard(OPERATION, () => step.inputs?.()) : undefined;
-      const encoded = inputs && encodePayload('inputs', inputs, sink.capture);
-      const run = new Run(options, parent, sink, encoded, verdict);
+      const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
+      const sources = CALL_TYPES.includes(runType) ? { [SOURCES]: ['langchain'] } : {};
       // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
       // inherited tags and metadata to each step.
-      const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
-      run.set({ tags: tags ?? [], metadata: own });
-      if (CALL_TYPES.includes(runType)) run.set({ metadata: { [SOURCES]: ['langchain'] } });
-      run.started();
-      const signal = requestSignal(undefined, extra?.options);
-      run.signal = signal && new WeakRef(signal);
+      const run = beginRun(
+        prepareRun(options, around, () => guard(OPERATION, () => step.inputs?.())),
+        {
+          signal: requestSignal(undefined, extra?.options),
+          started: (begun) => begun.set({ tags, metadata: { ...own, ...sources } }),
+        },
+      );
       const isGraph = listOf(fieldsOf(step.serialized).id)[0] === 'langgraph';
       const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
-      addStep(id, run, this, tags, { isChat: step.isChat === true, isGraph, model });
+      addStep(id, run, this, step.tags, { isChat: step.isChat === true, isGraph, model });
     });
   }
 

@@ -66,9 +66,9 @@ export function startSpanRun(span: SpanLike, given: SpanStart): SpanEntry {
   if (parent?.sampled !== false && sink.capture.sampling === undefined) return new SpanRun(span, start);
   const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
   const options = { name: safeText(span.name), id: runIdOf(startUsOf(span), ids), ...named };
-  const verdict = sample(options, parent, sink, ids.traceId);
-  if (verdict.isKept) return new SpanRun(span, start);
-  return new SkippedSpan(ids, new Run(options, parent, sink, undefined, verdict).context);
+  const sampling = sample(options, parent, sink, ids.traceId);
+  if (sampling.isKept) return new SpanRun(span, start);
+  return new SkippedSpan(ids, new Run({ options, parent, sink, sampling }).context);
 }
 
 function startInRequest(given: SpanStart): SpanStart {

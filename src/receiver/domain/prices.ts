@@ -161,17 +161,12 @@ export function addCost(run: UnpricedRun, list: PriceList): CostSource {
   run.usage = usage;
   const cached = cachedTokensOf(unpriced);
   if (cached !== undefined) usage.cached_tokens = cached;
-  if (usage.total_cost !== undefined) return storedSourceOf(unpriced);
+  if (usage.total_cost !== undefined) return {};
   const result = calculated(run, unpriced, list);
   if (typeof result === 'string') return { no_cost: result };
   usage.total_cost = result.cost;
   if (result.savings !== undefined) usage.cache_savings = result.savings;
   return { price_table: result.table };
-}
-
-/** Returns the source of a cost that a run already has. An earlier build stored usage without its details. */
-export function storedSourceOf({ details, total_cost }: UnpricedUsage): CostSource {
-  return details === undefined && total_cost !== undefined ? { price_table: 'an earlier build' } : {};
 }
 
 /** The cost of a run, what caching saved, and the name of the prices. */
@@ -184,13 +179,12 @@ interface Calculated {
 /** Returns the cost of a run, or why the cost is unknown. */
 function calculated({ model, start_time }: RunSummary, usage: UnpricedUsage, list: PriceList): Calculated | string {
   const { details, provider } = usage;
-  if (details === undefined) return 'an earlier build of runspan stored the usage without its details';
   if (model === undefined) return 'no model';
   const isTooLong = Math.max(model.length, provider?.length ?? 0) > NAME_LENGTH_MAX;
   const found = isTooLong ? undefined : list.find(provider, model);
   if (found === undefined) return `no price for ${named(model, provider)}`;
-  const prices = found.pricesAt(start_time, details.tier);
-  if (prices === undefined) return `no price of tier ${shown(details.tier)} for ${named(model, provider)}`;
+  const prices = found.pricesAt(start_time, details?.tier);
+  if (prices === undefined) return `no price of tier ${shown(details?.tier)} for ${named(model, provider)}`;
   const cost = costOf(usage, prices.all, model);
   if (typeof cost === 'string') return `${cost} for ${named(model, provider)}`;
   const known = prices.known === prices.all ? cost : costOf(usage, prices.known, model);

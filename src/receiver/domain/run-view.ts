@@ -87,7 +87,7 @@ export interface UsageDetails {
 
 /** Token usage whose cost has not been calculated yet. */
 export interface UnpricedUsage extends Usage {
-  /** Absent in usage that an earlier build of runspan has stored. */
+  /** Absent if no counts have their own prices. */
   details?: UsageDetails;
   /** The service that was called: `ls_provider` in the metadata. */
   provider?: string;
@@ -95,10 +95,7 @@ export interface UnpricedUsage extends Usage {
 
 /** Where the cost of a run comes from. Both fields are absent if the run itself reports its cost, or has no usage. */
 export interface CostSource {
-  /**
-   * Version of the prices with which the cost was calculated, for example `genai-prices 0.1.8`. `an earlier build` if an
-   * earlier build of runspan stored the cost, until `runspan store reprice` calculates it again.
-   */
+  /** Version of the prices with which the cost was calculated, for example `genai-prices 0.1.8`. */
   price_table?: string;
   /** Why the cost is unknown, for example `no price for model "x"`. */
   no_cost?: string;

@@ -37,13 +37,6 @@ export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | un
 /** What a store keeps about a run, so that it can calculate the cost without the payloads. */
 export type StoredRunFacts = StoredFacts & { readonly cost?: CostSource };
 
-/** Keeps the stored cost of a run if its usage has no details. Earlier builds stored none, and a cost needs them. */
-export function withStoredCost(facts: StoredFacts, cost: number | null): StoredFacts {
-  const usage = facts.outputs?.outputs_usage;
-  if (cost === null || usage === undefined || usage.details !== undefined) return facts;
-  return { ...facts, outputs: { ...facts.outputs, outputs_usage: { ...usage, total_cost: cost } } };
-}
-
 export function factsIn({ inputs, outputs, events }: StoredFacts): PayloadFacts {
   return Object.assign({}, inputs, outputs, events);
 }

@@ -6,11 +6,8 @@ import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } fr
 import { KEYS } from './places.ts';
 import { RELATED_RUNS } from './schema.ts';
 
-/**
- * A tombstone deletes a run with all its descendants, including those that arrive later, or a trace. A tombstone of the
- * kind `run`, from an earlier build, deletes one run.
- */
-export type TombstoneKind = 'run' | 'subtree' | 'trace';
+/** A tombstone deletes a run with all its descendants, including those that arrive later, or a trace. */
+export type TombstoneKind = 'subtree' | 'trace';
 
 /** The messages that are stored under one id. */
 export interface GroupKey {
@@ -94,7 +91,7 @@ function byArrival(a: MessageRow, b: MessageRow): number {
 
 /** Builds a group from its messages. The rows must be sorted by arrival. */
 function groupOf(rows: readonly (MessageRow & GroupKey)[], prices: PriceList): Group {
-  const tombstones: Tombstones = { run: new Set(), subtree: new Set(), trace: new Set() };
+  const tombstones: Tombstones = { subtree: new Set(), trace: new Set() };
   for (const row of rows) {
     if (row.kind === TOMBSTONE) tombstones[JSON.parse(row.fields).kind as TombstoneKind].add(row.id);
   }
@@ -124,7 +121,7 @@ function isDeleted(
   places: Places,
   tombstones: Tombstones,
 ): boolean {
-  if (tombstones.run.has(run.id) || tombstones.trace.has(places.traceIdOf(run))) return true;
+  if (tombstones.trace.has(places.traceIdOf(run))) return true;
   if (tombstones.subtree.size === 0) return false;
   const path = new Set<string>();
   for (let id: string | undefined = run.id; id !== undefined && !path.has(id); ) {

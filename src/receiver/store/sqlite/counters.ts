@@ -2,9 +2,8 @@ import { compactLatencies, type Latencies, latenciesOf } from '../../domain/late
 import type { Usage } from '../../domain/run-view.ts';
 import { addUsage as addSums, kindOf, usageSumsOf } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
-import { isOfTheFile, type SqliteConnection, type SqlValue } from './database.ts';
+import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, type RunRow } from './run-row.ts';
-import { COUNTER_TABLES } from './schema.ts';
 
 /** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
@@ -199,26 +198,4 @@ class CounterChanges {
     addSums(change.sums, sums, sign);
     for (let at = 0; at < latencies.length; at += 1) change.latencies[at] += latencies[at] ?? '';
   }
-}
-
-/** Number of runs to count again per statement. */
-const BATCH = 5_000;
-
-/** Creates the counters of a file that an earlier build wrote. */
-export function upgradeCounters(connection: SqliteConnection): void {
-  try {
-    connection.exec('SELECT 1 FROM user_counters LIMIT 0');
-    return;
-  } catch (error) {
-    if (isOfTheFile(error)) throw error;
-  }
-  connection.exec(`BEGIN IMMEDIATE; DROP TABLE counters; ${COUNTER_TABLES}`);
-  const counters = new Counters(connection);
-  for (let last = 0, rows: RunRow[]; ; last = rows.at(-1)?.n ?? last) {
-    rows = connection.all<RunRow>('SELECT * FROM runs WHERE n > ? ORDER BY n LIMIT ?', last, BATCH);
-    if (rows.length === 0) break;
-    for (const row of rows) counters.add(row, 1);
-    counters.flush();
-  }
-  connection.exec('COMMIT');
 }

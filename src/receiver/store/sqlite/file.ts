@@ -14,25 +14,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import { PriceList } from '../../domain/prices.ts';
-import { USAGE_KEYS } from '../../domain/summary.ts';
-import { upgradeCounters } from './counters.ts';
 import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
-import { KEYS_TABLE } from './keys.ts';
-import {
-  APPLICATION_ID,
-  CALL_COLUMNS,
-  FEEDBACK_INDEX,
-  FORMAT_VERSION,
-  JOBS_TABLE,
-  REMOVED_TABLE,
-  REMOVED_UPGRADE,
-  SCHEMA,
-  THREAD_INDEXES,
-  TOKEN_TABLES,
-  USAGE_TABLES,
-} from './schema.ts';
-import { upgrade } from './upgrade.ts';
+import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
 
 /** The process that has a store open for writing. */
 export interface StoreOwner {
@@ -59,7 +42,7 @@ const WRITER_PRAGMAS = `${READER_PRAGMAS};
 
 /**
  * Returns the path of a store without symbolic links, even if the file does not exist yet. All processes must use this
- * path, because the lock, the WAL and the upgraded copy are in the same folder.
+ * path, because the lock and the WAL are in the same folder.
  */
 export function realPathOf(path: string): string {
   try {
@@ -79,27 +62,19 @@ function resolvedPath(path: string): string {
 }
 
 /**
- * Opens a store for writing. Creates the file if it is missing, and upgrades a file in an earlier format. Throws a
- * RunspanError and leaves the file unchanged if the file is not a store or another process has it open.
+ * Opens a store for writing. Creates the file if it is missing. Throws a RunspanError and leaves the file unchanged if the
+ * file is not a store, has another format, or another process has it open.
  */
-export function openToWrite(engine: Engine, path: string, prices: PriceList = new PriceList()): OpenFile {
+export function openToWrite(engine: Engine, path: string): OpenFile {
   try {
     makeFolder(dirname(path));
-    headerVersion(engine, path);
+    checkHeader(engine, path);
     const lock = takeLock(engine, path);
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
     try {
-      if (sizeOf(path) === 0) create(engine, path, () => {});
-      else if (headerVersion(engine, path) !== FORMAT_VERSION) upgradeFile(engine, path, prices);
-      const prepare = (connection: SqliteConnection): void => {
-        const others = `${THREAD_INDEXES}; ${FEEDBACK_INDEX}; ${JOBS_TABLE}`;
-        connection.exec(`${WRITER_PRAGMAS}; ${KEYS_TABLE}; ${REMOVED_TABLE}; ${others}; ${TOKEN_TABLES}`);
-        if (!isUpgraded(connection)) connection.exec(REMOVED_UPGRADE);
-        if (!hasColumn(connection, 'traces', 'sources')) connection.exec(`BEGIN IMMEDIATE; ${CALL_COLUMNS}; COMMIT`);
-        upgradeCounters(connection);
-        addUsageColumns(connection);
-      };
-      return { connection: connect(engine, path, prepare), lock };
+      if (sizeOf(path) === 0) create(engine, path);
+      else checkHeader(engine, path);
+      return { connection: connect(engine, path, (connection) => connection.exec(WRITER_PRAGMAS)), lock };
     } catch (error) {
       lock.release();
       throw error;
@@ -107,33 +82,6 @@ export function openToWrite(engine: Engine, path: string, prices: PriceList = ne
   } catch (error) {
     throw toStoreError(error, path);
   }
-}
-
-/** Adds the columns that a file of an earlier build does not have. `runspan store reprice` fills them for its runs. */
-function addUsageColumns(connection: SqliteConnection): void {
-  for (const [table, type] of USAGE_TABLES) {
-    for (const column of USAGE_KEYS) {
-      if (!hasColumn(connection, table, column)) connection.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
-    }
-  }
-}
-
-function hasColumn(connection: SqliteConnection, table: string, column: string): boolean {
-  try {
-    connection.exec(`SELECT ${column} FROM ${table} LIMIT 0`);
-    return true;
-  } catch (error) {
-    if (isOfTheFile(error)) throw error;
-    return false;
-  }
-}
-
-/** Returns whether the tables have the columns of this version. */
-function isUpgraded(connection: SqliteConnection): boolean {
-  const last = USAGE_KEYS.at(-1) ?? '';
-  return (
-    hasColumn(connection, 'traces', 'sources') && USAGE_TABLES.every(([table]) => hasColumn(connection, table, last))
-  );
 }
 
 /**
@@ -160,20 +108,12 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       const problem = existsSync(path) ? `${path} is empty` : `There is no store at ${path}`;
       throw failed(problem);
     }
-    headerVersion(engine, path);
-    return connect(
-      engine,
-      path,
-      (connection) => {
-        connection.exec(READER_PRAGMAS);
-        const version = checkedVersion(connection, path);
-        if (version === FORMAT_VERSION && isUpgraded(connection)) return;
-        const found = `${version === FORMAT_VERSION ? 'an early form of ' : ''}format version ${version}`;
-        const message = `The store ${path} has ${found}, and this version of runspan reads ${FORMAT_VERSION}: open it for writing once to upgrade it, for example with \`runspan dev\``;
-        throw new RunspanError('RUNSPAN_STORE_INVALID', message);
-      },
-      { readOnly: true },
-    );
+    checkHeader(engine, path);
+    const prepare = (connection: SqliteConnection): void => {
+      connection.exec(READER_PRAGMAS);
+      checkFormat(connection, path);
+    };
+    return connect(engine, path, prepare, { readOnly: true });
   } catch (error) {
     throw toStoreError(error, path);
   }
@@ -190,7 +130,7 @@ export function openBeside(engine: Engine, path: string, create: boolean): Sqlit
     lock.release();
   }
   openToRead(engine, path).close();
-  return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}; ${KEYS_TABLE}`));
+  return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`));
 }
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
@@ -250,9 +190,9 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
 }
 
 /**
- * Creates and fills a store in a temporary file, then renames the file. No incomplete store ever appears at the path.
+ * Creates a store in a temporary file, then renames the file. No incomplete store ever appears at the path.
  */
-function create(engine: Engine, path: string, fill: (connection: SqliteConnection) => void): void {
+function create(engine: Engine, path: string): void {
   const aside = `${path}-new`;
   for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
   makeEmpty(aside);
@@ -261,18 +201,8 @@ function create(engine: Engine, path: string, fill: (connection: SqliteConnectio
       `PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = ${APPLICATION_ID}`,
     );
     connection.exec(`BEGIN; ${SCHEMA}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);
-    fill(connection);
   });
   renameSync(aside, path);
-}
-
-/** Replaces a store in an earlier format with a copy in the current format. */
-function upgradeFile(engine: Engine, path: string, prices: PriceList): void {
-  withConnection(engine, path, (earlier) => {
-    // Move the WAL's content into the file, because a remaining WAL would be applied to the new file.
-    earlier.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = DELETE`);
-    create(engine, path, (connection) => upgrade(earlier, connection, prices));
-  });
 }
 
 /** Creates an empty file that only the file's owner can read. Throws if the file already exists. */
@@ -311,32 +241,30 @@ function withConnection<Result>(
   }
 }
 
-/** Returns the format version of a store. Throws if this version of runspan does not support the format. */
-function checkedVersion(connection: SqliteConnection, path: string): number {
+/** Throws if a file belongs to another application, or its format is not that of this version of runspan. */
+function checkFormat(connection: SqliteConnection, path: string): void {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
-  if (version <= FORMAT_VERSION) return version;
-  const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the later version that created it, or another file`;
+  if (version === FORMAT_VERSION) return;
+  const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the version that created it, or another file`;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
 /**
- * Returns the format version of a file. Throws if the file belongs to another application or has a later version. Reads
- * the file through an immutable SQLite connection, which takes no lock and creates no files. Do not use Node's file
- * functions here. When a process closes any descriptor of a file, POSIX releases all locks that the process holds on
- * that file. SQLite can only take its own descriptors into account.
+ * Checks the format of a file through an immutable SQLite connection, which takes no lock and creates no files. Do not use
+ * Node's file functions here. When a process closes any descriptor of a file, POSIX releases all locks that the process
+ * holds on that file. SQLite can only take its own descriptors into account.
  */
-function headerVersion(engine: Engine, path: string): number {
-  if (sizeOf(path) === 0) return FORMAT_VERSION;
+function checkHeader(engine: Engine, path: string): void {
+  if (sizeOf(path) === 0) return;
   try {
     const uri = `${pathToFileURL(path).href}?immutable=1`;
-    return withConnection(engine, uri, (connection) => checkedVersion(connection, path), { readOnly: true });
+    withConnection(engine, uri, (connection) => checkFormat(connection, path), { readOnly: true });
   } catch (error) {
     if (isNoDatabase(error)) throw notOurs(path);
     // This connection takes no lock, so the file may appear damaged while another connection writes to it. Real damage
     // is reported by the next connection, which takes locks.
     if (!isOfTheFile(error)) throw error;
-    return FORMAT_VERSION;
   }
 }
 

@@ -1,19 +1,6 @@
 import type { StoredKey } from '../key-store.ts';
 import type { Row, SqliteConnection, SqlValue } from './database.ts';
 
-/** Adds the table to files that an earlier version created. */
-export const KEYS_TABLE = `CREATE TABLE IF NOT EXISTS keys (
-    id TEXT PRIMARY KEY,
-    hash TEXT NOT NULL,
-    tenant TEXT NOT NULL,
-    project TEXT,
-    permission TEXT NOT NULL,
-    name TEXT,
-    created_ms INTEGER NOT NULL,
-    used_ms INTEGER,
-    revoked_ms INTEGER
-  ) WITHOUT ROWID`;
-
 const SELECT_KEYS = `SELECT id, hash, tenant, project, permission, name, created_ms AS createdMs, used_ms AS usedMs,
   revoked_ms AS revokedMs FROM keys`;
 

@@ -286,7 +286,7 @@ type TraceRow = {
   pending: number;
   errors: number;
   end_us: number | null;
-  readonly sources: string | null;
+  readonly sources: string;
 };
 
 /**
@@ -297,8 +297,8 @@ class StoredTrace {
   readonly id: string;
   readonly n: number;
   readonly #row: TraceRow;
-  /** Sources of the calls in the trace. Undefined if an earlier build has created the trace. */
-  readonly #sources: Set<string | null> | undefined;
+  /** Sources of the calls in the trace. */
+  readonly #sources: Set<string | null>;
   #usage: Usage | undefined;
   /** Whether the totals must be recalculated from all runs. */
   isStale = false;
@@ -316,13 +316,13 @@ class StoredTrace {
     this.id = id;
     this.n = row.n;
     this.#row = { ...row };
-    this.#sources = row.sources === null ? undefined : new Set(JSON.parse(row.sources));
+    this.#sources = new Set(JSON.parse(row.sources));
     this.#usage = usageIn(row);
   }
 
   /** Whether the trace has had calls of several sources, which may record the same call. */
   get hasSeveralSources(): boolean {
-    return (this.#sources?.size ?? 0) > 1;
+    return this.#sources.size > 1;
   }
 
   /**
@@ -335,7 +335,7 @@ class StoredTrace {
     sums.pending += +(after?.status === 'pending') - +(before?.status === 'pending');
     sums.errors += +isCountedError(after) - +isCountedError(before);
     if (after !== undefined && CALL_TYPES.includes(after.run_type ?? '') && !this.hasSeveralSources) {
-      this.#sources?.add(evidenceIn(after).source ?? null);
+      this.#sources.add(evidenceIn(after).source ?? null);
     }
     const [endBefore, endAfter] = [before?.end_us ?? 0, after?.end_us ?? 0];
     if (endBefore > endAfter) this.isStale = true;
@@ -362,7 +362,7 @@ class StoredTrace {
     placement.setRoot(root, n, 1);
     const { runs, pending, errors, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
-    const sources = this.#sources === undefined ? null : JSON.stringify([...this.#sources]);
+    const sources = JSON.stringify([...this.#sources]);
     connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, sources, ...usage, n);
   }
 
@@ -382,7 +382,7 @@ function isCountedError(row: RunRow | undefined): boolean {
 }
 
 const INSERT_TRACE =
-  "INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors, sources) VALUES (?, ?, 0, 0, 0, 0, 0, '[]')";
+  'INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, 0, 0, 0, 0, 0)';
 const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?, sources = ?,
   ${USAGE_KEYS.map((key) => `${key} = ?`).join(', ')} WHERE n = ?`;
 const OWN_ROOT = `SELECT runs.n AS n FROM traces JOIN runs ON runs.tenant = traces.tenant AND runs.id = traces.id

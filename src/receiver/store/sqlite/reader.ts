@@ -1,7 +1,6 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { storedSourceOf } from '../../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -25,7 +24,7 @@ import {
   type ThreadSummary,
   type TraceSummary,
 } from '../../domain/run-view.ts';
-import { type StoredRunFacts, withStoredCost } from '../../domain/summary.ts';
+import type { StoredRunFacts } from '../../domain/summary.ts';
 import { derivedOrder, inOrder, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -216,12 +215,11 @@ export class SqliteReader {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
     const { error, extra } = fieldsOf(row);
-    const { cost, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
-    const usage = withStoredCost(facts, row.total_cost).outputs?.outputs_usage;
+    const { cost }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
     const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
     return {
       ...summaryIn(this.#connection, row),
-      ...(cost ?? (usage && storedSourceOf(usage))),
+      ...cost,
       dotted_order: this.#orderOf(row),
       payload_sizes: payloadSizes(this.#connection, row.n),
       ...(error && { error }),

@@ -1,9 +1,7 @@
 import { addCost, type PriceList } from '../../domain/prices.ts';
-import { factsIn, type StoredFacts, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
-import { outputsUsageOf } from '../../domain/usage.ts';
+import { factsIn, type StoredRunFacts, summaryOf, USAGE_KEYS } from '../../domain/summary.ts';
 import { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
-import { readPayload } from './payloads.ts';
 import { COUNTS_USAGE, fieldsOf, SELECT_RUNS, type SelectedRun, type UsageColumns } from './run-row.ts';
 import { factsJson } from './sqlite-run.ts';
 
@@ -66,7 +64,7 @@ export class SqliteRepricing {
   }
 
   #reprice(row: SelectedRun, traces: Set<number>, done: { runs: number; changed: number; unknown: Unknown }): void {
-    const facts = this.#factsOf(row);
+    const { cost: _, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
     const summary = summaryOf(idText(row.id), idText(row.trace_id), fieldsOf(row), factsIn(facts));
     if (summary === undefined) return;
     const source = addCost(summary, this.#prices);
@@ -83,16 +81,6 @@ export class SqliteRepricing {
     this.#counters.add(row, -1);
     this.#counters.add({ ...row, ...columns }, 1);
     traces.add(row.trace);
-  }
-
-  /** Returns the facts of a run. Reads usage again that an earlier build has stored without its details. */
-  #factsOf({ n, facts }: SelectedRun): StoredFacts {
-    const { cost: _, ...stored }: StoredRunFacts = JSON.parse(facts ?? '{}');
-    const { outputs } = stored;
-    if (outputs?.outputs_usage === undefined || outputs.outputs_usage.details !== undefined) return stored;
-    const text = readPayload(this.#connection, n, 'outputs');
-    const usage = text === undefined ? undefined : outputsUsageOf(JSON.parse(text));
-    return usage === undefined ? stored : { ...stored, outputs: { ...outputs, outputs_usage: usage } };
   }
 }
 

@@ -3,73 +3,18 @@ import { WORDS_TABLE } from './database.ts';
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
-/** Version of the file format, stored as `user_version`. `upgrade.ts` upgrades files of version 1. */
-export const FORMAT_VERSION = 2;
+/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 and 2. */
+export const FORMAT_VERSION = 3;
 
 /**
  * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
- * a call of `remove`. A file of an earlier build may contain -3, which also means a call of `remove`.
+ * a call of `remove`.
  */
 export const EVICTED: number = -1;
 export const REMOVED: number = -2;
 
-/** Creates the table of removed ids. Files from earlier versions of runspan do not contain it. */
-export const REMOVED_TABLE = `
-  -- Messages with these ids are ignored. The kind is 1 for a run and 2 for a trace. Earlier builds also stored 0 for a run.
-  CREATE TABLE IF NOT EXISTS removed (
-    n INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL,
-    id BLOB NOT NULL,
-    kind INTEGER NOT NULL,
-    removed_s INTEGER NOT NULL DEFAULT (unixepoch()),
-    UNIQUE (tenant, id, kind)
-  )`;
-
-/** Keeps the ids of runs whose removal an earlier build began. Earlier builds kept an id when they deleted the run. */
-export const REMOVED_UPGRADE: string = `
-  INSERT OR IGNORE INTO removed (tenant, id, kind)
-    SELECT runs.tenant, runs.id, 1 FROM traces JOIN runs ON runs.trace = traces.n WHERE traces.seq < ${EVICTED}`;
-
-/** Creates the indexes of threads. Files from earlier versions of runspan do not contain them. */
-export const THREAD_INDEXES = `
-  CREATE INDEX IF NOT EXISTS roots_by_thread ON runs (tenant, thread, start_us) WHERE is_root = 1 AND thread IS NOT NULL;
-  CREATE INDEX IF NOT EXISTS threads_by_start ON runs (tenant, start_us, thread)
-    WHERE is_root = 1 AND thread IS NOT NULL`;
-
-/** Creates the index of feedback. Files from earlier versions of runspan do not contain it. */
-export const FEEDBACK_INDEX = 'CREATE INDEX IF NOT EXISTS feedback_by_id ON feedback (id)';
-
-/** Adds the columns of repeated calls. Files from earlier versions of runspan do not contain them. */
-export const CALL_COLUMNS = `
-  ALTER TABLE runs ADD COLUMN call TEXT;
-  ALTER TABLE runs ADD COLUMN same_call BLOB;
-  ALTER TABLE runs ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE traces ADD COLUMN sources TEXT`;
-
-/** Tables with usage, and the type of its columns. Files from earlier versions of runspan lack columns of caching. */
-export const USAGE_TABLES: readonly (readonly [name: string, type: string])[] = [
-  ['runs', 'REAL'],
-  ['traces', 'REAL'],
-  ['counters', 'REAL NOT NULL DEFAULT 0'],
-  ['user_counters', 'REAL NOT NULL DEFAULT 0'],
-];
-
-/** Creates the tables of feedback tokens. Files from earlier versions of runspan contain the tokens instead. */
-export const TOKEN_TABLES = `
-  DROP TABLE IF EXISTS tokens;
-  CREATE TABLE IF NOT EXISTS token_secrets (secret TEXT PRIMARY KEY, created_ms INTEGER NOT NULL) WITHOUT ROWID;
-  -- Ids of tokens, and of runs whose tokens are revoked.
-  CREATE TABLE IF NOT EXISTS revoked_tokens (
-    tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
-  ) WITHOUT ROWID`;
-
-/** Creates the table of deletions that take long. */
-export const JOBS_TABLE = `CREATE TABLE IF NOT EXISTS jobs (
-    id TEXT PRIMARY KEY, is_ended INTEGER NOT NULL, stored_ms INTEGER NOT NULL, json TEXT NOT NULL
-  ) WITHOUT ROWID`;
-
 /** Creates the tables of counters. The start of a period is in minutes since 1970. */
-export const COUNTER_TABLES = `
+const COUNTER_TABLES = `
   -- Totals of the runs that start in a period. The length of the period is in minutes.
   CREATE TABLE counters (
     tenant INTEGER NOT NULL,
@@ -148,8 +93,8 @@ export const SCHEMA: string = `
     total_cost REAL,
     cached_tokens REAL,
     cache_savings REAL,
-    -- JSON: the sources of the calls. Null in traces of an earlier build, whose calls are not compared.
-    sources TEXT,
+    -- JSON: the sources of the calls.
+    sources TEXT NOT NULL DEFAULT '[]',
     UNIQUE (tenant, id)
   );
   CREATE INDEX traces_by_seq ON traces (seq);
@@ -206,6 +151,8 @@ export const SCHEMA: string = `
   CREATE INDEX roots_by_start ON runs (tenant, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_project ON runs (tenant, project, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_name ON runs (tenant, name, start_us) WHERE is_root = 1;
+  CREATE INDEX roots_by_thread ON runs (tenant, thread, start_us) WHERE is_root = 1 AND thread IS NOT NULL;
+  CREATE INDEX threads_by_start ON runs (tenant, start_us, thread) WHERE is_root = 1 AND thread IS NOT NULL;
 
   CREATE TABLE tags (
     tenant INTEGER NOT NULL, tag TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (tenant, tag, n)
@@ -241,11 +188,40 @@ export const SCHEMA: string = `
     UNIQUE (run, id)
   );
   CREATE INDEX feedback_by_trace ON feedback (trace);
+  CREATE INDEX feedback_by_id ON feedback (id);
 
-  ${REMOVED_TABLE};
-  ${THREAD_INDEXES};
-  ${FEEDBACK_INDEX};
-  ${TOKEN_TABLES};
+  -- Messages with these ids are ignored. The kind is 1 for a run and 2 for a trace.
+  CREATE TABLE removed (
+    n INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    kind INTEGER NOT NULL,
+    removed_s INTEGER NOT NULL DEFAULT (unixepoch()),
+    UNIQUE (tenant, id, kind)
+  );
+
+  CREATE TABLE keys (
+    id TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    project TEXT,
+    permission TEXT NOT NULL,
+    name TEXT,
+    created_ms INTEGER NOT NULL,
+    used_ms INTEGER,
+    revoked_ms INTEGER
+  ) WITHOUT ROWID;
+
+  -- Secrets of feedback tokens. The revoked ids are those of tokens, and of runs whose tokens are revoked.
+  CREATE TABLE token_secrets (secret TEXT PRIMARY KEY, created_ms INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE revoked_tokens (
+    tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
+  ) WITHOUT ROWID;
+
+  -- Deletions that take long.
+  CREATE TABLE jobs (
+    id TEXT PRIMARY KEY, is_ended INTEGER NOT NULL, stored_ms INTEGER NOT NULL, json TEXT NOT NULL
+  ) WITHOUT ROWID;
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

@@ -9,7 +9,6 @@ import {
   type StoredFacts,
   type StoredRunFacts,
   summaryOf,
-  withStoredCost,
 } from '../../domain/summary.ts';
 import { type SpanKeys, spanKeysOf } from '../../domain/tree.ts';
 import type { Counters } from './counters.ts';
@@ -83,7 +82,7 @@ export class SqliteRun {
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
     run.#patched = JSON.parse(row.patched ?? '[]');
     const { cost = {}, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
-    run.#facts = withStoredCost(facts, row.total_cost);
+    run.#facts = facts;
     run.#costSource = cost;
     run.#shown = copyShownColumns(row);
     run.#storedDetails = row;

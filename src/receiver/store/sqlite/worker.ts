@@ -36,7 +36,7 @@ export async function openHandler(
     return { call: (name, args) => reader.limited(name, () => call(name, args)), close: () => connection.close() };
   }
   const prices = new PriceList(write);
-  const { connection, lock } = openToWrite(engine, path, prices);
+  const { connection, lock } = openToWrite(engine, path);
   const close = (): void => {
     connection.close();
     lock.release();

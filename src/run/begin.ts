@@ -11,53 +11,60 @@ import {
   untraced,
 } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
-import { withMetadata, withTags } from './fields.ts';
+import { type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
-import { projectIn, type RunOptions, runOptionChecks, type StartOptions, usableOptions } from './run-options.ts';
+import { projectIn, type RunOptions, type StartOptions } from './run-options.ts';
 import { type SamplingResult, sample } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
-import { parseDottedOrder, type Timestamp, timestampUs } from './time.ts';
+import { parseDottedOrder } from './time.ts';
 
-export interface RunStart {
-  readonly options: StartOptions;
+/** The data of a run before it starts. */
+export interface RunStart<Options extends StartOptions = StartOptions> {
+  readonly options: Options;
   readonly parent: RunContext | undefined;
   readonly sink: RunSink | undefined;
-  readonly inputs: EncodedPayload | undefined;
   readonly sampling: SamplingResult;
+  readonly inputs?: EncodedPayload | undefined;
+  /** The completion of the run that already records the call. The new run is then not sent itself. */
+  readonly completion?: Completion | undefined;
 }
 
-/** Returns the context in which a run starts. `exporter` is the run's own exporter, if any. */
-export type ContextFor = (exporter: RunSink | undefined) => RunContext | undefined;
-
 /**
- * With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. With `completion`, the
- * inputs are encoded for another run, which the run completes.
+ * Prepares a run in the context `around`. `inputs` can be a function, which is called only if the inputs are recorded.
+ * With `completion`, the inputs are encoded for the run that the new run completes.
  */
 export function prepareRun(
-  place: string,
-  given: RunOptions,
-  contextFor: ContextFor,
+  options: StartOptions,
+  around: RunContext | undefined,
+  inputs?: Fields | (() => Fields | undefined),
   completion?: Completion,
 ): RunStart {
-  const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
-  const options: StartOptions = { ...others, name };
-  const around = contextFor(options.exporter);
-  const outer = options.root === true ? contextOfRoot(around) : around;
-  const sink = options.exporter ?? around?.exporter ?? sinkOf(outer);
+  const outer = outsideOf(options, around);
+  const sink = sinkFor(options, around, outer);
   const parent = options.root === true ? outer : belowRequest(outer, sink, options);
-  if (startTime !== undefined) startAt(options, startTime, parent);
+  if (options.startUs !== undefined) startAt(options, options.startUs, parent);
   const sampling = sample(options, parent, sink);
   const { capture } = completion ?? sink ?? noopSink;
   const isHidden = capture.hideInputs || options.hideInputs === true;
-  const isCaptured = inputs !== undefined && !isHidden && sampling.isKept && parent?.refused !== true;
-  return {
-    options,
-    parent,
-    sink,
-    sampling,
-    inputs: isCaptured ? encodePayload('inputs', inputs, capture) : undefined,
-  };
+  const isCaptured = !isHidden && sampling.isKept && parent?.refused !== true;
+  const values = isCaptured && typeof inputs === 'function' ? inputs() : inputs;
+  const encoded = isCaptured && values !== undefined ? encodePayload('inputs', values, capture) : undefined;
+  return { options, parent, sink, sampling, inputs: encoded, completion };
+}
+
+/** Returns the context outside a run that starts in `around`. */
+export function outsideOf({ root }: StartOptions, around: RunContext | undefined): RunContext | undefined {
+  return root === true ? contextOfRoot(around) : around;
+}
+
+/** With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. */
+export function sinkFor(
+  { exporter }: StartOptions,
+  around: RunContext | undefined,
+  outer: RunContext | undefined,
+): RunSink | undefined {
+  return exporter ?? around?.exporter ?? sinkOf(outer);
 }
 
 export function newRecord(
@@ -91,9 +98,9 @@ const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};
  * reject such a dotted order. For example, `Date.now()` has no microseconds, so its result may be before the parent's
  * start.
  */
-function startAt(options: StartOptions, startTime: Timestamp, parent: RunContext | undefined): void {
+function startAt(options: StartOptions, startUs: number, parent: RunContext | undefined): void {
   const parentUs = parent?.dottedOrder && parseDottedOrder(parent.dottedOrder)?.at(-1)?.startUs;
-  options.startUs = Math.max(timestampUs(startTime) ?? 0, parentUs || 0);
+  options.startUs = Math.max(startUs, parentUs || 0);
   options.id ??= runIdAt(options.startUs);
 }
 
