@@ -22,11 +22,21 @@ import { filesUnder, guides, manifest, read } from './repository.ts';
 import { commandsOf, type Snippet } from './snippets.ts';
 
 const NOT_RUN_MAX = 5;
+const GUIDES_MAX = 42;
+const WORDS_MAX = 70_000;
+const GENERATED = ['docs/benchmarks-tables.md', 'docs/opentelemetry-attributes.md'];
 const LANGUAGES = ['js', 'ts', 'sh', 'text', 'console', 'json', 'yaml'];
 
 describe('the pages', () => {
   it('include README.md, ARCHITECTURE.md and docs/errors.md', () => {
     expect(pages).toEqual(expect.arrayContaining(['README.md', 'ARCHITECTURE.md', 'docs/errors.md']));
+  });
+
+  it('in docs/ are few, and have few words, without the generated pages', () => {
+    const written = guides.filter((page) => !GENERATED.includes(page));
+    const words = written.flatMap((page) => read(page).match(/\S+/g) ?? []);
+    expect(written.length).toBeLessThanOrEqual(GUIDES_MAX);
+    expect(words.length).toBeLessThanOrEqual(WORDS_MAX);
   });
 
   it('have a language for each code block', () => {
