@@ -8,10 +8,10 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 459],
-  base: [13, 485],
+  '.': [13, 444],
+  base: [13, 484],
   cli: [44, 5_977],
-  clients: [52, 7_661],
+  clients: [43, 6_038],
   config: [6, 1_149],
   delivery: [32, 5_327],
   http: [10, 997],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_227,
+  dist: 4_125,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
