@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { createReceiver } from 'runspan/receiver';
 import { expect, it, onTestFinished } from 'vitest';
-import { startLocalModel } from '../support/local-model/server.js';
 import { root } from '../support/folders.ts';
+import { startLocalModel } from '../support/local-model/server.js';
 import { moduleText, startProgram } from '../support/program.ts';
 import { guide, projectWith } from './guides.ts';
 import { laterNode } from './later-node.ts';

@@ -8,11 +8,11 @@ import { build, type Format } from 'esbuild';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import type { Stats } from '#src/run/stats.ts';
-import { startLocalModel } from '../support/local-model/server.js';
 import { guide, projectWith } from '../peers/guides.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
+import { startLocalModel } from '../support/local-model/server.js';
 import { OUTLINES, outlineOf, RESULTS } from './expected.ts';
 import { startServers } from './servers.ts';
 

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
-import { startLocalModel } from '../../support/local-model/server.js';
 import { listen } from '../../support/listen.ts';
+import { startLocalModel } from '../../support/local-model/server.js';
 import { requestBody } from '../../support/request-body.ts';
 
 /** Model services on this machine. */
