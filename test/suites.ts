@@ -25,7 +25,7 @@ export const programs: readonly string[] = [
  * Test files of the clients that also run with the `fetch` transport of browsers: broken connections, deadlines and
  * signals, and bodies that are read as a stream.
  */
-export const bothTransports: readonly string[] = inFolder('test/clients', 'faults', 'run-stream', 'thread-feed');
+export const bothTransports: readonly string[] = inFolder('test/clients', 'faults', 'run-stream');
 
 /**
  * Test files that need their own worker: they load modules again, replace timers, configure tracing for the process,

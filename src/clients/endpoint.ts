@@ -95,8 +95,8 @@ export interface Call extends Pick<Endpoint, 'name' | 'method' | 'response'> {
 }
 
 export interface Arguments {
-  /** Ids for the placeholders in the path, as a list in path order or as an object keyed by name. */
-  readonly ids?: readonly string[] | Readonly<Record<string, string>>;
+  /** Ids for the placeholders in the path, in path order. */
+  readonly ids?: readonly string[];
   readonly body?: unknown;
   readonly options?: CallOptions | undefined;
 }
@@ -115,8 +115,7 @@ export interface PreparedCall extends Call {
 export function callOf(endpoint: Endpoint, args: Arguments): PreparedCall {
   const { name, method, path, body: schema, options = {}, query = {} } = endpoint;
   const placeholders = [...path.matchAll(PLACEHOLDER)];
-  const given = (args.ids ?? {}) as Readonly<Record<string | number, string>>;
-  const ids = placeholders.map(([, id = '', uuid], index) => [id, given[index] ?? given[id] ?? '', uuid] as const);
+  const ids = placeholders.map(([, id = '', uuid], index) => [id, args.ids?.[index] ?? '', uuid] as const);
   const body = schema === undefined ? undefined : parseRequest(schema, args.body, ['body']);
   const errors = [...ids.flatMap(([id, value, uuid]) => idErrors(id, value, uuid)), ...(body?.errors ?? [])];
   if (errors.length > 0) throw new InvalidRequestError(name, errors);

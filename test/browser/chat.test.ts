@@ -251,7 +251,8 @@ test('a request is approved with another text, or rejected with a reason that th
   await answers.getByText('The user declined: No eggs').last().waitFor();
   await chat.settled();
   const calls = page.locator('summary').filter({ hasText: 'save_note' });
-  expect(await calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
+  // The page learns from the state that the action was declined.
+  await expect.poll(() => calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
   await page.reload();
   await expect.poll(() => calls.last().textContent()).toBe('save_notebuy eggsdeclined');
   expect(await calls.first().textContent()).toBe('save_notebuy breaddone');

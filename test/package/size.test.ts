@@ -11,7 +11,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   '.': [13, 444],
   base: [13, 484],
   cli: [42, 5_666],
-  clients: [43, 6_039],
+  clients: [43, 6_038],
   config: [6, 1_147],
   delivery: [32, 5_327],
   http: [10, 997],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 211,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_227,
+  dist: 4_125,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

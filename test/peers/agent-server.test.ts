@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AgentEvent, AgentServer, submitFeedback } from '#src/clients.ts';
 import { configure, flush, shutdown, traceable } from '#src/index.ts';
@@ -110,23 +109,9 @@ describe('the in-memory agent server', () => {
       .toBe('interrupted');
   });
 
-  it('ends a call by its signal, and leaves no listener', async () => {
+  it('goes on after a cut, without a gap or a repetition', async () => {
     const { thread_id } = await server.threads.create();
-    const ending = new AbortController();
-    const waiting = server.runs.wait(thread_id, ask('wait'), { signal: ending.signal });
-    await expect.poll(() => server.runs.list(thread_id).toArray(1)).toHaveLength(1);
-
-    ending.abort(new Error('enough'));
-
-    await expect(waiting).rejects.toThrow('enough');
-    expect(getEventListeners(ending.signal, 'abort')).toEqual([]);
-    const [run] = await server.runs.list(thread_id).toArray(1);
-    await server.runs.cancel(thread_id, String(run?.run_id));
-  });
-
-  it.each([0, 1, 2, 5, 8])('goes on after a cut behind event %i, without a gap or a repetition', async (id) => {
-    const { thread_id } = await server.threads.create();
-    const proxy = await cutBehind(url, `id: ${id}\n\n`);
+    const proxy = await cutBehind(url, 'id: 5\n\n');
     await using cut = new AgentServer({ url: proxy.url });
     const run = { ...ask('weather?'), stream_resumable: true, stream_subgraphs: true } as const;
 
@@ -137,23 +122,6 @@ describe('the in-memory agent server', () => {
     const runs = `/threads/${thread_id}/runs`;
     const runId = (events[0] as { data: { run_id: string } }).data.run_id;
     expect(proxy.requests).toEqual([`POST ${runs}/stream`, `GET ${runs}/${runId}/stream`]);
-    expect(await server.runs.list(thread_id).toArray(10)).toHaveLength(1);
-  });
-
-  it('says what arrived last where the server keeps no events', async () => {
-    const { thread_id } = await server.threads.create();
-    const proxy = await cutBehind(url, 'id: 2\n\n');
-    await using cut = new AgentServer({ url: proxy.url });
-    const stream = await cut.runs.stream(thread_id, ask('weather?'));
-
-    await expect(all(stream)).rejects.toMatchObject({
-      code: 'RUNSPAN_STREAM_BROKEN',
-      runId: stream.runId,
-      lastEvent: { id: '2' },
-    });
-    expect(proxy.requests).toHaveLength(1);
-    // The run itself goes on.
-    await server.runs.join(thread_id, String(stream.runId));
     expect(await server.runs.list(thread_id).toArray(10)).toHaveLength(1);
   });
 
@@ -173,14 +141,6 @@ describe('the in-memory agent server', () => {
     expect(said).toMatchObject([{ run_id: stream.runId, key: 'user_liked', score: 1, comment: 'Just right' }]);
     // The server sends what its runs do to the same receiver, in the background.
     await expect.poll(() => receiver.trace(String(stream.runId)), { timeout: 20_000 }).not.toEqual([]);
-  });
-
-  it('reads on for the addresses when nobody iterates', async () => {
-    const run = { ...ask('weather?'), feedback_keys: ['user_liked'] };
-
-    const stream = await server.statelessRuns.stream(run);
-
-    expect(Object.keys(await stream.feedback())).toEqual(['user_liked']);
   });
 
   it('is called as a run below the current one, which the server is told of', async () => {

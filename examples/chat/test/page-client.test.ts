@@ -1,14 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import {
-  cancelRun,
-  loadThreadPage,
-  newId,
-  removeThread,
-  respondTo,
-  startRun,
-  stateOf,
-  statesBefore,
-} from '../page/state/client.ts';
+import { loadThreadPage, newId, removeThread, startRun, stateOf, statesBefore } from '../page/state/client.ts';
 import { eventsOf, type ThreadEvent } from '../page/state/event-stream.ts';
 import { MessageAssembler, type StreamedMessage } from '../page/state/message-assembler.ts';
 import { type ChatServer, startChatServer } from './support/chat-server.ts';
@@ -69,31 +60,6 @@ test('a run streams the messages that its state has', async () => {
   expect(await statesBefore(thread, 100, newest?.checkpoint?.checkpoint_id ?? '')).toEqual(older);
   await removeThread(thread);
   expect(await stateOf(thread)).toBeUndefined();
-});
-
-test('a request is answered once, and the run continues', async () => {
-  const events = await read(await ask('Save a note: buy milk'));
-  const { data } = events.find(({ method }) => method === 'input.requested')?.params ?? {};
-  const answer = { decisions: [{ type: 'approve' }] };
-  const { interrupt_id } = data as { interrupt_id: string };
-  const continued = await read(await respondTo(thread, interrupt_id, answer), events.at(-1)?.seq);
-  expect(continued.map(endOf).filter(Boolean)).toEqual(['running', 'completed']);
-  await expect(respondTo(thread, interrupt_id, answer)).rejects.toMatchObject({ reason: 'no_such_interrupt' });
-});
-
-test('a run starts at a checkpoint, and can be cancelled', async () => {
-  await read(await ask('hello'));
-  const before = (await stateOf(thread))?.checkpoint?.checkpoint_id ?? '';
-  await read(await ask('one'));
-  chat.script.set({ hold: 'supervisor', holdPieces: 1 });
-  const run = await ask('two', { checkpoint_id: before });
-  await chat.script.reached;
-  await cancelRun(thread, run);
-  chat.script.release();
-  expect((await read(run)).map(endOf).at(-1)).toBe('interrupted');
-  const texts = JSON.stringify((await stateOf(thread))?.values.messages);
-  expect([texts.includes('two'), texts.includes('one')]).toEqual([true, false]);
-  await expect(cancelRun(thread, run)).rejects.toMatchObject({ status: 404 });
 });
 
 test('a stream has the stored events, then `live`, then new events, and ends when its connection ends', async () => {

@@ -1,13 +1,13 @@
 import { Client, type ClientConfig, Pool, types } from 'pg';
 import { type Database, type Query, StoreError, unusableStore } from './database.ts';
-import { ChatPostgresSaver } from './postgres-saver.ts';
+import { saverTables } from './saver.ts';
 import { STORE_TABLES } from './schema.ts';
 
 const SCHEMA = 'chat';
 const CHANNEL = 'chat_wake';
 /** Number of the advisory lock that an instance holds while it creates the tables. The number must never change. */
 const LOCK = 7_202_611_204;
-const VERSION = 3;
+const VERSION = 4;
 const CONNECTIONS_MAX = 10;
 const RECONNECT_MS = 1_000;
 /** Interval of a query that detects a dead connection, which would otherwise go unnoticed. */
@@ -19,7 +19,6 @@ types.setTypeParser(types.builtins.INT8, Number);
 /** A PostgreSQL database that several instances share. Instances exchange messages by LISTEN and NOTIFY. */
 export class PostgresDatabase implements Database {
   readonly nowMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-  readonly checkpointer: ChatPostgresSaver;
   readonly #config: ClientConfig;
   readonly #pool: Pool;
   #listener: Client | undefined;
@@ -55,7 +54,6 @@ export class PostgresDatabase implements Database {
     // Without this listener, a broken connection would end the process.
     this.#pool.on('error', () => {});
     this.#pool.on('connect', (client) => void client.on('error', () => {}));
-    this.checkpointer = new ChatPostgresSaver(this.#pool, undefined, { schema: SCHEMA });
     this.#check = setInterval(() => void this.#listener?.query('SELECT 1').catch(() => this.#reconnect()), CHECK_MS);
     this.#check.unref();
   }
@@ -98,14 +96,16 @@ export class PostgresDatabase implements Database {
     const client = await this.#pool.connect();
     try {
       await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
-      await this.checkpointer.setup();
+      await client.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`);
       await client.query('CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY)');
       const { rows } = await client.query('SELECT coalesce(max(version), 0) AS version FROM migrations');
       const version: number = rows[0].version;
       if (version !== 0 && version !== VERSION)
         throw new StoreError(`The tables have version ${version}. This application needs version ${VERSION}.`);
       if (version === 0)
-        await client.query(`BEGIN; ${STORE_TABLES} INSERT INTO migrations VALUES (${VERSION}); COMMIT`);
+        await client.query(
+          `BEGIN; ${saverTables('BYTEA')} ${STORE_TABLES} INSERT INTO migrations VALUES (${VERSION}); COMMIT`,
+        );
     } finally {
       // Closing the connection releases the lock and ends a failed transaction.
       client.release(true);

@@ -2,15 +2,15 @@ import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { type Database, type Query, type SqlValue, StoreError, unusableStore } from './database.ts';
+import { saverTables } from './saver.ts';
 import { STORE_TABLES } from './schema.ts';
-import { SAVER_TABLES } from './sqlite-saver.ts';
 
 /**
  * Application id, by which files of this application are distinguished from other SQLite files
  * (https://sqlite.org/pragma.html#pragma_application_id).
  */
 const APPLICATION_ID = 0x72_73_63_68;
-const VERSION = 3;
+const VERSION = 4;
 const SQLITE_BUSY = 5;
 
 /**
@@ -154,7 +154,7 @@ function prepare(database: DatabaseSyncInstance, path: string): void {
     PRAGMA application_id = ${APPLICATION_ID};
   `);
   if (version === 0)
-    database.exec(`BEGIN IMMEDIATE; ${SAVER_TABLES} ${STORE_TABLES} PRAGMA user_version = ${VERSION}; COMMIT`);
+    database.exec(`BEGIN IMMEDIATE; ${saverTables('BLOB')} ${STORE_TABLES} PRAGMA user_version = ${VERSION}; COMMIT`);
 }
 
 function pragma(database: DatabaseSyncInstance, name: string): number {

@@ -1,9 +1,9 @@
 import type { BaseCheckpointSaver } from '@langchain/langgraph';
 import { StoreError } from './database.ts';
 import { PostgresDatabase } from './postgres.ts';
+import { Saver } from './saver.ts';
 import type { StoreLimits } from './schema.ts';
 import { SqliteDatabase } from './sqlite.ts';
-import { SqliteSaver } from './sqlite-saver.ts';
 import { Store } from './store.ts';
 
 /** The parts of a chat that store data. */
@@ -34,11 +34,11 @@ export async function openStorage(choice: StorageChoice, limits: Partial<StoreLi
         'Expected the address of PostgreSQL to be a URL that begins with postgres:// or postgresql://.',
       );
     const database = await PostgresDatabase.open(postgres);
-    return { checkpointer: database.checkpointer, store: new Store(database, limits) };
+    return { checkpointer: new Saver(database), store: new Store(database, limits) };
   }
   const database = SqliteDatabase.open(data);
   const store = new Store(database, limits);
   // Because this process holds the file's lock, the processes of all stored runs have ended.
   await store.expireAll();
-  return { checkpointer: new SqliteSaver(database), store };
+  return { checkpointer: new Saver(database), store };
 }

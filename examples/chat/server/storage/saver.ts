@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RunnableConfig } from '@langchain/core/runnables';
+import { INTERRUPT } from '@langchain/langgraph';
 import {
   BaseCheckpointSaver,
   type ChannelVersions,
@@ -13,7 +14,6 @@ import {
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint';
 import type { Database, Query, SqlValue } from './database.ts';
-import { branchVersion, openWrites, reportFailure, withRunIds } from './postgres-saver.ts';
 
 interface CheckpointRow {
   readonly thread_id: string;
@@ -29,35 +29,38 @@ interface CheckpointRow {
 interface StoredValue {
   readonly channel: string;
   readonly type: string;
-  readonly value: Uint8Array;
+  /** Null if the value is empty, because the driver of SQLite binds an empty Uint8Array as NULL. */
+  readonly value: Uint8Array | null;
 }
 
 /**
- * SQL that creates the saver's tables. A channel's value is stored once per version, because most channels do not
- * change from one checkpoint to the next.
+ * Returns SQL that creates the saver's tables. A channel's value is stored once per version, because most channels do
+ * not change from one checkpoint to the next. `bytes` is the type of a column of bytes.
  */
-export const SAVER_TABLES = `
-  CREATE TABLE checkpoints (
-    n INTEGER PRIMARY KEY, thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL,
-    parent_checkpoint_id TEXT, checkpoint_type TEXT NOT NULL, checkpoint BLOB NOT NULL, metadata_type TEXT NOT NULL,
-    metadata BLOB NOT NULL, UNIQUE (thread_id, checkpoint_ns, checkpoint_id)
-  ) STRICT;
-  CREATE TABLE channel_values (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, channel TEXT NOT NULL, version TEXT NOT NULL,
-    type TEXT NOT NULL, value BLOB NOT NULL, UNIQUE (thread_id, checkpoint_ns, channel, version)
-  ) STRICT;
-  CREATE TABLE writes (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL,
-    idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL,
-    UNIQUE (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-  ) STRICT;
-`;
+export function saverTables(bytes: 'BLOB' | 'BYTEA'): string {
+  return `
+    CREATE TABLE checkpoints (
+      thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT,
+      checkpoint_type TEXT NOT NULL, checkpoint ${bytes} NOT NULL, metadata_type TEXT NOT NULL,
+      metadata ${bytes} NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+    );
+    CREATE TABLE channel_values (
+      thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, channel TEXT NOT NULL, version TEXT NOT NULL,
+      type TEXT NOT NULL, value ${bytes}, PRIMARY KEY (thread_id, checkpoint_ns, channel, version)
+    );
+    CREATE TABLE writes (
+      thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL,
+      idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT NOT NULL, value ${bytes},
+      PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+    );
+  `;
+}
 
 /**
- * Stores checkpoints of graphs in SQLite. LangGraph's own saver is not used, because it depends on `better-sqlite3`,
- * which requires an install script.
+ * Stores checkpoints of graphs in SQLite or PostgreSQL. LangGraph has a saver for each of them, but the one for SQLite
+ * requires an install script, and in neither can two branches of a thread have different values of a channel.
  */
-export class SqliteSaver extends BaseCheckpointSaver {
+export class Saver extends BaseCheckpointSaver {
   readonly #database: Database;
 
   constructor(database: Database) {
@@ -65,8 +68,12 @@ export class SqliteSaver extends BaseCheckpointSaver {
     this.#database = database;
   }
 
+  /**
+   * Returns the version that follows `current`: the next integer plus a random fraction. Without the fraction, two
+   * branches of a thread would overwrite each other's values.
+   */
   override getNextVersion(current: number | undefined): number {
-    return branchVersion(current);
+    return Math.floor(current ?? 0) + 1 + Math.random();
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -95,14 +102,17 @@ export class SqliteSaver extends BaseCheckpointSaver {
     ];
     const given = conditions.filter((condition): condition is [string, SqlValue] => condition[1] !== undefined);
     const where = given.map(([condition], index) => `${condition} $${index + 1}`).join(' AND ') || 'true';
-    const numbers = await this.#database.query<{ n: number }>(
-      `SELECT n FROM checkpoints WHERE ${where} ORDER BY checkpoint_id DESC ${limit === 1 && Object.keys(filter).length === 0 ? 'LIMIT 1' : ''}`,
+    const keys = await this.#database.query<{ thread_id: string; checkpoint_ns: string; checkpoint_id: string }>(
+      `SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE ${where} ORDER BY checkpoint_id DESC ${limit === 1 && Object.keys(filter).length === 0 ? 'LIMIT 1' : ''}`,
       ...given.map(([, value]) => value),
     );
     let left = limit;
-    for (const { n } of numbers) {
+    for (const key of keys) {
       if (left <= 0) return;
-      const [row] = await this.#database.query<CheckpointRow>('SELECT * FROM checkpoints WHERE n = $1', n);
+      const [row] = await this.#database.query<CheckpointRow>(
+        'SELECT * FROM checkpoints WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3',
+        ...[key.thread_id, key.checkpoint_ns, key.checkpoint_id],
+      );
       if (row === undefined) continue;
       const metadata = await this.serde.loadsTyped(row.metadata_type, row.metadata);
       if (!Object.entries(filter).every(([key, value]) => isDeepStrictEqual(metadata[key], value))) continue;
@@ -132,15 +142,16 @@ export class SqliteSaver extends BaseCheckpointSaver {
     );
     const write = this.#database.transaction(async (query) => {
       await query(
-        `INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id,
-          checkpoint_type, checkpoint, metadata_type, metadata) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+        `INSERT INTO checkpoints VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+          ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
+            parent_checkpoint_id = excluded.parent_checkpoint_id, checkpoint_type = excluded.checkpoint_type,
+            checkpoint = excluded.checkpoint, metadata_type = excluded.metadata_type, metadata = excluded.metadata`,
         ...[thread_id, checkpoint_ns, checkpoint.id, parentId, ...head, ...meta],
       );
-      // `coalesce` is needed because the driver binds an empty Uint8Array as NULL.
-      const sql = "INSERT OR IGNORE INTO channel_values VALUES ($1, $2, $3, $4, $5, coalesce($6, x''))";
+      const sql = 'INSERT INTO channel_values VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING';
       for (const value of values) await query(sql, thread_id, checkpoint_ns, ...value);
     });
-    await reportFailure(config, write, undefined);
+    await reportFailure(config, write);
     return { configurable: { thread_id, checkpoint_ns, checkpoint_id: checkpoint.id } };
   }
 
@@ -155,14 +166,16 @@ export class SqliteSaver extends BaseCheckpointSaver {
         // If a task runs again, its special writes, such as interrupts, replace the earlier ones. All other writes of
         // the repeated task are ignored.
         const idx = WRITES_IDX_MAP[channel] ?? index;
+        const replacing = `(thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE
+          SET channel = excluded.channel, type = excluded.type, value = excluded.value`;
         await query(
-          `INSERT OR ${idx < 0 ? 'REPLACE' : 'IGNORE'} INTO writes
-            VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8, x''))`,
+          `INSERT INTO writes VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            ON CONFLICT ${idx < 0 ? replacing : 'DO NOTHING'}`,
           ...[thread_id, checkpoint_ns, checkpoint_id, taskId, idx, channel, type, value],
         );
       }
     });
-    await reportFailure(config, write, undefined);
+    await reportFailure(config, write);
   }
 
   override async deleteThread(threadId: string): Promise<void> {
@@ -178,21 +191,24 @@ export class SqliteSaver extends BaseCheckpointSaver {
       configurable: { thread_id, checkpoint_ns, checkpoint_id: id },
     });
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.checkpoint_type, row.checkpoint);
-    const versions = Object.entries(checkpoint.channel_versions).map(([channel, version]) => [
-      channel,
-      String(version),
+    const versions = Object.entries(checkpoint.channel_versions).flatMap(([name, version]) => [name, String(version)]);
+    const pairs = versions.flatMap((_, index) => (index % 2 === 0 ? `($${index + 3}, $${index + 4})` : []));
+    const [values, writes] = await Promise.all([
+      pairs.length === 0
+        ? []
+        : this.#database.query<StoredValue>(
+            `SELECT channel, type, value FROM channel_values
+              WHERE thread_id = $1 AND checkpoint_ns = $2 AND (channel, version) IN (VALUES ${pairs})`,
+            ...[thread_id, checkpoint_ns, ...versions],
+          ),
+      this.#database.query<StoredValue & { readonly task_id: string }>(
+        `SELECT task_id, channel, type, value FROM writes
+          WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3 ORDER BY task_id, idx`,
+        ...[thread_id, checkpoint_ns, checkpoint_id],
+      ),
     ]);
-    const values = await this.#database.query<StoredValue>(
-      `SELECT c.channel, c.type, c.value FROM json_each($3) AS wanted CROSS JOIN channel_values AS c
-        ON c.thread_id = $1 AND c.checkpoint_ns = $2 AND c.channel = wanted.key AND c.version = wanted.value`,
-      ...[thread_id, checkpoint_ns, JSON.stringify(Object.fromEntries(versions))],
-    );
-    const writes = await this.#database.query<StoredValue & { readonly task_id: string }>(
-      `SELECT task_id, channel, type, value FROM writes
-        WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3 ORDER BY task_id, idx`,
-      ...[thread_id, checkpoint_ns, checkpoint_id],
-    );
-    const load = ({ type, value }: StoredValue): Promise<unknown> => this.serde.loadsTyped(type, value);
+    const load = ({ type, value }: StoredValue): Promise<unknown> =>
+      this.serde.loadsTyped(type, value ?? new Uint8Array());
     const entries = values.map(async (stored) => [stored.channel, await load(stored)] as const);
     checkpoint.channel_values = Object.fromEntries(await Promise.all(entries));
     const pendingWrites = writes.map(async (stored): Promise<CheckpointPendingWrite> => {
@@ -205,5 +221,33 @@ export class SqliteSaver extends BaseCheckpointSaver {
       pendingWrites: openWrites(await Promise.all(pendingWrites)),
       ...(parent_checkpoint_id !== null && { parentConfig: configOf(parent_checkpoint_id) }),
     };
+  }
+}
+
+/**
+ * Returns a checkpoint's writes without the interrupts of tasks that have ended. If two tasks in a step interrupt,
+ * LangGraph keeps the answered task's interrupt until the other task ends.
+ */
+function openWrites(writes: CheckpointPendingWrite[]): CheckpointPendingWrite[] {
+  const ended = new Set(writes.flatMap(([taskId, channel]) => (channel in WRITES_IDX_MAP ? [] : [taskId])));
+  return writes.filter(([taskId, channel]) => channel !== INTERRUPT || !ended.has(taskId));
+}
+
+/** Adds `run_id` and `trace_id` to the metadata, to connect an answer in the history to its trace. */
+function withRunIds({ configurable }: RunnableConfig, metadata: CheckpointMetadata): CheckpointMetadata {
+  const { run_id, trace_id } = configurable ?? {};
+  return run_id === undefined ? metadata : Object.assign({}, metadata, { run_id, trace_id });
+}
+
+/**
+ * Passes a write error to the run in the config, which then ends. Without this, the rejection would be unhandled and
+ * end the process, because a graph awaits its writes too late.
+ */
+async function reportFailure({ configurable }: RunnableConfig, write: Promise<void>): Promise<void> {
+  try {
+    await write;
+  } catch (error) {
+    if (typeof configurable?.on_store_failure !== 'function') throw error;
+    configurable.on_store_failure(error);
   }
 }
