@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run bench`: the cost of a run, in three minutes. `npm run bench:full`: every cell, except those that this
- * machine, Node and build have already finished. `npm run bench:ingest`: the throughput into the receiver. Each cell has
- * a result file per Node, from which `npm run bench:page` generates the page.
+ * `npm run bench`: the cost of a run, in three minutes. `npm run bench -- full`: every cell, except those that this
+ * machine, Node and build have already finished. `npm run bench -- ingest`: the throughput into the receiver. Each cell has
+ * a result file per Node, from which `npm run bench -- page` generates the page.
  */
 import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';

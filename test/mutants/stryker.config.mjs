@@ -14,7 +14,7 @@ export default {
   mutate: mutated,
   testRunner: 'vitest',
   plugins: [require.resolve('@stryker-mutator/vitest-runner')],
-  vitest: { configFile: 'test/mutants/vitest.config.ts' },
+  vitest: { configFile: 'vitest.config.ts' },
   // Each test file runs once without a mutant. Each mutant then runs only the tests that cover it.
   coverageAnalysis: 'perTest',
   ignorePatterns: [

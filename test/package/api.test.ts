@@ -16,10 +16,10 @@ const apis = entries.map((entry) => ({
 }));
 
 describe.each(apis)('the entry point $name', ({ name, report }) => {
-  it('has the names and signatures of its committed report; npm run api updates it', async () => {
+  it('has the names and signatures of its committed report; npm run generate updates it', async () => {
     // The entry `langsmith` has LangSmith's types, which use `any`.
     if (name !== 'langsmith') expect(report.replace(/'[^'\n]*'|\/\/.*/g, '')).not.toMatch(/\bany\b/);
-    await expect(report).toMatchFileSnapshot(`../../api/${name}.api.md`, 'update it with: npm run api');
+    await expect(report).toMatchFileSnapshot(`../../api/${name}.api.md`, 'update it with: npm run generate');
   });
 
   it('exports all types of its signatures', () => {
@@ -33,9 +33,9 @@ it('each public name and option has a description', () => {
 });
 
 it.each([...referencePages(apis)])(
-  'docs/reference/%s is the committed page; npm run api updates it',
+  'docs/reference/%s is the committed page; npm run generate updates it',
   async (name, page) => {
-    await expect(page).toMatchFileSnapshot(`../../docs/reference/${name}`, 'update it with: npm run api');
+    await expect(page).toMatchFileSnapshot(`../../docs/reference/${name}`, 'update it with: npm run generate');
   },
 );
 

@@ -39,7 +39,7 @@ describe('the installation of the package', () => {
       Object.keys(manifest.scripts).filter((name) =>
         /^(pre|post)?(install|prepare|publish|pack|uninstall)$/.test(name),
       ),
-    ).toEqual(['prepack']);
+    ).toEqual([]);
     const scripted = lockedBy('package-lock.json').filter(
       ([, { hasInstallScript, dev }]) => hasInstallScript === true && dev !== true,
     );
