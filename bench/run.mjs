@@ -29,7 +29,7 @@ const chosen = CELLS.filter(({ name, isQuick }) => only?.includes(name) ?? (isFu
 
 console.log(`${cpu}, ${cores} cores, Node ${node}${share < 1 ? `; a try with ${100 * share} % of the turns` : ''}`);
 if (chosen.some((cell) => driversOf(cell).some(isFromRegistry))) {
-  for (const folder of ['peers/', 'peers/langfuse/']) await installLocked(new URL(folder, import.meta.url));
+  await installLocked(new URL('peers/', import.meta.url));
 }
 const sink = await startSink();
 for (const [at, cell] of chosen.entries()) {

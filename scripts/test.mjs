@@ -52,9 +52,9 @@ function onNode([version, ...args]) {
 async function mutants(files) {
   const tests = files.filter((file) => file.endsWith('.test.ts'));
   const sources = files.filter((file) => !tests.includes(file));
-  const folder = new URL('../test/mutants/', import.meta.url);
+  const folder = new URL('../test/peers/mutants/', import.meta.url);
   await installLocked(folder);
-  const stryker = 'test/mutants/node_modules/@stryker-mutator/core/bin/stryker.js';
+  const stryker = 'test/peers/mutants/node_modules/@stryker-mutator/core/bin/stryker.js';
   const mutate = sources.length === 0 ? [] : ['--mutate', sources.join()];
   const config = fileURLToPath(new URL('stryker.config.mjs', folder));
   return run([stryker, 'run', config, ...mutate], { node: nodeFor('24'), env: { MUTANT_TESTS: tests.join() } });

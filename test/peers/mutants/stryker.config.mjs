@@ -17,17 +17,7 @@ export default {
   vitest: { configFile: 'vitest.config.ts' },
   // Each test file runs once without a mutant. Each mutant then runs only the tests that cover it.
   coverageAnalysis: 'perTest',
-  ignorePatterns: [
-    '.ci',
-    'api',
-    'bench',
-    'dist',
-    'docs',
-    'examples',
-    'test/browser',
-    'test/mutants/node_modules',
-    'test/peers',
-  ],
+  ignorePatterns: ['.ci', 'api', 'bench', 'dist', 'docs', 'examples', 'test/browser', 'test/peers'],
   ignoreStatic: true,
   // Vitest does not check types.
   disableTypeChecks: false,
