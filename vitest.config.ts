@@ -8,8 +8,8 @@ import { alias } from './test/support/folders.ts';
 const programs = 'test/**/*.program.test.ts';
 
 /**
- * Need their own worker: they load modules again, replace timers, configure tracing for the process, count process
- * listeners, wait for the garbage collector, or expect that no entry point was imported.
+ * Need their own worker: they load modules again, configure tracing for the process, count process listeners, wait for
+ * the garbage collector, or expect that no entry point was imported.
  */
 const isolated = 'test/**/*.isolated.test.ts';
 
