@@ -1,7 +1,7 @@
 /**
  * The benchmark's tables. A cell measures some `drivers` with one kind of work in `rounds` rounds. `jobOf(driver)`
  * returns a driver's job for `runDriver`, or for the cell's own `measure(driver, job)`. A cell without drivers has a
- * `section` that measures by itself. `npm run bench` runs the cells with `isQuick`, and `npm run bench:full` all cells.
+ * `section` that measures by itself. `npm run bench` runs the cells with `isQuick`, and `npm run bench -- full` all cells.
  */
 import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { runIntoReceiver } from './ingest.mjs';

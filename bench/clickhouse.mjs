@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:clickhouse`: what the store in ClickHouse costs for each run, how fast it answers the page's queries and
+ * `npm run bench -- clickhouse`: what the store in ClickHouse costs for each run, how fast it answers the page's queries and
  * how much disk it uses, with SQLite beside it. ClickHouse runs in a process of its own (see
  * test/peers/clickhouse/shim.mjs). `-- --full` measures 2,000,000 runs. Needs Linux, and Node 22.15: `-- --node 24` uses it.
  */
@@ -235,7 +235,7 @@ function count(number) {
 
 function readRuns() {
   if (zlib.createZstdCompress === undefined) {
-    console.error(`bench:clickhouse: Node ${process.versions.node} lacks zstd: add --node 24`);
+    console.error(`bench clickhouse: Node ${process.versions.node} lacks zstd: add --node 24`);
     process.exit(2);
   }
   try {
@@ -243,7 +243,7 @@ function readRuns() {
     return full ? 2_000_000 : Number(runs ?? 20_000);
   } catch (error) {
     console.error(
-      `bench:clickhouse: ${error.message.split('. ', 1)[0]}\nusage: npm run bench:clickhouse -- [--full | --runs N] [--node VERSION]`,
+      `bench clickhouse: ${error.message.split('. ', 1)[0]}\nusage: npm run bench -- clickhouse [--full | --runs N] [--node VERSION]`,
     );
     return process.exit(2);
   }

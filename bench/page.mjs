@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:page`: adds the measured cells to `docs/benchmarks/results.json`, and generates `docs/benchmarks-tables.md`
+ * `npm run bench -- page`: adds the measured cells to `docs/benchmarks/results.json`, and generates `docs/benchmarks-tables.md`
  * and the figures in `README.md` from it. Cells that were not measured stay. Cells measured with `--share` are ignored.
  */
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run bench:receiver`: how fast each store takes runs, compared with the database engine alone, and how fast it
+ * `npm run bench -- receiver`: how fast each store takes runs, compared with the database engine alone, and how fast it
  * answers the page's queries. `-- --full` measures up to 100,000 runs with 5 KB and 1,000,000 with 600 B.
- * `npm run bench:ingest` measures the receiver over HTTP.
+ * `npm run bench -- ingest` measures the receiver over HTTP.
  */
 import { mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -250,7 +250,7 @@ function checkDisk() {
     `needs up to ${(needed / GIB).toFixed(1)} GiB in ${folder}; ${((bavail * bsize) / GIB).toFixed(0)} are free`,
   );
   if (bavail * bsize > needed) return;
-  console.error('bench:receiver: there is not enough room; point TMPDIR at a larger disk');
+  console.error('bench receiver: there is not enough room; point TMPDIR at a larger disk');
   process.exit(1);
 }
 
@@ -266,7 +266,7 @@ function readIsFull() {
   try {
     return parseArgs({ options: { full: { type: 'boolean' } } }).values.full ?? false;
   } catch (error) {
-    console.error(`bench:receiver: ${error.message.split('. ', 1)[0]}\nusage: npm run bench:receiver -- [--full]`);
+    console.error(`bench receiver: ${error.message.split('. ', 1)[0]}\nusage: npm run bench -- receiver [--full]`);
     return process.exit(2);
   }
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run bench`: the cost of a run, in three minutes. `npm run bench:full`: every cell, except those that this
- * machine, Node and build have already finished. `npm run bench:ingest`: the throughput into the receiver. Each cell has
- * a result file per Node, from which `npm run bench:page` generates the page.
+ * `npm run bench`: the cost of a run, in three minutes. `npm run bench -- full`: every cell, except those that this
+ * machine, Node and build have already finished. `npm run bench -- ingest`: the throughput into the receiver. Each cell has
+ * a result file per Node, from which `npm run bench -- page` generates the page.
  */
 import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';
@@ -29,7 +29,7 @@ const chosen = CELLS.filter(({ name, isQuick }) => only?.includes(name) ?? (isFu
 
 console.log(`${cpu}, ${cores} cores, Node ${node}${share < 1 ? `; a try with ${100 * share} % of the turns` : ''}`);
 if (chosen.some((cell) => driversOf(cell).some(isFromRegistry))) {
-  for (const folder of ['peers/', 'peers/langfuse/']) await installLocked(new URL(folder, import.meta.url));
+  await installLocked(new URL('peers/', import.meta.url));
 }
 const sink = await startSink();
 for (const [at, cell] of chosen.entries()) {

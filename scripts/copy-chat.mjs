@@ -2,7 +2,7 @@
 // Copies the chat application into a folder that does not need this checkout. The copy contains runspan as a tarball.
 // Needs dist/.
 //
-//   node scripts/copy-chat.mjs ../my-chat
+//   npm run chat -- copy ../my-chat
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,9 +12,9 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const chat = join(root, 'examples/chat');
 const [name, ...more] = process.argv.slice(2);
 
-if (!name || more.length > 0) fail(2, 'usage: npm run chat:copy -- FOLDER');
+if (!name || more.length > 0) fail(2, 'usage: npm run chat -- copy FOLDER');
 const folder = resolve(name);
-if (!isFree(folder)) fail(1, `chat:copy: ${folder} already exists and is not empty. Choose another folder.`);
+if (!isFree(folder)) fail(1, `chat copy: ${folder} already exists and is not empty. Choose another folder.`);
 
 const excluded = ['node_modules', 'build'].map((inner) => join(chat, inner));
 cpSync(chat, folder, { recursive: true, filter: (path) => !excluded.includes(path) });

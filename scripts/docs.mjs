@@ -2,9 +2,9 @@
 // Builds the documentation site into docs/site/dist. Installs VitePress first if the lockfile has changed. A link to a missing page
 // fails the build.
 //
-//   node scripts/docs.mjs                    builds the site
-//   node scripts/docs.mjs --serve            also serves it
-//   node scripts/docs.mjs --base /runspan/   builds it for this path of a web server
+//   npm run generate -- site                    builds the site
+//   npm run generate -- site --serve            also serves it
+//   npm run generate -- site --base /runspan/   builds it for this path of a web server
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { installLocked } from './install-locked.mjs';

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// `npm run release:check`: follows README.md in an empty temporary folder, which is deleted afterwards. Clones the commit into
+// `npm run check -- release`: follows README.md in an empty temporary folder, which is deleted afterwards. Clones the commit into
 // `runspan/`, and runs the page's commands for a checkout there. In the empty project `app/`, installs the packed package, writes
 // the page's programs, runs the page's other commands, and compares their output with the page. Exits with 1 after the first
 // step that fails. Uses no network except npm's registry.
 //
-//   npm run release:check -- --skip-clone   packs this checkout instead of a clone, and runs no commands for a checkout
+//   npm run check -- release --skip-clone   packs this checkout instead of a clone, and runs no commands for a checkout
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ if (unknown.length > 0) {
     followReadme();
     console.log('\nEvery step of README.md works.');
   } catch (error) {
-    console.error(`\nrelease:check: ${error.message}`);
+    console.error(`\ncheck release: ${error.message}`);
     process.exitCode = 1;
   }
 }

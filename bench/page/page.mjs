@@ -153,7 +153,7 @@ function nodeParts({ major, versions, cells }) {
 }
 
 function commandOf({ name, rounds, measured: { on, runspan, node, cores, cpu, platform } }, major) {
-  const command = `\`npm run bench:full -- --node ${major} --only ${name}\``;
+  const command = `\`npm run bench -- full --node ${major} --only ${name}\``;
   const note = rounds > 1 ? ` (${rounds} rounds)` : '';
   return `Measured on ${on} with runspan ${runspan} and Node ${node} on ${cores} cores (${cpu}, ${platform}). To repeat this benchmark${note}, run ${command}.`;
 }

@@ -9,7 +9,7 @@ export const INTRODUCTION =
 export const THROUGHPUT = `## Throughput
 
 The table shows how many runs of the same program the [receiver](receiver.md) stores per second, with the receiver's SQLite file on the
-same machine. \`npm run bench:ingest -- --node 24\` measures the table in 2 minutes. Higher is better.
+same machine. \`npm run bench -- ingest --node 24\` measures the table in 2 minutes. Higher is better.
 
 - The program and the receiver are two processes that share the cores. Each measurement starts a new receiver with an empty file.
 - The clock stops at the last response. A response with status 202 means that the runs are in the file.
@@ -27,8 +27,8 @@ same machine. \`npm run bench:ingest -- --node 24\` measures the table in 2 minu
 
 export const METHOD = `## Method
 
-\`npm run bench -- --node 24\` measures the first table in 3 minutes. \`npm run bench:full -- --node 24\` measures all tables in
-42 minutes. \`npm run bench:page\` generates this page from [\`benchmarks/results.json\`](benchmarks/results.json).
+\`npm run bench -- --node 24\` measures the first table in 3 minutes. \`npm run bench -- full --node 24\` measures all tables in
+42 minutes. \`npm run bench -- page\` generates this page from [\`benchmarks/results.json\`](benchmarks/results.json).
 
 - Each library runs in its own process. All processes send to the same test service in another process, which accepts every request and
   counts the runs. The libraries are measured one after the other, in several rounds. Each round starts with a different library.

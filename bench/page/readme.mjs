@@ -3,7 +3,7 @@ import { figureOf } from './goals.mjs';
 import { shown } from './numbers.mjs';
 import { costLabel, costRatio, LEADING, markdownTable } from './page.mjs';
 
-const BEGIN = '<!-- Generated from docs/benchmarks/results.json by `npm run bench:page`. -->';
+const BEGIN = '<!-- Generated from docs/benchmarks/results.json by `npm run bench -- page`. -->';
 const END = '<!-- End of the generated figures. -->';
 const ROWS = ['traceable', 'processor', 'otlp-json', 'langfuse', 'langsmith'];
 
@@ -26,6 +26,6 @@ function throughputLine(nodes) {
     const rate = figureOf(node, 'ingest', 'traceable', 'runsPerSecond');
     return `${rate === undefined ? 'not measured' : `${shown(rate)} runs per second`} on Node ${node.major}`;
   });
-  const source = '[`npm run bench:ingest`](docs/benchmarks-tables.md#throughput)';
+  const source = '[`npm run bench -- ingest`](docs/benchmarks-tables.md#throughput)';
   return `- **Throughput** from \`traceable\` into the receiver: ${rates.join(', ')} (${source}).`;
 }

@@ -1,4 +1,4 @@
-// The compiler checks these expectations: `npm run test:types` compiles this file. The API report holds the signatures.
+// The compiler checks these expectations: `npm run check` compiles this file. The API report holds the signatures.
 import { expectTypeOf, test } from 'vitest';
 import {
   ApiError,

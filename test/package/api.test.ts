@@ -32,9 +32,9 @@ it('each public name and option has a description', () => {
 });
 
 it.each([...referencePages(apis)])(
-  'docs/reference/%s is the committed page; npm run api updates it',
+  'docs/reference/%s is the committed page; npm run generate updates it',
   async (name, page) => {
-    await expect(page).toMatchFileSnapshot(`../../docs/reference/${name}`, 'update it with: npm run api');
+    await expect(page).toMatchFileSnapshot(`../../docs/reference/${name}`, 'update it with: npm run generate');
   },
 );
 

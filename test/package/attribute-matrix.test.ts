@@ -4,9 +4,9 @@ import { mapped } from '../otel/mapped.ts';
 import { attributeMatrix, groupsOf } from './attribute-matrix.ts';
 import { notes } from './attribute-notes.ts';
 
-it('the committed page about attributes is up to date; npm run matrix updates it', async () => {
+it('the committed page about attributes is up to date; npm run generate updates it', async () => {
   const page = attributeMatrix(vocabularies);
-  await expect(page).toMatchFileSnapshot('../../docs/opentelemetry-attributes.md', 'update it with: npm run matrix');
+  await expect(page).toMatchFileSnapshot('../../docs/opentelemetry-attributes.md', 'update it with: npm run generate');
 });
 
 it('each vocabulary has a unique title', () => {

@@ -18,7 +18,7 @@ export function attributeMatrix(vocabularies: readonly Vocabulary[]): string {
   const titles = vocabularies.map(({ name }) => notesOf(name).title);
   return [
     '# Span attributes',
-    '<!-- Generated from the tables in src/otel/ by `npm run matrix`. -->',
+    '<!-- Generated from the tables in src/otel/ by `npm run generate`. -->',
     [
       'Each column of the table is a vocabulary of span attributes. If several vocabularies set a field, the leftmost one',
       'takes precedence. All inputs of a run come from one vocabulary, and so do all outputs. Attributes without a field are',

@@ -9,7 +9,7 @@ const results = readResults(committed);
 
 describe('docs/benchmarks-tables.md', () => {
   it('is generated from the committed results', () => {
-    expect(read('docs/benchmarks-tables.md'), 'update it with: npm run bench:page').toBe(pageOf(results));
+    expect(read('docs/benchmarks-tables.md'), 'update it with: npm run bench -- page').toBe(pageOf(results));
   });
 
   it('is generated from results that are equal after they are written and read', () => {
@@ -72,7 +72,7 @@ describe('the throughput', () => {
 describe('README.md', () => {
   it('has figures that are generated from the committed results', () => {
     const readme = read('README.md');
-    expect(readme, 'update it with: npm run bench:page').toBe(withFigures(readme, results));
+    expect(readme, 'update it with: npm run bench -- page').toBe(withFigures(readme, results));
   });
 
   it('shows the ratio to OTLP/JSON on Node 24 and 26, and a dash if there is none', () => {

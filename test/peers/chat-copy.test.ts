@@ -94,7 +94,7 @@ describe('a copy of the chat', () => {
       expect(await copyTo(there)).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: `chat:copy: ${there} already exists and is not empty. Choose another folder.\n`,
+        stderr: `chat copy: ${there} already exists and is not empty. Choose another folder.\n`,
       });
     expect(readdirSync(folder)).toEqual(['mine.txt']);
     expect(readFileSync(file, 'utf8')).toBe('mine');
@@ -103,7 +103,7 @@ describe('a copy of the chat', () => {
   it('needs one folder', async () => {
     const folder = emptyFolder();
     for (const names of [[], [''], [folder, folder]])
-      expect(await copyTo(...names)).toMatchObject({ code: 2, stderr: 'usage: npm run chat:copy -- FOLDER\n' });
+      expect(await copyTo(...names)).toMatchObject({ code: 2, stderr: 'usage: npm run chat -- copy FOLDER\n' });
     expect(readdirSync(folder)).toEqual([]);
   });
 });

@@ -65,7 +65,7 @@ describe.each(majors)('a wrapped client of %s', (name) => {
 
 test.runIf(isEarlierNode)('openai7 passes these tests on a later Node', async () => {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-  const args = ['run', '--config', 'vitest.peers.config.ts', 'openai.test', '-t', 'openai7', '--reporter=json'];
+  const args = ['run', '--project=peers', 'openai.test', '-t', 'openai7', '--reporter=json'];
   const { stdout } = await promisify(execFile)(laterNode(), [vitest, ...args], {
     cwd: root,
     env: bareEnvironment(),

@@ -32,7 +32,7 @@ export function loadDocuments(folder: string | undefined): Documents {
   throw new SettingsError(`Expected --docs to be a folder with Markdown files. There is no Markdown text in ${path}.`);
 }
 
-/** Returns the folder `docs` beside or above `folder`: `npm run chat:copy` copies runspan's documentation into the copy. */
+/** Returns the folder `docs` beside or above `folder`: `npm run chat -- copy` copies runspan's documentation into the copy. */
 function nearestDocs(folder: string): string {
   const docs = join(folder, 'docs');
   return isFolder(docs) || dirname(folder) === folder ? docs : nearestDocs(dirname(folder));

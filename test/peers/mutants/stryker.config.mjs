@@ -14,20 +14,10 @@ export default {
   mutate: mutated,
   testRunner: 'vitest',
   plugins: [require.resolve('@stryker-mutator/vitest-runner')],
-  vitest: { configFile: 'test/mutants/vitest.config.ts' },
+  vitest: { configFile: 'vitest.config.ts' },
   // Each test file runs once without a mutant. Each mutant then runs only the tests that cover it.
   coverageAnalysis: 'perTest',
-  ignorePatterns: [
-    '.ci',
-    'api',
-    'bench',
-    'dist',
-    'docs',
-    'examples',
-    'test/browser',
-    'test/mutants/node_modules',
-    'test/peers',
-  ],
+  ignorePatterns: ['.ci', 'api', 'bench', 'dist', 'docs', 'examples', 'test/browser', 'test/peers'],
   ignoreStatic: true,
   // Vitest does not check types.
   disableTypeChecks: false,
