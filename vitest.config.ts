@@ -14,10 +14,10 @@ const programs = 'test/**/*.program.test.ts';
 const isolated = 'test/**/*.isolated.test.ts';
 
 /** Run in virtual time. The library reads its timers when it is loaded, so these files share no worker with others. */
-const virtualTime = ['test/**/*.virtual.test.ts', 'test/clients/{agent-server-faults,faults,thread-feed}.test.ts'];
+const virtualTime = ['test/**/*.virtual.test.ts', 'test/clients/{agent-server-faults,faults}.test.ts'];
 
 /** Also run with the `fetch` transport of browsers: broken connections, deadlines, signals and streamed bodies. */
-const bothTransports = ['test/clients/{faults,run-stream,thread-feed}.test.ts'];
+const bothTransports = ['test/clients/{faults,run-stream}.test.ts'];
 
 const fuzz = 'test/**/*-fuzz*.test.ts';
 
