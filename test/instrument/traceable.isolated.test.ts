@@ -119,7 +119,7 @@ test('a thrown error is the same object, recorded with its message, stack and ca
   expect(caught).toBe(error);
   const lines = recorder.runs[0]?.error?.split('\n') ?? [];
   expect(lines[0]).toBe('TypeError: no answer');
-  expect(lines[1]).toMatch(/^ +at .*traceable\.test\.ts/);
+  expect(lines[1]).toMatch(/^ +at .*\.test\.ts/);
   expect(lines).toContain('Caused by: RangeError: out of tokens');
   expect(recorder.runs[0]).not.toHaveProperty('outputs');
   expect(recorder.runs[0]).toHaveProperty('end_time');

@@ -136,7 +136,7 @@ test.each<[string, (config: Config) => Promise<unknown>, result: unknown, runs: 
     'a tool that throws',
     (config) => broken.invoke({}, config).catch((thrown) => thrown),
     error,
-    [{ error: expect.stringMatching(/^TypeError: no\n\s+at .*langchain\.test\.ts/) }],
+    [{ error: expect.stringMatching(/^TypeError: no\n\s+at .*\.test\.ts/) }],
   ],
   [
     'a retriever',
