@@ -56,14 +56,17 @@ export class VirtualClock {
     return this.#timers[0]?.dueMs;
   }
 
-  /** Calls the timers that become due. `pass` waits for the work of a timer before the next timer is called. */
+  /**
+   * Calls the timers that become due. `pass` waits for the work of all timers that are due at the same time, as Node calls
+   * them in one turn of its event loop.
+   */
   async advance(ms: number, pass: () => Promise<void> = turn): Promise<void> {
     const endMs = this.#nowMs + ms;
     for (let next = this.#timers[0]; next !== undefined && next.dueMs <= endMs; next = this.#timers[0]) {
       this.#timers.shift();
       this.#nowMs = next.dueMs;
       next.callback();
-      await pass();
+      await (this.#timers[0]?.dueMs === this.#nowMs ? undefined : pass());
     }
     this.#nowMs = endMs;
   }
