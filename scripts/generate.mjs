@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // npm run generate                             updates all files that a test compares: api, matrix and lockfile
-// npm run generate -- api                      api/*.api.md and docs/reference/
+// npm run generate -- api                      docs/reference/
 // npm run generate -- matrix                   docs/opentelemetry-attributes.md
 // npm run generate -- lockfile                 the lockfiles' missing entries
 // npm run generate -- screenshots              docs/images/
