@@ -1,5 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
-import { shown } from '../base/text.ts';
+import { kindOf, shown } from '../base/text.ts';
+import { type Hiding, hiddenBy, spellingOf, UNREADABLE } from './foreign-options.ts';
 
 /**
  * Validates one option. `expected` describes valid values. `show` formats an invalid value for the error message. If
@@ -53,7 +54,39 @@ export function validOptions<Options extends object>(
   return valid;
 }
 
-const UNREADABLE = Symbol('unreadable');
+/**
+ * Returns a copy of the valid options. Calls `report` with one line for each other option. The line does not contain the
+ * value, which may be a secret. If an unknown option hides payloads in another library, the result hides the same
+ * payloads. `prefix` precedes the names of the options in the lines.
+ */
+export function reportedOptions<Options extends object>(
+  given: unknown,
+  checks: Checks<Options>,
+  report: (line: string, name?: string) => void,
+  prefix = '',
+): Partial<Options> & Hiding {
+  const hiding: Hiding = {};
+  const isKnown = (name: string): boolean => Object.hasOwn(checks, name);
+  const valid = validOptions(given, checks, ({ name, value, check }) => {
+    if (name === undefined) {
+      const what = prefix === '' ? 'the options' : `\`${prefix.slice(0, -1)}\``;
+      report(`expected ${what} to be an object, got ${kindOf(value)}; the options are ignored`);
+    } else if (check !== undefined) {
+      report(`expected \`${prefix}${name}\` to be ${check[0]}; the option is ignored`, name);
+    } else if (value !== undefined) {
+      const hidden = hiddenBy(name, value, isKnown);
+      Object.assign(hiding, hidden);
+      const similar = Object.keys(checks).find((known) => spellingOf(known) === spellingOf(name));
+      const instead = similar === undefined ? '' : `; use \`${similar}\``;
+      const effect = hidden === undefined ? ` is ignored${instead}` : HIDES;
+      report(`unknown option \`${prefix}${name}\`${effect}`, name);
+    }
+  });
+  return Object.assign(valid, hiding);
+}
+
+const HIDES =
+  ' hides in runspan what it hides in other libraries; use `hideInputs` and `hideOutputs`, or `redact` of `configure`';
 
 /**
  * Returns a copy of the options. Throws if an option is unknown or invalid. `what` is the name of the options in the

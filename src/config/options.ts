@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
-import { shown } from '../base/text.ts';
 import type { OnDrop } from '../delivery/ledger.ts';
 import { hasFiles, spoolFolder } from '../delivery/spool/fs.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
@@ -12,7 +11,7 @@ import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
-import { foreignOption, type Hiding, type ThreadOptions } from '../run/run-options.ts';
+import type { ThreadOptions } from '../run/run-options.ts';
 import { type Sampler, samplingChecks, samplingDecision } from '../run/sampling.ts';
 import type { CapturePolicy, SamplingDecision } from '../run/sink.ts';
 import {
@@ -20,9 +19,7 @@ import {
   type Checks,
   FUNCTION,
   isLoopback,
-  isObject,
-  type OptionMistake,
-  validOptions,
+  reportedOptions,
   wholeFrom,
   withoutPrototype,
 } from './checker.ts';
@@ -230,15 +227,15 @@ const CHECKS: Checks<ConfigureOptions> = {
  * `isForProcess` is false, environment variables do not change an existing `log` setting.
  */
 export function resolveSettings(given: ConfigureOptions | undefined, isForProcess = true): Settings | undefined {
-  const mistakes: OptionMistake[] = [];
-  const copy = isObject(given) ? { ...given } : given;
-  const valid = validOptions(copy === undefined ? {} : copy, CHECKS, (mistake) => mistakes.push(mistake));
-  const options = withoutPrototype(valid);
+  // The lines are logged at the level that the option `log` sets.
+  const mistakes: string[] = [];
+  const options = withoutPrototype(
+    reportedOptions(given === undefined ? {} : given, CHECKS, (line) => mistakes.push(line)),
+  );
   applyLog(options.log, isForProcess);
-  const hiding: Hiding = {};
-  for (const mistake of mistakes) Object.assign(hiding, reportMistake(mistake, copy ?? {}));
+  for (const line of mistakes) complain(line);
   const limits = limitsOf(options.limits);
-  const capture = { ...captureOf(options, limits), ...hiding };
+  const capture = captureOf(options, limits);
   const isWanted = flag('tracing', options.tracing, true);
   const service = isWanted ? serviceOf(options, isForProcess) : undefined;
   if (service === undefined) return undefined;
@@ -262,22 +259,6 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
 
 function reportInvalidProxy(variable: EnvironmentName): void {
   complain(`${variable} is not an http or https URL; the proxy is not used`, 'proxy');
-}
-
-/** Logs an invalid option. If another library uses this option to hide payloads, returns the payloads to hide. */
-function reportMistake({ name, value, check }: OptionMistake, options: object): Hiding | undefined {
-  if (name === undefined) {
-    complain(`expected the options to be an object, got ${value === null ? 'null' : typeof value}`);
-    return undefined;
-  }
-  if (check !== undefined) {
-    complain(`expected \`${name}\` to be ${check[0]}; the default is used`);
-    return undefined;
-  }
-  const foreign = foreignOption(name, options, (known) => Object.hasOwn(CHECKS, known));
-  if (foreign === undefined) complain(`unknown option \`${name}\` is ignored`);
-  else complain(`unknown option \`${name}\`${foreign.effect}; use \`${foreign.instead}\``);
-  return foreign?.hiding;
 }
 
 function fromEnvironment<Value>(
@@ -374,10 +355,6 @@ function limitsOf(given: unknown = {}): Limits {
   const [, isDelay] = LIMIT_CHECKS.startDelayMs;
   // The command `runspan dev` sets this variable for the program that it runs.
   const delayMs = fromEnvironment<number>('limits.startDelayMs', ['a whole number of milliseconds', isDelay], Number);
-  const limits = validOptions(given, LIMIT_CHECKS, ({ name, value, check }) => {
-    if (name === undefined) complain('expected `limits` to be an object; the defaults are used');
-    else if (check === undefined) complain(`unknown limit \`${name}\` is ignored`);
-    else complain(`expected limit \`${name}\` to be ${check[0]}, got ${shown(value)}; the default is used`);
-  });
+  const limits = reportedOptions(given, LIMIT_CHECKS, (line) => complain(line), 'limits.');
   return { ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits };
 }

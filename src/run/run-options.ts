@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { kindOf } from '../base/text.ts';
-import { type Check, type Checks, FUNCTION, TRUE_OR_FALSE, validOptions } from '../config/checker.ts';
+import { type Check, type Checks, FUNCTION, reportedOptions, TRUE_OR_FALSE, validOptions } from '../config/checker.ts';
+import type { Hiding } from '../config/foreign-options.ts';
 import { defined } from '../payload/fields.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from './encoded-run.ts';
@@ -20,11 +20,7 @@ export interface ContextFields extends ThreadOptions {
   metadata?: Fields | undefined;
 }
 
-/** Hides a run's inputs or outputs, even if the exporter records them. */
-export interface Hiding {
-  hideInputs?: true;
-  hideOutputs?: true;
-}
+export type { Hiding };
 
 export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy {
   if (hideInputs === undefined && hideOutputs === undefined) return capture;
@@ -170,28 +166,13 @@ export function usableOptions<Options extends object>(
   checks: Checks<Options>,
 ): Partial<Options> & Hiding {
   if (given === undefined) return {};
-  const hiding: Hiding = {};
-  const valid = guard(place, () =>
-    validOptions(given, checks, ({ name, value, check }) => {
-      if (name === undefined) {
-        const got = `expected the options to be an object, got ${kindOf(value)}; the options are ignored.`;
-        // The key differs from `place`, because an earlier warning with the key `place` would suppress this warning.
-        diagnostics.warnOnce(`${place} options`, `${place}: ${got}`);
-        return;
-      }
-      const once = `${place}.${name}`;
-      if (check !== undefined) {
-        diagnostics.warnOnce(once, `${place}: expected \`${name}\` to be ${check[0]}; the option is ignored.`);
-        return;
-      }
-      if (value === undefined) return;
-      const foreign = foreignOption(name, given as object, (known) => Object.hasOwn(checks, known));
-      Object.assign(hiding, foreign?.hiding);
-      const rest = foreign === undefined ? ' is ignored' : `${foreign.effect}; use \`${foreign.instead}\``;
-      diagnostics.warnOnce(once, `${place}: unknown option \`${name}\`${rest}.`);
-    }),
-  );
-  return Object.assign(valid === undefined ? ({} as Partial<Options>) : withIdsInMetadata(valid), hiding);
+  const report = (line: string, name?: string): void => {
+    // The key without a name differs from `place`, because an earlier warning with the key `place` would suppress this one.
+    const once = name === undefined ? `${place} options` : `${place}.${name}`;
+    diagnostics.warnOnce(once, `${place}: ${line}.`);
+  };
+  const usable = guard(place, () => reportedOptions(given, checks, report));
+  return withIdsInMetadata((usable ?? {}) as Partial<Options> & Hiding & ContextFields);
 }
 
 /** Moves the ids of the conversation and the user to the metadata, where services expect them. */
@@ -216,102 +197,6 @@ export function flushLimitMs(place: string, limit: unknown, defaultMs: number): 
   const report = (): void => diagnostics.warnOnce(`${place} limit`, mistake);
   const given = guard(place, () => validOptions(limit, flushChecks, report));
   return Math.min(given?.timeoutMs ?? defaultMs, DELAY_MAX_MS);
-}
-
-/** An option of another library that was passed to runspan. */
-export interface ForeignOption {
-  /** The option's effect, as text for a log line. Empty if the option has no effect. */
-  readonly effect: string;
-  readonly instead: string;
-  /** The equivalent runspan options to apply. */
-  readonly hiding: (Hiding & { enabled?: false }) | undefined;
-}
-
-/**
- * Maps other libraries' options to runspan options. The keys are in lower case, without `_` and without a final `s`.
- */
-const RENAMED: Readonly<Record<string, string>> = {
-  runtype: 'runType',
-  projectname: 'project',
-  sessionname: 'project',
-  sessionid: 'projectId',
-  aggregator: 'aggregate',
-  client: 'exporter',
-  starttime: 'startTime',
-  endtime: 'endTime',
-  referenceexampleid: 'referenceExampleId',
-  onstart: 'onStart',
-  onend: 'onEnd',
-  finaltracediteratorkey: 'stream',
-  apiurl: 'endpoint',
-  baseurl: 'endpoint',
-  apikey: 'apiKey',
-  conversationid: 'threadId',
-  threadid: 'threadId',
-  userid: 'userId',
-  workspaceid: 'workspaceId',
-};
-
-/** Matches option names that hide payloads in other libraries. The capture group is `input` or `output`. */
-const HIDING = /^(?:mask|anonymizer|redact|tracingenabled|(?:process|hide|capture|record)(input|output))$/;
-
-/**
- * Matches options that hide payloads if they are false. Other options that match `HIDING` hide payloads if they are
- * truthy.
- */
-const SWITCH = /^(?:capture|record|tracing)/;
-
-/**
- * Recognizes an option from another library. If the option hides payloads in that library, runspan hides the same
- * payloads. For a traced function, `tracingEnabled: false` turns tracing off. Elsewhere, `tracingEnabled: false` hides
- * inputs and outputs.
- */
-export function foreignOption(
-  name: string,
-  given: object,
-  isKnown: (name: string) => boolean,
-): ForeignOption | undefined {
-  const spelling = name.replaceAll('_', '').toLowerCase().replace(/s$/, '');
-  const renamed = Object.hasOwn(RENAMED, spelling) ? RENAMED[spelling] : undefined;
-  if (renamed !== undefined) return isKnown(renamed) ? { effect: '', instead: renamed, hiding: undefined } : undefined;
-  const found = HIDING.exec(spelling);
-  if (found === null) return undefined;
-  const payload = found[1] as 'input' | 'output' | undefined;
-  const instead = hidingOption(spelling, payload, isKnown);
-  if (!asksForHiding(given, name, SWITCH.test(spelling))) return { effect: '', instead, hiding: undefined };
-  if (instead === 'enabled') return { effect: ', so the calls are not traced', instead, hiding: { enabled: false } };
-  const hiding: Hiding = {};
-  if (payload !== 'output') hiding.hideInputs = true;
-  if (payload !== 'input') hiding.hideOutputs = true;
-  const payloads = payload === undefined ? 'inputs or outputs' : `${payload}s`;
-  return { effect: `, so no ${payloads} are recorded`, instead, hiding };
-}
-
-/**
- * Returns the name of the runspan option that hides `payload`. If `payload` is undefined, returns the option that hides
- * both payloads.
- */
-function hidingOption(
-  spelling: string,
-  payload: 'input' | 'output' | undefined,
-  isKnown: (name: string) => boolean,
-): string {
-  if (spelling === 'tracingenabled') return ['enabled', 'tracing'].find(isKnown) ?? 'enabled` of `traceable';
-  const hide = payload === 'input' ? 'hideInputs' : 'hideOutputs';
-  if (spelling.startsWith('hide') && isKnown(hide)) return hide;
-  // Only `traceable` has the `inputs` and `outputs` options, which select the payloads to record.
-  if (payload !== undefined && isKnown('aggregate')) return `${payload}s`;
-  return isKnown('redact') ? 'redact' : 'redact` of `configure';
-}
-
-/** Whether an option is set to hide payloads. Returns true if reading the option throws. */
-function asksForHiding(given: object, name: string, isSwitch: boolean): boolean {
-  try {
-    const value = (given as Record<string, unknown>)[name];
-    return isSwitch ? value === false : Boolean(value);
-  } catch {
-    return true;
-  }
 }
 
 function isUuid(value: unknown): boolean {

@@ -20,6 +20,7 @@ interface Teller {
 }
 
 const TELLERS: readonly Teller[] = [
+  { folder: 'config/checker', name: 'report', argument: 0, line: (told) => `<place>: ${told}.` },
   { folder: 'config/', name: 'complain', argument: 0, line: (told) => `configuration: ${told}.` },
   { folder: 'delivery/spool', name: 'warnOf', argument: 1, line: (told) => `spool: <file> ${told}.` },
   {
@@ -36,7 +37,8 @@ export function diagnosticLines(path: string, source: string): DiagnosticLine[] 
   const tellers = TELLERS.filter(({ folder }) => path.startsWith(folder));
   const lines: DiagnosticLine[] = [];
   const add = (level: LineLevel, texts: readonly string[]): void => {
-    for (const text of texts) lines.push({ level, text, path });
+    // A function that passes a line on prints no line of its own.
+    for (const text of texts) if (!text.endsWith(': <line>.')) lines.push({ level, text, path });
   };
   walk(program as unknown as Node, [], (node, ancestors) => {
     if (node.type !== 'CallExpression') return;

@@ -77,7 +77,7 @@ describe('an invalid option', () => {
     expect(check({ name: 'work', tag: 'a', toString: 1 })).toEqual({ name: 'work' });
     expect(check({ tag: 'a' })).toEqual({});
     expect(lines).toEqual([
-      'warn: startRun: unknown option `tag` is ignored.',
+      'warn: startRun: unknown option `tag` is ignored; use `tags`.',
       'warn: startRun: unknown option `toString` is ignored.',
     ]);
   });

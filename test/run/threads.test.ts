@@ -55,7 +55,7 @@ describe('the options threadId and userId', () => {
     expect(seen()).toEqual(['none undefined undefined', 'number undefined undefined', 'other undefined undefined']);
     expect(lines).toEqual([
       expect.stringContaining('expected `userId` to be a non-empty string'),
-      expect.stringContaining('unknown option `thread_id`; use `threadId`'),
+      expect.stringContaining('unknown option `thread_id` is ignored; use `threadId`'),
     ]);
   });
 
@@ -171,7 +171,7 @@ describe('withContext', () => {
     expect(seen()).toEqual([...Array(3).fill('step undefined undefined'), 'step t1 ada']);
     expect(recorder.runs[0]).not.toHaveProperty('tags');
     expect(recorder.runs[0]?.extra).not.toHaveProperty('metadata');
-    expect(lines).toContainEqual(expect.stringContaining('unknown option `userid`; use `userId`'));
+    expect(lines).toContainEqual(expect.stringContaining('unknown option `userid` is ignored; use `userId`'));
     expect(() => withContext(ids, () => expect.fail('own error'))).toThrow('own error');
   });
 });
