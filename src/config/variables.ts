@@ -22,26 +22,65 @@ export type SettingName =
   | 'handleSignals'
   | 'proxy';
 
-export const VARIABLES: Readonly<Record<SettingName, readonly EnvironmentName[]>> = {
-  endpoint: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
-  apiKey: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],
-  workspaceId: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID', 'LANGCHAIN_WORKSPACE_ID'],
-  project: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT'],
-  projectId: ['RUNSPAN_PROJECT_ID'],
-  tracing: ['RUNSPAN_TRACING'],
-  sampleRate: ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE', 'LANGCHAIN_TRACING_SAMPLING_RATE'],
-  otelSampling: ['RUNSPAN_OTEL_SAMPLING'],
-  hideInputs: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
-  hideOutputs: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
-  propagateTo: ['RUNSPAN_PROPAGATE_TO'],
-  allowInsecure: ['RUNSPAN_ALLOW_INSECURE'],
-  compress: ['RUNSPAN_COMPRESS'],
-  durability: ['RUNSPAN_DURABILITY'],
-  spoolDir: ['RUNSPAN_SPOOL_DIR'],
-  'limits.startDelayMs': ['RUNSPAN_START_DELAY_MS'],
-  log: ['RUNSPAN_LOG'],
-  handleSignals: [],
-  proxy: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'],
+/** How the value of an environment variable is printed. A `word` is a number or one of a few fixed values. */
+export type SettingKind = 'secret' | 'address' | 'word' | 'text';
+
+/** A setting: its environment variables, the first of which takes precedence, how a value is printed, and the default. */
+export interface Setting {
+  readonly variables: readonly EnvironmentName[];
+  readonly kind?: SettingKind;
+  readonly otherwise?: string;
+}
+
+/** All settings that are read from environment variables. `docs/configuration.md` and `runspan doctor` list this table. */
+export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
+  endpoint: {
+    variables: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
+    kind: 'address',
+    otherwise: 'none',
+  },
+  apiKey: {
+    variables: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],
+    kind: 'secret',
+    otherwise: 'none',
+  },
+  workspaceId: {
+    variables: ['RUNSPAN_WORKSPACE_ID', 'LANGSMITH_WORKSPACE_ID', 'LANGCHAIN_WORKSPACE_ID'],
+    kind: 'secret',
+    otherwise: 'none',
+  },
+  project: {
+    variables: ['RUNSPAN_PROJECT', 'LANGSMITH_PROJECT', 'LANGCHAIN_PROJECT'],
+    kind: 'text',
+    otherwise: '"default"',
+  },
+  projectId: { variables: ['RUNSPAN_PROJECT_ID'], kind: 'text', otherwise: 'none' },
+  tracing: { variables: ['RUNSPAN_TRACING'], kind: 'word', otherwise: 'true' },
+  sampleRate: {
+    variables: ['RUNSPAN_SAMPLE_RATE', 'LANGSMITH_TRACING_SAMPLING_RATE', 'LANGCHAIN_TRACING_SAMPLING_RATE'],
+    kind: 'word',
+    otherwise: '1',
+  },
+  otelSampling: { variables: ['RUNSPAN_OTEL_SAMPLING'], kind: 'word', otherwise: 'true' },
+  hideInputs: {
+    variables: ['RUNSPAN_HIDE_INPUTS', 'LANGSMITH_HIDE_INPUTS', 'LANGCHAIN_HIDE_INPUTS'],
+    kind: 'word',
+    otherwise: 'false',
+  },
+  hideOutputs: {
+    variables: ['RUNSPAN_HIDE_OUTPUTS', 'LANGSMITH_HIDE_OUTPUTS', 'LANGCHAIN_HIDE_OUTPUTS'],
+    kind: 'word',
+    otherwise: 'false',
+  },
+  propagateTo: { variables: ['RUNSPAN_PROPAGATE_TO'], kind: 'text', otherwise: 'none' },
+  allowInsecure: { variables: ['RUNSPAN_ALLOW_INSECURE'], kind: 'word', otherwise: 'false' },
+  compress: { variables: ['RUNSPAN_COMPRESS'], kind: 'word', otherwise: 'true, except on localhost' },
+  durability: { variables: ['RUNSPAN_DURABILITY'], kind: 'word', otherwise: 'memory, or spill with runspan/register' },
+  spoolDir: { variables: ['RUNSPAN_SPOOL_DIR'], kind: 'text', otherwise: 'in the home folder' },
+  'limits.startDelayMs': { variables: ['RUNSPAN_START_DELAY_MS'], kind: 'word', otherwise: '2000' },
+  log: { variables: ['RUNSPAN_LOG'], kind: 'word', otherwise: 'warn' },
+  handleSignals: { variables: [] },
+  proxy: { variables: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'] },
 };
 
 /**
@@ -53,7 +92,7 @@ const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 /** Returns the name of the environment variable for a setting, or undefined if no variable is set. */
 export function variableOf(setting: SettingName): EnvironmentName | undefined {
   const isService = SERVICE.includes(setting);
-  return VARIABLES[setting].find(
+  return SETTINGS[setting].variables.find(
     (name) => env(name) !== undefined && (!isService || name.startsWith('RUNSPAN_') !== usesLangsmithService()),
   );
 }

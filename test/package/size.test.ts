@@ -10,9 +10,9 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 444],
   base: [13, 484],
-  cli: [42, 5_666],
+  cli: [42, 5_658],
   clients: [43, 6_038],
-  config: [7, 1_197],
+  config: [7, 1_236],
   delivery: [32, 5_327],
   http: [10, 997],
   instrument: [13, 2_247],

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
-import { VARIABLES } from '../../config/variables.ts';
+import { SETTINGS } from '../../config/variables.ts';
 import { ignoreErrors } from '../../delivery/spool/fs.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import type { Ending } from '../command-line.ts';
@@ -58,7 +58,10 @@ const PACKAGE_NAME = /^(?=.{1,214}$)(?:@[\w.~-]+\/)?[\w.~-]+$/;
  */
 function projectFor(folder: string): string | undefined {
   const inFiles = Object.assign({}, ...variablesInFiles(folder).map(([, variables]) => variables));
-  const given = [...VARIABLES.project.map(env), ...VARIABLES.project.map((name) => inFiles[name]?.trim())];
+  const given = [
+    ...SETTINGS.project.variables.map(env),
+    ...SETTINGS.project.variables.map((name) => inFiles[name]?.trim()),
+  ];
   return given.find((name) => name && !name.includes('\0')) ?? packageName(folder);
 }
 

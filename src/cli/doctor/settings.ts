@@ -10,34 +10,18 @@ import {
   variablesWith,
 } from '../../config/environment.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../../config/options.ts';
-import { collectProblems, flag, type SettingName, VARIABLES, variableOf } from '../../config/variables.ts';
+import {
+  collectProblems,
+  flag,
+  SETTINGS,
+  type SettingKind,
+  type SettingName,
+  variableOf,
+} from '../../config/variables.ts';
 import { ignoreErrors } from '../../delivery/spool/fs.ts';
 import { PACKAGE_FOLDER } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
-
-/** How the value of an environment variable is printed. A `word` is a number or one of a few fixed values. */
-type Kind = 'secret' | 'address' | 'word' | 'text';
-
-const SETTINGS: Readonly<Partial<Record<SettingName, readonly [kind: Kind, otherwise: string]>>> = {
-  endpoint: ['address', 'none'],
-  apiKey: ['secret', 'none'],
-  workspaceId: ['secret', 'none'],
-  project: ['text', '"default"'],
-  projectId: ['text', 'none'],
-  tracing: ['word', 'true'],
-  sampleRate: ['word', '1'],
-  otelSampling: ['word', 'true'],
-  hideInputs: ['word', 'false'],
-  hideOutputs: ['word', 'false'],
-  propagateTo: ['text', 'none'],
-  allowInsecure: ['word', 'false'],
-  compress: ['word', 'true, except on localhost'],
-  durability: ['word', 'memory, or spill with runspan/register'],
-  spoolDir: ['text', 'in the home folder'],
-  'limits.startDelayMs': ['word', '2000'],
-  log: ['word', 'warn'],
-};
 
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
@@ -59,7 +43,7 @@ export function samplingOff(): EnvironmentName | undefined {
 
 /** Returns the keys and workspace ids in the environment, which findings must not contain. */
 export function secretsOfEnvironment(): string[] {
-  return [...VARIABLES.apiKey, ...VARIABLES.workspaceId].flatMap((name) => env(name) ?? []);
+  return [...SETTINGS.apiKey.variables, ...SETTINGS.workspaceId.variables].flatMap((name) => env(name) ?? []);
 }
 
 /** Resolves the settings like an exporter with tracing turned on. Returns one finding per setting. */
@@ -74,7 +58,8 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
     flag('allowInsecure', undefined, false);
     flag('compress', undefined, true);
   });
-  const findings = Object.entries(SETTINGS).flatMap(([name, [kind, otherwise]]) => {
+  const findings = Object.entries(SETTINGS).flatMap(([name, { kind, otherwise = '' }]) => {
+    if (kind === undefined) return [];
     const setting = name as SettingName;
     const used = variableOf(setting);
     const problem = problems.find((one) => one.setting === setting)?.problem;
@@ -84,7 +69,8 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
     ];
   });
   for (const { setting = 'settings', problem } of problems) {
-    if (!Object.hasOwn(SETTINGS, setting)) findings.push(warn(setting, problem, 'correct the environment variable'));
+    if (SETTINGS[setting as SettingName]?.kind === undefined)
+      findings.push(warn(setting, problem, 'correct the environment variable'));
   }
   findings.push(...unknownVariables());
   if (settings === undefined) {
@@ -99,7 +85,7 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
 }
 
 /** Variables with which a program sends runs. LangSmith's own client has a default endpoint. */
-const ENDPOINTS: readonly string[] = [...VARIABLES.endpoint, 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'];
+const ENDPOINTS: readonly string[] = [...SETTINGS.endpoint.variables, 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'];
 
 function noEndpoint(): Finding {
   for (const [file, variables] of variablesInFiles(process.cwd())) {
@@ -127,7 +113,7 @@ export function variablesInFiles(folder: string): [file: string, variables: Node
 
 function findingOf(
   setting: SettingName,
-  kind: Kind,
+  kind: SettingKind,
   used: EnvironmentName,
   problem: string | undefined,
   isOn: boolean,
@@ -155,7 +141,7 @@ function defaultOf(setting: SettingName, otherwise: string): string {
 }
 
 /** Returns a finding for each environment variable that is set for `setting` but not used. */
-function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName | undefined): Finding[] {
+function unusedFindings(setting: SettingName, kind: SettingKind, used: EnvironmentName | undefined): Finding[] {
   let reason = `${used} takes precedence`;
   if (SERVICE.includes(setting) && !usesLangsmithService()) {
     const isSet = SERVICE.some((name) => variableOf(name) !== undefined);
@@ -163,7 +149,7 @@ function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName 
       ? 'a variable with the prefix RUNSPAN_ sets the endpoint, the API key or the workspace'
       : 'neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true';
   }
-  const unused = VARIABLES[setting].filter((name) => name !== used && env(name) !== undefined);
+  const unused = SETTINGS[setting].variables.filter((name) => name !== used && env(name) !== undefined);
   return unused.map((name) => {
     // Values of unused variables have not been validated, so a `word` is hidden.
     const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
@@ -172,7 +158,10 @@ function unusedFindings(setting: SettingName, kind: Kind, used: EnvironmentName 
 }
 
 function unknownVariables(): Finding[] {
-  const known: readonly string[] = [...Object.values(VARIABLES).flat(), ...OTHER_VARIABLES];
+  const known: readonly string[] = [
+    ...Object.values(SETTINGS).flatMap(({ variables }) => variables),
+    ...OTHER_VARIABLES,
+  ];
   return variablesWith('RUNSPAN_')
     .filter((name) => !known.includes(name))
     .map((name) =>
@@ -187,7 +176,7 @@ function unknownVariables(): Finding[] {
 /** Maximum number of characters printed from a value. */
 const SHOWN_MAX = 100;
 
-function shownValue(name: EnvironmentName, kind: Kind): string {
+function shownValue(name: EnvironmentName, kind: SettingKind): string {
   const value = env(name) ?? '';
   if (kind === 'address') return addressOf(value) ?? `${hiddenValue(name)}, not an http or https URL`;
   if (kind === 'secret' || value.length > SHOWN_MAX) return hiddenValue(name);

@@ -1,0 +1,177 @@
+import type { Limits } from '#src/config/limits.ts';
+
+/** The rows of the table of settings in `docs/configuration.md`: options, their default if it is not one word, and what they do. */
+export const settingNotes: readonly (readonly [
+  options: readonly string[],
+  otherwise: string | undefined,
+  text: string,
+])[] = [
+  [['endpoint'], '', "the service's address; without an endpoint, tracing is off"],
+  [
+    ['apiKey'],
+    '',
+    'the API key: a string or a [function](#keys). The key is sent in the header `x-api-key`, only to the endpoint',
+  ],
+  [['workspaceId'], '', 'the id of the workspace, sent in the header `x-tenant-id`'],
+  [
+    ['project'],
+    '`default`; under `runspan dev` the [name in package.json](dev.md#the-project-of-the-runs)',
+    'the name of the project that runs are recorded in',
+  ],
+  [
+    ['projectId'],
+    '',
+    "the id of the project, sent as `session_id` instead of the project's name. If `project` and `projectId` are both set, an option takes precedence over a variable. Between two options or two variables, `projectId` takes precedence",
+  ],
+  [
+    ['threadId', 'userId'],
+    '',
+    'the [conversation and the user](tracing.md#conversations-and-users) of all runs that set no other',
+  ],
+  [['tracing'], undefined, '`false` turns tracing off'],
+  [
+    ['sampleRate'],
+    undefined,
+    'the share of traces that are recorded, from 0 to 1, see [sampling](tracing.md#which-traces-are-recorded)',
+  ],
+  [
+    ['sampler'],
+    '',
+    'a function that decides whether a trace is recorded; called when the first run of the trace starts',
+  ],
+  [
+    ['otelSampling'],
+    undefined,
+    '`false` records wrapped functions even in traces that [OpenTelemetry does not sample](opentelemetry.md#sampling)',
+  ],
+  [['hideInputs'], undefined, 'records no inputs'],
+  [['hideOutputs'], undefined, 'records no outputs'],
+  [
+    ['redact'],
+    'masks values under names such as `authorization`',
+    'the result of `redact()`; masks values in all runs ([redaction](redaction.md))',
+  ],
+  [
+    ['propagateTo'],
+    '`[]`',
+    'origins of your own services, such as `https://search.example`. With [`runspan/register`](register.md#programs-that-call-each-other), requests to these origins get the current run as headers. Scheme, host and port must be equal. The variable contains origins separated by commas. If an origin is invalid, the list is ignored and one line is logged',
+  ],
+  [['allowInsecure'], undefined, 'allows sending keys and other credentials over plain HTTP to other machines'],
+  [
+    ['compress'],
+    '`true`; `false` if the endpoint is on localhost',
+    'compresses [large requests](delivery.md#compressed-requests) if the service accepts it',
+  ],
+  [
+    ['durability'],
+    '`memory`; `spill` with [`runspan/register`](register.md) on Node',
+    'selects which undelivered runs survive the process: `memory`, `spill` or `write-ahead` ([delivery](delivery.md#durability))',
+  ],
+  [
+    ['spoolDir'],
+    '`.runspan/spool` in the home folder',
+    'the folder for undelivered runs; other users cannot read its files',
+  ],
+  [
+    ['syncEveryMs'],
+    'no sync',
+    'how often files on disk are synced to the device in the background, in milliseconds ([guarantees](delivery.md#what-is-promised))',
+  ],
+  [
+    ['limits.startDelayMs'],
+    undefined,
+    "how long the start of a run waits for the run's end ([limits](#limits)). `runspan dev` sets 250 for the program that it starts",
+  ],
+  [
+    ['log'],
+    undefined,
+    'the lowest level of lines that are logged: `silent`, `error`, `warn` or `debug`. The option may also be a function, which receives the lines. The last exporter created with this option sets `log` for the whole process',
+  ],
+  [['limits'], 'below', ''],
+  [
+    ['headers'],
+    '',
+    'headers for every request: an object, `Headers`, a `Map`, a list of pairs, or a [function](#keys) that returns one of these',
+  ],
+  [['dispatcher'], '', 'an undici dispatcher that sends the requests, for example a `ProxyAgent`'],
+  [['onDrop'], '', 'a function called with the reason and the run for each dropped run'],
+  [
+    ['onStart', 'onEnd'],
+    '',
+    'functions called when a run starts or ends ([hooks](tracing.md#when-runs-start-and-end))',
+  ],
+  [
+    ['handleSignals'],
+    '`false`',
+    'delivers queued runs before a signal ends the program ([delivery](delivery.md#when-a-signal-ends-it))',
+  ],
+  [
+    [],
+    'all',
+    'what [`runspan/register`](register.md#what-is-recorded) records, for example `fetch,langchain` or `-openai`. Names: `propagation`, `fetch`, `langchain`, `ai`, `openai`, `anthropic`, `openai-agents`, `opentelemetry`, `http`',
+  ],
+];
+
+/** The rows of the table of limits: the limits, and what happens at the limit. */
+export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], text: string, unit?: string])[] = [
+  [['lingerMs'], 'a batch is sent this long after its first run was queued'],
+  [
+    ['startDelayMs'],
+    'the start of an open run is sent, and the end follows later as a second record. A run that ends within this time is sent once, after its end. A start is sent earlier by `flush` or if the queue contains a full batch. If `startDelayMs` is 0, a start is sent after `lingerMs`',
+  ],
+  [
+    ['batchRuns', 'batchBytes'],
+    'a batch is sent. If the service reports limits, these replace the defaults. All batches in flight together have at most a quarter of `queueBytes`, so that a batch has at most 4 MiB by default. After a 413, the limit is half the size of the rejected batch, and then slowly grows again',
+  ],
+  [
+    ['requestsInFlight'],
+    'further batches wait until a request has ended. No new batches are formed while 1,000 runs in failed batches wait for a retry',
+  ],
+  [
+    ['queueRuns', 'queueBytes'],
+    'new traces are dropped (`queue_full`). Runs of traces that have already begun are accepted up to 1.25 times the limit. Above that, run ends are queued without payloads. Each character of a text counts as one byte. Request bodies kept for a retry count too. With `spill` and `write-ahead`, runs are moved to disk when the queue is half full',
+  ],
+  [['payloadDepth'], 'a marker replaces deeper levels'],
+  [['payloadWidth'], 'a marker replaces further items or keys of an array or object'],
+  [['payloadNodes'], 'a marker replaces further values of the payload'],
+  [
+    ['payloadBytes'],
+    'the middle of a long text is replaced by a marker that contains the number of removed characters',
+    'counted in characters',
+  ],
+  [
+    ['attachmentBytes'],
+    'further attachments of the run are omitted, and one line is logged. A marker in the payload replaces an omitted attachment',
+  ],
+  [
+    ['openRuns', 'openRunAgeMs'],
+    'the oldest open run is sent as incomplete. The run stays open, and its end is sent when it ends',
+  ],
+  [
+    ['streamIdleMs'],
+    'the run of a stream, generator or lazy thenable that was idle for this time ends as interrupted, at the latest after twice this time. Also the [wait](opentelemetry.md#calls-recorded-by-two-libraries) for the end of a span whose call has ended',
+  ],
+  [['connectTimeoutMs', 'requestTimeoutMs'], 'the request fails and is retried'],
+  [['retryDelayMs', 'retryDelayMaxMs'], 'the delay before a retry, which doubles with each attempt, with full jitter'],
+  [
+    ['ageMs'],
+    'an undelivered run is dropped (`expired`). Pauses that the service requested, and times in which it refuses every run, do not count towards the age. Applies to `memory`; with other durabilities, `spoolAgeMs` applies',
+  ],
+  [
+    ['spillAfterMs'],
+    'queued runs are moved to disk after the service has been unavailable for this time. Applies to `spill` and `write-ahead`',
+  ],
+  [
+    ['spoolBytes'],
+    'no more runs are written to disk; further runs stay in memory within the queue limits. Counts all files of one exporter, including files taken over from other processes',
+  ],
+  [['spoolAgeMs'], 'an undelivered run is dropped (`expired`). Applies to `spill` and `write-ahead`'],
+  [
+    ['simpleInFlight', 'simpleRequestsPerSecond'],
+    'further requests wait. Both limits apply if the service does not support multipart and runs are sent one by one',
+  ],
+  [
+    ['exitFlushMs'],
+    'the program ends without waiting longer for delivery, whether it ends normally or by a signal (with `handleSignals`)',
+  ],
+];
