@@ -112,7 +112,7 @@ export class Item {
   /** The run's attachments. Unreadable attachments are removed. */
   attachments: readonly HeldAttachment[];
   /** Whether the inputs were already sent in a request of their own. */
-  isPosted = false;
+  hasSentInputs = false;
   /** The data that was removed because the run is too large for the service. */
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { isJest } from '../config/environment.ts';
-import { clearTimer, outside, setSoon, setTimer } from '../platform/timers.ts';
+import { clearTimer, runInRootContext, setSoon, setTimer } from '../platform/timers.ts';
 import type { Attempts } from './attempts.ts';
 import { type Batch, reportBug } from './delivery.ts';
 import type { Spill } from './spool/spill.ts';
@@ -53,7 +53,7 @@ export class DeliveryLoop {
     const { flushes } = this.#states;
     this.waiters++;
     const flush = flushes.begin(this.#parts.monotonicMs() + limitMs, isClosing);
-    outside(() => this.#pump());
+    runInRootContext(() => this.#pump());
     this.#attempts.endPausedFlushes();
     const timer = setTimer(() => flush.resolve(false), limitMs);
     try {
@@ -140,7 +140,7 @@ export class DeliveryLoop {
       this.#wakesAtMs = NEVER;
       this.#pump();
     };
-    outside(() => this.#parts.delay(waitMs, sleep.signal).then(wake, () => {}));
+    runInRootContext(() => this.#parts.delay(waitMs, sleep.signal).then(wake, () => {}));
   }
 
   #send(batch: Batch): void {

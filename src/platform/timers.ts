@@ -25,24 +25,24 @@ export const DELAY_MAX_MS: number = 2 ** 31 - 1;
  * call. In the call's async context, the call's data would stay in memory. Delivery's background work starts here or in
  * one of the timers below, so other tracers record none of its requests, files and modules.
  */
-export function outside<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
+export function runInRootContext<Result, Args extends unknown[]>(fn: (...args: Args) => Result, ...args: Args): Result {
   return root.runInAsyncScope(suppressed<Result>, undefined, () => fn(...args));
 }
 
 /**
- * Like `setTimeout`, but the callback runs as in `outside`. The timer keeps the process alive until `unref` is called. A
+ * Like `setTimeout`, but the callback runs as in `runInRootContext`. The timer keeps the process alive until `unref` is called. A
  * negative `ms` counts as 0, because Node 24 warns about negative delays.
  */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
-  return outside(() => setTimeout(callback, Math.max(0, ms)));
+  return runInRootContext(() => setTimeout(callback, Math.max(0, ms)));
 }
 
 /**
- * Like `setImmediate`, but the callback runs as in `outside`. The process stays alive until the callback has run, unless
+ * Like `setImmediate`, but the callback runs as in `runInRootContext`. The process stays alive until the callback has run, unless
  * `unref` is called.
  */
 export function setSoon(callback: () => void): NodeJS.Immediate {
-  return outside(() => setImmediate(callback));
+  return runInRootContext(() => setImmediate(callback));
 }
 
 export function delay(ms: number, signal: AbortSignal | undefined, holdsProcess = false): Promise<void> {

@@ -5,10 +5,10 @@ import { ROOT, start } from '../receiver/wire.ts';
 import { guides, read } from './repository.ts';
 import { snippetsOf } from './snippets.ts';
 
-/** Returns the shell snippets of a page that contain curl, if any. */
+/** Returns the shell snippets of a page that send runs or feedback with curl, if any. */
 function scriptOf(page: string): string | undefined {
   const codes = snippetsOf(page, read(page)).flatMap(({ language, code }) => (language === 'sh' ? [code] : []));
-  const script = codes.filter((code) => /\bcurl\b/.test(code)).join('');
+  const script = codes.filter((code) => /\bcurl\b[\s\S]*127\.0\.0\.1:4777/.test(code)).join('');
   return script === '' ? undefined : script;
 }
 

@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isOwnWork, withoutTracing } from '#src/platform/suppress-tracing.ts';
-import { outside, setSoon, setTimer } from '#src/platform/timers.ts';
+import { runInRootContext, setSoon, setTimer } from '#src/platform/timers.ts';
 
 /** Installs OpenTelemetry until the test has finished, and returns the names of exported spans. */
 function openTelemetry() {
@@ -62,11 +62,11 @@ describe('withoutTracing', () => {
   });
 });
 
-test('the timers of the library and `outside` start work in which no spans are recorded', async () => {
+test('the timers of the library and `runInRootContext` start work in which no spans are recorded', async () => {
   const { tracer, names } = openTelemetry();
   const span = tracer.startSpan('request');
   await context.with(trace.setSpan(ROOT_CONTEXT, span), async () => {
-    outside(() => tracer.startSpan('outside').end());
+    runInRootContext(() => tracer.startSpan('outside').end());
     await new Promise<void>((resolve) => {
       setTimer(() => {
         tracer.startSpan('in a timer').end();

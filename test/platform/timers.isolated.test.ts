@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { delay, outside, setSoon, setTimer } from '#src/platform/timers.ts';
+import { delay, runInRootContext, setSoon, setTimer } from '#src/platform/timers.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode } from '../support/program.ts';
 
@@ -38,11 +38,11 @@ describe('timers', () => {
   });
 });
 
-describe('outside', () => {
+describe('runInRootContext', () => {
   it('calls the function immediately with its arguments, and returns its result', () => {
     const read = (a: number, b: number) => [storage.getStore(), a + b];
 
-    expect(storage.run('request', () => outside(read, 1, 2))).toEqual([undefined, 3]);
+    expect(storage.run('request', () => runInRootContext(read, 1, 2))).toEqual([undefined, 3]);
   });
 });
 

@@ -65,8 +65,7 @@ const CHARACTER_BYTES_MAX = 4;
 
 const CRLF_BYTES = 2;
 
-/** Length of `{}`. */
-const EMPTY_CHARACTERS = 2;
+const EMPTY_OBJECT_CHARACTERS = '{}'.length;
 
 /** A growing buffer for the JSON parts of the request body. */
 class PartBuffer {
@@ -118,7 +117,7 @@ class PartBuffer {
    * slower.
    */
   #addPart(name: string, json: string): void {
-    if (json.length <= EMPTY_CHARACTERS) return;
+    if (json.length <= EMPTY_OBJECT_CHARACTERS) return;
     const start = this.#length;
     let lengthBytes = json.length;
     for (;;) {

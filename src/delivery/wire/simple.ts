@@ -76,7 +76,7 @@ export class SimpleIngestion {
       const posted = await this.#request('POST', '/runs', postJson(item), signal);
       if (posted.kind !== 'accepted' || !item.isEnded) return posted;
       item.op = 'patch';
-      item.isPosted = true;
+      item.hasSentInputs = true;
     }
     const patched = await this.#request('PATCH', `/runs/${item.delivery.run.id}`, patchJson(item), signal);
     if (patched.kind !== 'unsupported') return patched;
@@ -120,7 +120,7 @@ function postJson(item: Item): string {
 function patchJson(item: Item): string {
   const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
   let json = `${mainJson(item.delivery.run, true, item.endOverride).slice(0, -1)},"outputs":${payloads.outputs ?? '{}'}`;
-  if (!item.isPosted && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
+  if (!item.hasSentInputs && isFilled(payloads.inputs)) json += `,"inputs":${payloads.inputs}`;
   if (payloads.events !== undefined) json += `,"events":${payloads.events}`;
   return `${json}}`;
 }

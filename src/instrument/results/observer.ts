@@ -1,6 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { makeSlot, type Slot } from '../../base/slot.ts';
-import { clearTimer, DELAY_MAX_MS, outside, setSoon, setTimer } from '../../platform/timers.ts';
+import { clearTimer, DELAY_MAX_MS, runInRootContext, setSoon, setTimer } from '../../platform/timers.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
@@ -86,7 +86,7 @@ class Abandonment {
 
   #abandon(watched: Watched, reason: string): void {
     this.unwatch(watched);
-    outside(() => watched.abandon(reason));
+    runInRootContext(() => watched.abandon(reason));
   }
 }
 

@@ -18,7 +18,7 @@ export class Subscribers {
   #noticedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `limits` names the options that set the store's limits. */
-  constructor(limits: string) {
+  constructor(limits = '') {
     this.#limits = limits;
   }
 

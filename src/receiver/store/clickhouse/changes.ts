@@ -30,7 +30,7 @@ interface ChangeRow {
 export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
   readonly #clock: StoreClock;
-  readonly #subscribers = new Subscribers('');
+  readonly #subscribers = new Subscribers();
   /** Time of each change that was reported, by key (see `keyOf`). */
   readonly #reported = new Map<string, number>();
   #polledUs = 0;
