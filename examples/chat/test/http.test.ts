@@ -191,9 +191,9 @@ test('a folder is private to its owner, and used by one process of this version'
   expect(() => SqliteDatabase.open(folder.path)).toThrow('is open in another process');
   await store.close();
   const other = new DatabaseSync(file);
-  other.exec('PRAGMA user_version = 4');
+  other.exec('PRAGMA user_version = 9');
   other.close();
-  expect(() => SqliteDatabase.open(folder.path)).toThrow('has version 4');
+  expect(() => SqliteDatabase.open(folder.path)).toThrow('has version 9');
 });
 
 test('two hundred threads stream at once', async () => {
