@@ -76,7 +76,8 @@ describe('the pages on the chat', () => {
       const body = JSON.stringify({ id: 1, method: 'run.start', params: { input } });
       await fetch(`${thread}/commands`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
       const answered = [{ content: 'Hello' }, { content: [{ type: 'text', text: 'Hello' }] }];
-      const messages = async () => (await (await fetch(`${thread}/state`)).json()).values?.messages;
+      const messages = async (): Promise<unknown> =>
+        ((await (await fetch(`${thread}/state`)).json()) as { values?: { messages?: unknown } }).values?.messages;
       await expect.poll(messages).toMatchObject(answered);
       expect(await (await fetch(address)).text()).toContain('<html');
       const { agent, tracing } = (await (await fetch(`${address}/api/info`)).json()) as Info;
