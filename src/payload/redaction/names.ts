@@ -25,8 +25,8 @@ const NAMES: Readonly<Record<NameKind | 'none', string>> = {
     service token, session token, vault token, verification token, web token, xsrf token, bearer,
     access tokens, api tokens, auth tokens, refresh tokens,
     accesstoken, apitoken, authtoken, idtoken, refreshtoken, sessiontoken`,
-  look: 'secret, secrets, pass, pwd, pw, token, session, cookie, cookies, auth, signature',
-  none: 'trade secret, trade secrets, thought signature, first pass, second pass, third pass, final pass',
+  look: 'secret, secrets, trade secret, trade secrets, pass, pwd, pw, token, session, cookie, cookies, auth, signature',
+  none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
 /** Words before `token` that make a key harmless, as in `stop_token` and `nextPageToken`. */
@@ -190,7 +190,7 @@ function isSecretText(key: string, text: string): boolean {
 
 /** Whether a key names a password, which may be a word or a number, and not a token. */
 function isPasswordName(key: string): boolean {
-  return /(?:secrets?|pass|pwd|pw)[^a-z]{0,16}$/i.test(key);
+  return /(?<!trade[^a-z]?)(?:secrets?|pass|pwd|pw)[^a-z]{0,16}$/i.test(key);
 }
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];

@@ -14,11 +14,8 @@ const BYTE_ORDER_MARK = 0xfeff;
 /** Minimum length of a string with the name and value of a secret. */
 const CHARACTERS_MIN = 9;
 
-/**
- * Matches the start of text that may be JSON, or a JSON string with JSON inside. A list starts with a string, a list, an
- * object, or a number, boolean or null before a comma.
- */
-const JSON_TEXT = /^(?:[\s"]|\\[nrt]?)*(?:\{\s*["\\]|\[\s*(?:["{[\\]|(?:-?\d[\d.eE+-]{0,32}|true|false|null)\s*,))/;
+/** Matches the start of text that may be JSON, or a JSON string with JSON inside. */
+const JSON_TEXT = /^(?:[\s"]|\\[nrt]?)*[{[]/;
 
 /** Matches the start of header lines, or of an HTTP request or status line. */
 const HEAD = /^(?:[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
