@@ -6,6 +6,8 @@ import { type Mask, UrlSecrets } from './urls.ts';
 const QUOTE = 0x22;
 const SLASH = 0x2f;
 const QUESTION_MARK = 0x3f;
+const CAPITAL_A = 0x41;
+const CAPITAL_Z = 0x5a;
 const BACKSLASH = 0x5c;
 const SMALL_A = 0x61;
 const SMALL_Z = 0x7a;
@@ -16,6 +18,9 @@ const CHARACTERS_MIN = 9;
 
 /** Matches the start of text that may be JSON, or a JSON string with JSON inside. */
 const JSON_TEXT = /^(?:[\s"]|\\[nrt]?)*[{[]/;
+
+/** Maximum length of a header's name. */
+const HEADER_NAME_MAX = 64;
 
 /** Matches the start of header lines, or of an HTTP request or status line. */
 const HEAD = /^(?:[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
@@ -41,7 +46,13 @@ export function mayBeMasked(json: string, start: number): boolean {
 function mayStart(text: string): boolean {
   const first = text.charCodeAt(0);
   const small = first | 0x20;
-  if (small >= SMALL_A && small <= SMALL_Z) return text.includes(':') && HEAD.test(text);
+  if (small >= SMALL_A && small <= SMALL_Z) {
+    const colon = text.indexOf(':');
+    const second = text.charCodeAt(1);
+    // Only a request or status line, which begins with capitals, may be longer than the name of a header.
+    const mayBeHead = colon <= HEADER_NAME_MAX || (second >= CAPITAL_A && second <= CAPITAL_Z);
+    return colon > 0 && mayBeHead && HEAD.test(text);
+  }
   if (first >= 0x80 && first !== BYTE_ORDER_MARK) return false;
   return first === SLASH || first === QUESTION_MARK || JSON_TEXT.test(text);
 }
