@@ -112,9 +112,9 @@ export {
   ApiError,
   type CallFacts,
   ConnectionError,
-  type FailedAnswer,
-  InvalidAnswerError,
+  type FailedResponse,
   InvalidRequestError,
+  InvalidResponseError,
   TimeoutError,
   type ValidationError,
 } from './clients/errors.ts';

@@ -5,10 +5,10 @@ import { createClient } from '../http/create-client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
 import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
-import type { OpenAnswer, Transport } from '../http/transport.ts';
+import type { Transport, UnreadResponse } from '../http/transport.ts';
 import { allowListeners, types } from '../platform/node.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../platform/timers.ts';
-import { ANSWER_BYTES_MAX, parseBody, readText } from './body.ts';
+import { parseBody, RESPONSE_BYTES_MAX, readText } from './body.ts';
 import {
   type CallOptions,
   type ClientHooks,
@@ -23,8 +23,8 @@ import {
   ApiError,
   type CallFacts,
   ConnectionError,
-  InvalidAnswerError,
   InvalidRequestError,
+  InvalidResponseError,
   requestIdOf,
   TimeoutError,
 } from './errors.ts';
@@ -52,7 +52,7 @@ export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
 }
 
 /** The data and headers of a successful response. */
-export interface Answer<Data> {
+export interface ApiResponse<Data> {
   /** Parsed body, or undefined if the body is empty. */
   readonly data: Data;
   readonly status: number;
@@ -72,7 +72,7 @@ export function serviceApi({ option, url, credentials }: Service, options: Clien
 
 /**
  * Sends requests and applies timeouts, retries and hooks. A call rejects with an ApiError, ConnectionError,
- * TimeoutError or InvalidAnswerError. If the caller's signal aborts, the call rejects with the signal's reason.
+ * TimeoutError or InvalidResponseError. If the caller's signal aborts, the call rejects with the signal's reason.
  */
 export class Api {
   readonly #options: ApiOptions;
@@ -106,13 +106,13 @@ export class Api {
   }
 
   /** Sends a call and reads the whole response. */
-  async send<Data>(call: Call): Promise<Answer<Data>> {
+  async send<Data>(call: Call): Promise<ApiResponse<Data>> {
     const { response = 'object' } = call;
     try {
       return await this.#send(call, async (attempt, { status, headers, body }) => {
-        const text = await readText(body, { timeoutMs: attempt.leftMs(), bytesMax: ANSWER_BYTES_MAX });
+        const text = await readText(body, { timeoutMs: attempt.leftMs(), bytesMax: RESPONSE_BYTES_MAX });
         const { data, problem } = parseBody(response, text, headers);
-        if (problem !== undefined) throw this.invalidAnswer(call, { status, headers }, problem, attempt.facts);
+        if (problem !== undefined) throw this.invalidResponse(call, { status, headers }, problem, attempt.facts);
         return { data: data as Data, status, headers };
       });
     } catch (thrown) {
@@ -127,17 +127,17 @@ export class Api {
    * Sends a call and resolves when the response headers arrive. No timeout applies to reading the body. If the caller's
    * signal aborts, reading fails with the signal's reason.
    */
-  async open(call: Call): Promise<OpenAnswer> {
-    return this.#send(call, async (_, answer) => answer);
+  async open(call: Call): Promise<UnreadResponse> {
+    return this.#send(call, async (_, response) => response);
   }
 
-  invalidAnswer(
+  invalidResponse(
     call: Call,
-    { status, headers }: Omit<Answer<unknown>, 'data'>,
+    { status, headers }: Omit<ApiResponse<unknown>, 'data'>,
     problem: string,
     facts: CallFacts = this.factsOf(call),
-  ): InvalidAnswerError {
-    return new InvalidAnswerError(facts, { status, headers: this.#secretsOf(call).maskedHeaders(headers) }, problem);
+  ): InvalidResponseError {
+    return new InvalidResponseError(facts, { status, headers: this.#secretsOf(call).maskedHeaders(headers) }, problem);
   }
 
   factsOf(call: Call): CallFacts {
@@ -223,7 +223,7 @@ export class Api {
     const stream = call.stream?.();
     const type = body === undefined ? {} : { 'content-type': 'application/json' };
     try {
-      const answer = await this.#http.open({
+      const response = await this.#http.open({
         method: call.method,
         path: call.path + queryText(call.query),
         headers: mergedHeaders(ACCEPT_JSON, type, this.#options.headers, call.headers, options.headers),
@@ -232,16 +232,16 @@ export class Api {
         ...(stream !== undefined && { stream }),
         ...(options.signal !== undefined && { signal: options.signal }),
       });
-      const { status } = answer;
-      const headers = secrets.maskedHeaders(answer.headers);
+      const { status } = response;
+      const headers = secrets.maskedHeaders(response.headers);
       const durationMs = monotonicNowMs() - startedMs;
       this.#callHook('onResponse', { ...event, status, requestId: requestIdOf(headers), durationMs });
-      if (status >= 200 && status < 300) return await take(attempt, answer);
-      const text = await this.#failureText(answer, attempt);
+      if (status >= 200 && status < 300) return await take(attempt, response);
+      const text = await this.#failureText(response, attempt);
       throw new FailedAttempt(new ApiError(facts, { status, headers, text: secrets.maskedBody(text) }));
     } catch (thrown) {
       options.signal?.throwIfAborted();
-      if (thrown instanceof FailedAttempt || thrown instanceof InvalidAnswerError) throw thrown;
+      if (thrown instanceof FailedAttempt || thrown instanceof InvalidResponseError) throw thrown;
       if (thrown instanceof DeadlineError) throw new TimeoutError(facts, attempt.timeoutMs);
       const { detail, isLasting, isUnsent } = failureOf(thrown);
       throw new FailedAttempt(new ConnectionError(facts, detail, !isUnsent), isLasting);
@@ -254,7 +254,7 @@ export class Api {
    * Reads the body of an error response. Returns an empty string if the connection breaks, because the status is enough
    * to create the error.
    */
-  async #failureText({ body }: OpenAnswer, { leftMs, options }: Attempt): Promise<string> {
+  async #failureText({ body }: UnreadResponse, { leftMs, options }: Attempt): Promise<string> {
     try {
       return (await readText(body, { timeoutMs: leftMs(), bytesMax: FAILURE_BYTES_MAX, truncate: true })) ?? '';
     } catch (thrown) {
@@ -293,7 +293,7 @@ interface Attempt {
   readonly secrets: Secrets;
 }
 
-type Take<Result> = (attempt: Attempt, answer: OpenAnswer) => Promise<Result>;
+type Take<Result> = (attempt: Attempt, response: UnreadResponse) => Promise<Result>;
 
 /** A failed attempt to send a request. Permanent failures are not retried. */
 class FailedAttempt extends Error {

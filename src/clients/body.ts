@@ -2,7 +2,7 @@ import { isObject } from '../config/checker.ts';
 import { DeadlineError } from '../http/errors.ts';
 import type { ResponseBody } from '../http/transport.ts';
 import { clearTimer, setTimer } from '../platform/timers.ts';
-import { type FailedAnswer, parseJson } from './errors.ts';
+import { type FailedResponse, parseJson } from './errors.ts';
 
 /** Expected type of a response body. The fields of the body are not validated. With `none`, the body is ignored. */
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
@@ -20,8 +20,8 @@ export interface BodySchema {
   readonly kind: 'schema';
 }
 
-/** Maximum response size in bytes. A longer response is rejected with an InvalidAnswerError. */
-export const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
+/** Maximum response size in bytes. A longer response is rejected with an InvalidResponseError. */
+export const RESPONSE_BYTES_MAX: number = 64 * 1024 * 1024;
 
 interface ReadOptions {
   readonly bytesMax: number;
@@ -70,9 +70,9 @@ export async function readText(body: ResponseBody, options: ReadOptions): Promis
 export function parseBody(
   kind: ResponseKind,
   text: string | undefined,
-  headers: FailedAnswer['headers'],
+  headers: FailedResponse['headers'],
 ): { readonly data?: unknown; readonly problem?: string } {
-  if (text === undefined) return { problem: `is longer than ${ANSWER_BYTES_MAX} bytes` };
+  if (text === undefined) return { problem: `is longer than ${RESPONSE_BYTES_MAX} bytes` };
   if (kind === 'text') return { data: text };
   const isEmpty = text.trim() === '';
   if (kind === 'none') {

@@ -13,7 +13,7 @@ export interface CallFacts {
 }
 
 /** Describes the response that caused an error. API keys and secrets are masked. */
-export interface FailedAnswer {
+export interface FailedResponse {
   readonly status: number;
   /** Response headers, keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -77,13 +77,13 @@ export class ApiError extends RunspanError {
   readonly errors: readonly ValidationError[];
   /** Parsed JSON body of the response, or the body text if it is not JSON. */
   readonly body: unknown;
-  readonly headers: FailedAnswer['headers'];
+  readonly headers: FailedResponse['headers'];
   /** Request id from the service, which helps its operators to find the request. */
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 
-  constructor(request: CallFacts, answer: FailedAnswer) {
-    const { status, headers, text } = answer;
+  constructor(request: CallFacts, response: FailedResponse) {
+    const { status, headers, text } = response;
     const body = parseJson(text) ?? text;
     const errors = validationErrorsOf(body);
     const detail = errors.length > 0 ? errors.map(validationText).join('; ') : detailOf(body);
@@ -101,17 +101,17 @@ export class ApiError extends RunspanError {
 }
 
 /** Thrown when a response is not JSON, is too long or has an unexpected type. */
-export class InvalidAnswerError extends RunspanError {
-  override readonly name: string = 'InvalidAnswerError';
+export class InvalidResponseError extends RunspanError {
+  override readonly name: string = 'InvalidResponseError';
   readonly status: number;
   readonly requestId: string | undefined;
   readonly request: CallFacts;
 
-  constructor(request: CallFacts, answer: Omit<FailedAnswer, 'text'>, problem: string, options?: ErrorOptions) {
-    const message = `${requestText(request)}: ${answer.status}, but the response ${problem}`;
-    super('RUNSPAN_INVALID_ANSWER', message, options);
-    this.status = answer.status;
-    this.requestId = requestIdOf(answer.headers);
+  constructor(request: CallFacts, response: Omit<FailedResponse, 'text'>, problem: string, options?: ErrorOptions) {
+    const message = `${requestText(request)}: ${response.status}, but the response ${problem}`;
+    super('RUNSPAN_INVALID_RESPONSE', message, options);
+    this.status = response.status;
+    this.requestId = requestIdOf(response.headers);
     this.request = request;
   }
 }
@@ -124,7 +124,7 @@ export class ConnectionError extends RunspanError {
   readonly request: CallFacts;
 
   constructor(request: CallFacts, problem: string, mayHaveArrived: boolean) {
-    super('RUNSPAN_NO_ANSWER', `${requestText(request)}: ${problem}`);
+    super('RUNSPAN_NO_RESPONSE', `${requestText(request)}: ${problem}`);
     this.mayHaveArrived = mayHaveArrived;
     this.request = request;
   }
@@ -141,13 +141,13 @@ export class TimeoutError extends RunspanError {
   }
 }
 
-shareInstances({ InvalidRequestError, ApiError, InvalidAnswerError, ConnectionError, TimeoutError });
+shareInstances({ InvalidRequestError, ApiError, InvalidResponseError, ConnectionError, TimeoutError });
 
 export function requestText({ method, url }: CallFacts): string {
   return `[${method}] "${url}"`;
 }
 
-export function requestIdOf(headers: FailedAnswer['headers']): string | undefined {
+export function requestIdOf(headers: FailedResponse['headers']): string | undefined {
   const id = headers['x-request-id'];
   return typeof id === 'string' ? id : undefined;
 }

@@ -108,11 +108,11 @@ async function create<Tokens>(endpoint: Endpoint, body: object, options: Feedbac
     // The URLs are credentials, so they are not recorded.
     const run = { name, runType: 'tool', inputs: () => ({ body: call.body }), outputs: () => ({}) } as const;
     return await tracedCall(run, async () => {
-      const answer = await api.send<Tokens>(call);
-      const { data } = answer;
+      const response = await api.send<Tokens>(call);
+      const { data } = response;
       const { length } = body as readonly unknown[];
       if (Array.isArray(data) && data.length !== length)
-        throw api.invalidAnswer(call, answer, `has ${data.length} tokens for ${length} requests`);
+        throw api.invalidResponse(call, response, `has ${data.length} tokens for ${length} requests`);
       return data;
     });
   } finally {

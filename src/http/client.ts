@@ -6,20 +6,22 @@ import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { clearTimer, setTimer } from '../platform/timers.ts';
 import { createConnections, isReusedConnectionError } from './connections.ts';
-import { NoAnswerError } from './errors.ts';
+import { NoResponseError } from './errors.ts';
 import {
-  ANSWER_BYTES_MAX,
   bodyBytes,
   CLOSED,
-  type HttpAnswer,
   type HttpClientOptions,
   type HttpHeaders,
   type HttpRequest,
-  type OpenAnswer,
+  type HttpResponse,
+  isKeyless,
+  isKeyRefused,
   type Progress,
+  RESPONSE_BYTES_MAX,
   type Transport,
   timeoutError,
   UNNEEDED_BODY_MS,
+  type UnreadResponse,
 } from './transport.ts';
 
 /** Sends requests with undici, and loads undici for the first request. */
@@ -43,11 +45,11 @@ export class HttpClient implements Transport {
     this.#headers = headers;
   }
 
-  async send(request: HttpRequest): Promise<HttpAnswer> {
+  async send(request: HttpRequest): Promise<HttpResponse> {
     const timeoutMs = Math.min(request.timeoutMs ?? Number.POSITIVE_INFINITY, this.#options.requestTimeoutMs);
     const attempt = this.#begin(request.signal, timeoutMs);
     try {
-      return await this.#within(attempt, (dispatcher) => this.#answer(dispatcher, request, attempt));
+      return await this.#within(attempt, (dispatcher) => this.#exchange(dispatcher, request, attempt));
     } finally {
       attempt.end();
     }
@@ -57,7 +59,7 @@ export class HttpClient implements Transport {
    * Sends a request once, and resolves when the response headers arrive. The caller must limit the time and size of the
    * response body.
    */
-  async open(request: HttpRequest): Promise<OpenAnswer> {
+  async open(request: HttpRequest): Promise<UnreadResponse> {
     const attempt = this.#begin(request.signal, request.timeoutMs ?? this.#options.requestTimeoutMs);
     try {
       const { statusCode, headers, body } = await this.#within(attempt, async (dispatcher) => {
@@ -80,18 +82,18 @@ export class HttpClient implements Transport {
   /** Closes all connections. A dispatcher from the `dispatcher` option stays open. */
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
-    for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
+    for (const attempt of this.#attempts) attempt.abort(new NoResponseError(CLOSED));
     const pool = await this.#pool?.catch(() => undefined);
     await pool?.destroy();
   }
 
   #begin(signal: AbortSignal | undefined, timeoutMs: number): Attempt {
     const attempt = new Attempt(this.#attempts, signal, timeoutMs, this.#options.holdsProcess ?? false);
-    if (this.#isDestroyed) attempt.abort(new NoAnswerError(CLOSED));
+    if (this.#isDestroyed) attempt.abort(new NoResponseError(CLOSED));
     return attempt;
   }
 
-  async #within<Answer>(attempt: Attempt, send: (dispatcher: Dispatcher) => Promise<Answer>): Promise<Answer> {
+  async #within<Result>(attempt: Attempt, send: (dispatcher: Dispatcher) => Promise<Result>): Promise<Result> {
     const dispatcher = this.#options.dispatcher ?? (await (this.#pool ?? this.#connect()));
     if (attempt.aborted) throw attempt.reason;
     return new Promise((resolve, reject) => {
@@ -101,25 +103,23 @@ export class HttpClient implements Transport {
     });
   }
 
-  async #answer(dispatcher: Dispatcher, request: HttpRequest, attempt: Attempt): Promise<HttpAnswer> {
+  async #exchange(dispatcher: Dispatcher, request: HttpRequest, attempt: Attempt): Promise<HttpResponse> {
     const source = this.#headers;
     const headers = typeof source === 'function' ? await source(attempt) : source;
-    let answer: Dispatcher.ResponseData;
+    let response: Dispatcher.ResponseData;
     try {
-      answer = await this.#dispatch(dispatcher, headers, request, attempt);
+      response = await this.#dispatch(dispatcher, headers, request, attempt);
     } catch (error) {
       // If the service closed an idle connection, the request is retried immediately on another connection.
       if (!isReusedConnectionError(error)) throw error;
-      answer = await this.#dispatch(dispatcher, headers, request, attempt);
+      response = await this.#dispatch(dispatcher, headers, request, attempt);
     }
-    const { statusCode: status } = answer;
+    const { statusCode: status } = response;
     if (request.needsStatusOnly) attempt.endDeadline();
-    const text = await (request.needsStatusOnly ? skipBody(answer.body) : readText(answer.body));
+    const text = await (request.needsStatusOnly ? skipBody(response.body) : readText(response.body));
     // If the application has changed the API key meanwhile, the request is retried with the new key.
-    if ((status === 401 || status === 403) && this.#headers !== source)
-      return this.#answer(dispatcher, request, attempt);
-    const isKeyless = headers['x-api-key'] === undefined && headers.authorization === undefined;
-    return { status, headers: answer.headers, text, isKeyless };
+    if (isKeyRefused(status) && this.#headers !== source) return this.#exchange(dispatcher, request, attempt);
+    return { status, headers: response.headers, text, isKeyless: isKeyless(headers) };
   }
 
   #dispatch(
@@ -168,18 +168,18 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const take = (): void => resolve(Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString('utf8'));
+    const take = (): void => resolve(Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX).toString('utf8'));
     body.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes < ANSWER_BYTES_MAX) return;
+      if (bytes < RESPONSE_BYTES_MAX) return;
       take();
       // The rest of the body is not needed. `destroy` closes the connection.
       body.destroy();
     });
     body.once('end', take);
     body.on('error', reject);
-    body.once('close', () => reject(new NoAnswerError('the response was incomplete')));
+    body.once('close', () => reject(new NoResponseError('the response was incomplete')));
   });
 }
 

@@ -1,9 +1,9 @@
 /** Thrown if no response arrives. The message contains no request data. */
-export class NoAnswerError extends Error {
-  override readonly name: string = 'NoAnswerError';
+export class NoResponseError extends Error {
+  override readonly name: string = 'NoResponseError';
 }
 
-export class DeadlineError extends NoAnswerError {
+export class DeadlineError extends NoResponseError {
   override readonly name: string = 'DeadlineError';
 }
 

@@ -1,10 +1,10 @@
-import { NoAnswerError, SetupError } from './errors.ts';
+import { NoResponseError, SetupError } from './errors.ts';
 import type * as failure from './failure.ts';
 
 /** Browsers do not report error codes for failed requests. */
 export const failureOf = ((thrown: unknown) => {
   const isLasting = thrown instanceof SetupError;
-  const isKnown = isLasting || thrown instanceof NoAnswerError;
+  const isKnown = isLasting || thrown instanceof NoResponseError;
   return {
     detail: isKnown ? thrown.message : 'the request failed for an unknown reason',
     isLasting,

@@ -1,5 +1,5 @@
 import { types } from '../platform/node.ts';
-import { NoAnswerError, SetupError } from './errors.ts';
+import { NoResponseError, SetupError } from './errors.ts';
 
 export interface Failure {
   /** A message with the problem and the advice. Contains no payloads, URLs or credentials. */
@@ -48,7 +48,7 @@ const DEPTH_MAX = 5;
  */
 export function failureOf(thrown: unknown): Failure {
   try {
-    if (thrown instanceof NoAnswerError) return failure(thrown.message, { mayHaveArrived: true });
+    if (thrown instanceof NoResponseError) return failure(thrown.message, { mayHaveArrived: true });
     if (thrown instanceof SetupError) return failure(thrown.message, { isLasting: true, isUnsent: true });
     const code = codeOf(thrown, DEPTH_MAX);
     if (types.isNativeError(thrown) && proxyErrors.has(thrown)) return failureOfProxy(code);

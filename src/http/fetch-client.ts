@@ -3,20 +3,22 @@ import { addressOf } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { clearTimer, setTimer } from '../platform/timers.ts';
-import { NoAnswerError, SetupError } from './errors.ts';
+import { NoResponseError, SetupError } from './errors.ts';
 import {
-  ANSWER_BYTES_MAX,
   CLOSED,
-  type HttpAnswer,
   type HttpClientOptions,
   type HttpHeaders,
   type HttpRequest,
-  type OpenAnswer,
+  type HttpResponse,
+  isKeyless,
+  isKeyRefused,
   type Progress,
+  RESPONSE_BYTES_MAX,
   type ResponseBody,
   type Transport,
   timeoutError,
   UNNEEDED_BODY_MS,
+  type UnreadResponse,
 } from './transport.ts';
 
 /**
@@ -40,30 +42,28 @@ export class FetchClient implements Transport {
     this.#headers = headers;
   }
 
-  async send(request: HttpRequest): Promise<HttpAnswer> {
+  async send(request: HttpRequest): Promise<HttpResponse> {
     const { requestTimeoutMs } = this.#options;
     const attempt = this.#begin(request, Math.min(request.timeoutMs ?? requestTimeoutMs, requestTimeoutMs));
     const source = this.#headers;
-    let answer: HttpAnswer;
+    let response: HttpResponse;
     try {
       const own = await this.#ownHeaders(attempt);
-      const response = await this.#fetch(own, request, attempt);
-      const { status, headers } = response;
+      const fetched = await this.#fetch(own, request, attempt);
+      const { status, headers } = fetched;
       if (request.needsStatusOnly) attempt.shorten(UNNEEDED_BODY_MS);
-      const text = await (request.needsStatusOnly ? skipBody(response) : readText(response.body));
-      const isKeyless = own['x-api-key'] === undefined && own.authorization === undefined;
-      answer = { status, headers: Object.fromEntries(headers), text, isKeyless };
+      const text = await (request.needsStatusOnly ? skipBody(fetched) : readText(fetched.body));
+      response = { status, headers: Object.fromEntries(headers), text, isKeyless: isKeyless(own) };
     } catch (thrown) {
       throw causeOf(thrown, attempt.signal);
     } finally {
       attempt.end();
     }
-    const { status } = answer;
     // If the application has changed the API key meanwhile, the request is retried with the new key.
-    return (status === 401 || status === 403) && this.#headers !== source ? this.send(request) : answer;
+    return isKeyRefused(response.status) && this.#headers !== source ? this.send(request) : response;
   }
 
-  async open(request: HttpRequest): Promise<OpenAnswer> {
+  async open(request: HttpRequest): Promise<UnreadResponse> {
     const attempt = this.#begin(request, request.timeoutMs ?? this.#options.requestTimeoutMs);
     try {
       const response = await this.#fetch(await this.#ownHeaders(attempt), request, attempt);
@@ -79,12 +79,12 @@ export class FetchClient implements Transport {
 
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
-    for (const attempt of this.#attempts) attempt.abort(new NoAnswerError(CLOSED));
+    for (const attempt of this.#attempts) attempt.abort(new NoResponseError(CLOSED));
   }
 
   #begin({ signal }: HttpRequest, timeoutMs: number): Attempt {
     const attempt = new Attempt(this.#attempts, signal, timeoutMs);
-    if (this.#isDestroyed) attempt.abort(new NoAnswerError(CLOSED));
+    if (this.#isDestroyed) attempt.abort(new NoResponseError(CLOSED));
     return attempt;
   }
 
@@ -175,7 +175,7 @@ async function readText(stream: ReadableStream<Uint8Array> | null): Promise<stri
   const decoder = new TextDecoder();
   const reader = stream?.getReader();
   let text = '';
-  let leftBytes = ANSWER_BYTES_MAX;
+  let leftBytes = RESPONSE_BYTES_MAX;
   for (;;) {
     const { value } = (await reader?.read()) ?? {};
     if (value === undefined) return text + decoder.decode();
@@ -195,7 +195,7 @@ function bodyOf({ body = [], stream }: HttpRequest): Pick<RequestInit, 'body' | 
 }
 
 function bodyFrom(stream: ReadableStream<Uint8Array> | null, attempt: Attempt): ResponseBody {
-  const destroy = (error = new NoAnswerError('the response was closed') as Error): void => {
+  const destroy = (error = new NoResponseError('the response was closed') as Error): void => {
     attempt.end();
     attempt.abort(error);
   };
@@ -230,5 +230,5 @@ function causeOf(thrown: unknown, { aborted, reason }: AbortSignal): unknown {
     if (cause.message.includes('Connection refused')) return Object.assign(cause, { code: 'ECONNREFUSED' });
     if (cause.message.includes('dns error')) return Object.assign(cause, { code: 'ENOTFOUND' });
   }
-  return cause ?? new NoAnswerError('no response arrived, or the connection broke');
+  return cause ?? new NoResponseError('no response arrived, or the connection broke');
 }

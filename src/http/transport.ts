@@ -4,7 +4,7 @@ import type { ConnectionOptions } from './connections.ts';
 import { DeadlineError, SetupError } from './errors.ts';
 
 /** Maximum number of bytes that `send` reads from a response body. */
-export const ANSWER_BYTES_MAX: number = 64 * 1024;
+export const RESPONSE_BYTES_MAX: number = 64 * 1024;
 
 export type HttpHeaders = Readonly<Record<string, string>>;
 
@@ -58,7 +58,7 @@ export interface StreamBody {
   readonly bytes: number;
 }
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   /** Response headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -69,9 +69,9 @@ export interface HttpAnswer {
 }
 
 /** A response with an unread body. */
-export interface OpenAnswer {
+export interface UnreadResponse {
   readonly status: number;
-  readonly headers: HttpAnswer['headers'];
+  readonly headers: HttpResponse['headers'];
   /** Response body. The caller must read the body to its end or call `destroy`. */
   readonly body: ResponseBody;
 }
@@ -88,14 +88,24 @@ export interface ResponseBody extends AsyncIterable<Uint8Array> {
  */
 export interface Transport {
   /** Sends a request and reads up to 64 KiB of the response body. May retry the request. */
-  send(request: HttpRequest): Promise<HttpAnswer>;
+  send(request: HttpRequest): Promise<HttpResponse>;
   /**
    * Sends a request once, and resolves when the response headers arrive. The deadline does not apply to the response
    * body.
    */
-  open(request: HttpRequest): Promise<OpenAnswer>;
+  open(request: HttpRequest): Promise<UnreadResponse>;
   setHeaders(headers: HttpClientOptions['headers']): void;
   destroy(): Promise<void>;
+}
+
+/** Whether the request had no API key and no `authorization` header. */
+export function isKeyless(headers: HttpHeaders): boolean {
+  return headers['x-api-key'] === undefined && headers.authorization === undefined;
+}
+
+/** Whether a service responds with this status to a missing or wrong API key. */
+export function isKeyRefused(status: number): boolean {
+  return status === 401 || status === 403;
 }
 
 export const CLOSED: string = 'the client was closed';

@@ -74,7 +74,7 @@ it.each<[name: string, create: (client: AgentServer) => Promise<unknown>]>([
   ['threads.copy', (client) => client.threads.copy('t-1')],
 ])('%s is sent once if the request may have arrived, and again after 429', async (_, create) => {
   for (const [step, code] of [
-    [reset, 'RUNSPAN_NO_ANSWER'],
+    [reset, 'RUNSPAN_NO_RESPONSE'],
     [hang, 'RUNSPAN_TIMEOUT'],
     [status(503, { 'retry-after': '1' }), 'RUNSPAN_SERVER_ERROR'],
   ] as const) {
@@ -100,10 +100,10 @@ describe('a response that is a web page', () => {
     ['threads.delete', (client) => client.threads.delete('t-1')],
     ['runs.cancel', (client) => client.runs.cancel('t-1', 'r-1')],
     ['store.put', (client) => client.store.put({ namespace: ['a'], key: 'k', value: {} })],
-  ])('is an InvalidAnswerError of %s', async (_, call) => {
+  ])('is an InvalidResponseError of %s', async (_, call) => {
     const { client } = await script([page]);
     expect(await failure(call(client))).toMatchObject({
-      name: 'InvalidAnswerError',
+      name: 'InvalidResponseError',
       message: expect.stringMatching(/200, but the response is a web page$/),
     });
   });
@@ -461,7 +461,7 @@ describe('a wait for a run', () => {
 
   it.each([
     ['breaks', breaking('\n\n{"a":', HEAD), 'RUNSPAN_STREAM_BROKEN'],
-    ['is not JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_ANSWER'],
+    ['is not JSON', ending('\n\n{"a":', HEAD), 'RUNSPAN_INVALID_RESPONSE'],
     ['contains an error', ending('\n{"__error__":{"error":"E","message":"m"}}', HEAD), 'RUNSPAN_RUN_FAILED'],
     ['contains an error as text', ending('{"__error__":"gone"}', HEAD), 'RUNSPAN_RUN_FAILED'],
   ])('rejects if the response %s', async (_, step, code) => {

@@ -220,7 +220,7 @@ describe('AgentServer', () => {
 
     for (const call of body === '{}' ? lists : [...lists, ...objects]) {
       await expect(call()).rejects.toMatchObject({
-        code: 'RUNSPAN_INVALID_ANSWER',
+        code: 'RUNSPAN_INVALID_RESPONSE',
         message: expect.stringMatching(/: 200, but the response (is not an? |has no )(list|number|object)$/),
       });
     }

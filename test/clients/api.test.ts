@@ -125,7 +125,7 @@ test('a key in the options of a call is sent over plain HTTP to another machine 
   expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
   const dispatcher = { request: () => Promise.reject(new Error()), dispatch: () => true } as never;
   const allowed = makeApi('http://host.test', { allowInsecure: true, dispatcher, maxRetries: 0 });
-  expect(await thrownBy(allowed.json({ ...GET, options }))).toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
+  expect(await thrownBy(allowed.json({ ...GET, options }))).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE' });
 });
 
 /** A service that repeats the request in every part of the response. */
@@ -185,7 +185,7 @@ test.each([302, 401, 422, 500])(
 test('the error of a response that is not JSON does not quote the response', async () => {
   const { url } = await serve((_, response) => response.writeHead(200, { 'x-request-id': 'key-1' }).end('key-1 {'));
   const error = await thrownBy(makeApi(url, { secrets: ['key-1'] }).json(GET));
-  expect(error).toMatchObject({ name: 'InvalidAnswerError', status: 200, requestId: '[secret]' });
+  expect(error).toMatchObject({ name: 'InvalidResponseError', status: 200, requestId: '[secret]' });
   expect(inspect(error, { showHidden: true })).not.toContain('key-1');
 });
 

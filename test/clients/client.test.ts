@@ -7,7 +7,7 @@ import {
   type CallOptions,
   ConnectionError,
   ControlPlane,
-  InvalidAnswerError,
+  InvalidResponseError,
   RunspanError,
   TimeoutError,
 } from '#src/clients.ts';
@@ -225,7 +225,7 @@ describe('an error', () => {
 
   it('distinguishes an invalid, a missing and a late response', async () => {
     const { url } = await serve((_, response) => response.end('no JSON'));
-    expect(await thrownBy(clientOf(url).threads.get('t'))).toBeInstanceOf(InvalidAnswerError);
+    expect(await thrownBy(clientOf(url).threads.get('t'))).toBeInstanceOf(InvalidResponseError);
     expect(await thrownBy(clientOf('http://127.0.0.1:9').threads.get('t'))).toBeInstanceOf(ConnectionError);
     const silent = await serve(() => {});
     const late = await thrownBy(clientOf(silent.url).threads.get('t', { timeoutMs: 20 }));

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ControlPlane } from '#src/clients/control-plane/control-plane.ts';
 import type { Deployment } from '#src/clients/control-plane/deployment.ts';
-import { ApiError, InvalidAnswerError, InvalidRequestError } from '#src/clients/errors.ts';
+import { ApiError, InvalidRequestError, InvalidResponseError } from '#src/clients/errors.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing.ts';
 import type { ControlPlaneServer } from './control-plane-server.ts';
@@ -115,10 +115,10 @@ describe('deployments', () => {
     const ids: string[] = [];
     for (const name of ['a', 'b', 'c']) ids.push((await client.deployments.create(makeDeployment({ name }))).id);
     const [first = '', ...others] = ids;
-    expect(await client.deployments.deleteMany(others)).toEqual({ isPartial: false, answer: { deleted: others } });
+    expect(await client.deployments.deleteMany(others)).toEqual({ isPartial: false, response: { deleted: others } });
     expect(server.calls.at(-1)?.query.getAll('deployment_ids')).toEqual(others);
     const partial = await client.deployments.deleteMany([first, NOWHERE]);
-    expect(partial).toEqual({ isPartial: true, answer: { failed: [NOWHERE] } });
+    expect(partial).toEqual({ isPartial: true, response: { failed: [NOWHERE] } });
     const hundred = Array.from({ length: 100 }, () => NOWHERE);
     expect(await rejection(client.deployments.deleteMany(hundred))).toBeInstanceOf(ApiError);
     for (const refused of [[], [...hundred, NOWHERE], ['x'], 'x' as unknown as string[]]) {
@@ -238,7 +238,7 @@ describe('listeners and integrations', () => {
       { name: 'agent', owner: 'acme', default_branch: 'main' },
     ]);
     server.next(/GET/, (_, response) => response.end('{"resources":[]}'));
-    expect(await rejection(client.integrations.list())).toBeInstanceOf(InvalidAnswerError);
+    expect(await rejection(client.integrations.list())).toBeInstanceOf(InvalidResponseError);
   });
 });
 
@@ -364,7 +364,7 @@ describe('a client', () => {
     const { server, client } = await setUp();
     for (const body of ['', '[]', 'null', '"text"', '7']) {
       server.next(/GET/, (_, response) => response.end(body));
-      expect(await rejection(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidAnswerError);
+      expect(await rejection(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidResponseError);
     }
     for (const body of ['', 'null', '{"items":[]}']) {
       server.next(/GET/, (_, response) => response.end(body));
@@ -440,7 +440,7 @@ it.each(creating)('%s is sent once if the request may have arrived', async (_, c
   const { server, client } = await setUp();
   const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
   const faults: readonly (readonly [fault: Parameters<ControlPlaneServer['next']>[1], code: string])[] = [
-    [({ socket }) => socket.destroy(), 'RUNSPAN_NO_ANSWER'],
+    [({ socket }) => socket.destroy(), 'RUNSPAN_NO_RESPONSE'],
     [(_, response) => response.writeHead(503, { 'retry-after': '1' }).end(), 'RUNSPAN_SERVER_ERROR'],
   ];
   for (const [fault, code] of faults) {

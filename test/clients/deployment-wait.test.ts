@@ -256,7 +256,7 @@ describe('a wait for a deployment', () => {
       const close = (): unknown => setImmediate(() => void client.close());
       if (hangs) server.next(REVISION, close);
       const waiting = client.deployments.waitUntilDeployed(id, { intervalMs: 60_000, onStatus: close });
-      expect(await rejection(waiting)).toMatchObject({ code: 'RUNSPAN_NO_ANSWER' });
+      expect(await rejection(waiting)).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE' });
     }
   });
 
@@ -332,7 +332,7 @@ it('a creation rejects if the response has no id', async () => {
   const { server, client } = await setUp();
   server.next(/^POST/, (_, response) => response.end('{}'));
   const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
-  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringMatching(/has no id$/) });
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_RESPONSE', message: expect.stringMatching(/has no id$/) });
   expect(server.calls.length).toBe(1);
 });
 

@@ -113,7 +113,7 @@ describe('a connection', () => {
     async (kind) => {
       const { url, seen } = await serve((request) => request.socket.resetAndDestroy());
       const error = await thrownBy(kind.call(url));
-      expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
+      expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: true });
       expect(seen).toHaveLength(kind.isIdempotent ? 3 : 1);
     },
   );
@@ -131,7 +131,7 @@ describe('a connection', () => {
       response.write('{"a":', () => setImmediate(() => request.socket.resetAndDestroy()));
     });
     const error = await thrownBy(kind.call(url));
-    expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
+    expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: true });
     expect(seen).toHaveLength(kind.isIdempotent ? 3 : 1);
   });
 
@@ -143,7 +143,7 @@ describe('a connection', () => {
       const { port } = server.address() as AddressInfo;
       await new Promise((resolve) => server.close(resolve));
       const error = await thrownBy(call(`http://127.0.0.1:${port}`));
-      expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: false });
+      expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: false });
       expect(String(error)).toContain('no program listens on this host and port');
       expect([attempts, waits.length]).toEqual([3, 2]);
     },
@@ -159,7 +159,7 @@ describe('a connection', () => {
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
     const error = await thrownBy(makeApi(`http://127.0.0.1:${port}`).json(POST));
-    expect(error).toMatchObject({ code: 'RUNSPAN_NO_ANSWER', mayHaveArrived: true });
+    expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: true });
     expect(String(error)).toMatch(/: the response is not HTTP$/);
   });
 
@@ -257,7 +257,10 @@ describe('a response', () => {
     'with the body %s is not JSON, and is not requested again',
     async (body, { call }) => {
       const { url, seen } = await serve((_, response) => response.end(body));
-      expect(await thrownBy(call(url))).toMatchObject({ name: 'InvalidAnswerError', code: 'RUNSPAN_INVALID_ANSWER' });
+      expect(await thrownBy(call(url))).toMatchObject({
+        name: 'InvalidResponseError',
+        code: 'RUNSPAN_INVALID_RESPONSE',
+      });
       expect(seen).toHaveLength(1);
     },
   );
@@ -354,7 +357,7 @@ describe('a signal', () => {
 });
 
 describe('a closed client', () => {
-  const closed = { code: 'RUNSPAN_NO_ANSWER', message: expect.stringMatching(/the client was closed$/) };
+  const closed = { code: 'RUNSPAN_NO_RESPONSE', message: expect.stringMatching(/the client was closed$/) };
 
   test('ends calls that wait for a response, without a retry', async () => {
     const { url, seen, begun } = await halting(silent);

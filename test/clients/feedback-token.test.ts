@@ -38,7 +38,10 @@ test('a token is requested with the wire names and the key, below the path of th
 test.each(['', 'null', '[]', '"a"'])('a response that is not a token rejects: %j', async (answer) => {
   const { url } = await serve((_, response) => response.end(answer));
   const error = await thrownBy(createFeedbackToken({ runId: RUN, key: 'liked' }, { url }));
-  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER', message: expect.stringContaining('is not an object') });
+  expect(error).toMatchObject({
+    code: 'RUNSPAN_INVALID_RESPONSE',
+    message: expect.stringContaining('is not an object'),
+  });
 });
 
 test('several tokens are created with one request', async () => {
@@ -65,7 +68,7 @@ test.each([0, 1, 3])('a response with %i tokens for 2 requests rejects', async (
   const { url } = await serve((_, response) => response.end(JSON.stringify(Array(count).fill(TOKEN))));
   const request = { runId: RUN, key: 'liked' };
   const error = await thrownBy(createFeedbackTokens([request, request], { url }));
-  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_ANSWER' });
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_RESPONSE' });
   expect(String(error)).toMatch(`: 200, but the response has ${count} tokens for 2 requests`);
 });
 

@@ -61,7 +61,7 @@ describe('an upload of a source', () => {
     server.store.answers.push(() => void client.close());
     expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
       name: 'ConnectionError',
-      code: 'RUNSPAN_NO_ANSWER',
+      code: 'RUNSPAN_NO_RESPONSE',
     });
   });
 
@@ -156,7 +156,7 @@ describe('an upload of a source', () => {
       const { server, client, id, root } = await upload();
       server.next(/upload-url/, (_, response) => response.end(body));
       expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
-        code: 'RUNSPAN_INVALID_ANSWER',
+        code: 'RUNSPAN_INVALID_RESPONSE',
       });
     },
   );
@@ -169,7 +169,7 @@ describe('an upload of a source', () => {
       expect(await client.deployments.uploadUrl(id)).toEqual(answer);
       server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
       expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
-        code: 'RUNSPAN_INVALID_ANSWER',
+        code: 'RUNSPAN_INVALID_RESPONSE',
         message: expect.stringMatching(
           /upload-url": 200, but the response has no upload_url; .* as source_tarball_path$/,
         ),

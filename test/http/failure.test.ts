@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NoAnswerError } from '#src/http/errors.ts';
+import { NoResponseError } from '#src/http/errors.ts';
 import { failureOf, isBreak } from '#src/http/failure.ts';
 import { revokedProxy } from '../base/hostile.ts';
 
@@ -65,7 +65,11 @@ describe('the error of a request', () => {
       'check the endpoint, and that the service runs',
     ];
     expect(failureOf(coded('ECONNREFUSED'))).toMatchObject({ problem, advice });
-    expect(failureOf(new NoAnswerError('late'))).toMatchObject({ problem: 'late', detail: 'late', advice: undefined });
+    expect(failureOf(new NoResponseError('late'))).toMatchObject({
+      problem: 'late',
+      detail: 'late',
+      advice: undefined,
+    });
   });
 
   test.each([

@@ -9,7 +9,7 @@ import { env } from '../../config/environment.ts';
 import type { Settings } from '../../config/options.ts';
 import { type NamedProxy, type NoProxy, proxyFor } from '../../http/connections.ts';
 import { failureOf } from '../../http/failure.ts';
-import type { HttpAnswer, Transport } from '../../http/transport.ts';
+import { type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressOf } from './settings.ts';
 
@@ -146,23 +146,23 @@ async function connected(host: string, port: number, isTls: boolean, timeoutMs: 
 async function* infoFindings(client: Transport, proxy: NamedProxy | NoProxy, hasKey: boolean): AsyncGenerator<Finding> {
   const request = { method: 'GET', path: '/info', headers: { accept: 'application/json' } } as const;
   let startedAtMs = 0;
-  let answer: HttpAnswer;
+  let response: HttpResponse;
   try {
     // The first request opens the connection and loads undici, so the second request measures the latency.
     await client.send(request);
     startedAtMs = performance.now();
-    answer = await client.send(request);
+    response = await client.send(request);
   } catch (thrown) {
     const { problem, advice } = failureOf(thrown);
     const checked = typeof proxy === 'string' ? 'that the endpoint is the URL of the service' : proxy.variable;
     yield fail('info', `GET /info: ${problem}`, advice ?? `check ${checked}`);
     return;
   }
-  yield infoFinding(answer, elapsedText(startedAtMs), hasKey);
-  yield clockFinding(answer, (performance.now() - startedAtMs) / 2);
+  yield infoFinding(response, elapsedText(startedAtMs), hasKey);
+  yield clockFinding(response, (performance.now() - startedAtMs) / 2);
 }
 
-function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean): Finding {
+function infoFinding({ status, text }: HttpResponse, time: string, hasKey: boolean): Finding {
   const check = 'info';
   const message = `GET /info: status ${status} in ${time}`;
   const advice = adviceFor(status, hasKey);
@@ -173,7 +173,7 @@ function infoFinding({ status, text }: HttpAnswer, time: string, hasKey: boolean
   return parseJson(text) === undefined ? fail(check, `${message}, not JSON`, NO_SERVICE) : ok(check, message);
 }
 
-function clockFinding({ headers }: HttpAnswer, answeredAgoMs: number): Finding {
+function clockFinding({ headers }: HttpResponse, answeredAgoMs: number): Finding {
   const check = 'clock';
   const date = Date.parse(String(headers.date));
   if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
@@ -215,7 +215,7 @@ const ADVICE: Readonly<Record<number, string>> = {
 /** Returns advice for a response status. If no response arrived, `status` is undefined. */
 export function adviceFor(status: number | undefined, hasKey: boolean): string {
   if (status === undefined) return LATER_ADVICE;
-  if (!hasKey && (status === 401 || status === 403)) return 'set RUNSPAN_API_KEY';
+  if (!hasKey && isKeyRefused(status)) return 'set RUNSPAN_API_KEY';
   if (status >= 300 && status < 400) return 'set the endpoint to the target of the redirect';
   const other = 'see the documentation of the service for the meaning of this status';
   return ADVICE[status] ?? (status >= 500 ? LATER_ADVICE : other);

@@ -116,9 +116,9 @@ class ReceiverSource implements RunSource {
     onProgress: (removal: Removal) => void,
   ): Promise<Removal | undefined> {
     const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
-    const answer = await this.#json<Removal | { job: RemovalJob }>(path, 'DELETE');
-    if (answer === undefined || !('job' in answer)) return answer;
-    let { job } = answer;
+    const response = await this.#json<Removal | { job: RemovalJob }>(path, 'DELETE');
+    if (response === undefined || !('job' in response)) return response;
+    let { job } = response;
     let answeredMs = performance.now();
     for (let waitMs = POLL_MS; job.state === 'running'; waitMs = Math.min(2 * waitMs, POLL_MS_MAX)) {
       onProgress(job);

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type Checks, isObject, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { Run } from '../../run/run.ts';
-import { type Answer, type Api, serviceApi } from '../api.ts';
+import { type Api, type ApiResponse, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
 import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
@@ -83,12 +83,12 @@ export class AgentService {
       return { call, limit, offset };
     };
     return pagesFrom(first, async ({ call, limit, offset }) => {
-      const answer = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
-      const { data } = answer;
+      const response = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
+      const { data } = response;
       // Some servers return a plain array instead of an object with the field `listField`.
       const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
-      if (!Array.isArray(items)) throw this.api.invalidAnswer(call, answer, 'has no list');
-      const next = nextOffset(answer.headers, offset + items.length, items.length >= limit);
+      if (!Array.isArray(items)) throw this.api.invalidResponse(call, response, 'has no list');
+      const next = nextOffset(response.headers, offset + items.length, items.length >= limit);
       // Stop if the next offset does not advance, to avoid requesting the same page forever.
       const isLast = next === undefined || next <= offset;
       return { items, next: isLast ? undefined : { call, limit, offset: next } };
@@ -118,7 +118,7 @@ export function recordedInputs(ids: PreparedCall['ids'], body: unknown): Record<
  * Returns the offset of the next page. Without a pagination header, a full page means that another page follows, unless
  * the total has been reached.
  */
-function nextOffset(headers: Answer<unknown>['headers'], end: number, isFull: boolean): number | undefined {
+function nextOffset(headers: ApiResponse<unknown>['headers'], end: number, isFull: boolean): number | undefined {
   const next = numberOf(headers['x-pagination-next']);
   if (next !== undefined || !isFull) return next;
   const total = numberOf(headers['x-pagination-total']);

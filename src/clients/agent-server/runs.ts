@@ -1,6 +1,6 @@
 import { TRUE_OR_FALSE } from '../../config/checker.ts';
 import { failureOf } from '../../http/failure.ts';
-import { ANSWER_BYTES_MAX, parseBody, readText } from '../body.ts';
+import { parseBody, RESPONSE_BYTES_MAX, readText } from '../body.ts';
 import { type CallOptions, oneOrMoreOf, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, endpoints, ONE_IF_TRUE, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
@@ -183,14 +183,14 @@ export async function waitForRun<Values>(service: AgentService, endpoint: Endpoi
     const head = await api.open({ ...call, headers, options });
     const place = placeOf(head.headers['content-location'], known);
     if (record !== undefined) recordPlace(record, place);
-    const text = await readText(head.body, { idleTimeoutMs, bytesMax: ANSWER_BYTES_MAX }).catch((thrown: unknown) => {
+    const text = await readText(head.body, { idleTimeoutMs, bytesMax: RESPONSE_BYTES_MAX }).catch((thrown: unknown) => {
       call.options?.signal?.throwIfAborted();
       const outlook = 'the run may still be active; call runs.join to wait for its end';
       const broken = { ...place, lastEvent: undefined, problem: failureOf(thrown).detail, outlook };
       throw new StreamError(api.factsOf(call), broken, { cause: thrown });
     });
     const { data, problem } = parseBody('any', text, head.headers);
-    if (problem !== undefined || text === '') throw api.invalidAnswer(call, head, problem ?? 'is not JSON');
+    if (problem !== undefined || text === '') throw api.invalidResponse(call, head, problem ?? 'is not JSON');
     const error = typeof data === 'object' && data !== null ? (data as { __error__?: unknown }).__error__ : undefined;
     if (error === undefined) return data as Values;
     throw new RunFailedError(place, runErrorOf(error), (shown) => api.masked(shown, call));

@@ -1,5 +1,5 @@
 import { isObject, wholeFrom } from '../../config/checker.ts';
-import type { Answer, Api } from '../api.ts';
+import type { Api, ApiResponse } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall, type Send } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
@@ -44,17 +44,17 @@ export class ControlPlaneApi {
 
   async traced<Result>(
     call: PreparedCall,
-    outputs = ({ data }: Answer<Result>): Record<string, unknown> => recorded(data),
-  ): Promise<Answer<Result>> {
+    outputs = ({ data }: ApiResponse<Result>): Record<string, unknown> => recorded(data),
+  ): Promise<ApiResponse<Result>> {
     const inputs = (): Record<string, unknown> => recorded({ ...call.ids, ...call.query, ...(call.body as object) });
     return tracedCall({ name: call.name, runType: 'tool', inputs, outputs }, () => this.send<Result>(call));
   }
 
   /** Sends a call without recording it. */
-  async send<Result>(call: PreparedCall): Promise<Answer<Result>> {
+  async send<Result>(call: PreparedCall): Promise<ApiResponse<Result>> {
     const body = this.spelling.toWire(call.body);
-    const answer = await this.api.send<unknown>({ ...call, body, secrets: secretValuesOf(call.body) });
-    return { ...answer, data: this.#read(answer.data) as Result };
+    const response = await this.api.send<unknown>({ ...call, body, secrets: secretValuesOf(call.body) });
+    return { ...response, data: this.#read(response.data) as Result };
   }
 
   /**
@@ -68,12 +68,12 @@ export class ControlPlaneApi {
     };
     return pagesFrom(first, async ({ call, offset, firstItem: previousItem }) => {
       const limit = (call.own.limit as number | undefined) ?? PAGE_ITEMS;
-      const answer = await this.traced<unknown>({ ...call, query: { ...call.query, limit, offset } });
-      const { data } = answer;
+      const response = await this.traced<unknown>({ ...call, query: { ...call.query, limit, offset } });
+      const { data } = response;
       const { resources, offset: next } = Array.isArray(data)
         ? { resources: data, offset: offset + data.length }
         : (Object(data) as Resources);
-      if (!Array.isArray(resources)) throw this.api.invalidAnswer(call, answer, 'has no list of resources');
+      if (!Array.isArray(resources)) throw this.api.invalidResponse(call, response, 'has no list of resources');
       // A service that returns arrays may ignore the offset, and return the first page again.
       const firstItem = Array.isArray(data) ? JSON.stringify(data[0]) : undefined;
       if (firstItem !== undefined && firstItem === previousItem) return { items: [], next: undefined };

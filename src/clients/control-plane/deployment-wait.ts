@@ -2,10 +2,10 @@ import { cut, messageOf } from '../../base/text.ts';
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../config/checker.ts';
 import { isTransient } from '../../http/retry.ts';
 import { monotonicNowMs } from '../../platform/timers.ts';
-import { type Answer, retryAfterMs } from '../api.ts';
+import { type ApiResponse, retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
-import { ApiError, ConnectionError, DETAIL_MAX, InvalidAnswerError, TimeoutError } from '../errors.ts';
+import { ApiError, ConnectionError, DETAIL_MAX, InvalidResponseError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
 import { createsRevision, type Deployment, type DeploymentCreate, type DeploymentPatch } from './deployment.ts';
@@ -85,9 +85,9 @@ export async function waitUntilDeployed(
 export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, options?: Waited): Promise<Deployed> {
   const { name } = call.body as DeploymentCreate;
   return waiting(api, 'deployments.createAndWait', { name }, options, async (wait) => {
-    const answer = await wait.change(call);
-    const { id, latest_revision_id } = answer.data;
-    if (typeof id !== 'string') throw api.api.invalidAnswer(call, answer, 'has no id');
+    const response = await wait.change(call);
+    const { id, latest_revision_id } = response.data;
+    if (typeof id !== 'string') throw api.api.invalidResponse(call, response, 'has no id');
     return wait.until(id, latest_revision_id);
   });
 }
@@ -171,11 +171,14 @@ class RevisionWait {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   }
 
-  async change(call: PreparedCall): Promise<Answer<Deployment>> {
-    const answer = await this.#api.traced<Deployment>({ ...call, options: this.#callOptions(this.#api.api.timeoutMs) });
+  async change(call: PreparedCall): Promise<ApiResponse<Deployment>> {
+    const response = await this.#api.traced<Deployment>({
+      ...call,
+      options: this.#callOptions(this.#api.api.timeoutMs),
+    });
     this.#isReached = true;
     this.#changedMs = monotonicNowMs();
-    return answer;
+    return response;
   }
 
   async latestRevision(deploymentId: string): Promise<string | null> {
@@ -248,7 +251,7 @@ class RevisionWait {
     if (thrown instanceof TimeoutError) return true;
     // A web page may come from a restarting proxy or a wrong base URL. An earlier valid response rules out a wrong base
     // URL.
-    if (thrown instanceof InvalidAnswerError) return this.#isReached;
+    if (thrown instanceof InvalidResponseError) return this.#isReached;
     if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
     if (!(thrown instanceof ApiError)) return false;
     return thrown.status === 404 ? this.#revision === undefined && this.#isEarly : isTransient(thrown.status);

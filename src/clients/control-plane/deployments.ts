@@ -56,7 +56,7 @@ export interface DeletedDeployments {
   /** Whether some of the deployments could not be deleted. */
   readonly isPartial: boolean;
   /** Response of the service, in an unspecified format. */
-  readonly answer: unknown;
+  readonly response: unknown;
 }
 
 /** `/v2/deployments` */
@@ -176,5 +176,5 @@ async function deleteMany(
   }
   const call = { ...callOf(DELETE_MANY, { options }), query: { deployment_ids: deploymentIds } };
   const { status, data } = await api.traced(call);
-  return { isPartial: status === 207, answer: data };
+  return { isPartial: status === 207, response: data };
 }

@@ -2,7 +2,7 @@ import { clock, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { failureOf } from '../../http/failure.ts';
 import { parseRetryAfter } from '../../http/retry.ts';
-import { bodyBytes, type HttpAnswer, type HttpRequest, type Transport } from '../../http/transport.ts';
+import { bodyBytes, type HttpRequest, type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
 import { type DropReason, publish } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
@@ -50,13 +50,13 @@ const BUSY: ReadonlySet<number> = new Set([425, 429]);
 
 const ACCEPTED: Outcome = { kind: 'accepted' };
 
-export function outcomeOf({ status, headers, isKeyless = false }: HttpAnswer, runs: number, nowMs: number): Outcome {
+export function outcomeOf({ status, headers, isKeyless = false }: HttpResponse, runs: number, nowMs: number): Outcome {
   if (status >= 200 && status < 300) return ACCEPTED;
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
   if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: `status ${status}` };
-  const isMissingKey = isKeyless && (status === 401 || status === 403);
+  const isMissingKey = isKeyless && isKeyRefused(status);
   const hint = isMissingKey ? 'the service requires an API key, but none is set' : hintOf(status);
   const detail = hint === undefined ? `status ${status}` : `status ${status}: ${hint}`;
   if (status === 413) return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
@@ -115,9 +115,9 @@ export class IngestClient {
     const sentAtMs = this.#monotonicMs();
     let result: IngestResult;
     try {
-      const answer = await this.#client.send(request);
-      warnOfWebPage(answer);
-      result = { outcome: outcomeOf(answer, runs, wallNowMs()), status: answer.status, error: undefined };
+      const response = await this.#client.send(request);
+      warnOfWebPage(response);
+      result = { outcome: outcomeOf(response, runs, wallNowMs()), status: response.status, error: undefined };
     } catch (error) {
       // Aborted requests are not recorded, because the service did not fail.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
@@ -136,7 +136,7 @@ export class IngestClient {
   }
 }
 
-function warnOfWebPage({ status, headers }: HttpAnswer): void {
+function warnOfWebPage({ status, headers }: HttpResponse): void {
   if (status >= 300 || !/^text\/html\b/.test(String(headers['content-type']))) return;
   diagnostics.warnOnce(
     'web page',

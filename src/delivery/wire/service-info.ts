@@ -95,9 +95,9 @@ export class ServiceInfo {
   async #read(): Promise<void> {
     try {
       const headers = { accept: 'application/json' };
-      const answer = await this.#client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
-      if (answer.status === 200) this.#apply(JSON.parse(answer.text));
-      else if (isTransient(answer.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
+      const response = await this.#client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
+      if (response.status === 200) this.#apply(JSON.parse(response.text));
+      else if (isTransient(response.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
     } catch {
       // The request failed, or the response is not JSON.
       this.#requestAtMs = this.#monotonicMs() + RETRY_MS;

@@ -1,5 +1,5 @@
 import { cut } from '../../../base/text.ts';
-import { DeadlineError, NoAnswerError } from '../../../http/errors.ts';
+import { DeadlineError, NoResponseError } from '../../../http/errors.ts';
 import { failureOf } from '../../../http/failure.ts';
 import { isTransient } from '../../../http/retry.ts';
 import type { ResponseBody } from '../../../http/transport.ts';
@@ -7,7 +7,7 @@ import { allowListeners } from '../../../platform/node.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import type { Api } from '../../api.ts';
 import { type Call, type PreparedCall, pathOf, queryText } from '../../endpoint.ts';
-import { ApiError, InvalidAnswerError } from '../../errors.ts';
+import { ApiError, InvalidResponseError } from '../../errors.ts';
 import { EventStream, type EventStreamItem, EventTooLongError } from '../../event-stream.ts';
 import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
@@ -169,10 +169,10 @@ export class EventSource<Values> {
       for (;;) {
         const chunk = await this.#next(chunks);
         if (chunk === undefined) {
-          if (parser.isWithinEvent) return new NoAnswerError('the connection was closed within an event');
+          if (parser.isWithinEvent) return new NoResponseError('the connection was closed within an event');
           // A joined run may have ended before, so that no event arrives.
           const isComplete = this.lastEvent !== undefined || this.#call.method === 'GET';
-          return isComplete ? undefined : new NoAnswerError('the connection was closed');
+          return isComplete ? undefined : new NoResponseError('the connection was closed');
         }
         for (const item of parser.feed(chunk)) {
           const event = this.#eventOf(item);
@@ -244,7 +244,7 @@ export class EventSource<Values> {
         if (this.#ending.signal.aborted) throw refused;
         if (this.#api.isClosed) throw this.#error(problem, CLOSED, thrown);
         const isFinal = refused instanceof ApiError && !isTransient(refused.status);
-        if (isFinal || refused instanceof InvalidAnswerError)
+        if (isFinal || refused instanceof InvalidResponseError)
           throw this.#error(problem, `the stream cannot continue: ${refused.message}`, refused);
       }
     }
@@ -278,7 +278,7 @@ export class EventSource<Values> {
     this.#body = head.body;
     if (/^text\/event-stream\b/i.test(String(head.headers['content-type'] ?? ''))) return head.headers;
     this.#body.destroy();
-    throw this.#api.invalidAnswer(call, head, 'is not a stream of events');
+    throw this.#api.invalidResponse(call, head, 'is not a stream of events');
   }
 
   #delayMs(): number {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { FUNCTION } from '../../../config/checker.ts';
 import { nodeModule } from '../../../platform/node.ts';
-import { type Answer, Api } from '../../api.ts';
+import { Api, type ApiResponse } from '../../api.ts';
 import { type CallOptions, type ClientOptions, callOptionsOf, preSignedUrl } from '../../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../../endpoint.ts';
 import { ApiError } from '../../errors.ts';
@@ -96,9 +96,9 @@ export class SourceUpload {
     return tracedCall({ name, runType: 'tool', inputs }, async () => {
       const archive = await sourceArchive(name, path, options.signal);
       try {
-        const { call, answer } = await this.#requestUrl(deploymentId, callOptionsOf(options));
-        const { upload_url, object_path } = answer.data;
-        if (typeof upload_url !== 'string') throw this.#api.api.invalidAnswer(call, answer, NO_UPLOAD_URL);
+        const { call, response } = await this.#requestUrl(deploymentId, callOptionsOf(options));
+        const { upload_url, object_path } = response.data;
+        if (typeof upload_url !== 'string') throw this.#api.api.invalidResponse(call, response, NO_UPLOAD_URL);
         await this.#put(upload_url, archive, { ...options, onProgress } as UploadSourceOptions);
         return { source_tarball_path: object_path };
       } finally {
@@ -108,7 +108,7 @@ export class SourceUpload {
   }
 
   async url(deploymentId: string, options: CallOptions | undefined): Promise<UploadUrl> {
-    return (await this.#requestUrl(deploymentId, options)).answer.data;
+    return (await this.#requestUrl(deploymentId, options)).response.data;
   }
 
   async #requestUrl(deploymentId: string, options: CallOptions | undefined): Promise<ReceivedUrl> {
@@ -116,12 +116,12 @@ export class SourceUpload {
       const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
       const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
       // The upload URL is a credential, so it is not recorded.
-      const answer = await this.#api.traced<UploadUrl>(call, () => ({}));
+      const response = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;
-      const { upload_url, object_path } = answer.data;
-      if (typeof object_path !== 'string') throw this.#api.api.invalidAnswer(call, answer, 'has no object_path');
-      if (typeof (upload_url ?? '') === 'string') return { call, answer };
-      throw this.#api.api.invalidAnswer(call, answer, 'has an upload_url that is not a string');
+      const { upload_url, object_path } = response.data;
+      if (typeof object_path !== 'string') throw this.#api.api.invalidResponse(call, response, 'has no object_path');
+      if (typeof (upload_url ?? '') === 'string') return { call, response };
+      throw this.#api.api.invalidResponse(call, response, 'has an upload_url that is not a string');
     };
     const isVersioned = this.#isVersioned;
     return request(isVersioned).catch((thrown: unknown) => {
@@ -175,7 +175,7 @@ export class SourceUpload {
 
 interface ReceivedUrl {
   readonly call: PreparedCall;
-  readonly answer: Answer<UploadUrl>;
+  readonly response: ApiResponse<UploadUrl>;
 }
 
 /** Yields the chunks of an archive. Reports the progress before the first chunk and after each chunk. */
