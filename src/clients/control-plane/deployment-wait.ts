@@ -218,6 +218,7 @@ class RevisionWait {
       const isLate = before !== undefined && !this.#isEarly;
       if (latest === null || latest === before) return isLate ? { deployment, revision: undefined } : undefined;
       this.#revisionId = latest;
+      if (before !== undefined) this.#changedMs = monotonicNowMs();
     }
     const known = this.#revision;
     // If only reading the deployment failed, the revision is not read again.
