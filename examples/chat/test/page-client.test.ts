@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { loadThreadPage, newId, removeThread, startRun, stateOf, statesBefore } from '../page/state/client.ts';
 import { eventsOf, type ThreadEvent } from '../page/state/event-stream.ts';
 import { MessageAssembler, type StreamedMessage } from '../page/state/message-assembler.ts';
@@ -75,6 +75,25 @@ test('a stream has the stored events, then `live`, then new events, and ends whe
   };
   await expect(rest()).rejects.toThrow();
   await expect(eventsOf('a b', undefined, end.signal).next()).rejects.toMatchObject({ status: 422 });
+});
+
+test('a connection without a response ends after 20 s', async () => {
+  const real = fetch;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+    vi.stubGlobal('fetch', real);
+  });
+  vi.stubGlobal(
+    'fetch',
+    (_: string, { signal }: RequestInit) =>
+      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+  );
+  const ended = expect(eventsOf(thread, undefined, end.signal).next()).rejects.toThrow();
+  vi.advanceTimersByTime(19_999);
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(1);
+  await ended;
 });
 
 test('a request is repeated if the server fails, but a command is not', async () => {

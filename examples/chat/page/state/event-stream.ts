@@ -16,7 +16,7 @@ export interface ThreadEvent {
   };
 }
 
-/** Maximum time without data. The server sends at least a comment every 5 s. */
+/** Maximum time without a response or data. The server sends at least a comment every 5 s. */
 const SILENCE_MS_MAX = 20_000;
 const CHANNELS = ['messages', 'tools', 'lifecycle', 'checkpoints', 'input', 'custom'] as const;
 
@@ -31,28 +31,31 @@ export async function* eventsOf(
   signal: AbortSignal,
 ): AsyncGenerator<ThreadEvent | 'live', void, undefined> {
   const connection = new AbortController();
-  const response = await fetch(`/api${pathOf(threadId)}/stream`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
-    body: JSON.stringify({ channels: CHANNELS, since }),
-    signal: AbortSignal.any([signal, connection.signal]),
-  });
-  if (!response.ok || response.body === null) throw await errorOf(response);
-  const items: (ThreadEvent | 'live')[] = [];
-  const parser = createParser({
-    onEvent: ({ data }) => items.push(...eventIn(data)),
-    onComment: (text) => void (text.trim() === 'live' && items.push('live')),
-  });
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let silence = setTimeout(() => connection.abort(), SILENCE_MS_MAX);
   try {
+    const response = await fetch(`/api${pathOf(threadId)}/stream`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify({ channels: CHANNELS, since }),
+      signal: AbortSignal.any([signal, connection.signal]),
+    });
+    if (!response.ok || response.body === null) throw await errorOf(response);
+    const items: (ThreadEvent | 'live')[] = [];
+    const parser = createParser({
+      onEvent: ({ data }) => items.push(...eventIn(data)),
+      onComment: (text) => void (text.trim() === 'live' && items.push('live')),
+    });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
-      const silence = setTimeout(() => connection.abort(), SILENCE_MS_MAX);
-      const { value, done } = await reader.read().finally(() => clearTimeout(silence));
+      const { value, done } = await reader.read();
+      clearTimeout(silence);
       if (done) return;
       parser.feed(value);
       yield* items.splice(0);
+      silence = setTimeout(() => connection.abort(), SILENCE_MS_MAX);
     }
   } finally {
+    clearTimeout(silence);
     connection.abort();
   }
 }
