@@ -73,8 +73,11 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     if (lock === undefined) throw inUse(path, ownerOf(engine, path));
     try {
       if (sizeOf(path) === 0) create(engine, path);
-      else checkHeader(engine, path);
-      return { connection: connect(engine, path, (connection) => connection.exec(WRITER_PRAGMAS)), lock };
+      const prepare = (connection: SqliteConnection): void => {
+        checkFormat(connection, path);
+        connection.exec(WRITER_PRAGMAS);
+      };
+      return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
       lock.release();
       throw error;
