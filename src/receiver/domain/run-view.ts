@@ -191,7 +191,7 @@ export interface ThreadSummary {
   outputs_preview?: string;
 }
 
-/** All fields of a run except its payloads. */
+/** A run as the page and the command show it, without its payloads. */
 export interface RunDetails extends RunSummary, CostSource {
   dotted_order: string;
   /** The complete error. The first line `Name: message` is followed by the stack and the causes. */
