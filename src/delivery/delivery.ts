@@ -45,7 +45,7 @@ export type Stage =
 export interface Ticket {
   readonly segment: Segment;
   /** Whether the file stays on disk for the next process, because it contains undelivered runs. */
-  isKept: boolean;
+  staysOnDisk: boolean;
   /** Called when a run from the file is delivered. Returns true if a later file may contain the run's end. */
   awaitsEnd(run: EncodedRun): boolean;
   dropped(run: EncodedRun): void;

@@ -298,7 +298,7 @@ export class DeliveryStates {
     this.#move(counterOf(delivery.stage), 'spooled');
     this.#diskRuns++;
     const isOpenRun = delivery.ticket === undefined && isOpen(delivery);
-    if (delivery.ticket !== undefined) delivery.ticket.isKept = true;
+    if (delivery.ticket !== undefined) delivery.ticket.staysOnDisk = true;
     delivery.startSegment = undefined;
     delivery.endSegment = undefined;
     this.#settle(delivery);

@@ -100,7 +100,7 @@ export function tracedBy(options: PlanOptions, fn: Callable): Callable {
 
 /** Returns a wrapper for `fn` with the properties of `shown`, which is `fn` or an earlier wrapper. */
 function wrap(plan: Plan, fn: Callable, shown: Callable): Callable {
-  const wrapper = disguised(
+  const wrapper = shapedLike(
     types.isGeneratorFunction(fn) ? tracedGenerator(fn, plan) : tracedFunction(fn, plan),
     shown,
   );
@@ -200,13 +200,13 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     if (isDescribed && early === undefined) return undefined;
     const parent = given.root === true ? outer : belowRequest(outer, sink, called);
     const sampling = sample(called, parent, sink);
-    const { isKept } = sampling;
-    if (!isKept && parent?.id !== undefined) {
+    const { isSampled } = sampling;
+    if (!isSampled && parent?.id !== undefined) {
       sink.skip();
       return undefined;
     }
     // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
-    const isShown = isKept && called.describe !== undefined;
+    const isShown = isSampled && called.describe !== undefined;
     const description = isShown ? (early ?? describeCall(called, args)) : undefined;
     if (isShown && description === undefined) return undefined;
     const call = description && callOf(called, description);
@@ -214,7 +214,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     if (recorded !== undefined && recorded.completion === undefined) return undefined;
     const completion = recorded?.completion;
     const options = description === undefined ? called : describedPlan(called, description);
-    const isCaptured = isKept && parent?.refused !== true;
+    const isCaptured = isSampled && parent?.refused !== true;
     const inputs = isCaptured ? options.encodeInputs(args, completion ?? sink, description) : undefined;
     return { options, parent, sink, sampling, inputs, completion, description, call };
   } catch (thrown) {
@@ -277,7 +277,7 @@ function hiddenSteps(context: RunContext): StreamObserver {
 }
 
 /** Copies the prototype, own properties and `reflect-metadata` entries from `fn` to the wrapper. */
-export function disguised(wrapper: Callable, fn: Callable): Callable {
+export function shapedLike(wrapper: Callable, fn: Callable): Callable {
   return (
     guard('traceable', () => {
       Object.setPrototypeOf(wrapper, Object.getPrototypeOf(fn));

@@ -9,7 +9,7 @@ import { observedStream } from './results/observed-stream.ts';
 import { abandonment, isObjectOrFunction, type Method, type StreamObserver, type Watched } from './results/observer.ts';
 import { thenOf } from './results/promise.ts';
 import { followReadableStream, isReadableStream } from './results/stream.ts';
-import { disguised, uncallableKind } from './traceable.ts';
+import { shapedLike, uncallableKind } from './traceable.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 type Flush = (limit: FlushLimit) => Promise<FlushResult>;
@@ -54,7 +54,7 @@ export function flushedAfter<Handler extends CallableFunction>(
       return call.result(result);
     },
   };
-  return disguised(wrapper.flushing, fn) as unknown as Handler;
+  return shapedLike(wrapper.flushing, fn) as unknown as Handler;
 }
 
 class HandlerCall {

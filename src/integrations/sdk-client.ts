@@ -3,7 +3,7 @@ import { type Checks, TRUE_OR_FALSE } from '../config/checker.ts';
 import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import type { Method } from '../instrument/results/observer.ts';
-import { disguised, tracedBy } from '../instrument/traceable.ts';
+import { shapedLike, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf, isFields } from '../payload/fields.ts';
 import { sharedChecks, type ThreadOptions, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';
@@ -142,6 +142,6 @@ function wrapDerived(sdk: Sdk, client: object, options: CallOptions): void {
         return wrapClient(sdk, Reflect.apply(withOptions, this, args), options);
       },
     };
-    return disguised(deriving.withOptions, withOptions);
+    return shapedLike(deriving.withOptions, withOptions);
   });
 }

@@ -2,7 +2,7 @@ import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import { type Method, replaceOwn } from '../instrument/results/observer.ts';
-import { disguised, traceable, tracedBy } from '../instrument/traceable.ts';
+import { shapedLike, traceable, tracedBy } from '../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, listOf, textOf } from '../payload/fields.ts';
 import type { CallDescription } from '../run/run.ts';
 
@@ -14,7 +14,7 @@ const recorded: WeakSet<object> = shared('toolRunners', () => new WeakSet());
 
 /** Traces `runTools` of the `openai` package. The runner that it returns calls `_runTools` later. */
 export function tracedRunTools(runTools: Method, options: Partial<PlanOptions>): Method {
-  return disguised(function (this: unknown, ...args: unknown[]): unknown {
+  return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
     const runner = Reflect.apply(runTools, this, args);
     replaceOwn(runner as object, '_runTools', (method) => tracedOpenAILoop(method, options));
     return runner;
@@ -26,7 +26,7 @@ export function tracedRunTools(runTools: Method, options: Partial<PlanOptions>):
  * child runs.
  */
 export function tracedOpenAILoop(runTools: Method, options: Partial<PlanOptions> = {}): Method {
-  return disguised(function (this: unknown, client: unknown, params: unknown, ...rest: unknown[]): unknown {
+  return shapedLike(function (this: unknown, client: unknown, params: unknown, ...rest: unknown[]): unknown {
     if (recorded.has(params as object)) return Reflect.apply(runTools, this, [client, params, ...rest]);
     const { messages } = fieldsOf(this);
     const plan: PlanOptions = {
@@ -45,7 +45,7 @@ export function tracedOpenAILoop(runTools: Method, options: Partial<PlanOptions>
  * over the runner.
  */
 export function tracedToolRunner(toolRunner: Method, options: Partial<PlanOptions> = {}): Method {
-  return disguised(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
+  return shapedLike(function (this: unknown, body: unknown, ...rest: unknown[]): unknown {
     if (recorded.has(body as object)) return Reflect.apply(toolRunner, this, [body, ...rest]);
     const params = withTracedTools(body, (tool) => withTraced(tool, 'run', tool.name));
     const runner = Reflect.apply(toolRunner, this, [params, ...rest]);
@@ -106,5 +106,5 @@ function withTraced(tool: Fields, key: string, name: unknown): Fields {
     inputs: ([input]) => (isPlainObject(input) ? input : { input }),
   });
   const call = (...args: unknown[]): unknown => Reflect.apply(traced, tool, args);
-  return copyWith(tool, { [key]: disguised(call, fn as Method) });
+  return copyWith(tool, { [key]: shapedLike(call, fn as Method) });
 }

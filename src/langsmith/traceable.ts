@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { type PlanOptions, userValue } from '../instrument/plan.ts';
-import { disguised, tracedBy } from '../instrument/traceable.ts';
+import { shapedLike, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import type { CallDescription, Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
@@ -135,7 +135,7 @@ export function traceable<Func extends AnyFunction>(
       return Promise.reject(thrown);
     }
   }
-  const shown = disguised(wrapper, wrappedFunc);
+  const shown = shapedLike(wrapper, wrappedFunc);
   // The property must be configurable, because tracing the function again copies and then redefines the property.
   Object.defineProperty(shown, MARK, { value: options, configurable: true });
   return shown as unknown as TraceableFunction<Func>;
@@ -209,7 +209,7 @@ function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...ca
 }
 
 function withTree(fn: AnyFunction): AnyFunction {
-  return disguised(function (this: unknown, ...args: unknown[]): unknown {
+  return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
     return Reflect.apply(fn, this, [getCurrentRunTree(), ...args]);
   }, fn);
 }

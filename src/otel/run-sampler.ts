@@ -50,6 +50,6 @@ export class RunSampler {
     if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & SAMPLED) !== 0;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
     const run = around?.id === undefined ? undefined : around;
-    return sample({ name: safeText(spanName) }, run, this.#given ?? currentSink(), traceId).isKept;
+    return sample({ name: safeText(spanName) }, run, this.#given ?? currentSink(), traceId).isSampled;
   }
 }

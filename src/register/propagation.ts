@@ -6,7 +6,7 @@ import { env } from '../config/environment.ts';
 import { isSameOrigin } from '../config/service.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import type { Method } from '../instrument/results/observer.ts';
-import { disguisedFetch } from '../integrations/fetch/record-fetch.ts';
+import { fetchShapedLike } from '../integrations/fetch/record-fetch.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { channel, createStorage, runtime } from '../platform/node.ts';
 import { belowRequest, currentContext, type RunContext, sinkOf } from '../run/context.ts';
@@ -27,7 +27,7 @@ export const propagation: Instrumentation = {
     if (runtime.runtime !== 'node') return;
     onHttpRequest(addToHttp);
     if (typeof globalThis.fetch === 'function') {
-      replaceMethod(PLACE, globalThis, 'fetch', (fetch) => disguisedFetch(marking(fetch), fetch));
+      replaceMethod(PLACE, globalThis, 'fetch', (fetch) => fetchShapedLike(marking(fetch), fetch));
     }
     patchModule({ module: 'undici/index', patch: markUndici });
   },

@@ -47,7 +47,7 @@ export function prepareRun(
   const sampling = sample(options, parent, sink);
   const { capture } = completion ?? sink ?? noopSink;
   const isHidden = capture.hideInputs || options.hideInputs === true;
-  const isCaptured = !isHidden && sampling.isKept && parent?.refused !== true;
+  const isCaptured = !isHidden && sampling.isSampled && parent?.refused !== true;
   const values = isCaptured && typeof inputs === 'function' ? inputs() : inputs;
   const encoded = isCaptured && values !== undefined ? encodePayload('inputs', values, capture) : undefined;
   return { options, parent, sink, sampling, inputs: encoded, completion };

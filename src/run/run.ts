@@ -95,7 +95,7 @@ export class Run implements HookedRun {
       if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
     }
     let status: RunStatus = 'kept';
-    if (sink !== undefined && !sampling.isKept) {
+    if (sink !== undefined && !sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
     } else if ((completion ?? sink)?.start(record) === false) {

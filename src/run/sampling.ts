@@ -22,15 +22,15 @@ export const samplingChecks: Checks<{ sampleRate?: number; sampler?: Sampler }> 
 };
 
 export interface SamplingResult {
-  readonly isKept: boolean;
+  readonly isSampled: boolean;
   /**
    * The run id that the sampling decision is based on. Undefined if there is no decision, for example for a nested run.
    */
   readonly id: string | undefined;
 }
 
-const KEPT: SamplingResult = { isKept: true, id: undefined };
-const LEFT_OUT: SamplingResult = { isKept: false, id: undefined };
+const SAMPLED: SamplingResult = { isSampled: true, id: undefined };
+const LEFT_OUT: SamplingResult = { isSampled: false, id: undefined };
 
 /**
  * The sink makes a sampling decision for the first run in a trace. All nested runs follow this decision. In an
@@ -43,14 +43,14 @@ export function sample(
   otelTraceId?: string,
 ): SamplingResult {
   if (parent?.sampled === false) return LEFT_OUT;
-  const isSampled = sink?.capture.sampling;
-  if (sink === undefined || isSampled === undefined || parent?.id !== undefined) return KEPT;
+  const decide = sink?.capture.sampling;
+  if (sink === undefined || decide === undefined || parent?.id !== undefined) return SAMPLED;
   const isAlone = run.root === true || sink.capture.otelSampling === false;
   const id = otelTraceId ?? (isAlone ? undefined : spanTraceId());
   const traceId = id ?? run.id?.toLowerCase() ?? newRunId(clock.nowUs());
   const { name, runType = 'chain' } = run;
   const project = projectText(projectIn(run) ?? sink.capture.project);
-  return { isKept: isSampled({ traceId, name, runType, project }), id: id === undefined ? traceId : undefined };
+  return { isSampled: decide({ traceId, name, runType, project }), id: id === undefined ? traceId : undefined };
 }
 
 export function samplingDecision(rate: number, sampler: Sampler | undefined): SamplingDecision | undefined {

@@ -223,7 +223,7 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   const row = {
     tenant: 'poison',
     day: '2026-11-20',
-    grp: id(102),
+    group_id: id(102),
     id: id(102),
     kind: 3,
     received_us: now,
@@ -294,7 +294,7 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
     sql(
-      `INSERT INTO messages (tenant, day, grp, id, kind, received_us, fields, texts)
+      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, texts)
         SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), texts
         FROM (SELECT *, generateUUIDv4() AS new FROM messages WHERE tenant = ?)`,
       integer((Date.now() + 5_000) * 1_000),

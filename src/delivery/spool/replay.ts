@@ -110,7 +110,7 @@ export class Replay {
     const { spool } = this.#parts;
     this.#tickets.delete(ticket);
     if (ticket.spilled !== undefined) this.#states.flushes.leave(ticket.spilled.group);
-    if (!ticket.isKept) {
+    if (!ticket.staysOnDisk) {
       spool.done(ticket.segment);
       // Counts lost runs only after moving the file, so that no other process counts the same runs.
       for (const run of ticket.lost) {
@@ -198,7 +198,7 @@ class SegmentTicket implements Ticket {
   readonly spilled: Spilled | undefined;
   /** Number of runs that are neither delivered nor dropped. */
   left = 0;
-  isKept = false;
+  staysOnDisk = false;
   /** Unreadable runs from earlier processes. */
   lost: readonly RunName[] = [];
   readonly #replay: Replay;

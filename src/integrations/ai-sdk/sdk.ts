@@ -1,7 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
-import { disguised, tracedBy } from '../../instrument/traceable.ts';
+import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { usableOptions } from '../../run/run-options.ts';
@@ -71,7 +71,7 @@ function tracedFunction(name: string, original: Callable, sdk: Fields): Callable
     const isTraced = currentRun() !== undefined;
     return original(isTraced ? prepared(options, sdk) : options, ...rest);
   };
-  return tracedBy(operation(name), disguised(prepare, original));
+  return tracedBy(operation(name), shapedLike(prepare, original));
 }
 
 function operation(name: string, { telemetry, experimental_telemetry }: Fields = {}): PlanOptions {
@@ -103,7 +103,7 @@ function tracedAgent(original: Callable, sdk: Fields): Callable {
     }
     return agent;
   }
-  return disguised(Agent as Callable, original);
+  return shapedLike(Agent as Callable, original);
 }
 
 /**
@@ -154,7 +154,7 @@ function traceModel(model: unknown, sdk: Fields): void {
         guard('wrapAISDK', () => tryWrapModel(made));
         return made;
       };
-      return disguised(making, make);
+      return shapedLike(making, make);
     });
   }
 }

@@ -4,7 +4,7 @@ import { ownRequests } from '../../base/own-requests.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
-import { disguised } from '../../instrument/traceable.ts';
+import { shapedLike } from '../../instrument/traceable.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
@@ -49,8 +49,8 @@ export function recordFetch(filter?: CallFilter): () => void {
 }
 
 /** Makes a replacement of `fetch` look like the original. Some libraries check whether `fetch` is native code. */
-export function disguisedFetch(replacement: Method, original: Method): Method {
-  const disguise = disguised(replacement, original) as Method;
+export function fetchShapedLike(replacement: Method, original: Method): Method {
+  const disguise = shapedLike(replacement, original) as Method;
   defineOwn(disguise, 'toString', () => `${original}`);
   return disguise;
 }
@@ -68,7 +68,7 @@ function install(): (() => void) | undefined {
       return recordCall(original, this, args);
     },
   };
-  const replacement = disguisedFetch(recorder.fetch, original);
+  const replacement = fetchShapedLike(recorder.fetch, original);
   const value: FetchRecorder = { realm: globalThis, original };
   Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
   // In Vercel's edge runtime, `fetch` is writable but not configurable.

@@ -67,7 +67,7 @@ export function startSpanRun(span: SpanLike, given: SpanStart): SpanEntry {
   const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
   const options = { name: safeText(span.name), id: runIdOf(startUsOf(span), ids), ...named };
   const sampling = sample(options, parent, sink, ids.traceId);
-  if (sampling.isKept) return new SpanRun(span, start);
+  if (sampling.isSampled) return new SpanRun(span, start);
   return new SkippedSpan(ids, new Run({ options, parent, sink, sampling }).context);
 }
 

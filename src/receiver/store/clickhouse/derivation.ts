@@ -97,9 +97,10 @@ export class Derivation {
   /** Schedules the derivation of groups. */
   add(groups: readonly GroupKey[]): void {
     const addedMs = performance.now();
-    for (const { tenant, grp } of groups) {
-      const key = keyOf({ tenant, grp });
-      if (!this.#due.has(key)) this.#due.set(key, { tenant, grp, addedMs, dueMs: this.#pausedUntilMs.get(key) ?? 0 });
+    for (const { tenant, group_id } of groups) {
+      const key = keyOf({ tenant, group_id });
+      if (!this.#due.has(key))
+        this.#due.set(key, { tenant, group_id, addedMs, dueMs: this.#pausedUntilMs.get(key) ?? 0 });
     }
     this.#schedule(this.#endedMs + INTERVAL_MS - performance.now());
   }
@@ -138,11 +139,11 @@ export class Derivation {
     }
   }
 
-  readonly #skip = async ({ grp }: GroupKey, error: unknown): Promise<void> => {
+  readonly #skip = async ({ group_id }: GroupKey, error: unknown): Promise<void> => {
     // If ClickHouse refuses this write too, the group is not the cause.
     if (!isTooLarge(error)) await this.#changes.testWrite();
     const reason = isTooLarge(error) ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
-    diagnostics.warn(`lists do not show the changes of trace ${grp}, because ${reason}`);
+    diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
   };
 
   #schedule(delayMs: number): void {
@@ -264,8 +265,9 @@ export class Derivation {
     await this.#reportLeftTraces(visible, stored);
     const nowMs = performance.now();
     for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
-    for (const { tenant, grps, runs } of groups) {
-      for (const grp of grps) this.#pausedUntilMs.set(keyOf({ tenant, grp }), nowMs + PAUSE_MS + runs.size);
+    for (const { tenant, group_ids, runs } of groups) {
+      for (const group_id of group_ids)
+        this.#pausedUntilMs.set(keyOf({ tenant, group_id }), nowMs + PAUSE_MS + runs.size);
     }
   }
 
@@ -310,11 +312,11 @@ export class Derivation {
   ): Promise<(GroupKey & { readonly position: number })[]> {
     return await this.#db.rows(
       sql(
-        `SELECT tenant, grp, cityHash64(tenant, grp, ?) % 4294967296 AS position FROM (
-            SELECT tenant, grp, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
-            GROUP BY tenant, grp) AS stored
-          LEFT JOIN (SELECT tenant, arrayJoin(grps) AS grp, max(seen_us) AS derived_us FROM runs
-            WHERE seen_us >= ? GROUP BY tenant, grp) AS derived USING (tenant, grp)
+        `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
+            SELECT tenant, group_id, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
+            GROUP BY tenant, group_id) AS stored
+          LEFT JOIN (SELECT tenant, arrayJoin(group_ids) AS group_id, max(seen_us) AS derived_us FROM runs
+            WHERE seen_us >= ? GROUP BY tenant, group_id) AS derived USING (tenant, group_id)
           WHERE latest_us > derived_us AND position > ? ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
         string(this.#id),
         integer(sinceUs),

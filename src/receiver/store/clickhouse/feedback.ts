@@ -20,21 +20,25 @@ export async function addFeedback(
   const { id, run_id: runId, key, score } = feedback;
   const found = await placeOf(db, tenant, runId);
   if (found === undefined) return undefined;
-  const { grps, traceId } = found;
-  const [earlier] = await db.rows<{ grp: string; created_at: string; n: number }>(
+  const { group_ids, traceId } = found;
+  const [earlier] = await db.rows<{ group_id: string; created_at: string; n: number }>(
     sql(
-      'SELECT grp, created_at, n FROM feedback FINAL WHERE tenant = ? AND grp IN (?) AND run = ? AND id = ?',
+      'SELECT group_id, created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run = ? AND id = ?',
       string(tenant),
-      uuids(grps),
+      uuids(group_ids),
       uuid(runId),
       string(id),
     ),
   );
-  const { grp, created_at, n } = earlier ?? { grp: grps[0], created_at: feedback.created_at, n: changedUs };
+  const { group_id, created_at, n } = earlier ?? {
+    group_id: group_ids[0],
+    created_at: feedback.created_at,
+    n: changedUs,
+  };
   await db.insert('feedback', [
     {
       tenant,
-      grp,
+      group_id,
       run: runId,
       id,
       key,
@@ -56,7 +60,7 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: reado
   const feedback = await feedbackIn(
     db,
     scope.tenant,
-    runs.flatMap(({ run: { row } }) => row.grps),
+    runs.flatMap(({ run: { row } }) => row.group_ids),
   );
   const ids = new Set(runs.map(({ run: { id } }) => id));
   return feedback
@@ -95,11 +99,11 @@ async function placeOf(
   db: ClickHouse,
   tenant: string,
   runId: string,
-): Promise<{ readonly grps: readonly string[]; readonly traceId: string } | undefined> {
-  const keys = (await groupsOfRun(db, tenant, runId)).map((grp): GroupKey => ({ tenant, grp }));
-  for (const { runs, grps, places } of await readGroups(db, keys, NO_PRICES)) {
+): Promise<{ readonly group_ids: readonly string[]; readonly traceId: string } | undefined> {
+  const keys = (await groupsOfRun(db, tenant, runId)).map((group_id): GroupKey => ({ tenant, group_id }));
+  for (const { runs, group_ids, places } of await readGroups(db, keys, NO_PRICES)) {
     const run = runs.get(runId);
-    if (run !== undefined) return { grps, traceId: places.traceIdOf(run) };
+    if (run !== undefined) return { group_ids, traceId: places.traceIdOf(run) };
   }
   return undefined;
 }

@@ -12,14 +12,14 @@ export type TombstoneKind = 'subtree' | 'trace';
 /** The messages that are stored under one id. */
 export interface GroupKey {
   readonly tenant: string;
-  readonly grp: string;
+  readonly group_id: string;
 }
 
 /** The runs of linked groups, merged from all stored messages. Groups of the same run are linked. */
 export interface Group {
   readonly tenant: string;
   /** The ids of the linked groups, sorted. */
-  readonly grps: readonly string[];
+  readonly group_ids: readonly string[];
   /** The runs that are not deleted, by id. */
   readonly runs: ReadonlyMap<string, AssembledRun>;
   readonly places: Places;
@@ -37,7 +37,7 @@ export async function readGroups(db: ClickHouse, keys: readonly GroupKey[], pric
   const linked = await linkedGroups(db, keys);
   const rows = await db.rows<MessageRow & GroupKey>(
     inGroups(
-      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE (tenant, toUInt128(grp)) IN ${KEYS}`,
+      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE (tenant, toUInt128(group_id)) IN ${KEYS}`,
       new Set([...linked.values()].flatMap((members) => [...members])),
     ),
   );
@@ -55,8 +55,10 @@ async function linkedGroups(db: ClickHouse, keys: readonly GroupKey[]): Promise<
   let next = new Map(keys.map((key) => [keyOf(key), key]));
   while (next.size > 0) {
     for (const [name, key] of next) linked.set(name, new Set([key]));
-    const rows = await db.rows<{ tenant: string; grps: readonly string[] }>(inGroups(GROUPS_OF_RUNS, next.values()));
-    pairs.push(...rows.map(({ tenant, grps }) => grps.map((grp): GroupKey => ({ tenant, grp }))));
+    const rows = await db.rows<{ tenant: string; group_ids: readonly string[] }>(
+      inGroups(GROUPS_OF_RUNS, next.values()),
+    );
+    pairs.push(...rows.map(({ tenant, group_ids }) => group_ids.map((group_id): GroupKey => ({ tenant, group_id }))));
     next = new Map(pairs.flat().flatMap((key) => (linked.has(keyOf(key)) ? [] : [[keyOf(key), key] as const])));
   }
   for (const members of pairs) {
@@ -70,19 +72,19 @@ async function linkedGroups(db: ClickHouse, keys: readonly GroupKey[]): Promise<
 }
 
 /** Selects the groups of each run that is in several groups, among the runs in some groups. */
-const GROUPS_OF_RUNS = `SELECT DISTINCT tenant, grps FROM (
-  SELECT tenant, arraySort(groupUniqArray(grp)) AS grps FROM run_ids WHERE (tenant, toUInt128(id)) IN (
-    SELECT tenant, toUInt128(arrayJoin(${RELATED_RUNS})) FROM messages WHERE kind < ${TOMBSTONE} AND (tenant, toUInt128(grp)) IN ${KEYS})
-  GROUP BY tenant, id HAVING length(grps) > 1)`;
+const GROUPS_OF_RUNS = `SELECT DISTINCT tenant, group_ids FROM (
+  SELECT tenant, arraySort(groupUniqArray(group_id)) AS group_ids FROM run_ids WHERE (tenant, toUInt128(id)) IN (
+    SELECT tenant, toUInt128(arrayJoin(${RELATED_RUNS})) FROM messages WHERE kind < ${TOMBSTONE} AND (tenant, toUInt128(group_id)) IN ${KEYS})
+  GROUP BY tenant, id HAVING length(group_ids) > 1)`;
 
 /** Adds the parameters of `KEYS` to a query. */
 function inGroups(text: string, keys: Iterable<GroupKey>): Sql {
   const all = [...keys];
-  return sql(text, strings(all.map(({ tenant }) => tenant)), uuids(all.map(({ grp }) => grp)));
+  return sql(text, strings(all.map(({ tenant }) => tenant)), uuids(all.map(({ group_id }) => group_id)));
 }
 
-export function keyOf({ tenant, grp }: GroupKey): string {
-  return tenant + grp;
+export function keyOf({ tenant, group_id }: GroupKey): string {
+  return tenant + group_id;
 }
 
 function byArrival(a: MessageRow, b: MessageRow): number {
@@ -106,9 +108,9 @@ function groupOf(rows: readonly (MessageRow & GroupKey)[], prices: PriceList): G
   const places = new Places(runs);
   const traces = [...places.runsByTrace()].map(([id, members]) => new AssembledTrace(id, members, places, prices));
   const [{ tenant = '' } = {}] = rows;
-  const grps = [...new Set(rows.map(({ grp }) => grp))].sort();
+  const group_ids = [...new Set(rows.map(({ group_id }) => group_id))].sort();
   const seenUs = rows.at(-1)?.received_us ?? 0;
-  return { tenant, grps, runs, places, traces, merged, seenUs, version: versionOf(seenUs, rows.length) };
+  return { tenant, group_ids, runs, places, traces, merged, seenUs, version: versionOf(seenUs, rows.length) };
 }
 
 /** Ids of deleted runs and traces by kind, because a trace and its root run may have the same id. */

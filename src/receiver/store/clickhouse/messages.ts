@@ -21,14 +21,14 @@ export const TOMBSTONE = 3;
 
 /** The group and the day under which all messages of a run are stored. */
 export interface Place {
-  readonly grp: string;
+  readonly group_id: string;
   /** The day as `YYYY-MM-DD`. */
   readonly day: string;
 }
 
 /** A stored message, without its payloads. */
 export interface MessageRow {
-  readonly grp: string;
+  readonly group_id: string;
   readonly id: string;
   readonly kind: number;
   readonly received_us: number;
@@ -45,7 +45,7 @@ export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'id' | 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
-export const MESSAGE_COLUMNS = 'grp, id, kind, received_us, fields, searched, facts';
+export const MESSAGE_COLUMNS = 'group_id, id, kind, received_us, fields, searched, facts';
 
 /** A message to store. Messages of the same run and kind in a batch are merged into one. */
 export interface Message {
@@ -59,7 +59,7 @@ export interface Message {
 /** Returns the row to insert for a message. */
 export function insertRowOf(
   { tenant, id, kind, fields, texts }: Message,
-  { grp, day }: Place,
+  { group_id, day }: Place,
   receivedUs: number,
 ): InsertRow {
   const { inputs: _inputs, outputs: _outputs, events: _events, name, error, tags, extra, ...others } = fields;
@@ -72,7 +72,7 @@ export function insertRowOf(
   return {
     tenant,
     day,
-    grp,
+    group_id,
     id,
     kind: kind === 'post' ? POST : PATCH,
     received_us: receivedUs,
@@ -117,15 +117,15 @@ export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'f
 export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   db: ClickHouse,
   tenant: string,
-  runs: readonly { readonly id: string; readonly grps: readonly string[] }[],
+  runs: readonly { readonly id: string; readonly group_ids: readonly string[] }[],
   columns: string,
 ): Promise<ReadonlyMap<string, Row[]>> {
   const rows = await db.rows<Row>(
     sql(
       `SELECT ${columns} FROM messages
-        WHERE tenant = ? AND grp IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
+        WHERE tenant = ? AND group_id IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
       string(tenant),
-      uuids([...new Set(runs.flatMap(({ grps }) => grps))]),
+      uuids([...new Set(runs.flatMap(({ group_ids }) => group_ids))]),
       uuids(runs.map(({ id }) => id)),
     ),
   );

@@ -27,9 +27,9 @@ export class PlaceFinder {
     const named = new Map<string, Place>();
     const unnamed: Message[] = [];
     for (const message of messages) {
-      const { trace_id: grp } = message.fields;
-      if (grp === undefined) unnamed.push(message);
-      else named.set(keyOf(message), { grp, day: storedDay(dayOf(message.fields), today) });
+      const { trace_id: group_id } = message.fields;
+      if (group_id === undefined) unnamed.push(message);
+      else named.set(keyOf(message), { group_id, day: storedDay(dayOf(message.fields), today) });
     }
     const asked = unnamed.flatMap(({ tenant, id, fields }) =>
       [id, fields.parent_run_id ?? id].map((of) => ({ tenant, id: of })),
@@ -44,7 +44,7 @@ export class PlaceFinder {
       if (places.has(key) || message === undefined) return places.get(key);
       const { tenant, id, fields } = message;
       const trace = otelTraceOf(message);
-      const own = { grp: trace ?? id, day: storedDay(dayOf(fields), today) };
+      const own = { group_id: trace ?? id, day: storedDay(dayOf(fields), today) };
       // Must come before the recursion, which would otherwise never end if runs are each other's parents.
       places.set(key, own);
       const parentId = trace === undefined ? fields.parent_run_id : undefined;
@@ -52,7 +52,9 @@ export class PlaceFinder {
       places.set(key, place);
       return place;
     };
-    return new Map(messages.map((message) => [message, placeOf(keyOf(message)) ?? { grp: message.id, day: today }]));
+    return new Map(
+      messages.map((message) => [message, placeOf(keyOf(message)) ?? { group_id: message.id, day: today }]),
+    );
   }
 
   /** Keeps the places of stored messages. */
@@ -80,13 +82,13 @@ export class PlaceFinder {
     const asked = [...unknown.values()];
     const rows = await this.#db.rows<Place & RunKey>(
       sql(
-        `SELECT tenant, id, argMax(grp, added_us) AS grp, argMax(day, added_us) AS day FROM run_ids
+        `SELECT tenant, id, argMax(group_id, added_us) AS group_id, argMax(day, added_us) AS day FROM run_ids
           WHERE (tenant, toUInt128(id)) IN ${KEYS} GROUP BY tenant, id`,
         strings(asked.map(({ tenant }) => tenant)),
         uuids(asked.map(({ id }) => id)),
       ),
     );
-    for (const { tenant, id, grp, day } of rows) places.set(keyOf({ tenant, id }), { grp, day });
+    for (const { tenant, id, group_id, day } of rows) places.set(keyOf({ tenant, id }), { group_id, day });
     return places;
   }
 }

@@ -36,14 +36,14 @@ export async function groupsOfTrace(db: ClickHouse, tenant: string, traceId: str
 
 /** Returns the groups that contain messages of a run. */
 export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
-  const rows = await db.rows<{ grp: string }>(
+  const rows = await db.rows<{ group_id: string }>(
     sql(
-      'SELECT DISTINCT grp FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?)',
+      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?)',
       string(tenant),
       uuid(runId),
     ),
   );
-  return rows.map(({ grp }) => grp);
+  return rows.map(({ group_id }) => group_id);
 }
 
 /** A visible run as it is stored in the table `runs`. */
@@ -51,7 +51,7 @@ export interface RunRow {
   readonly id: string;
   readonly trace: string;
   /** The groups that contain the messages of the trace. */
-  readonly grps: readonly string[];
+  readonly group_ids: readonly string[];
   readonly start_us: number;
   readonly summary: string;
   readonly dotted_order: string;
@@ -73,7 +73,7 @@ const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_i
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
     sql(
-      `SELECT id, trace, grps, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+      `SELECT id, trace, group_ids, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
         WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
       string(scope.tenant),
       uuid(runId),
@@ -105,7 +105,7 @@ interface OrderedRun {
 export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
   const rows = await db.rows<RunRow>(
     sql(
-      `SELECT id, trace, grps, start_us, summary, dotted_order FROM runs FINAL
+      `SELECT id, trace, group_ids, start_us, summary, dotted_order FROM runs FINAL
         WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
       string(scope.tenant),
       uuids(traceIds),
@@ -132,7 +132,7 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
   const [messages, infos, feedback] = await Promise.all([
     readMessages<MessageRow & SizeRow>(db, scope.tenant, [row], `${MESSAGE_COLUMNS}, ${SIZES}`),
     attachmentInfos(db, scope.tenant, [runId]),
-    feedbackIn(db, scope.tenant, row.grps),
+    feedbackIn(db, scope.tenant, row.group_ids),
   ]);
   const own = messages.get(runId) ?? [];
   const { error, extra, dotted_order } = runOf(runId, own).run.fields;
@@ -155,9 +155,9 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 /** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
   const { tenant, project } = scope;
-  const places = await db.rows<{ id: string; grps: string[] }>(
+  const places = await db.rows<{ id: string; group_ids: string[] }>(
     sql(
-      'SELECT id, groupArray(grp) AS grps FROM run_ids WHERE tenant = ? AND id IN (?) GROUP BY id',
+      'SELECT id, groupArray(group_id) AS group_ids FROM run_ids WHERE tenant = ? AND id IN (?) GROUP BY id',
       string(tenant),
       uuids(runIds),
     ),
@@ -180,12 +180,12 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 }
 
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
-export async function feedbackIn(db: ClickHouse, tenant: string, grps: readonly string[]): Promise<Feedback[]> {
+export async function feedbackIn(db: ClickHouse, tenant: string, group_ids: readonly string[]): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
     sql(
-      'SELECT json FROM feedback FINAL WHERE tenant = ? AND grp IN (?) ORDER BY n',
+      'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n',
       string(tenant),
-      uuids([...new Set(grps)]),
+      uuids([...new Set(group_ids)]),
     ),
   );
   return rows.map(({ json }) => JSON.parse(json));

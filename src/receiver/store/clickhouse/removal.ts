@@ -36,8 +36,8 @@ export async function readRemovable(
   { signal, onProgress, removeLarge }: RemovalOptions & { removeLarge?: (trace: LargeTrace) => Promise<void> } = {},
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
-  for await (const grps of groupsOfTarget(db, scope, target)) {
-    const keys = grps.map((grp): GroupKey => ({ tenant: scope.tenant, grp }));
+  for await (const group_ids of groupsOfTarget(db, scope, target)) {
+    const keys = group_ids.map((group_id): GroupKey => ({ tenant: scope.tenant, group_id }));
     const tooLarge: GroupKey[] = [];
     // The runs below a run can be found only in the whole group.
     const skip = target.kind === 'run' ? undefined : (key: GroupKey): void => void tooLarge.push(key);
@@ -49,8 +49,8 @@ export async function readRemovable(
       onProgress?.({ runs, traces });
       if (signal?.aborted) return { runs, traces };
     }
-    for (const { grp } of tooLarge) {
-      for (const large of await largeTraces(db, scope, target, grp)) {
+    for (const { group_id } of tooLarge) {
+      for (const large of await largeTraces(db, scope, target, group_id)) {
         await removeLarge?.(large);
         [runs, traces] = [runs + large.runs, traces + 1];
         onProgress?.({ runs, traces });
@@ -74,8 +74,8 @@ export async function removeRuns(
   const remove = async (selections: readonly TraceSelection[]): Promise<void> => {
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, clock.nowUs()));
     await db.insert('messages', tombstones);
-    const changed = new Set(selections.flatMap(({ grps }) => grps));
-    await derive([...changed].map((grp): GroupKey => ({ tenant, grp })));
+    const changed = new Set(selections.flatMap(({ group_ids }) => group_ids));
+    await derive([...changed].map((group_id): GroupKey => ({ tenant, group_id })));
     const emptied = selections.filter(({ runs, trace }) => runs.length === trace.members.length);
     await onRemoved(
       tenant,
@@ -92,7 +92,7 @@ export async function removeRuns(
 /** A trace whose messages are too many to be read. */
 interface LargeTrace {
   readonly trace: string;
-  readonly grps: readonly string[];
+  readonly group_ids: readonly string[];
   /** Number of its runs in lists. */
   readonly runs: number;
 }
@@ -102,7 +102,7 @@ async function largeTraces(
   db: ClickHouse,
   { tenant, project }: Scope,
   { kind, id }: RemovalTarget,
-  grp: string,
+  group_id: string,
 ): Promise<LargeTrace[]> {
   const anyRun = ({ sql: condition, params }: Sql): Sql => sql(`max(${condition}) = 1`, ...params);
   const rootIn = (name: string): Sql =>
@@ -113,9 +113,9 @@ async function largeTraces(
   };
   const { sql: having, params } = all([ofTarget(), ...(project === undefined ? [] : [rootIn(project)])]);
   return await db.rows<LargeTrace>({
-    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.grps))) AS grps, count() AS runs FROM runs AS stored FINAL
-      WHERE tenant = ? AND has(stored.grps, ?) GROUP BY trace HAVING ${having}`,
-    params: [string(tenant), uuid(grp), ...params],
+    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.group_ids))) AS group_ids, count() AS runs FROM runs AS stored FINAL
+      WHERE tenant = ? AND has(stored.group_ids, ?) GROUP BY trace HAVING ${having}`,
+    params: [string(tenant), uuid(group_id), ...params],
   });
 }
 
@@ -123,28 +123,28 @@ async function largeTraces(
 async function removeLargeTrace(
   db: ClickHouse,
   tenant: string,
-  { trace, grps }: LargeTrace,
+  { trace, group_ids }: LargeTrace,
   day: string,
   receivedUs: number,
 ): Promise<void> {
   const tombstone = tombstones(tenant, day, receivedUs);
   await db.insert(
     'messages',
-    [...new Set([...grps, trace])].map((grp) => tombstone(grp, trace, 'trace')),
+    [...new Set([...group_ids, trace])].map((group_id) => tombstone(group_id, trace, 'trace')),
   );
   await db.command(
     sql(
-      `INSERT INTO messages (tenant, day, grp, id, kind, received_us, fields)
-        SELECT DISTINCT tenant, toDate(?), grp, id, ${TOMBSTONE}, ?, ? FROM messages
-        WHERE tenant = ? AND grp IN (?) AND kind != ${TOMBSTONE}
-          AND id NOT IN (SELECT id FROM runs FINAL WHERE tenant = ? AND hasAny(grps, ?) AND trace != ?)`,
+      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields)
+        SELECT DISTINCT tenant, toDate(?), group_id, id, ${TOMBSTONE}, ?, ? FROM messages
+        WHERE tenant = ? AND group_id IN (?) AND kind != ${TOMBSTONE}
+          AND id NOT IN (SELECT id FROM runs FINAL WHERE tenant = ? AND hasAny(group_ids, ?) AND trace != ?)`,
       string(day),
       integer(receivedUs),
       string(JSON.stringify({ kind: 'subtree' satisfies TombstoneKind })),
       string(tenant),
-      uuids(grps),
+      uuids(group_ids),
       string(tenant),
-      uuids(grps),
+      uuids(group_ids),
       uuid(trace),
     ),
   );
@@ -174,12 +174,12 @@ export async function readJobs(db: ClickHouse, nowMs: number): Promise<RemovalJo
 
 /** The removed runs of a trace. */
 interface TraceSelection extends Selection<AssembledRun> {
-  readonly grps: readonly string[];
+  readonly group_ids: readonly string[];
   readonly trace: AssembledTrace;
 }
 
-function selectionsIn({ grps, traces }: Group, scope: Scope, target: RemovalTarget): TraceSelection[] {
-  const selections = traces.map((trace) => ({ ...trace.selected(scope, target), grps, trace }));
+function selectionsIn({ group_ids, traces }: Group, scope: Scope, target: RemovalTarget): TraceSelection[] {
+  const selections = traces.map((trace) => ({ ...trace.selected(scope, target), group_ids, trace }));
   return selections.filter(({ runs }) => runs.length > 0);
 }
 
@@ -208,35 +208,38 @@ async function* groupsOfTarget(
 }
 
 async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | undefined): Promise<string[]> {
-  const { sql: where, params } = all([condition, ...(after === undefined ? [] : [sql('grps[1] > ?', uuid(after))])]);
-  const rows = await db.rows<{ grp: string }>({
-    sql: `SELECT DISTINCT grps[1] AS grp FROM runs FINAL WHERE ${where} ORDER BY grp LIMIT ${PAGE_GROUPS}`,
+  const { sql: where, params } = all([
+    condition,
+    ...(after === undefined ? [] : [sql('group_ids[1] > ?', uuid(after))]),
+  ]);
+  const rows = await db.rows<{ group_id: string }>({
+    sql: `SELECT DISTINCT group_ids[1] AS group_id FROM runs FINAL WHERE ${where} ORDER BY group_id LIMIT ${PAGE_GROUPS}`,
     params,
   });
-  return rows.map(({ grp }) => grp);
+  return rows.map(({ group_id }) => group_id);
 }
 
 function tombstonesOf(
   tenant: string,
   day: string,
-  { grps, trace, runs, isTrace }: TraceSelection,
+  { group_ids, trace, runs, isTrace }: TraceSelection,
   receivedUs: number,
 ): InsertRow[] {
   const tombstone = tombstones(tenant, day, receivedUs);
   // Later messages with this trace id are stored in the group of the same id.
-  const groups = isTrace ? new Set([...grps, trace.id]) : [];
+  const groups = isTrace ? new Set([...group_ids, trace.id]) : [];
   return [
-    ...runs.flatMap((run) => grps.map((grp) => tombstone(grp, run.id, 'subtree'))),
+    ...runs.flatMap((run) => group_ids.map((group_id) => tombstone(group_id, run.id, 'subtree'))),
     ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
   ];
 }
 
 /** Returns a function that creates tombstones. */
 function tombstones(tenant: string, day: string, receivedUs: number) {
-  return (grp: string, id: string, kind: TombstoneKind): InsertRow => ({
+  return (group_id: string, id: string, kind: TombstoneKind): InsertRow => ({
     tenant,
     day,
-    grp,
+    group_id,
     id,
     kind: TOMBSTONE,
     received_us: receivedUs,
@@ -259,10 +262,10 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
     // The sort key of the table, so that ClickHouse does not read all messages.
     [
       'messages',
-      'tenant, toUInt128(grp), toUInt128(id)',
-      `kind != ${TOMBSTONE} AND (tenant, toUInt128(grp), toUInt128(id))`,
+      'tenant, toUInt128(group_id), toUInt128(id)',
+      `kind != ${TOMBSTONE} AND (tenant, toUInt128(group_id), toUInt128(id))`,
     ],
-    ['runs', 'tenant, grp, id', 'is_deleted = 0 AND (tenant, grps[1], id)'],
+    ['runs', 'tenant, group_id, id', 'is_deleted = 0 AND (tenant, group_ids[1], id)'],
     ['attachments', 'tenant, id', '(tenant, run)'],
     ['feedback', 'tenant, id', '(tenant, run)'],
   ];

@@ -41,7 +41,7 @@ export interface DerivedRow {
   readonly day: string;
   readonly start_us: number;
   readonly id: string;
-  readonly grps: readonly string[];
+  readonly group_ids: readonly string[];
   readonly trace: string;
   readonly version: bigint;
   readonly seen_us: number;
@@ -58,7 +58,7 @@ export interface DerivedRow {
  * Returns the rows of the table `runs` for linked groups. The start time is part of the sort key, so a run whose start
  * time has changed also gets a row that deletes its previous row.
  */
-export function rowsOf({ tenant, grps, traces, merged, seenUs, version }: Group): DerivedRow[] {
+export function rowsOf({ tenant, group_ids, traces, merged, seenUs, version }: Group): DerivedRow[] {
   const visible = traces.flatMap(({ runs }) => runs);
   const shownUs = new Map(visible.map(({ id, startUs }) => [id, startUs]));
   const rowOf = (
@@ -66,7 +66,7 @@ export function rowsOf({ tenant, grps, traces, merged, seenUs, version }: Group)
     startUs: number,
     row: Pick<DerivedRow, 'trace' | 'is_deleted' | 'is_root' | 'columns'>,
   ): DerivedRow => ({
-    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, grps, version, seen_us: seenUs },
+    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, group_ids, version, seen_us: seenUs },
     ...{ latestUs: merged.get(id)?.latestUs ?? 0, hash: hashOf(row) },
     ...row,
   });

@@ -13,7 +13,7 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
 
 /**
  * Posts, patches and tombstones (`kind` 1, 2 and 3), in order of arrival. A message that arrives again is stored again,
- * because an equal message may follow a different one. `grp` is the trace id if the message contains one. Otherwise
+ * because an equal message may follow a different one. `group_id` is the trace id if the message contains one. Otherwise
  * PlaceFinder chooses it.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
@@ -23,7 +23,7 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
 const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   tenant LowCardinality(String),
   day Date,
-  grp UUID,
+  group_id UUID,
   id UUID,
   kind UInt8,
   received_us Int64 CODEC(Delta, ZSTD(1)),
@@ -38,7 +38,7 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   INDEX by_time received_us TYPE minmax GRANULARITY 1,
   INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}MergeTree
-PARTITION BY day ORDER BY (tenant, toUInt128(grp), toUInt128(id), kind, received_us) SETTINGS index_granularity = 512`;
+PARTITION BY day ORDER BY (tenant, toUInt128(group_id), toUInt128(id), kind, received_us) SETTINGS index_granularity = 512`;
 
 /**
  * One row per visible run, derived from all messages of its linked groups. The row with the highest version is valid. A
@@ -52,7 +52,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   start_us Int64 CODEC(Delta, LZ4),
   id UUID,
   -- The linked groups that contain the trace's messages, sorted.
-  grps Array(UUID),
+  group_ids Array(UUID),
   -- See versionOf.
   version UInt64,
   -- Time of the latest message of the linked groups.
@@ -133,15 +133,15 @@ export const RELATED_RUNS: string = `[id, if(JSONHas(fields, 'trace_id'), id,
 const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
-  grp UUID,
+  group_id UUID,
   day Date,
   added_us Int64
 ) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day)
-ORDER BY (tenant, toUInt128(id), toUInt128(grp))`;
+ORDER BY (tenant, toUInt128(id), toUInt128(group_id))`;
 
 const RUN_IDS_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS run_ids_view {cluster} TO run_ids AS
-SELECT DISTINCT tenant, related AS id, grp, day, received_us AS added_us FROM (
-  SELECT tenant, arrayJoin(${RELATED_RUNS}) AS related, grp, day, received_us FROM messages WHERE kind < 3)`;
+SELECT DISTINCT tenant, related AS id, group_id, day, received_us AS added_us FROM (
+  SELECT tenant, arrayJoin(${RELATED_RUNS}) AS related, group_id, day, received_us FROM messages WHERE kind < 3)`;
 
 /**
  * Times that receivers share. The latest is valid. `swept`: until when all messages have been derived. `retention`: when a
@@ -168,7 +168,7 @@ ORDER BY (tenant, run, name, chunk)`;
 
 const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
   tenant LowCardinality(String),
-  grp UUID,
+  group_id UUID,
   run UUID,
   id String,
   key LowCardinality(String),
@@ -180,7 +180,7 @@ const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
   n Int64,
   changed_us Int64
 ) ENGINE = {replicated}ReplacingMergeTree(changed_us) PARTITION BY toYYYYMM(toDateTime(intDiv(n, 1000000)))
-ORDER BY (tenant, grp, run, id)`;
+ORDER BY (tenant, group_id, run, id)`;
 
 /** Traces that changed in the last hour, for live updates of the page. */
 const CHANGES = `CREATE TABLE IF NOT EXISTS changes {cluster} (
@@ -229,7 +229,7 @@ const JOBS = `CREATE TABLE IF NOT EXISTS jobs {cluster} (
 TTL toDateTime(intDiv(stored_ms, 1000)) + INTERVAL 30 DAY`;
 
 /** Number of the first migration. Databases with earlier numbers were created by builds before the first release. */
-const FIRST_VERSION = 4;
+const FIRST_VERSION = 5;
 
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [

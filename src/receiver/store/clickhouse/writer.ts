@@ -124,7 +124,7 @@ export class MessageWriter {
     const byRun = new Map<string, Place>();
     for (const [{ tenant, id }, place] of places) {
       byRun.set(tenant + id, place);
-      groups.set(tenant + place.grp, { tenant, grp: place.grp });
+      groups.set(tenant + place.group_id, { tenant, group_id: place.group_id });
     }
     await this.#insertAttachments(calls, byRun);
     await this.#db.insert(

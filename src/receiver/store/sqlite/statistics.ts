@@ -215,7 +215,7 @@ class CounterReader {
 
   add({ period, from, before }: Periods, groupBy: GroupKey | undefined, tally: StatisticsTally): void {
     const rows = this.#connection.each<CounterRow>(
-      `SELECT start, status, run_type, is_root, ${groupBy ?? "''"} AS grp, ${COUNTERS.totals} FROM counters
+      `SELECT start, status, run_type, is_root, ${groupBy ?? "''"} AS group_key, ${COUNTERS.totals} FROM counters
         WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql} GROUP BY 1, 2, 3, 4, 5`,
       period,
       from,
@@ -226,7 +226,8 @@ class CounterReader {
       const kind = kindOf(row.status, row.run_type, row.is_root % REPEAT === 1, row.is_root >= REPEAT);
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
-      if (row.grp !== '' || (groupBy !== undefined && groupBy !== 'model')) tally.addToGroups([row.grp], counted);
+      if (row.group_key !== '' || (groupBy !== undefined && groupBy !== 'model'))
+        tally.addToGroups([row.group_key], counted);
     }
   }
 
@@ -266,7 +267,7 @@ type CounterRow = SumsRow & {
   readonly status: RunStatus;
   readonly run_type: string;
   readonly is_root: number;
-  readonly grp: string;
+  readonly group_key: string;
 };
 
 /**
@@ -288,7 +289,7 @@ interface ScannedRow extends Row, UsageColumns {
   end_us: number | null;
   status: RunStatus;
   run_type: string;
-  grp: string | null;
+  group_key: string | null;
   /** Sum of `ROOT`, `REPEATED` and `COUNTS`, because each column takes time in each row. */
   flags: number;
 }
@@ -306,7 +307,7 @@ function scan(
   isTotal = true,
 ): void {
   const rows = connection.each<ScannedRow>(
-    `SELECT start_us, end_us, status, run_type, ${column} AS grp,
+    `SELECT start_us, end_us, status, run_type, ${column} AS group_key,
       is_root * ${ROOT} + (same_call IS NOT NULL) * ${REPEATED} + ${COUNTS_USAGE} * ${COUNTS} AS flags, ${USAGE_KEYS.join(', ')} FROM runs WHERE ${sql}`,
     ...params,
   );
@@ -317,7 +318,7 @@ function scan(
     const usage = usageSumsOf(has(COUNTS) ? row : undefined);
     const counted = countedOf(row.start_us, 1, kind, usage, latenciesOf(latencyUs));
     if (isTotal) tally.add(counted);
-    if (row.grp !== null) tally.addToGroups(groupsOf(row.grp), counted);
+    if (row.group_key !== null) tally.addToGroups(groupsOf(row.group_key), counted);
   }
 }
 
@@ -331,12 +332,13 @@ function addFeedback(
   // The largest key is close to the number of rows, and takes no time to read.
   const isFirst = connection.number('SELECT max(n) FROM feedback') < tally.runs;
   const tables = isFirst ? 'feedback CROSS JOIN runs' : 'runs CROSS JOIN feedback';
-  const rows = connection.each<FeedbackSums & { key: string; grp: string | null }>(
-    `SELECT feedback.key AS key, ${column} AS grp, count(*) AS count, count(score) AS scores, total(score) AS sum
+  const rows = connection.each<FeedbackSums & { key: string; group_key: string | null }>(
+    `SELECT feedback.key AS key, ${column} AS group_key, count(*) AS count, count(score) AS scores, total(score) AS sum
       FROM ${tables} ON feedback.run = runs.n WHERE ${sql} GROUP BY 1, 2`,
     ...params,
   );
-  for (const { key, grp, ...sums } of rows) tally.addFeedback(grp === null ? [] : groupsOf(grp), key, sums);
+  for (const { key, group_key, ...sums } of rows)
+    tally.addFeedback(group_key === null ? [] : groupsOf(group_key), key, sums);
 }
 
 /** How the group of a run is selected. */
