@@ -40,8 +40,8 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<Sta
   ]);
   for (const row of rows) {
     const counted = countedIn(row, time);
-    if (row.group_id === 0) tally.add(counted);
-    else tally.addToGroups(names.slice(row.group_id - 1, row.group_id), counted);
+    if (row.group === 0) tally.add(counted);
+    else tally.addToGroups(names.slice(row.group - 1, row.group), counted);
   }
   for (const { key, groups: found, ...sums } of feedback) tally.addFeedback(found, key, sums);
   return tally.statistics();
@@ -110,7 +110,7 @@ function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
 /** Figures of the runs with the same time bucket and kind, for one group or in total. */
 type CountRow = Required<Usage> & {
   /** Position of the group in `names`, starting at 1, or 0 for the total of all groups. */
-  readonly group_id: number;
+  readonly group: number;
   readonly bucket: number;
   readonly kind: number;
   readonly runs: number;
@@ -139,7 +139,7 @@ async function countsIn(
   const total = `run_code % ${codesOfGroup}`;
   const withoutBucket = `run_code - ${total} + run_code % ${FIGURES_CODES}`;
   const ofGroup = hasSeries ? 'run_code' : withoutBucket;
-  const rows = await db.rows<Omit<CountRow, 'group_id' | 'bucket' | 'kind'> & { cell: number }>(
+  const rows = await db.rows<Omit<CountRow, 'group' | 'bucket' | 'kind'> & { cell: number }>(
     sql(
       `SELECT intDiv(code, ${LATENCIES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
           groupArray(code % ${LATENCIES}) AS latency_buckets, groupArray(number) AS latency_runs
@@ -160,7 +160,7 @@ async function countsIn(
   );
   return rows.map(({ cell, ...row }) => {
     const at = Math.floor(cell / KINDS);
-    return { ...row, group_id: Math.floor(at / buckets), bucket: at % buckets, kind: cell % KINDS };
+    return { ...row, group: Math.floor(at / buckets), bucket: at % buckets, kind: cell % KINDS };
   });
 }
 
