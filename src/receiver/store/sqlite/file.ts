@@ -36,9 +36,8 @@ interface OpenFile {
 const BUSY_MS = 5_000;
 /** Size to which the write-ahead log (WAL) is truncated after a checkpoint, in bytes. */
 const WAL_BYTES = 64 * 1024 * 1024;
-const READER_PRAGMAS = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${64 * 1024}; PRAGMA temp_store = MEMORY`;
-const WRITER_PRAGMAS = `${READER_PRAGMAS};
-  PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
+const PRAGMAS = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA cache_size = -${64 * 1024}; PRAGMA temp_store = MEMORY`;
+const WRITER_PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = ${WAL_BYTES}`;
 
 /**
  * Returns the path of a store without symbolic links, even if the file does not exist yet. All processes must use this
@@ -74,7 +73,7 @@ export function openToWrite(engine: Engine, path: string): OpenFile {
     try {
       if (sizeOf(path) === 0) create(engine, path);
       const prepare = (connection: SqliteConnection): void => {
-        checkFormat(connection, path);
+        prepareChecked(connection, path);
         connection.exec(WRITER_PRAGMAS);
       };
       return { connection: connect(engine, path, prepare), lock };
@@ -112,11 +111,7 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
       throw failed(problem);
     }
     checkHeader(engine, path);
-    const prepare = (connection: SqliteConnection): void => {
-      connection.exec(READER_PRAGMAS);
-      checkFormat(connection, path);
-    };
-    return connect(engine, path, prepare, { readOnly: true });
+    return connect(engine, path, (connection) => prepareChecked(connection, path), { readOnly: true });
   } catch (error) {
     throw toStoreError(error, path);
   }
@@ -242,6 +237,12 @@ function withConnection<Result>(
   } finally {
     connection.close();
   }
+}
+
+/** Sets the options of a connection, then checks the format of its file. The check needs the busy timeout. */
+function prepareChecked(connection: SqliteConnection, path: string): void {
+  connection.exec(PRAGMAS);
+  checkFormat(connection, path);
 }
 
 /** Throws if a file belongs to another application, or its format is not that of this version of runspan. */
