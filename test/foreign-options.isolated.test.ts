@@ -110,6 +110,7 @@ describe('an option that hides payloads in another library', () => {
     [{ hide_inputs: true }, false, true],
     [{ hideOutput: true }, true, false],
     [{ tracingEnabled: false }, false, false],
+    [{ limits: { hideInputs: true } }, false, true],
   ])('hides them in all runs of `configure`: %j', async (options, inputs, outputs) => {
     await using server = await ingestServer();
     forgetPackage();
@@ -166,7 +167,7 @@ test('`tracingEnabled: false` leaves calls untraced and hides the payloads of a 
   startRun(options).end({ answer: ANSWERED });
   expect(payloads(recorded.runs)).toEqual([false, false]);
   expect(lines).toEqual([
-    expect.stringContaining('traceable: unknown option `tracingEnabled` hides'),
+    expect.stringContaining('traceable: unknown option `tracingEnabled` leaves the calls untraced; use `enabled`'),
     expect.stringContaining('startRun: unknown option `tracingEnabled` hides'),
   ]);
 });

@@ -78,15 +78,16 @@ export function reportedOptions<Options extends object>(
       Object.assign(hiding, hidden);
       const similar = Object.keys(checks).find((known) => spellingOf(known) === spellingOf(name));
       const instead = similar === undefined ? '' : `; use \`${similar}\``;
-      const effect = hidden === undefined ? ` is ignored${instead}` : HIDES;
+      const effect = hidden === undefined ? ` is ignored${instead}` : 'enabled' in hidden ? TURNS_OFF : HIDES;
       report(`unknown option \`${prefix}${name}\`${effect}`, name);
     }
   });
   return Object.assign(valid, hiding);
 }
 
-const HIDES =
-  ' hides in runspan what it hides in other libraries; use `hideInputs` and `hideOutputs`, or `redact` of `configure`';
+const HIDES = ' hides what it hides in other libraries; in `configure`, use `hideInputs`, `hideOutputs` or `redact`';
+
+const TURNS_OFF = ' leaves the calls untraced; use `enabled`';
 
 /**
  * Returns a copy of the options. Throws if an option is unknown or invalid. `what` is the name of the options in the

@@ -24,6 +24,7 @@ import {
   withoutPrototype,
 } from './checker.ts';
 import { type EnvironmentName, env } from './environment.ts';
+import type { Hiding } from './foreign-options.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { type HeaderFields, type Service, serviceOf } from './service.ts';
 import { complain, flag, type SettingName, variableOf } from './variables.ts';
@@ -296,12 +297,12 @@ function applyLog(option: Log | undefined, isForProcess: boolean): void {
   diagnostics.setLog(option ?? fromVariable ?? 'warn');
 }
 
-function captureOf(options: ConfigureOptions, limits: Limits): CapturePolicy {
+function captureOf(options: ConfigureOptions, limits: Limits & Hiding): CapturePolicy {
   const payload = payloadRules(limits, redactionOf('configure', options.redact));
   return {
     project: projectOf(options),
-    hideInputs: flag('hideInputs', options.hideInputs, false, true),
-    hideOutputs: flag('hideOutputs', options.hideOutputs, false, true),
+    hideInputs: limits.hideInputs ?? flag('hideInputs', options.hideInputs, false, true),
+    hideOutputs: limits.hideOutputs ?? flag('hideOutputs', options.hideOutputs, false, true),
     payload,
     attachmentBytes: limits.attachmentBytes,
     sampling: samplingOf(options),
@@ -351,10 +352,10 @@ const LIMIT_CHECKS = Object.fromEntries(
   }),
 ) as unknown as Checks<Limits>;
 
-function limitsOf(given: unknown = {}): Limits {
+function limitsOf(given: unknown = {}): Limits & Hiding {
   const [, isDelay] = LIMIT_CHECKS.startDelayMs;
   // The command `runspan dev` sets this variable for the program that it runs.
   const delayMs = fromEnvironment<number>('limits.startDelayMs', ['a whole number of milliseconds', isDelay], Number);
   const limits = reportedOptions(given, LIMIT_CHECKS, (line) => complain(line), 'limits.');
-  return { ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits };
+  return withoutPrototype({ ...defaultLimits, ...(delayMs !== undefined && { startDelayMs: delayMs }), ...limits });
 }

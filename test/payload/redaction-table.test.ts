@@ -37,6 +37,21 @@ describe('by default', () => {
     expect(recorded(value)).toEqual(value);
   });
 
+  test('in a chunk, text is kept only under `token` and `tokens`', () => {
+    const recorder = recordRuns();
+    onTestFinished(() => recorder.stop());
+    const secret = 'k9Xw27abQ4';
+    const names = 'password, access_token, client_secret, secrets, pass, pwd, pw, signature, session, cookie, auth';
+    const secrets = Object.fromEntries(names.split(', ').map((name) => [name, secret]));
+    const chunk = { token: secret, tokens: [secret] };
+    const stream = traceable(function* () {
+      yield { ...chunk, ...secrets };
+    });
+    for (const _ of stream());
+    const masks = Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK]));
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [{ ...chunk, ...masks }] });
+  });
+
   test('names found in JSON text do not retain the text', () => {
     const recorder = recordRuns();
     onTestFinished(() => recorder.stop());

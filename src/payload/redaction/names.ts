@@ -4,10 +4,13 @@ import { types } from '../../platform/node.ts';
 import { hasPlainPrototype } from '../describe.ts';
 
 /**
- * The kind of a secret's name decides which of its values are hidden. `always` hides every value except a JSON Schema.
- * `look` hides text that looks like a credential, not like words or part of a word.
+ * The kind of a secret's name decides which of its values are hidden:
+ *
+ * - `always` hides every value except a JSON Schema.
+ * - `word` hides numbers from 1000, and text that is not prose.
+ * - `look` hides text that looks like a credential, not like words or part of a word.
  */
-export type NameKind = 'always' | 'look';
+export type NameKind = 'always' | 'word' | 'look';
 
 /**
  * Names of secrets, split into words. A key matches if it ends with the words of a name. Case and separators are
@@ -25,7 +28,8 @@ const NAMES: Readonly<Record<NameKind | 'none', string>> = {
     service token, session token, vault token, verification token, web token, xsrf token, bearer,
     access tokens, api tokens, auth tokens, refresh tokens,
     accesstoken, apitoken, authtoken, idtoken, refreshtoken, sessiontoken`,
-  look: 'secret, secrets, trade secret, trade secrets, pass, pwd, pw, token, session, cookie, cookies, auth, signature',
+  word: 'secret, secrets, pass, pwd, pw',
+  look: 'trade secret, trade secrets, token, session, cookie, cookies, auth, signature',
   none: 'thought signature, first pass, second pass, third pass, final pass',
 };
 
@@ -58,14 +62,14 @@ export class SecretNames {
   readonly lastWords: readonly string[];
 
   /**
-   * `own` contains the names that the application adds. If `takesPieces` is false, names such as `token` are left out,
-   * because in chunks of model output these names hold pieces of text.
+   * `own` contains the names that the application adds. If `takesPieces` is false, `token` is left out, because in
+   * chunks of model output this key holds a piece of text.
    */
   constructor(own: readonly string[], takesPieces: boolean) {
     for (const [kind, names] of Object.entries(NAMES) as [NameKind | 'none', string][]) {
-      if (!takesPieces && kind === 'look') continue;
       for (const name of names.split(/,\s+/)) this.#kinds.set(name, kind);
     }
+    if (!takesPieces) this.#kinds.delete('token');
     for (const word of TOKENS_OF_TEXT) this.#kinds.set(`${word} token`, 'none');
     if (takesPieces) this.#kinds.set(TOKENS, 'look');
     for (const name of own) this.#kinds.set(wordsOf(name).join(' '), 'always');
@@ -159,14 +163,15 @@ function isSecret(kind: NameKind, key: string, value: unknown, owner: object): b
   if (value === undefined || value === null || value === '' || typeof value === 'boolean') return false;
   if (isSchema(value)) return false;
   if (kind === 'always') return true;
-  const isModelOutput = ['logprob', 'logprobs', 'thinking'].some((name) => Object.hasOwn(owner, name));
-  return !isModelOutput && holdsSecret(key, value, { left: NESTED_MAX });
+  if (Object.hasOwn(owner, 'logprob') || Object.hasOwn(owner, 'logprobs')) return false;
+  if (isSignature(key) && Object.hasOwn(owner, 'thinking')) return false;
+  return holdsSecret(kind, key, value, { left: NESTED_MAX });
 }
 
-function holdsSecret(key: string, value: unknown, count: { left: number }): boolean {
+function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left: number }): boolean {
   if (--count.left < 0) return true;
-  if (typeof value === 'string') return isSecretText(key, value);
-  if (typeof value === 'number') return value >= 1_000 && isPasswordName(key);
+  if (typeof value === 'string') return isSecretText(kind, key, value);
+  if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainObject(value)) {
     // Under other keys, for example `session`, each property is checked by its own name.
@@ -177,20 +182,19 @@ function holdsSecret(key: string, value: unknown, count: { left: number }): bool
   if (Array.isArray(value) && key.toLowerCase() === TOKENS) {
     return items.some((item) => typeof item === 'string' && item.length > 24);
   }
-  return items.some((item) => holdsSecret(key, item, count));
+  return items.some((item) => holdsSecret(kind, key, item, count));
 }
 
-function isSecretText(key: string, text: string): boolean {
-  if (isPlainText(text)) return isPasswordName(key) && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
+function isSecretText(kind: NameKind, key: string, text: string): boolean {
+  if (isPlainText(text)) return kind === 'word' && !/\S\s+\S|^(?:yes|no|ok)$/i.test(text);
   // The signature of a function, or of a letter, contains spaces or parentheses.
-  if (/signature[^a-z]{0,16}$/i.test(key)) return /^[^\s()]{6,}$/.test(text);
+  if (isSignature(key)) return /^[^\s()]{6,}$/.test(text);
   // The environment variable `PWD` contains the working directory, not a password.
   return !(/pwd$/i.test(key) && /^(?:~?\/|[A-Za-z]:\\)/.test(text));
 }
 
-/** Whether a key names a password, which may be a word or a number, and not a token. */
-function isPasswordName(key: string): boolean {
-  return /(?<!trade[^a-z]?)(?:secrets?|pass|pwd|pw)[^a-z]{0,16}$/i.test(key);
+function isSignature(key: string): boolean {
+  return /signature[^a-z]{0,16}$/i.test(key);
 }
 
 const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];

@@ -25,8 +25,8 @@ const HEADER_NAME_MAX = 64;
 /** Matches the start of header lines, or of an HTTP request or status line. */
 const HEAD = /^(?:[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
 
-/** Matches the start of a string in JSON text that may be one of the texts above. */
-const IN_JSON_TEXT = /[/?]|(?:\s|\\(?:["\\/nrt]|u[\da-f]{4}))*[{[]|[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /]/y;
+/** Matches the start of a string in JSON text that may be one of the texts above, or any character after an escape. */
+const IN_JSON_TEXT = /[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])|[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /]/y;
 
 /**
  * Whether a text may contain names of secrets. Returns true for JSON text, header lines, URL paths and any text with a
@@ -100,7 +100,7 @@ export class TextSecrets {
     for (const mark of MARKS) {
       for (let at = json.indexOf(mark); at >= 0; at = json.indexOf(mark, at + 1)) {
         const end = nameEnd(json, at);
-        if (this.#ends[endOf(json, end)] === 1 && this.#names.kindOf(nameBefore(json, end)) !== undefined) return true;
+        if (this.#ends[endOf(json, end)] === 1 && this.#names.mayHideInUrl(nameBefore(json, end))) return true;
       }
     }
     return json.includes('\\') && /\\u00[4-7]|:\\\//.test(json);
@@ -152,7 +152,7 @@ export class TextSecrets {
     let shown = '';
     let copied = 0;
     for (const found of text.matchAll(QUOTED)) {
-      const [head, , name = '', string, digits = ''] = found;
+      const [head, name = '', , string, digits = ''] = found;
       const value = string ?? digits;
       const start = found.index + head.length;
       if (start < copied || !this.#names.hides(name, value, {})) continue;
@@ -214,15 +214,15 @@ function endOf(text: string, end = text.length): number {
 }
 
 function nameBefore(text: string, end: number): string {
-  return text.slice(Math.max(0, end - NAME_CHARACTERS_MAX), end).replace(/^.*(?:"|\\[nr])/s, '');
+  return text.slice(Math.max(0, end - NAME_CHARACTERS_MAX), end).replace(/^.*(?:["?&]|\\[nr])/s, '');
 }
 
 /**
- * Matches a quoted name, the colon, and the opening quote of a string. Nested JSON text has backslashes before its
- * quotes. The groups after the name hold the string, or the digits of a number. A string without a closing quote extends
- * to the end of the text.
+ * Matches a quoted name from its last escape, the colon, and the opening quote of a string. Nested JSON text has
+ * backslashes before its quotes. The last two groups hold the string, or the digits of a number. A string without a
+ * closing quote extends to the end of the text.
  */
-const QUOTED = /(?<!\\)(\\{0,64})"([^"\\]*)\1"\s{0,64}:\s{0,64}(?:\1"(?=([\s\S]*?)(?:(?<!\\)\1"|$))|(?=(\d{1,64})))/g;
+const QUOTED = /(?<=["\\])([^"\\]*)(\\{0,64})"\s{0,64}:\s{0,64}(?:\2"(?=([\s\S]*?)(?:(?<!\\)\2"|$))|(?=(\d{1,64})))/g;
 
 const START_LINE = /(?:[A-Z]{3,7} [^\r\n]* HTTP\/[\d.]{1,3}|HTTP\/[\d.]{1,3} [^\r\n]*)\r?\n/y;
 
