@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { messagesOfInputs, messagesOfOutputs } from '#src/viewer/payload/conversation.ts';
-import type { Message, Part } from '#src/viewer/payload/message.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
+import type { Message, Part } from '#src/messages/message.ts';
 
 /** One line per message: its role, name and parts. */
 const lines = (messages: Message[] | undefined): string[] | undefined =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import type { Message } from '#src/messages/message.ts';
 import type { RunDetails } from '#src/receiver/domain/run-view.ts';
 import { diffFields, diffMessages } from '#src/viewer/compare/run-diff.ts';
-import type { Message } from '#src/viewer/payload/message.ts';
 
 const message = (role: string, text: string): Message => ({ role, parts: [{ kind: 'text', text }] });
 const SIGNS = { same: ' ', removed: '-', added: '+', message: '#' };

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
+import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { ApiError, api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
@@ -12,7 +13,6 @@ import { useKeys } from '../elements/keys.ts';
 import { Rows, useRowWindow } from '../elements/rows.tsx';
 import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts';
 import { diffLines, linesOf } from './line-diff.ts';
 import { diffFields, diffMessages, type MessageLine } from './run-diff.ts';
 

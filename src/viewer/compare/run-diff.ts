@@ -1,7 +1,7 @@
 import { diffArrays } from 'diff';
+import { isFields, type Message, type Part } from '../../messages/message.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { duration, latencyOf, millisecondsAt } from '../elements/figures.ts';
-import { isFields, type Message, type Part } from '../payload/message.ts';
 import { type DiffLine, diffLines, linesOf, textLines } from './line-diff.ts';
 
 /** A field of two runs as text. A missing value is an empty text. */

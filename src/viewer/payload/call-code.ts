@@ -1,5 +1,5 @@
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../messages/message.ts';
 import { parametersOf, type RecordedCall, toolsOf } from './call-settings.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from './message.ts';
 
 /** Programs that repeat a model call. They contain no keys. */
 export interface CallCode {

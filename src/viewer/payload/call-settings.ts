@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, listOf, textOf } from './message.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../messages/message.ts';
 
 /** A tool that a model may call, in a common format for all providers. */
 export interface Tool {

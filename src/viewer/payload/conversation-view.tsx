@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Message, Part } from '../../messages/message.ts';
 import { type AttachmentInfo, IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
@@ -10,7 +11,6 @@ import { LongText, Text } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 import { BinaryChip, JsonTree } from './json-tree.tsx';
-import type { Message, Part } from './message.ts';
 import { Picture } from './picture.tsx';
 
 /** Number of messages to show at first, from the end of the conversation. */

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, textOf } from './message.ts';
+import { type Fields, fieldsOf, isFields, textOf } from '../../messages/message.ts';
 
 export interface FoundDocument {
   readonly title?: string | undefined;

@@ -1,6 +1,8 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
+import { fieldsOf, isFields } from '../../messages/message.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { payloadUrl } from '../data/api.ts';
 import { usePayload } from '../data/payloads.ts';
@@ -11,11 +13,9 @@ import { bytes } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { CallSettings } from '../payload/call-view.tsx';
-import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts';
 import { ConversationView, Reading } from '../payload/conversation-view.tsx';
 import { documentsOf, type FoundDocument } from '../payload/documents.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
-import { fieldsOf, isFields } from '../payload/message.ts';
 
 type Field = 'inputs' | 'outputs';
 

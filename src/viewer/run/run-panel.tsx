@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { fieldsOf, listOf, textOf } from '../../messages/message.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
@@ -15,7 +16,6 @@ import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { Attachment } from '../payload/conversation-view.tsx';
 import { JsonTree } from '../payload/json-tree.tsx';
-import { fieldsOf, listOf, textOf } from '../payload/message.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { CacheNote } from './cache-note.tsx';
 import { FeedbackSection } from './feedback-section.tsx';

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
+import type { Message } from '../../messages/message.ts';
 import type { ThreadSummary, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { condition } from '../data/filter.ts';
@@ -25,7 +26,6 @@ import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { type Line, RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
 import { ConversationView } from '../payload/conversation-view.tsx';
-import type { Message } from '../payload/message.ts';
 import { toggleMarkdown, useVisible } from '../run/payload-section.tsx';
 import { ThreadList, UserLink } from './thread-list.tsx';
 import { messagesOfTurn } from './turn-messages.ts';

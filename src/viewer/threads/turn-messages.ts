@@ -1,5 +1,5 @@
-import { messagesOfInputs, messagesOfOutputs } from '../payload/conversation.ts';
-import { fieldsOf, type Message, textOf } from '../payload/message.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
+import { fieldsOf, type Message, textOf } from '../../messages/message.ts';
 
 /**
  * Returns the messages that a turn adds to its conversation: the user's input and the answer. Payloads often repeat the
