@@ -11,6 +11,7 @@ const DRIVERS = {
   'write-ahead': { file: 'drivers/traceable', durability: 'write-ahead' },
   'write-ahead, synced': { file: 'drivers/traceable', durability: 'write-ahead', syncEveryMs: 500 },
   processor: { isFromRegistry: true },
+  'traceable-otlp': { file: 'drivers/traceable', protocol: 'otlp' },
   'traceable-beside': { file: 'drivers/traceable', isBeside: true },
   'processor-beside': { file: 'drivers/processor', isBeside: true, isFromRegistry: true },
   'otlp-json': { file: 'peers/otlp-json', isFromRegistry: true },
@@ -112,7 +113,11 @@ export function environmentOf(name, url, { isDelivered, encoding }) {
       };
     default:
       // By default, runspan does not compress requests to localhost.
-      return { RUNSPAN_ENDPOINT: url, ...(encoding && { RUNSPAN_COMPRESS: 'true' }) };
+      return {
+        RUNSPAN_ENDPOINT: url,
+        RUNSPAN_PROTOCOL: DRIVERS[name].protocol ?? 'runs',
+        ...(encoding && { RUNSPAN_COMPRESS: 'true' }),
+      };
   }
 }
 

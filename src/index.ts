@@ -3,6 +3,7 @@ export type { Log, LogLevel } from './base/diagnostics.ts';
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './config/limits.ts';
 export type { ConfigureOptions, Durability } from './config/options.ts';
+export type { Protocol } from './config/otlp.ts';
 export type { HeaderFields } from './config/service.ts';
 export type { OnDrop } from './delivery/ledger.ts';
 export {
@@ -45,6 +46,7 @@ export type {
   Latency,
   OutageMessage,
   RecoveryMessage,
+  RequestKind,
   RequestMessage,
   Stats,
 } from './run/stats.ts';

@@ -114,7 +114,7 @@ describe('the ledger', () => {
     ready.open();
     expect(await flushed).toEqual({ ok: true, pending: 0 });
     expect(counts(stats())).toEqual({ created: 1, sent: 1 });
-    expect(stats().requests).toEqual({ multipart: 1, simple: 0 });
+    expect(stats().requests).toEqual({ multipart: 1, simple: 0, otlp: 0 });
   });
 
   test('counts runs excluded by sampling separately', async () => {

@@ -32,6 +32,10 @@ export type EnvironmentName =
   | 'RUNSPAN_CONTROL_PLANE_URL'
   | 'RUNSPAN_CONTROL_PLANE_KEY'
   | 'RUNSPAN_CONTROL_PLANE_SPELLING'
+  | 'RUNSPAN_PROTOCOL'
+  | 'OTEL_SERVICE_NAME'
+  | 'OTEL_RESOURCE_ATTRIBUTES'
+  | `OTEL_EXPORTER_OTLP_${'' | 'TRACES_'}${'ENDPOINT' | 'HEADERS' | 'PROTOCOL'}`
   | `LANGSMITH_${LangsmithName}`
   | `LANGCHAIN_${LangsmithName}`
   | 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
@@ -109,7 +113,7 @@ export function variablesWith(prefix: string): string[] {
 
 /** Returns all variables that configure an exporter, as text to compare. The text contains API keys. */
 export function exporterVariables(): string {
-  const isRead = /^(?:RUNSPAN|LANGSMITH|LANGCHAIN)_|_proxy$/i;
+  const isRead = /^(?:RUNSPAN|LANGSMITH|LANGCHAIN|OTEL)_|_proxy$/i;
   return JSON.stringify(Object.entries(environment()).filter(([name]) => isRead.test(name)));
 }
 

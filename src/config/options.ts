@@ -26,6 +26,7 @@ import {
 import { type EnvironmentName, env } from './environment.ts';
 import type { Hiding } from './foreign-options.ts';
 import { defaultLimits, type Limits } from './limits.ts';
+import { type OtlpSettings, otlpServiceOptions, otlpSettings, PROTOCOLS, type Protocol } from './otlp.ts';
 import { type HeaderFields, type Service, serviceOf } from './service.ts';
 import { complain, flag, type SettingName, variableOf } from './variables.ts';
 
@@ -38,6 +39,13 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
    * URL of the service, for example `http://127.0.0.1:4777`. Tracing is off if no endpoint is set. `RUNSPAN_ENDPOINT`
    */
   endpoint?: string;
+  /**
+   * How runs are sent. With `otlp` or `otlp-json`, each run is sent as an OpenTelemetry span when it ends, to any backend
+   * or collector. The endpoint then names the route for spans, and `/v1/traces` is added to an endpoint without a path.
+   * Without an endpoint, `OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_EXPORTER_OTLP_HEADERS` apply. `RUNSPAN_PROTOCOL`
+   * @default 'runs'
+   */
+  protocol?: Protocol;
   /**
    * API key, sent to the endpoint as the `x-api-key` header. An empty key is not sent. If `apiKey` is a function, it is
    * called for each request and returns the key or a promise. Runs are kept and sent later if the function fails.
@@ -170,6 +178,8 @@ export interface Settings extends Service {
   readonly syncEveryMs: number | undefined;
   /** Hash of the service and tenant whose runs on disk are delivered. Computed from these settings by default. */
   readonly spoolDestination?: string;
+  /** Set if runs are sent as OpenTelemetry spans. */
+  readonly otlp?: OtlpSettings | undefined;
   readonly limits: Limits;
   readonly capture: CapturePolicy;
   /** Whether large requests are compressed, if the service accepts it. */
@@ -189,6 +199,7 @@ const DURABILITIES: readonly unknown[] = ['memory', 'spill', 'write-ahead'] sati
 
 const CHECKS: Checks<ConfigureOptions> = {
   endpoint: LATER,
+  protocol: [PROTOCOLS.join(', '), (value) => PROTOCOLS.includes(value)],
   apiKey: LATER,
   workspaceId: LATER,
   project: TEXT,
@@ -238,7 +249,9 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const limits = limitsOf(options.limits);
   const capture = captureOf(options, limits);
   const isWanted = flag('tracing', options.tracing, true);
-  const service = isWanted ? serviceOf(options, isForProcess) : undefined;
+  const otlp = otlpSettings(options.protocol ?? fromEnvironment<Protocol>('protocol', CHECKS.protocol) ?? 'runs');
+  const address = otlp === undefined ? options : otlpServiceOptions(options);
+  const service = isWanted ? serviceOf(address, isForProcess) : undefined;
   if (service === undefined) return undefined;
   const { onDrop, dispatcher } = options;
   const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
@@ -248,6 +261,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   return {
     ...service,
     ...durabilityOf(options),
+    otlp,
     limits,
     capture,
     compress,

@@ -3,6 +3,7 @@ import { type EnvironmentName, env, parseFlag, usesLangsmithService } from './en
 
 export type SettingName =
   | 'endpoint'
+  | 'protocol'
   | 'apiKey'
   | 'workspaceId'
   | 'project'
@@ -39,6 +40,7 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     kind: 'address',
     otherwise: 'none',
   },
+  protocol: { variables: ['RUNSPAN_PROTOCOL'], kind: 'word', otherwise: 'runs' },
   apiKey: {
     variables: ['RUNSPAN_API_KEY', 'LANGSMITH_API_KEY', 'LANGCHAIN_API_KEY'],
     kind: 'secret',

@@ -15,6 +15,8 @@ import { flushAtEnd, forgetAtEnd } from './process-end.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
 import type { ExporterParts } from './states.ts';
+import { multipartEncoder } from './wire/multipart.ts';
+import { OtlpEncoder } from './wire/otlp.ts';
 import { IngestClient } from './wire/outcome.ts';
 import { Sender } from './wire/sender.ts';
 import { ServiceInfo } from './wire/service-info.ts';
@@ -48,14 +50,18 @@ export function exporterFor(
   const { monotonicMs } = time;
   const requestBytesMax = Math.max(REQUEST_BYTES_MIN, (limits.queueBytes * BODIES_SHARE) / limits.requestsInFlight);
   const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };
-  const info = new ServiceInfo(client, batch, requestBytesMax, monotonicMs);
+  const info = new ServiceInfo(settings.otlp === undefined ? client : undefined, batch, requestBytesMax, monotonicMs);
   const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
-  const simple = new SimpleIngestion({ ...time, ...limits, client: ingest });
+  const { otlp } = settings;
+  const encoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
+  const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
     limits,
-    sender: (heldBytes) => new Sender({ client: ingest, info, simple, compresses: compress, monotonicMs, heldBytes }),
+    sender: (heldBytes) =>
+      new Sender({ client: ingest, info, encoder, simple, compresses: compress, monotonicMs, heldBytes }),
+    sendsStarts: otlp === undefined,
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
@@ -63,7 +69,7 @@ export function exporterFor(
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     address: endpoint.origin,
-    urlOf: (run) => runUrl(settings, run),
+    urlOf: (run) => (otlp === undefined ? runUrl(settings, run) : undefined),
     opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
     closed: async (exporter) => {
       forgetAtEnd(exporter);

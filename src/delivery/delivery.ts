@@ -20,6 +20,7 @@ import type { Encoding } from './wire/compress.ts';
  *
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
  *   batch that is being sent or waits for a retry.
+ * - `posted`: nothing of the open run is sent before its end. With OTLP, which has no open runs, this is the first stage.
  * - `incomplete`: the run is still open, but is sent because `limits.openRuns` or `limits.openRunAgeMs` was reached.
  * - `held`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
  *   the start.
@@ -133,7 +134,7 @@ export class Item {
 }
 
 export interface RequestBody {
-  readonly boundary: string;
+  readonly contentType: string;
   readonly chunks: readonly Uint8Array[];
   /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;

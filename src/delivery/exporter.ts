@@ -123,6 +123,7 @@ export class Exporter implements RunSink {
 
   /** Flushes the queue, then delivers runs from disk until the time limit. Never rejects. */
   async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
+    this.#sendOpenRuns();
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     try {
       for (;;) {
@@ -182,12 +183,14 @@ export class Exporter implements RunSink {
   endProcess(): void {
     this.#state = 'closed';
     this.#parts.notice.report();
+    this.#sendOpenRuns();
     const count = this.#leaveRest();
     if (count > 0) diagnostics.warn(`the process exits with ${count} undelivered ${count === 1 ? 'run' : 'runs'}`);
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
     this.#state = 'closing';
+    this.#sendOpenRuns();
     try {
       return await this.flush(limit);
     } finally {
@@ -251,6 +254,14 @@ export class Exporter implements RunSink {
     this.#waitTimer = undefined;
     this.#loop.waiters -= this.#waiting.length;
     for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** At the end, sends the runs that are open as incomplete, unless their starts are sent. */
+  #sendOpenRuns(): void {
+    const { queue } = this.#states;
+    const atTime = isoTimestamp(clock.nowUs());
+    if (this.#parts.sendsStarts) return;
+    while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, atTime);
   }
 
   #sendIncomplete(): void {

@@ -77,7 +77,7 @@ function noCounts(): Counts {
     dropped: 0,
     droppedByReason: { queue_full: 0, too_large: 0, rejected: 0, expired: 0, corrupt: 0, closed: 0 },
     sampledOut: 0,
-    requests: { multipart: 0, simple: 0 },
+    requests: { multipart: 0, simple: 0, otlp: 0 },
   };
 }
 

@@ -52,13 +52,15 @@ export class DeliveryQueue {
     return this.#ready[this.#head];
   }
 
-  addStart(delivery: Delivery): void {
+  /** Adds a run that has started. Its start is queued unless it has nothing to send yet. */
+  addOpen(delivery: Delivery): void {
     delivery.older = this.#newestOpen;
     if (this.#newestOpen === undefined) this.oldestOpen = delivery;
     else this.#newestOpen.newer = delivery;
     this.#newestOpen = delivery;
-    this.firstStart ??= delivery;
     this.openRuns++;
+    if (delivery.stage !== 'started') return;
+    this.firstStart ??= delivery;
     this.starts++;
     this.bytes += delivery.bytes;
   }

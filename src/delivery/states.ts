@@ -42,6 +42,8 @@ export interface ExporterParts {
   readonly limits: Limits;
   readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
   readonly info: ServiceInfo;
+  /** Whether the start of a run may be sent before its end. */
+  readonly sendsStarts: boolean;
   readonly endpoint: Endpoint;
   /** The folder for undelivered runs. Undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
@@ -124,11 +126,13 @@ export class DeliveryStates {
     const nowMs = this.#parts.monotonicMs();
     const delivery = new Delivery(run, nowMs, this.#parts.endpoint.activeAt(nowMs));
     run.sinkState = delivery;
-    delivery.group = this.flushes.enter();
     this.#counts.open++;
-    this.#runs++;
     this.#measure(delivery);
-    this.queue.addStart(delivery);
+    if (this.#parts.sendsStarts) {
+      delivery.group = this.flushes.enter();
+      this.#runs++;
+    } else delivery.stage = 'posted';
+    this.queue.addOpen(delivery);
     return delivery;
   }
 

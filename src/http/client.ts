@@ -116,10 +116,10 @@ export class HttpClient implements Transport {
     }
     const { statusCode: status } = response;
     if (request.needsStatusOnly) attempt.endDeadline();
-    const text = await (request.needsStatusOnly ? skipBody(response.body) : readText(response.body));
+    const bytes = await (request.needsStatusOnly ? skipBody(response.body) : readBytes(response.body));
     // If the application has changed the API key meanwhile, the request is retried with the new key.
     if (isKeyRefused(status) && this.#headers !== source) return this.#exchange(dispatcher, request, attempt);
-    return { status, headers: response.headers, text, isKeyless: isKeyless(headers) };
+    return { status, headers: response.headers, bytes, text: bytes.toString('utf8'), isKeyless: isKeyless(headers) };
   }
 
   #dispatch(
@@ -164,11 +164,11 @@ function lengthOf({ body, stream }: HttpRequest): Record<string, string> {
   return { 'content-length': String(stream?.bytes ?? bodyBytes(body)) };
 }
 
-function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
+function readBytes(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const take = (): void => resolve(Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX).toString('utf8'));
+    const take = (): void => resolve(Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX));
     body.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       bytes += chunk.length;
@@ -183,13 +183,13 @@ function readText(body: Dispatcher.ResponseData['body']): Promise<string> {
   });
 }
 
-function skipBody(body: Dispatcher.ResponseData['body']): Promise<string> {
+function skipBody(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
   return new Promise((resolve) => {
     body.on('error', () => {});
     const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
     body.once('close', () => {
       clearTimer(timer);
-      resolve('');
+      resolve(Buffer.alloc(0));
     });
     // `resume` depends on `setImmediate`, which never fires if the application uses fake timers.
     body.on('data', () => {});

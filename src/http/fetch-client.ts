@@ -52,8 +52,9 @@ export class FetchClient implements Transport {
       const fetched = await this.#fetch(own, request, attempt);
       const { status, headers } = fetched;
       if (request.needsStatusOnly) attempt.shorten(UNNEEDED_BODY_MS);
-      const text = await (request.needsStatusOnly ? skipBody(fetched) : readText(fetched.body));
-      response = { status, headers: Object.fromEntries(headers), text, isKeyless: isKeyless(own) };
+      const bytes = await (request.needsStatusOnly ? skipBody(fetched) : readBytes(fetched.body));
+      const text = new TextDecoder().decode(bytes);
+      response = { status, headers: Object.fromEntries(headers), bytes, text, isKeyless: isKeyless(own) };
     } catch (thrown) {
       throw causeOf(thrown, attempt.signal);
     } finally {
@@ -166,26 +167,24 @@ class Attempt implements Progress {
 }
 
 /** Reads and discards a response body, so that the connection can be reused. Never rejects. */
-async function skipBody(response: Response): Promise<string> {
+async function skipBody(response: Response): Promise<Uint8Array> {
   if (response.headers.get('content-length') !== '0') await response.arrayBuffer().catch(() => {});
-  return '';
+  return new Uint8Array();
 }
 
-async function readText(stream: ReadableStream<Uint8Array> | null): Promise<string> {
-  const decoder = new TextDecoder();
+async function readBytes(stream: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {
+  const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
   const reader = stream?.getReader();
-  let text = '';
-  let leftBytes = RESPONSE_BYTES_MAX;
-  for (;;) {
+  let length = 0;
+  while (length < RESPONSE_BYTES_MAX) {
     const { value } = (await reader?.read()) ?? {};
-    if (value === undefined) return text + decoder.decode();
-    text += decoder.decode(value.subarray(0, leftBytes), { stream: true });
-    leftBytes -= value.length;
-    if (leftBytes > 0) continue;
-    // The rest of the body is not needed.
-    void reader?.cancel().catch(() => {});
-    return text;
+    if (value === undefined) return bytes.slice(0, length);
+    bytes.set(value.subarray(0, RESPONSE_BYTES_MAX - length), length);
+    length += value.length;
   }
+  // The rest of the body is not needed.
+  void reader?.cancel().catch(() => {});
+  return bytes;
 }
 
 function bodyOf({ body = [], stream }: HttpRequest): Pick<RequestInit, 'body' | 'duplex'> {

@@ -44,7 +44,7 @@ export interface HttpRequest {
   /** Stream to send instead of `body`. Only `open` accepts a stream, because `send` may retry the request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Set to `true` if only the status code is needed. The response's `text` is then empty. */
+  /** Set to `true` if only the status code is needed. The response's `bytes` are then empty. */
   readonly needsStatusOnly?: boolean;
   /**
    * Timeout for this request, in milliseconds.
@@ -63,6 +63,8 @@ export interface HttpResponse {
   /** Response headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The first 64 KiB of the response body. */
+  readonly bytes: Uint8Array;
+  /** `bytes` as text. */
   readonly text: string;
   /** Whether the request was sent without an API key or `authorization` header. */
   readonly isKeyless?: boolean;

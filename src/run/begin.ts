@@ -8,6 +8,7 @@ import {
   inheritedFrom,
   type RunContext,
   sinkOf,
+  spanIdsOf,
   untraced,
 } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
@@ -77,6 +78,7 @@ export function newRecord(
 ): EncodedRun {
   const inherited = inheritedFrom(parent, sink);
   const { tags, metadata } = sink === undefined ? NOTHING_ADDED : options;
+  const above = spanIdsOf(parent);
   const record = new EncodedRun({
     id: sampledId ?? options.id?.toLowerCase() ?? newRunId(startUs),
     startUs,
@@ -87,8 +89,14 @@ export function newRecord(
     tags: withTags(inherited.tags, tags, capture.payload),
     metadata: metadata === undefined ? inherited.metadata : withMetadata(inherited.metadata, metadata, capture.payload),
   });
+  if (above !== undefined) record.metadata = new Map(record.metadata).set('otel', otelIdsBelow(above));
   record.referenceExampleId = options.referenceExampleId?.toLowerCase();
   return record;
+}
+
+/** A run below a span belongs to the span's trace. Runs below inherit this metadata. */
+function otelIdsBelow({ traceId, spanId }: NonNullable<ReturnType<typeof spanIdsOf>>): string {
+  return JSON.stringify({ trace_id: traceId, parent_span_id: spanId });
 }
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};

@@ -52,6 +52,8 @@ export interface RunOwner {
   readonly sink: RunSink | undefined;
   /** The call that this run records. Undefined if the run has ended or records no call. */
   readonly call: Call | undefined;
+  /** OpenTelemetry's ids of the run, if it is a span or belongs to a caller's trace. */
+  readonly spanIds?: Omit<SpanIds, 'traceFlags'> | undefined;
   /** Takes what other sources record of the call. Undefined if the run records requests and responses itself. */
   readonly completion?: Completion | undefined;
 }
@@ -95,12 +97,16 @@ export function contextOf(
   };
 }
 
-/** Returns the context for a run that another process records. Nested runs are sent to `sink`. */
+/**
+ * Returns the context for a run that another process records. Nested runs are sent to `sink`. `spanIds` are the caller's
+ * ids in OpenTelemetry.
+ */
 export function remoteContext(
   fields: Pick<RunContext, 'id' | 'traceId' | 'dottedOrder' | 'project' | 'tags' | 'metadata' | 'sampled'>,
   sink: RunSink,
+  spanIds?: RunOwner['spanIds'],
 ): RunContext {
-  const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined };
+  const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined, spanIds };
   return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
 }
 
@@ -184,6 +190,24 @@ export function inheritedFrom(parent: RunContext | undefined, sink: RunSink | un
     tags: withTags(inherited.tags, added.tags, payload),
     metadata: added.metadata ? withMetadata(inherited.metadata, added.metadata, payload) : inherited.metadata,
   };
+}
+
+/** Returns OpenTelemetry's ids of the parent run, if it is a span. */
+export function spanIdsOf(parent: RunContext | undefined): RunOwner['spanIds'] {
+  return parent && ownerOf(parent)?.spanIds;
+}
+
+/** Matches the trace id at the start of the JSON text in `metadata.otel`. */
+const OTEL_TRACE_ID = /^\{"trace_id":"([\da-f]{32})"/;
+
+/**
+ * Returns the id that the trace of `parent` has in OpenTelemetry: that of a span, or the digits of our own. Undefined if
+ * there is no parent run.
+ */
+export function otelTraceIdOf(parent: RunContext | undefined): string | undefined {
+  if (parent?.traceId === undefined) return undefined;
+  const above = spanIdsOf(parent)?.traceId ?? OTEL_TRACE_ID.exec(parent.metadata?.get('otel') ?? '')?.[1];
+  return above ?? parent.traceId.replaceAll('-', '');
 }
 
 /** Returns the call that the enclosing run records, if that run has the same sink. */

@@ -41,7 +41,7 @@ export interface Stats {
   /** Number of runs left out by sampling, not included in `created`. A call that two sources see counts twice. */
   sampledOut: number;
   /** Number of requests of each kind, including retries. */
-  requests: { multipart: number; simple: number };
+  requests: Record<RequestKind, number>;
   /** Run data in memory that is waiting to be sent or is being sent. */
   backlog: Backlog;
   /** Request durations, or undefined until the first request has ended. */
@@ -100,12 +100,17 @@ export interface ChannelMessages {
   'runspan:delivery:recovery': RecoveryMessage;
 }
 
+/**
+ * The kind of a request. A `multipart` or `otlp` request contains a batch. A `simple` request contains the start or the
+ * end of one run.
+ */
+export type RequestKind = 'multipart' | 'simple' | 'otlp';
+
 /** Message that is published when a request with runs has ended. */
 export interface RequestMessage {
   /** Origin of the service. */
   readonly endpoint: string;
-  /** A `multipart` request contains a batch. A `simple` request contains the start or the end of one run. */
-  readonly kind: 'multipart' | 'simple';
+  readonly kind: RequestKind;
   /** The response status, or undefined if no response arrived. */
   readonly status: number | undefined;
   /** The reason why the request failed, or undefined if the service accepted the request. */

@@ -73,16 +73,31 @@ function millisecondsOf(value: unknown): number {
 
 const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?(Z|[+-]\d{2}:?\d{2})?$/;
 
+// Caches the latest second, because a batch has thousands of timestamps in few seconds.
+let parsedPrefix = 'none';
+let parsedUs = 0;
+
+/** The length and the end of a timestamp that `isoTimestamp` formats. */
+const CANONICAL_LENGTH = '2026-11-20T07:22:40.123456Z'.length;
+const CANONICAL_END = /\.\d{6}Z$/;
+
 /**
  * Converts an ISO 8601 timestamp to microseconds since 1970. A time without a zone is read as UTC. Fractional digits
  * after the sixth are ignored.
  */
 export function parseIsoTimestamp(text: string): number | undefined {
+  if (text.length === CANONICAL_LENGTH && text.startsWith(parsedPrefix) && CANONICAL_END.test(text)) {
+    return parsedUs + Number(text.slice(-7, -1));
+  }
   const match = ISO.exec(text);
   if (match === null) return undefined;
   const [, date, time, fraction = '', zone = 'Z'] = match;
   const ms = DateOfPlatform.parse(`${date}T${time}${zone}`);
   if (Number.isNaN(ms) || !isInCalendar(date as string)) return undefined;
+  if (zone === 'Z') {
+    parsedPrefix = `${date}T${time}.`;
+    parsedUs = ms * 1_000;
+  }
   return ms * 1_000 + Number(fraction.slice(0, 6).padEnd(6, '0'));
 }
 

@@ -14,6 +14,8 @@ interface SetUp {
   readonly tracer: Tracer;
   readonly provider: BasicTracerProvider;
   readonly recorder: RunRecorder;
+  /** Called when the test finishes. */
+  readonly stop: () => Promise<void>;
 }
 
 /** Creates a provider that records into memory until the test finishes. */
@@ -24,12 +26,13 @@ export function setUp(
   const recorder = recordRuns();
   const provider = new BasicTracerProvider({ spanProcessors, ...(sampler && { sampler }) });
   if (contextManager) context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  onTestFinished(async () => {
+  const stop = async (): Promise<void> => {
     await provider.shutdown();
     context.disable();
     recorder.stop();
-  });
-  return { tracer: provider.getTracer('test', '1.2.3'), provider, recorder };
+  };
+  onTestFinished(stop);
+  return { tracer: provider.getTracer('test', '1.2.3'), provider, recorder, stop };
 }
 
 /** Calls `fn` inside a span, which ends when the result of `fn` settles. */

@@ -15,7 +15,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   run: ['base', 'platform', 'config', 'payload'],
   messages: ['base', 'payload'],
   http: ['base', 'platform', 'config'],
-  delivery: ['base', 'platform', 'config', 'payload', 'run', 'http'],
+  delivery: ['base', 'platform', 'config', 'payload', 'run', 'http', 'otel'],
   instrument: ['base', 'platform', 'config', 'payload', 'run'],
   integrations: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'instrument'],
   otel: ['base', 'platform', 'config', 'payload', 'run', 'messages'],
@@ -35,7 +35,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ROOT,
   ],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
-  viewer: ['receiver'],
+  viewer: ['messages', 'receiver'],
   cli: [
     'base',
     'platform',
@@ -102,6 +102,8 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   // Secrets are masked again in a trace that is saved to be shared. Runs of other clients were never redacted.
   'receiver → payload': (target) => target === 'payload/serialize.ts' || target.startsWith('payload/redaction/'),
   'receiver → run': (target, found) => found.typeOnly || /^run\/(time|same-call|page-path)\.ts$/.test(target),
+  // Only the encoder of spans.
+  'delivery → otel': (target) => target.startsWith('otel/otlp/'),
   // Only the mapping of attributes.
   'receiver → otel': (target) => !/(processor|exporter|propagator)\.ts$/.test(target),
   'viewer → receiver': (target, found) =>

@@ -8,6 +8,11 @@ export const settingNotes: readonly (readonly [
 ])[] = [
   [['endpoint'], '', "the service's address; without an endpoint, tracing is off"],
   [
+    ['protocol'],
+    undefined,
+    'with `otlp` (protobuf) or `otlp-json`, runs are sent as [OpenTelemetry spans](opentelemetry.md#runs-as-spans)',
+  ],
+  [
     ['apiKey'],
     '',
     'the API key: a string or a [function](#keys). The key is sent in the header `x-api-key`, only to the endpoint',

@@ -8,33 +8,33 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 444],
+  '.': [13, 446],
   base: [13, 484],
   cli: [42, 5_658],
   clients: [43, 6_042],
-  config: [7, 1_238],
-  delivery: [32, 5_326],
-  http: [10, 1_007],
+  config: [8, 1_343],
+  delivery: [34, 5_485],
+  http: [10, 1_008],
   instrument: [13, 2_246],
   integrations: [38, 4_373],
   langsmith: [10, 1_625],
-  messages: [2, 137],
-  otel: [39, 5_559],
+  messages: [5, 463],
+  otel: [48, 6_630],
   payload: [16, 2_987],
   platform: [9, 416],
-  receiver: [137, 20_441],
+  receiver: [138, 20_495],
   register: [14, 1_242],
-  run: [18, 3_200],
+  run: [18, 3_275],
   testing: [8, 1_123],
-  viewer: [77, 7_573],
+  viewer: [74, 7_247],
 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 211,
+  bundle: 237,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_125,
+  dist: 4_206,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -95,7 +95,11 @@ export async function scriptedService(reply: Reply = () => 202, info: ServiceInf
     }
     const body = decoded(headers['content-encoding'], raw);
     const isMultipart = path.endsWith('/runs/multipart');
-    const arrivals = isMultipart ? partsOf({ headers, body }) : [arrivalOf(method === 'POST' ? 'post' : 'patch', body)];
+    const arrivals = isMultipart
+      ? partsOf({ headers, body })
+      : path.endsWith('/v1/traces')
+        ? spansIn(body)
+        : [arrivalOf(method === 'POST' ? 'post' : 'patch', body)];
     const names = arrivals.map((arrival) => `${kindOf(arrival)} ${arrival.name}`);
     const plainBytes = body.length;
     const atMs = virtualClock.nowMs;
@@ -162,6 +166,27 @@ function partsOf(request: { headers: IncomingHttpHeaders; body: Buffer }): Arriv
     (arrivals.get(`post.${id}`) ?? arrivals.get(`patch.${id}`))?.attachments.set(name, bytes);
   return [...arrivals].map(([key, { fields, attachments }]) =>
     toArrival(key.startsWith('post') ? 'post' : 'patch', fields, attachments),
+  );
+}
+
+interface OtlpJson {
+  resourceSpans: { scopeSpans: { spans: { name: string; attributes: { key: string; value: object }[] }[] }[] }[];
+}
+
+/** Reads the spans of a request with OTLP/JSON. The arrival of an incomplete run has not ended. */
+function spansIn(body: Buffer): Arrival[] {
+  const { resourceSpans } = JSON.parse(body.toString()) as OtlpJson;
+  return resourceSpans.flatMap(({ scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) =>
+      spans.map(({ name, attributes }) => {
+        const values = Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+        const id: string = values['runspan.dotted_order'].slice(-36);
+        const payload = (key: string) => (values[key] === undefined ? undefined : JSON.parse(values[key]));
+        const fields = { id, name, inputs: payload('input.value'), outputs: payload('output.value') };
+        const end = values['runspan.incomplete'] === true ? {} : { end_time: 'known' };
+        return toArrival('post', { ...fields, ...end }, new Map());
+      }),
+    ),
   );
 }
 

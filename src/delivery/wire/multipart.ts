@@ -5,10 +5,24 @@ import { withoutPrototype } from '../../config/checker.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import { type EncodedRun, isFilled, mainJson } from '../../run/encoded-run.ts';
+import { randomHex } from '../../run/ids.ts';
 import type { Attachment } from '../../run/record.ts';
 import { dropAttachments, type Item } from '../delivery.ts';
+import type { RunEncoder } from './encoder.ts';
 
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
+
+export const multipartEncoder: RunEncoder = {
+  kind: 'multipart',
+  path: '/runs/multipart',
+  encode: (items, signal) => {
+    const boundary = `runspan-${randomHex(32)}`;
+    const contentType = `multipart/form-data; boundary=${boundary}`;
+    const chunks = encodeMultipart(items, boundary, signal);
+    // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
+    return chunks instanceof Promise ? chunks.then((all) => ({ contentType, chunks: all })) : { contentType, chunks };
+  },
+};
 
 /**
  * Encodes the request body of `POST /runs/multipart` in chunks. Example:
@@ -27,7 +41,7 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
  * The first chunk contains all JSON parts. Attachments follow in further chunks, without copying their bytes. Returns a
  * promise only if the batch has attachments or is larger than 2 MiB.
  */
-export function encodeMultipart(
+function encodeMultipart(
   items: readonly Item[],
   boundary: string,
   signal: AbortSignal,

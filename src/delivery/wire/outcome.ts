@@ -3,7 +3,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { failureOf } from '../../http/failure.ts';
 import { parseRetryAfter } from '../../http/retry.ts';
 import { bodyBytes, type HttpRequest, type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
-import { type DropReason, publish } from '../../run/stats.ts';
+import { type DropReason, publish, type RequestKind } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Failure } from '../retry-policy.ts';
@@ -48,7 +48,7 @@ const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const BUSY: ReadonlySet<number> = new Set([425, 429]);
 
-const ACCEPTED: Outcome = { kind: 'accepted' };
+export const ACCEPTED: Outcome = { kind: 'accepted' };
 
 export function outcomeOf({ status, headers, isKeyless = false }: HttpResponse, runs: number, nowMs: number): Outcome {
   if (status >= 200 && status < 300) return ACCEPTED;
@@ -93,6 +93,7 @@ export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;
   readonly error: unknown;
+  readonly response?: HttpResponse;
 }
 
 /** Sends requests with runs, and records each request's duration and error in the ledger. */
@@ -110,14 +111,14 @@ export class IngestClient {
   }
 
   /** Sends one request and never rejects. If the signal aborts, the outcome is `unsent`. */
-  async send(kind: 'multipart' | 'simple', runs: number, request: HttpRequest): Promise<IngestResult> {
+  async send(kind: RequestKind, runs: number, request: HttpRequest): Promise<IngestResult> {
     this.#ledger.counts.requests[kind]++;
     const sentAtMs = this.#monotonicMs();
     let result: IngestResult;
     try {
       const response = await this.#client.send(request);
       warnOfWebPage(response);
-      result = { outcome: outcomeOf(response, runs, wallNowMs()), status: response.status, error: undefined };
+      result = { outcome: outcomeOf(response, runs, wallNowMs()), status: response.status, error: undefined, response };
     } catch (error) {
       // Aborted requests are not recorded, because the service did not fail.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };

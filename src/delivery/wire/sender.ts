@@ -4,11 +4,10 @@ import { isBreak } from '../../http/failure.ts';
 import { probeDelayMs } from '../../http/retry.ts';
 import { bodyBytes } from '../../http/transport.ts';
 import { isPerRequest } from '../../platform/node.ts';
-import { randomHex } from '../../run/ids.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
 import { compress, type Encoding, firstSupported } from './compress.ts';
-import { encodeMultipart } from './multipart.ts';
-import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
+import type { Rejected, RunEncoder } from './encoder.ts';
+import { ACCEPTED, type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple.ts';
 
@@ -30,7 +29,9 @@ const FALLBACK_MAX_MS = 600_000;
 export interface SenderOptions {
   readonly client: IngestClient;
   readonly info: ServiceInfo;
-  readonly simple: SimpleIngestion;
+  readonly encoder: RunEncoder;
+  /** Sends runs one by one if the service has no route for batches. Undefined if there is no such way. */
+  readonly simple: SimpleIngestion | undefined;
   /** Whether large bodies are compressed, if the service accepts it. */
   readonly compresses: boolean;
   readonly monotonicMs: () => number;
@@ -39,8 +40,8 @@ export interface SenderOptions {
 }
 
 /**
- * Sends batches to `POST /runs/multipart`. If the service has no such route, sends the runs one by one. The route is
- * tried again after 1 s, 5 s, 30 s, and then after up to 10 minutes.
+ * Sends batches in one request each. If the service has no such route, sends the runs one by one. The route is tried
+ * again after 1 s, 5 s, 30 s, and then after up to 10 minutes.
  */
 export class Sender {
   readonly #options: SenderOptions;
@@ -57,21 +58,24 @@ export class Sender {
    * `unsent`.
    */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
-    const outcome = this.#isFallingBack ? undefined : await this.#sendMultipart(batch, signal);
-    if (outcome !== undefined && outcome.kind !== 'unsupported') return outcome;
+    const outcome = this.#isFallingBack ? undefined : await this.#sendBatch(batch, signal);
+    if (outcome !== undefined && (Array.isArray(outcome) || outcome.kind !== 'unsupported')) return outcome;
+    const { simple } = this.#options;
+    if (simple === undefined)
+      return noRoute(outcome as Unsupported, 'the service has no such route; check the endpoint');
     // Another concurrent request may already have started the fallback.
     if (outcome !== undefined && !this.#isFallingBack) {
       this.#fallbackUntilMs = this.#options.monotonicMs() + probeDelayMs(this.#fallbacks++, FALLBACK_MAX_MS);
     }
-    return this.#sendSingly(batch, signal);
+    return this.#sendSingly(batch, simple, signal);
   }
 
   get #isFallingBack(): boolean {
     return this.#options.monotonicMs() < this.#fallbackUntilMs;
   }
 
-  async #sendMultipart(batch: Batch, signal: AbortSignal): Promise<Outcome> {
-    const { info } = this.#options;
+  async #sendBatch(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
+    const { info, encoder } = this.#options;
     if (info.refusesMultipart()) return { kind: 'unsupported', detail: '/info reports multipart off' };
     let { body } = batch;
     if (body === undefined) {
@@ -86,17 +90,19 @@ export class Sender {
     if (body.encoding !== undefined && refusesEncoding(result, batch.items.length)) {
       info.encodings = [];
       this.#setBody(batch, undefined);
-      return this.#sendMultipart(batch, signal);
+      return this.#sendBatch(batch, signal);
     }
     const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
     if (result.status !== undefined) {
-      diagnostics.debug(`${batch.items.length} posts and patches sent as multipart: ${outcome.kind}`);
+      diagnostics.debug(`${batch.items.length} posts and patches sent as ${encoder.kind}: ${outcome.kind}`);
     }
     // A single oversized run does not change the batch size limit.
     if (outcome.kind === 'failed' && outcome.isTooLarge && batch.items.length > 1) info.tooLarge(body.plainBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
       info.accepted(body.plainBytes);
+      const rejected = result.response && encoder.rejectedIn?.(result.response);
+      if (rejected !== undefined) return outcomesOf(batch.items.length, rejected);
     }
     return outcome;
   }
@@ -107,21 +113,19 @@ export class Sender {
   }
 
   async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
-    const boundary = `runspan-${randomHex(32)}`;
-    const encoded = encodeMultipart(items, boundary, signal);
-    // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
-    const chunks = encoded instanceof Promise ? await encoded : encoded;
+    const encoded = this.#options.encoder.encode(items, signal);
+    const { contentType, chunks } = encoded instanceof Promise ? await encoded : encoded;
     const plainBytes = bodyBytes(chunks);
     const encoding = this.#encodingOf(chunks);
     if (encoding !== undefined) {
       try {
         const compressed = await compress(chunks, encoding, signal);
-        return { boundary, chunks: [compressed], plainBytes, sizeBytes: compressed.length, encoding };
+        return { contentType, chunks: [compressed], plainBytes, sizeBytes: compressed.length, encoding };
       } catch {
         // The body is sent uncompressed, for example if memory is short or every thread is busy.
       }
     }
-    return { boundary, chunks, plainBytes, sizeBytes: plainBytes, encoding: undefined };
+    return { contentType, chunks, plainBytes, sizeBytes: plainBytes, encoding: undefined };
   }
 
   /** Returns how to compress a body, whose first chunk contains the JSON. Attachments are often compressed already. */
@@ -133,29 +137,40 @@ export class Sender {
     return firstSupported(info.encodings);
   }
 
-  #post({ boundary, chunks, encoding }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
-    const contentType = `multipart/form-data; boundary=${boundary}`;
-    return this.#options.client.send('multipart', runs, {
+  #post({ contentType, chunks, encoding }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
+    const { client, encoder } = this.#options;
+    return client.send(encoder.kind, runs, {
       method: 'POST',
-      path: '/runs/multipart',
+      path: encoder.path,
       headers: { 'content-type': contentType, ...(encoding !== undefined && { 'content-encoding': encoding }) },
       body: chunks,
       signal,
-      needsStatusOnly: true,
+      needsStatusOnly: encoder.rejectedIn === undefined,
     });
   }
 
-  async #sendSingly(batch: Batch, signal: AbortSignal): Promise<Outcome[]> {
+  async #sendSingly(batch: Batch, simple: SimpleIngestion, signal: AbortSignal): Promise<Outcome[]> {
     // Discards the multipart body, because sending runs one by one may change posts to patches.
     this.#setBody(batch, undefined);
-    const outcomes = await this.#options.simple.send(batch.items, signal, () => !this.#isFallingBack);
+    const outcomes = await simple.send(batch.items, signal, () => !this.#isFallingBack);
     return outcomes.map((outcome) => {
       if (outcome.kind !== 'unsupported') return outcome;
       this.#fallbackUntilMs = Number.NEGATIVE_INFINITY;
-      const detail = `${outcome.detail}: the service has neither /runs/multipart nor /runs; check the endpoint`;
-      return { kind: 'failed', failure: 'refused', detail };
+      return noRoute(outcome, 'the service has neither /runs/multipart nor /runs; check the endpoint');
     });
   }
+}
+
+type Unsupported = Extract<Outcome, { kind: 'unsupported' }>;
+
+function noRoute({ detail }: Unsupported, why: string): Outcome {
+  return { kind: 'failed', failure: 'refused', detail: `${detail}: ${why}` };
+}
+
+/** The service does not say which runs it rejected. A request must not be sent again for them. */
+function outcomesOf(runs: number, { runs: rejected, detail }: Rejected): Outcome[] {
+  const dropped: Outcome = { kind: 'dropped', reason: 'rejected', detail };
+  return Array.from({ length: runs }, (_, at) => (at < rejected ? dropped : ACCEPTED));
 }
 
 /** Whether a compressed body may have been refused for its encoding. Gateways refuse it with other statuses than 415, too. */

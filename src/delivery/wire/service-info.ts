@@ -29,7 +29,7 @@ const FLAGS: Readonly<Record<Encoding, string>> = { zstd: 'zstd_compression_enab
 
 /** The limits and features that the service reports at `GET /info`. Defaults apply until the response arrives. */
 export class ServiceInfo {
-  readonly #client: Transport;
+  readonly #client: Transport | undefined;
   readonly #defaults: BatchSize;
   /** Maximum size of a batch, in bytes, whatever the service reports. */
   readonly #ownBytesMax: number;
@@ -43,15 +43,17 @@ export class ServiceInfo {
   /** The maximum size of the next batch. */
   batch: BatchSize;
   /** The compressed bodies that the service accepts, best first. */
-  encodings: readonly Encoding[] = [];
+  encodings: readonly Encoding[];
 
+  /** Without a client, the service has no `/info`. It then takes the encoding that OTLP requires. */
   constructor(
-    client: Transport,
+    client: Transport | undefined,
     defaults: BatchSize,
     ownBytesMax: number = Number.POSITIVE_INFINITY,
     monotonicMs: () => number = monotonicNowMs,
   ) {
     this.#client = client;
+    this.encodings = client === undefined ? ['gzip'] : [];
     this.#defaults = defaults;
     this.#ownBytesMax = ownBytesMax;
     this.#monotonicMs = monotonicMs;
@@ -86,16 +88,16 @@ export class ServiceInfo {
    * Requests `/info` at the first call. A failed request is retried at the earliest after one minute. Never rejects.
    */
   ask(): Promise<void> {
-    if (this.#monotonicMs() < this.#requestAtMs) return this.#request;
+    if (this.#client === undefined || this.#monotonicMs() < this.#requestAtMs) return this.#request;
     this.#requestAtMs = Number.POSITIVE_INFINITY;
-    this.#request = this.#read();
+    this.#request = this.#read(this.#client);
     return this.#request;
   }
 
-  async #read(): Promise<void> {
+  async #read(client: Transport): Promise<void> {
     try {
       const headers = { accept: 'application/json' };
-      const response = await this.#client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
+      const response = await client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
       if (response.status === 200) this.#apply(JSON.parse(response.text));
       else if (isTransient(response.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
     } catch {

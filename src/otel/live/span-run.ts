@@ -10,6 +10,7 @@ import {
   contextOf,
   inheritedFrom,
   observeRun,
+  otelTraceIdOf,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
@@ -86,6 +87,8 @@ function startInRequest(given: SpanStart): SpanStart {
 export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly sink: RunSink;
   readonly context: RunContext;
+  /** The ids of the span, in the trace of its root run. The SDK starts another trace for a span below a function. */
+  readonly spanIds: RunOwner['spanIds'];
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
@@ -135,6 +138,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     });
     this.sink = sink;
     this.#target = completion ?? sink;
+    const traceId = otelTraceIdOf(parent) ?? ids.traceId;
+    this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
     this.#startUs = startUs;
     this.#parentIds = parentIds;
     this.#capture = hiding === undefined ? capture : hidingCapture(hiding, capture);
@@ -219,7 +224,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     const { name, runType, inputs } = spanToOpenRun(span, this.#capture);
     record.name = shownName(name, this.#capture.payload);
     record.runType = runType;
-    record.metadata = new Map(record.metadata).set('otel', openOriginJson(this.ids, this.#parentIds));
+    const origin = this.#inTrace(openOriginJson(this.ids, this.#parentIds));
+    record.metadata = new Map(record.metadata).set('otel', origin);
     if (this.#completion === undefined) this.#span = new WeakRef(span);
     if (inputs === undefined) return;
     record.inputs = inputs.json;
@@ -329,6 +335,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return hidingCapture(hiding, this.#capture);
   }
 
+  /** Adds the id of the trace to `metadata.otel` if it is not that of the span. */
+  #inTrace(origin: string): string {
+    const { spanIds } = this;
+    return spanIds === this.ids ? origin : `${origin.slice(0, -1)},"root_trace_id":"${spanIds?.traceId}"}`;
+  }
+
   #release(record: EncodedRun): void {
     record.source = undefined;
     this.#record = undefined;
@@ -346,6 +358,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     if (fields.name !== record.name) record.name = shownName(fields.name, payload);
     record.runType = fields.runType;
     if (fields.tags !== undefined) record.tags = withTags(tags, fields.tags, payload);
+    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string));
     record.metadata = metadata === undefined ? fields.metadata : new Map([...metadata, ...fields.metadata]);
     record.error = fields.error;
     record.events = fields.events;

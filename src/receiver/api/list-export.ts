@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts';
 import { exportedLines } from './trace-export.ts';
 
 /**
- * Yields runs or traces as text. JSON lines contain one complete run each. CSV contains the fields of the list: one row
+ * Yields runs or traces as text. JSON lines contain one complete run each, or with the format `otlp` a request. CSV contains the fields of the list: one row
  * for each run or trace, latest start first.
  */
 export function exported(
@@ -15,7 +15,14 @@ export function exported(
   { list = 'runs', format, ...query }: Parsed<ExportQuery>,
 ): AsyncIterable<string> {
   if (format === 'csv') return csvOf(list, pagesOf(store, scope, list, query));
-  return list === 'runs' ? exportedLines(store, scope, query) : linesOfTraces(store, scope, query);
+  const lines = list === 'runs' ? exportedLines(store, scope, query) : linesOfTraces(store, scope, query);
+  return format === 'otlp' ? spansOf(lines) : lines;
+}
+
+/** Few exports need the encoder, so it is loaded at the first. */
+async function* spansOf(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  const { otlpLines } = await import('./otlp-export.ts');
+  yield* otlpLines(lines);
 }
 
 type Item = RunSummary & Partial<Pick<TraceSummary, 'trace'>>;

@@ -89,7 +89,7 @@ export const queryRoutes: readonly Route[] = [
       const { list = 'runs', format = 'jsonl' } = query;
       const headers = {
         'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
-        'content-disposition': `attachment; filename="${list}.${format}"`,
+        'content-disposition': `attachment; filename="${list}.${format === 'otlp' ? 'otlp.jsonl' : format}"`,
       };
       return { status: 200, headers, content: () => exported(store, scope, query) };
     },

@@ -34,7 +34,7 @@ const RUN_CHECKS: Checks<RunQuery> = { ...FILTER_CHECKS, limit: WHOLE_FROM_1 };
 const EXPORT_CHECKS: Checks<ExportQuery> = {
   ...RUN_CHECKS,
   list: oneOf(['runs', 'traces']),
-  format: oneOf(['jsonl', 'csv']),
+  format: oneOf(['jsonl', 'csv', 'otlp']),
 };
 
 const LIST_CHECKS: Checks<ListQuery> = {

@@ -101,7 +101,7 @@ export interface ExportQuery extends RunQuery {
    */
   list?: 'runs' | 'traces';
   /** @default 'jsonl' */
-  format?: 'jsonl' | 'csv';
+  format?: 'jsonl' | 'csv' | 'otlp';
 }
 
 /** Selects one page of a list of threads. The thread with the latest matching turn comes first. */

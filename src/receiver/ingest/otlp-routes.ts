@@ -1,12 +1,15 @@
 import { finishedRun } from '../../otel/mapping/finished-run.ts';
+import { ownRecord } from '../../otel/otlp/own-run.ts';
+import type { SpanLike } from '../../otel/span-like.ts';
 import { setSoon } from '../../platform/timers.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { HttpError, toHttpError } from '../http/http-error.ts';
+import { HttpError, toHttpError, ValidationIssues } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
 import type { Call, Route, RouteResponse } from '../http/route.ts';
 import { ingest } from './ingest-routes.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
+import { readRun } from './run-message.ts';
 
 /** HTTP routes for OTLP. The prefix `/otel` is supported because LangSmith documents this prefix. */
 export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].map((path) => {
@@ -76,12 +79,25 @@ async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: nu
   return { rejected, reason };
 }
 
+/** Returns the run that runspan sent as a span. If the run is invalid, the span is converted like any other. */
+function ownOperationOf(span: SpanLike, project: string | undefined): RunOperation | undefined {
+  const record = ownRecord(span);
+  if (record === undefined) return undefined;
+  const named =
+    record.session_id === undefined && project !== undefined ? { ...record, session_name: project } : record;
+  const issues = new ValidationIssues();
+  const operation = readRun({ format: 'batch', kind: 'post', strict: false }, { record: named, loc: ['span'] }, issues);
+  return issues.first === undefined ? operation : undefined;
+}
+
 /**
  * Converts a span to a run. The project comes from the span attributes, the request header or the resource, in this
  * order. Without a project, the run keeps the project of another message about it. The store derives the run's position in
  * the trace from the parent span.
  */
 function operationOf({ span, hasEnded, project }: OtlpSpan, header: unknown): RunOperation {
+  const own = ownOperationOf(span, typeof header === 'string' ? header : project);
+  if (own !== undefined) return own;
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded);
   const payloads = Object.entries(run.texts).map(([field, text]) => [field, JSON.parse(text)]);
   return { kind: 'post', ...run, fields: { ...run.fields, ...Object.fromEntries(payloads) } };

@@ -4,7 +4,17 @@ import { guard, ignoreRejection } from '../../base/guard.ts';
 import { shareInstances } from '../../base/shared.ts';
 import { type Check, isObject } from '../../config/checker.ts';
 import { types } from '../../platform/node.ts';
-import { currentContext, inheritedFrom, type RunContext, remoteContext, SAMPLED, sinkOf, spanOf } from '../context.ts';
+import {
+  currentContext,
+  inheritedFrom,
+  otelTraceIdOf,
+  type RunContext,
+  type RunOwner,
+  remoteContext,
+  SAMPLED,
+  sinkOf,
+  spanOf,
+} from '../context.ts';
 import { type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
 import { newRunId } from '../ids.ts';
@@ -78,13 +88,13 @@ export class RemoteRun {
   contextFor(sink: RunSink): RunContext {
     const { payload } = sink.capture;
     const { id, traceId, dottedOrder } = this;
-    const { tags, metadata, ...others } = this.#inherited;
+    const { tags, metadata, spanIds, ...others } = this.#inherited;
     const defaults = sink.capture.defaults?.metadata;
     const shown = {
       tags: withTags(undefined, tags, payload),
       metadata: metadata === undefined ? defaults : withMetadata(defaults, metadata, payload),
     };
-    return remoteContext({ id, traceId, dottedOrder, ...others, ...shown }, sink);
+    return remoteContext({ id, traceId, dottedOrder, ...others, ...shown }, sink, spanIds);
   }
 }
 
@@ -95,6 +105,8 @@ interface InheritedFields {
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly sampled: boolean;
+  /** The caller's ids in OpenTelemetry, if its trace has a span above the caller's run. */
+  readonly spanIds?: RunOwner['spanIds'];
 }
 
 /**
@@ -116,8 +128,10 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       const [first, last] = [segments?.at(0), segments?.at(-1)];
       if (first === undefined || last === undefined) continue;
       const inherited = inheritedFields(parseBaggage(headerOf(headers, 'baggage') ?? ''), prefix, accept);
-      const sampled = inherited.sampled && !isLeftOut(first.id, headerOf(headers, 'traceparent'));
-      return new RemoteRun(order, [first.id, last.id], { ...inherited, sampled });
+      const traceparent = headerOf(headers, 'traceparent');
+      const sampled = inherited.sampled && !isLeftOut(first.id, traceparent);
+      const spanIds = spanIdsIn(traceparent, first.id);
+      return new RemoteRun(order, [first.id, last.id], { ...inherited, sampled, spanIds });
     }
   } catch {
     // A getter on the headers threw an error.
@@ -129,6 +143,14 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
 function isLeftOut(id: string, traceparent: string | undefined): boolean {
   const [, traceId, , flags = ''] = traceparent?.split('-') ?? [];
   return traceId === hexOf(id) && (Number.parseInt(flags, 16) & SAMPLED) === 0;
+}
+
+const TRACEPARENT = /^00-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-[\da-f]{2}$/;
+
+/** Returns the ids in a `traceparent`, unless they are the digits of the run's own ids. */
+function spanIdsIn(traceparent: string | undefined, firstId: string): InheritedFields['spanIds'] {
+  const [, traceId, spanId] = TRACEPARENT.exec(traceparent ?? '') ?? [];
+  return traceId === undefined || spanId === undefined || traceId === hexOf(firstId) ? undefined : { traceId, spanId };
 }
 
 function inheritedFields(baggage: BaggageMember[], prefix: string, accept: readonly HeaderField[]): InheritedFields {
@@ -211,7 +233,8 @@ export function requestHeaders(context: RunContext): RequestHeaders | undefined 
   const order = orderToSend('propagation', context, REQUEST_ORDER_MAX);
   if (order === undefined) return undefined;
   const ids = (parseDottedOrder(order) ?? []).map(({ id }) => hexOf(id));
-  const { traceId = ids.at(0), spanId = ids.at(-1)?.slice(16) } = (context.sampled && spanOf(context)) || {};
+  const { traceId = otelTraceIdOf(context) ?? ids.at(0), spanId = ids.at(-1)?.slice(16) } =
+    (context.sampled && spanOf(context)) || {};
   return { 'runspan-trace': order, traceparent: `00-${traceId}-${spanId}-0${context.sampled ? 1 : 0}` };
 }
 

@@ -1,0 +1,78 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import { safeText } from '../../base/text.ts';
+import type { OtlpSettings } from '../../config/otlp.ts';
+import type { HttpResponse } from '../../http/transport.ts';
+import type { OtlpEncoding } from '../../otel/otlp/otlp-span.ts';
+import type { SentRun } from '../../otel/otlp/run-to-span.ts';
+import { setSoon } from '../../platform/timers.ts';
+import { dropAttachments, type Item } from '../delivery.ts';
+import type { EncodedBody, Rejected, RunEncoder } from './encoder.ts';
+import { strippedPayloads } from './multipart.ts';
+
+/**
+ * Number of bytes of runs to encode per turn of the event loop. Messages of model calls are parsed and converted, which
+ * takes longer than a multipart body.
+ */
+const SLICE_BYTES = 256 * 1024;
+
+/** Encodes runs as the spans of an `ExportTraceServiceRequest`. OTLP has no attachments. */
+export class OtlpEncoder implements RunEncoder {
+  readonly kind = 'otlp';
+  readonly path = '';
+  readonly #options: OtlpSettings;
+  /** Loaded for the first request. */
+  #encoding: OtlpEncoding | undefined;
+
+  constructor(options: OtlpSettings) {
+    this.#options = options;
+  }
+
+  async encode(items: readonly Item[], signal: AbortSignal): Promise<EncodedBody> {
+    const { format, resource } = this.#options;
+    const { jsonEncoding, protobufEncoding, SpanGroups } = await import('../../otel/otlp/traces.ts');
+    const encoding = format === 'json' ? jsonEncoding : protobufEncoding;
+    this.#encoding = encoding;
+    const slices: Uint8Array[] = [];
+    for (let at = 0; at < items.length; ) {
+      if (slices.length > 0) await new Promise<void>((resolve) => void setSoon(resolve));
+      signal.throwIfAborted();
+      const groups = new SpanGroups(resource);
+      for (let bytes = 0; at < items.length && bytes < SLICE_BYTES; at++) {
+        const item = items[at] as Item;
+        leaveOutAttachments(item);
+        groups.add(sentOf(item));
+        bytes += item.delivery.bytes;
+      }
+      slices.push(encoding.encode(groups.all));
+    }
+    return { contentType: encoding.contentType, chunks: encoding.join(slices) };
+  }
+
+  rejectedIn({ bytes }: HttpResponse): Rejected | undefined {
+    const { spans, message } = this.#encoding?.readResponse(bytes) ?? { spans: 0, message: '' };
+    if (spans === 0) return undefined;
+    return { runs: spans, detail: `the service rejected ${spans} spans of a request: ${safeText(message)}` };
+  }
+}
+
+function sentOf(item: Item): SentRun {
+  const { run } = item.delivery;
+  const { isEnded, endOverride } = item;
+  const { inputs, outputs, events } = item.stripped === 'payloads' ? strippedPayloads(item) : item;
+  return {
+    run,
+    inputs,
+    outputs,
+    events,
+    endTime: isEnded ? (endOverride?.endTime ?? run.endTime) : undefined,
+    error: isEnded ? (run.error ?? endOverride?.error) : undefined,
+    isIncomplete: !isEnded || endOverride !== undefined,
+  };
+}
+
+function leaveOutAttachments(item: Item): void {
+  if (item.attachments.length === 0) return;
+  diagnostics.warnOnce('otlp attachments', 'OTLP has no attachments, so the attachments of runs are not sent');
+  dropAttachments(item.delivery.run, item.attachments);
+  item.attachments = [];
+}

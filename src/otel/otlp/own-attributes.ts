@@ -1,0 +1,13 @@
+/** The attributes that only runspan's receiver reads. With them, a span becomes the same run again. */
+export const OWN = {
+  order: 'runspan.dotted_order',
+  runType: 'runspan.run_type',
+  projectId: 'runspan.project_id',
+  example: 'runspan.reference_example_id',
+  runtime: 'runspan.runtime',
+  /** The error. Or in an event: true if its stack is the error. */
+  error: 'runspan.error',
+  /** The data of an event as JSON text, if attributes cannot hold all of it. */
+  kwargs: 'runspan.kwargs',
+  incomplete: 'runspan.incomplete',
+} as const;

@@ -1,0 +1,58 @@
+import { defined, definedOrNone, type Fields, filled, isFields, parsedJson, textOf } from '../../payload/fields.ts';
+import { isoTimestamp, parseDottedOrder } from '../../run/time.ts';
+import { hrTimeUs } from '../mapping/span-identity.ts';
+import type { SpanEventLike, SpanLike } from '../span-like.ts';
+import { OWN } from './own-attributes.ts';
+
+/**
+ * Returns the record of the run that runspan sent as this span. Undefined if it did not. The record is not validated,
+ * except for its `dotted_order`.
+ */
+export function ownRecord(span: SpanLike): Fields | undefined {
+  const { attributes } = span;
+  const order = textOf(attributes[OWN.order]);
+  const segments = order === undefined ? undefined : parseDottedOrder(order);
+  const [own, parent] = [segments?.at(-1), segments?.at(-2)];
+  if (segments === undefined || own === undefined) return undefined;
+  const endUs = hrTimeUs(span.endTime);
+  const error = errorOf(span);
+  // A span has an end. That of a run without an end is its start.
+  const isOpen = attributes[OWN.incomplete] === true && endUs === own.startUs;
+  const events = span.events.filter((event) => !isErrorEvent(event)).map(eventOf);
+  return defined({
+    id: own.id,
+    trace_id: segments[0]?.id,
+    parent_run_id: parent?.id,
+    dotted_order: order,
+    name: attributes['runspan.name'] ?? span.name,
+    run_type: attributes[OWN.runType],
+    start_time: isoTimestamp(own.startUs),
+    end_time: endUs === undefined || isOpen ? undefined : isoTimestamp(endUs),
+    inputs: jsonIn(attributes['input.value']) ?? {},
+    outputs: jsonIn(attributes['output.value']),
+    error,
+    events: filled(events),
+    tags: attributes['tag.tags'],
+    reference_example_id: attributes[OWN.example],
+    extra: definedOrNone({ metadata: jsonIn(attributes.metadata), runtime: jsonIn(attributes[OWN.runtime]) }),
+    session_id: attributes[OWN.projectId],
+  });
+}
+
+function jsonIn(value: unknown): Fields | undefined {
+  const parsed = typeof value === 'string' ? parsedJson(value) : undefined;
+  return isFields(parsed) ? parsed : undefined;
+}
+
+function isErrorEvent({ name, attributes }: SpanEventLike): boolean {
+  return name === 'exception' && attributes?.[OWN.error] === true;
+}
+
+function errorOf({ attributes, events }: SpanLike): string | undefined {
+  return textOf(attributes[OWN.error]) ?? textOf(events.findLast(isErrorEvent)?.attributes?.['exception.stacktrace']);
+}
+
+function eventOf({ name, time, attributes = {} }: SpanEventLike): Fields {
+  const plain = Object.keys(attributes).length === 0 ? undefined : attributes;
+  return defined({ name, time: isoTimestamp(hrTimeUs(time) ?? 0), kwargs: jsonIn(attributes[OWN.kwargs]) ?? plain });
+}

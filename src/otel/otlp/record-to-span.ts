@@ -1,0 +1,58 @@
+import { defined, type Fields } from '../../payload/fields.ts';
+import type { RunRecord } from '../../run/record.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import type { OtlpEvent } from './otlp-span.ts';
+import { flatAttributes, type SentRun } from './run-to-span.ts';
+
+/** Feedback on a run, which becomes an event of the span. */
+export interface Evaluation {
+  readonly key: string;
+  readonly score?: number | boolean;
+  readonly value?: unknown;
+  readonly comment?: string;
+  readonly created_at: string;
+}
+
+/** Returns what is sent of a run's record. */
+export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[] = []): SentRun {
+  const { metadata, runtime } = record.extra ?? {};
+  const text = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
+  return {
+    run: {
+      id: record.id,
+      traceId: record.trace_id,
+      dottedOrder: record.dotted_order,
+      parentRunId: record.parent_run_id,
+      name: record.name,
+      runType: record.run_type,
+      startTime: record.start_time,
+      project: record.session_id === undefined ? (record.session_name ?? 'default') : { id: record.session_id },
+      tags: record.tags,
+      metadata: metadata && new Map(Object.entries(metadata).map(([key, value]) => [key, JSON.stringify(value)])),
+      runtime: text(runtime),
+      referenceExampleId: record.reference_example_id,
+    },
+    inputs: text(record.inputs),
+    outputs: text(record.outputs),
+    events: text(record.events),
+    endTime: record.end_time,
+    error: record.error,
+    isIncomplete: record.end_time === undefined,
+    evaluations: evaluations.map(evaluationEvent),
+  };
+}
+
+/** Converts feedback to the event `gen_ai.evaluation.result` of the GenAI conventions. */
+function evaluationEvent({ key, score, value, comment, created_at }: Evaluation): OtlpEvent {
+  const attributes: Fields = defined({
+    'gen_ai.evaluation.name': key,
+    'gen_ai.evaluation.score.value': typeof score === 'boolean' ? Number(score) : score,
+    'gen_ai.evaluation.score.label': typeof value === 'string' ? value : undefined,
+    'gen_ai.evaluation.explanation': comment,
+  });
+  return {
+    name: 'gen_ai.evaluation.result',
+    timeUs: parseIsoTimestamp(created_at) ?? 0,
+    attributes: flatAttributes(attributes),
+  };
+}

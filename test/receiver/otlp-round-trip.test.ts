@@ -1,0 +1,187 @@
+// Runs that runspan sends as spans become the same runs again.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createExporter, runIdFrom, startRun } from '#src/index.ts';
+import type { Receiver } from '#src/receiver.ts';
+import type { Run } from '#src/run/run.ts';
+import { makeRun, multipart, part, sendMultipart, start } from './wire.ts';
+
+type Fields = Record<string, unknown>;
+
+async function exported(receiver: Receiver, format: string): Promise<string[]> {
+  const response = await fetch(`${receiver.url}/query/export?format=${format}`);
+  expect(response.status).toBe(200);
+  return (await response.text()).split('\n').filter((line) => line !== '');
+}
+
+async function runsOf(receiver: Receiver): Promise<Map<unknown, Fields>> {
+  const runs = (await exported(receiver, 'jsonl')).map((line): Fields => JSON.parse(line));
+  return new Map(runs.map((run) => [run.id, run]));
+}
+
+async function postSpans(receiver: Receiver, line: string): Promise<void> {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(`${receiver.url}/v1/traces`, { method: 'POST', headers, body: line });
+  expect(await response.text()).toBe('{}');
+}
+
+const text = fc.string({ unit: 'grapheme', maxLength: 12 });
+const filled = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter((value) => value.trim() !== '');
+const json = fc.jsonValue({ maxDepth: 3, stringUnit: 'grapheme' });
+const object = fc.dictionary(text, json, { maxKeys: 4 });
+const micros = fc.integer({ min: 0, max: 999_999 }).map((us) => String(us).padStart(6, '0'));
+const time = micros.map((us) => `2026-11-20T07:22:40.${us}Z`);
+const message = fc.record({
+  role: fc.constantFrom('system', 'user', 'assistant', 'tool'),
+  content: fc.oneof(
+    text,
+    fc.array(fc.record({ type: fc.constantFrom('text', 'image_url', 'x'), text }), { maxLength: 2 }),
+  ),
+});
+const usage = fc.record({ input_tokens: fc.nat(), output_tokens: fc.nat(), total_tokens: fc.nat() });
+const metadata = fc.oneof(
+  object,
+  fc.record({
+    ls_provider: text,
+    ls_model_name: json,
+    ls_temperature: fc.double(),
+    thread_id: text,
+    finish_reasons: json,
+  }),
+  fc.record({ ls_invocation_params: json, usage_metadata: json, ls_agent_type: text, 'gen_ai.request.model': json }),
+);
+const event = fc.record({ name: filled, time, kwargs: object }, { requiredKeys: ['name', 'time'] });
+
+const record = fc
+  .record(
+    {
+      name: filled,
+      run_type: fc.oneof(fc.constantFrom('chain', 'llm', 'tool', 'retriever', 'embedding', 'prompt', 'parser'), filled),
+      start: micros,
+      end_time: micros.map((us) => `2026-11-20T07:22:41.${us}Z`),
+      inputs: fc.oneof(object, fc.record({ messages: fc.array(message, { maxLength: 3 }) })),
+      // Empty payloads are not sent.
+      outputs: fc.oneof(
+        object.filter((value) => Object.keys(value).length > 0),
+        fc.record({ role: text, content: text, usage_metadata: usage }),
+      ),
+      error: fc.oneof(filled, fc.constant('TypeError: boom\n    at a (b.ts:1:2)')),
+      events: fc.array(event, { minLength: 1, maxLength: 3 }),
+      tags: fc.array(text, { minLength: 1, maxLength: 3 }),
+      reference_example_id: fc.uuid({ version: 4 }),
+      extra: fc.record({ metadata, runtime: object }, { requiredKeys: ['metadata'] }),
+      project: fc.oneof(
+        filled.map((session_name) => ({ session_name })),
+        fc.uuid({ version: 4 }).map((session_id) => ({ session_id })),
+      ),
+    },
+    { requiredKeys: ['name', 'run_type', 'start', 'inputs', 'project'] },
+  )
+  .map(({ start: us, inputs, outputs, events, project, ...rest }) => ({
+    us,
+    payloads: { inputs, outputs, events },
+    main: { ...rest, ...project },
+  }));
+
+test('a run of any kind is the same run after an export as spans', async () => {
+  const [first, second] = [await start(), await start()];
+  let count = 0;
+  await fc.assert(
+    fc.asyncProperty(record, fc.boolean(), async ({ us, payloads, main }, isNested) => {
+      const root = runIdFrom(`root ${++count}`);
+      const id = isNested ? runIdFrom(`child ${count}`) : root;
+      const order = isNested
+        ? `20261120T072240000000Z${root}.20261120T072240${us}Z${id}`
+        : `20261120T072240${us}Z${root}`;
+      const fields = makeRun({
+        ...main,
+        id,
+        trace_id: root,
+        dotted_order: order,
+        start_time: `2026-11-20T07:22:40.${us}Z`,
+        ...(isNested && { parent_run_id: root }),
+        session_name: undefined,
+        ...main,
+      });
+      const parts = Object.entries(payloads).filter(([, value]) => value !== undefined);
+      const body = multipart(
+        part(`post.${id}`, fields),
+        ...parts.map(([name, value]) => part(`post.${id}.${name}`, value)),
+      );
+      expect((await sendMultipart(first, body)).status).toBe(202);
+    }),
+    { numRuns: 300 },
+  );
+  const lines = await exported(first, 'otlp');
+  expect(lines.length).toBeGreaterThan(1);
+  for (const line of lines) await postSpans(second, line);
+  const [before, after] = [await runsOf(first), await runsOf(second)];
+  expect(before.size).toBe(count);
+  for (const [id, run] of before) expect(after.get(id)).toEqual(run);
+});
+
+/** Records runs of each kind. The same call records the same runs. */
+function recordRuns(exporter: ReturnType<typeof createExporter>, key: string): void {
+  const startMs = Date.UTC(2026, 10, 20);
+  const child = (parent: Run, name: string, options: object): Run =>
+    parent.child({ name, id: runIdFrom(`${key} ${name}`), startTime: startMs + 1, ...options });
+  const root = startRun({
+    name: 'agent ü',
+    exporter,
+    root: true,
+    id: runIdFrom(`${key} agent`),
+    startTime: startMs,
+    inputs: { q: 'hello' },
+    tags: ['a', 'b'],
+    metadata: { tier: 'gold', list: [1, null], nested: { a: 1 }, none: null, threadId: 't' },
+  });
+  const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15, input_token_details: { cache_read: 4 } };
+  const model = child(root, 'model', {
+    runType: 'llm',
+    inputs: { messages: [{ role: 'user', content: 'hello' }], model: 'gpt-5' },
+    metadata: {
+      ls_provider: 'openai',
+      ls_model_name: 'gpt-5',
+      ls_invocation_params: { temperature: 0.1, tools: [{}] },
+    },
+  });
+  model.event('new_token', { token: 'h', deep: [{}] });
+  model.end({ role: 'assistant', content: 'hi', tool_calls: [], usage_metadata: usage });
+  child(root, 'search', { runType: 'tool', inputs: { q: 1 } }).fail(
+    Object.assign(new TypeError('boom'), { stack: 'TypeError: boom\n    at a (b.ts:1:2)' }),
+  );
+  child(root, 'documents', { runType: 'retriever', inputs: { query: 'x' } }).end({
+    documents: [{ page_content: 'text', metadata: { source: 'a' } }],
+  });
+  child(root, 'vectors', { runType: 'embedding', inputs: { texts: ['x'] } }).end({
+    usage_metadata: { input_tokens: 3 },
+  });
+  root.end({ answer: 'x'.repeat(20_000) });
+}
+
+test.each(['otlp', 'otlp-json'] as const)(
+  'runs that an exporter sends with %s are those that it sends to a service',
+  async (protocol) => {
+    const [runs, spans] = [await start(), await start()];
+    for (const [receiver, options] of [
+      [runs, {}],
+      [spans, { protocol }],
+    ] as const) {
+      const exporter = createExporter({ endpoint: receiver.url, project: 'shop', ...options });
+      recordRuns(exporter, protocol);
+      expect(await exporter.close()).toEqual({ ok: true, pending: 0 });
+      expect(exporter.stats()).toMatchObject({ sent: 5, dropped: 0 });
+    }
+    const withoutEnds = (all: Map<unknown, Fields>): Fields[] =>
+      [...all.values()].map(({ end_time, events, ...run }) => ({
+        ...run,
+        ended: end_time !== undefined,
+        events: (events as Fields[] | undefined)?.map(({ time: _, ...rest }) => rest),
+      }));
+    const [before, after] = [await runsOf(runs), await runsOf(spans)];
+    expect(before.size).toBe(5);
+    expect(new Set(withoutEnds(after).map((run) => JSON.stringify(run)))).toEqual(
+      new Set(withoutEnds(before).map((run) => JSON.stringify(run))),
+    );
+  },
+);
