@@ -51,6 +51,9 @@ export function otlpServiceOptions(options: ServiceOptions): ServiceOptions {
   return {
     ...options,
     endpoint: own ?? base.replace(/\/?$/, ROUTE),
+    // The variables with a key and a workspace belong to another service.
+    apiKey: options.apiKey ?? '',
+    workspaceId: options.workspaceId ?? '',
     headers: options.headers ?? entriesOf(otlpEnv('HEADERS'), 'OTEL_EXPORTER_OTLP_HEADERS'),
   };
 }
@@ -72,10 +75,11 @@ export function resourceFromEnvironment(): Readonly<Record<string, string>> {
 function entriesOf(text: string | undefined, variable: EnvironmentName): Record<string, string> {
   const entries: Record<string, string> = {};
   for (const pair of text?.split(',') ?? []) {
-    const at = pair.indexOf('=');
+    if (pair.trim() === '') continue;
+    const [key = '', ...value] = pair.split('=');
     try {
-      if (at > 0) entries[decodeURIComponent(pair.slice(0, at).trim())] = decodeURIComponent(pair.slice(at + 1).trim());
-      else if (pair.trim() !== '') throw new TypeError('no key');
+      if (key.trim() === '' || value.length === 0) throw new TypeError('no key');
+      entries[decodeURIComponent(key.trim())] = decodeURIComponent(value.join('=').trim());
     } catch {
       // The pair is not shown, because it may contain a secret.
       complain(`expected ${variable} to be key=value pairs, separated by commas; an invalid pair is ignored`);

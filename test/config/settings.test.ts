@@ -48,6 +48,11 @@ describe('tracing', () => {
     expect(withEndpoint({ tracing: false }, { RUNSPAN_TRACING: 'true' })).toBeUndefined();
   });
 
+  it('is on with RUNSPAN_PROTOCOL=otlp and no endpoint', () => {
+    expect(resolve({}, { RUNSPAN_PROTOCOL: 'otlp' })?.endpoint.href).toBe('http://localhost:4318/v1/traces');
+    expect(lines).toEqual([]);
+  });
+
   it('is off with a key and no endpoint, and the log line contains RUNSPAN_ENDPOINT', () => {
     expect(resolve({ apiKey: 'sk-secret' })).toBeUndefined();
     expect(lines).toEqual([
@@ -334,5 +339,78 @@ describe('headers', () => {
       'x-api-key': 'k-1',
       'x-tenant-id': 'w-1',
     });
+  });
+});
+
+describe('with the protocol otlp', () => {
+  const OTLP = { RUNSPAN_PROTOCOL: 'otlp' };
+
+  it.each([
+    [{ endpoint: ENDPOINT }, {}, `${ENDPOINT}/v1/traces`],
+    [{ endpoint: `${ENDPOINT}/` }, {}, `${ENDPOINT}/v1/traces`],
+    [{ endpoint: `${ENDPOINT}/otel/v1/traces` }, {}, `${ENDPOINT}/otel/v1/traces`],
+    [{}, { RUNSPAN_ENDPOINT: ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }, `${ENDPOINT}/v1/traces`],
+    [{}, { OTEL_EXPORTER_OTLP_ENDPOINT: `${ENDPOINT}/base/` }, `${ENDPOINT}/base/v1/traces`],
+    [
+      {},
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${ENDPOINT}/x`, OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT },
+      `${ENDPOINT}/x`,
+    ],
+  ])('%j and %j send spans to %s', (options, environment, expected) => {
+    expect(resolve(options, { ...OTLP, ...environment })?.endpoint.href).toBe(expected);
+    expect(lines).toEqual([]);
+  });
+
+  it("OpenTelemetry's headers go only to OpenTelemetry's endpoint, and the key and the workspace only to the own endpoint", () => {
+    const environment = {
+      ...OTLP,
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.test',
+      OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Basic%20YTpi, x-team=search',
+      RUNSPAN_API_KEY: 'sk-secret',
+      RUNSPAN_WORKSPACE_ID: 'w1',
+      LANGSMITH_TRACING: 'true',
+      LANGSMITH_API_KEY: 'ls-secret',
+    };
+    expect(resolve({}, environment)?.headers).toEqual({
+      authorization: 'Basic YTpi',
+      'x-team': 'search',
+      'user-agent': 'runspan',
+    });
+    expect(resolve({}, { ...environment, RUNSPAN_ENDPOINT: 'https://own.test' })?.headers).toEqual({
+      'x-api-key': 'sk-secret',
+      'x-tenant-id': 'w1',
+      'user-agent': 'runspan',
+    });
+  });
+
+  it.each([
+    [{}, 'protobuf', 0],
+    [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }, 'json', 0],
+    [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' }, 'protobuf', 0],
+    [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'protobuf', 1],
+    [{ RUNSPAN_PROTOCOL: 'otlp-json' }, 'json', 0],
+  ])('%j sends %s', (environment, format, complaints) => {
+    expect(resolve({}, { ...OTLP, ...environment })?.otlp?.format).toBe(format);
+    expect(lines).toHaveLength(complaints);
+  });
+
+  it('the resource has the attributes of the environment, and an invalid pair is named without its value', () => {
+    const environment = {
+      ...OTLP,
+      OTEL_SERVICE_NAME: 'shop',
+      OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,k8s.pod.name=a%2Cb,secret, =x, service.namespace=eu ',
+    };
+    expect(resolve({}, environment)?.otlp?.resource).toEqual({
+      'service.name': 'shop',
+      'k8s.pod.name': 'a,b',
+      'service.namespace': 'eu',
+    });
+    expect(lines.join()).toContain('OTEL_RESOURCE_ATTRIBUTES');
+    expect(lines.join()).not.toContain('secret');
+  });
+
+  it('an unknown protocol is ignored', () => {
+    expect(withEndpoint({ protocol: 'grpc' })?.otlp).toBeUndefined();
+    expect(lines).toEqual(['configuration: expected `protocol` to be runs, otlp, otlp-json; the option is ignored.']);
   });
 });
