@@ -6,6 +6,7 @@ import {
   checkedOptions,
   isLoopback,
   isObject,
+  isOrigin,
   TRUE_OR_FALSE,
   wholeFrom,
 } from '../config/checker.ts';
@@ -75,6 +76,12 @@ export interface ReceiverOptions {
    * @default none
    */
   allowedHosts?: readonly string[];
+  /**
+   * Origins whose web pages may send OpenTelemetry spans, for example `https://shop.example.com`. Pages cannot keep a key
+   * secret: with `apiKey`, give pages the `writeKey`.
+   * @default none
+   */
+  allowedOrigins?: readonly string[];
 }
 
 /** A server that receives runs over HTTP and lets you read the stored runs. */
@@ -122,9 +129,12 @@ export async function receiverWith(
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
   checkKeys(given, host);
   const faults = new Faults();
-  const { apiKey, writeKey, workspaceId, allowedHosts } = given;
+  const { apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
-  const access = new Access({ host, workspaceId, allowedHosts, ...(keys && { keys }) }, new TokenSigner(store));
+  const access = new Access(
+    { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) },
+    new TokenSigner(store),
+  );
   const parts = { store, strict, faults, access, ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);
   return {
@@ -207,5 +217,9 @@ const CHECKS: Checks<ReceiverOptions> = {
   allowedHosts: [
     'a list of host names without ports',
     (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && HOST_NAME.test(name)),
+  ],
+  allowedOrigins: [
+    'a list of origins such as https://shop.example.com',
+    (value) => Array.isArray(value) && value.every((text) => isOrigin(text)),
   ],
 };

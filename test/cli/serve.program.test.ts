@@ -170,7 +170,7 @@ describe('the configuration', () => {
 
   it.each<[unknown, string]>([
     ['{', 'JSON'],
-    ['[]', 'expected the file to be an object with the fields host, port, publicUrl, store,'],
+    ['[]', 'expected the file to be an object with the fields host, port, publicUrl, allowedOrigins, store,'],
     [{}, '`tenants` is missing'],
     [{ tenants: {} }, 'expected `tenants` to be an object with at least one tenant, got an object'],
     [{ tenants: [] }, 'expected `tenants` to be an object with a field per tenant, got an array'],

@@ -10,19 +10,19 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [13, 446],
   base: [13, 484],
-  cli: [42, 5_658],
+  cli: [42, 5_672],
   clients: [43, 6_042],
-  config: [8, 1_347],
+  config: [8, 1_352],
   delivery: [34, 5_485],
   http: [10, 1_008],
   instrument: [13, 2_246],
   integrations: [38, 4_373],
   langsmith: [10, 1_625],
   messages: [5, 463],
-  otel: [48, 6_630],
+  otel: [49, 6_704],
   payload: [16, 2_987],
   platform: [9, 416],
-  receiver: [138, 20_495],
+  receiver: [138, 20_628],
   register: [14, 1_242],
   run: [18, 3_275],
   testing: [8, 1_123],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 237,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_206,
+  dist: 4_260,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

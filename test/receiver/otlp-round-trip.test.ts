@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createExporter, runIdFrom, startRun } from '#src/index.ts';
 import type { Receiver } from '#src/receiver.ts';
 import type { Run } from '#src/run/run.ts';
-import { makeRun, multipart, part, sendMultipart, start } from './wire.ts';
+import { makeRun, multipart, part, sendJson, sendMultipart, start } from './wire.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -112,6 +112,9 @@ test('a run of any kind is the same run after an export as spans', async () => {
     }),
     { numRuns: 300 },
   );
+  const [rated = ''] = [...(await runsOf(first)).keys()];
+  const rating = { run_id: rated, key: 'liked', score: true, comment: 'ü', correction: { a: 1 }, metadata: { b: 2 } };
+  expect((await sendJson(first, 'POST', '/feedback', rating)).status).toBe(200);
   const lines = await exported(first, 'otlp');
   expect(lines.length).toBeGreaterThan(1);
   for (const line of lines) await postSpans(second, line);

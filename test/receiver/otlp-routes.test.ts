@@ -298,3 +298,76 @@ test.each([
   expect(await send(receiver, requestOf(SPAN))).toMatchObject(expected);
   expect(await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).toMatchObject(expected);
 });
+
+describe('metrics', () => {
+  test.each(['/v1/metrics', '/otel/v1/metrics', '/v1/metrics/'])('are accepted at %s and not stored', async (path) => {
+    const receiver = await start();
+    const json = { 'content-type': 'application/json' };
+    expect(await call(receiver.url + path, 'POST', '{"resourceMetrics":[{}]}', json)).toMatchObject({
+      status: 200,
+      body: {},
+    });
+    const protobuf = await request(receiver.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' },
+      body: gzipSync(Buffer.from('0a00', 'hex')),
+    });
+    expect([protobuf.statusCode, await protobuf.body.text()]).toEqual([200, '']);
+    const figures = await request(`${receiver.url}/metrics`);
+    expect(await figures.body.text()).toContain('ignored_metrics_requests_total 2');
+  });
+});
+
+test('a slash at the end of the route is accepted', async () => {
+  const receiver = await start();
+  expect((await sendJson(receiver, 'POST', '/v1/traces/', { resourceSpans: [] })).status).toBe(200);
+});
+
+describe('a page of another origin', () => {
+  const origin = 'https://shop.example';
+  const headers = { origin, 'content-type': 'application/json', 'sec-fetch-site': 'cross-site' };
+  const preflight = {
+    origin,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'content-type',
+  };
+
+  test('may send spans if its origin is allowed, and nothing else', async () => {
+    const receiver = await start({ allowedOrigins: [origin] });
+    const asked = await call(`${receiver.url}/v1/traces`, 'OPTIONS', undefined, preflight);
+    expect(asked).toMatchObject({
+      status: 204,
+      headers: { 'access-control-allow-origin': origin, 'access-control-allow-methods': 'POST' },
+    });
+    const sent = await call(`${receiver.url}/v1/traces`, 'POST', '{"resourceSpans":[]}', headers);
+    expect(sent).toMatchObject({ status: 200, headers: { 'access-control-allow-origin': origin, vary: 'origin' } });
+    expect((await call(`${receiver.url}/query/traces`, 'GET', undefined, headers)).status).toBe(403);
+    expect((await call(`${receiver.url}/runs`, 'POST', '{}', headers)).status).toBe(403);
+    expect((await call(`${receiver.url}/runs`, 'OPTIONS', undefined, preflight)).status).toBe(403);
+  });
+
+  test.each([undefined, [], ['https://shop.example:8443'], ['http://shop.example']])(
+    'is refused with allowedOrigins %j',
+    async (allowedOrigins) => {
+      const receiver = await start(allowedOrigins === undefined ? {} : { allowedOrigins });
+      expect((await call(`${receiver.url}/v1/traces`, 'OPTIONS', undefined, preflight)).status).toBe(403);
+      expect((await call(`${receiver.url}/v1/traces`, 'POST', '{"resourceSpans":[]}', headers)).status).toBe(403);
+    },
+  );
+
+  test('needs the key of the receiver', async () => {
+    const receiver = await start({
+      allowedOrigins: [origin],
+      apiKey: 'a-long-random-text',
+      writeKey: 'a-write-key-of-pages',
+    });
+    const send = (key: object) =>
+      call(`${receiver.url}/v1/traces`, 'POST', '{"resourceSpans":[]}', { ...headers, ...key });
+    expect((await send({})).status).toBe(401);
+    expect((await send({ 'x-api-key': 'a-write-key-of-pages' })).status).toBe(200);
+  });
+
+  test.each(['*', 'shop.example', 'https://shop.example/', 'null'])('cannot be named %s', async (name) => {
+    await expect(start({ allowedOrigins: [name] })).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+  });
+});

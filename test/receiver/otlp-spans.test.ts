@@ -110,6 +110,9 @@ test.each<[string, unknown]>([
   ['startTimeUnixNano', '8993721600000000000'],
   ['endTimeUnixNano', '8993721600000000000'],
   ['endTimeUnixNano', 1.5],
+  ['startTimeUnixNano', 1763622160],
+  ['startTimeUnixNano', 1763622160123],
+  ['startTimeUnixNano', '1763622160123456'],
 ])('a span with %s of %j is rejected, and the others are stored', async (field, value) => {
   const receiver = await start();
   const spans = [makeSpan({ [field]: value }), makeSpan({ traceId: 'x' }), makeSpan()];
@@ -117,6 +120,64 @@ test.each<[string, unknown]>([
   const body = { partialSuccess: { rejectedSpans: '2', errorMessage } };
   expect(await send(receiver, requestOf(spans))).toMatchObject({ status: 200, body });
   expect(await receiver.runs()).toHaveLength(1);
+});
+
+test.each([
+  [{ resource_spans: [] }, '`resourceSpans`, got `resource_spans`'],
+  [{ resourceSpans: [{ scope_spans: [] }] }, '`scopeSpans`, got `scope_spans`'],
+])('the fields of %j are refused, because they are in snake_case', async (body, detail) => {
+  expect(await send(await start(), body)).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining(detail) },
+  });
+});
+
+test('evaluations in events become feedback, once, however often the span arrives', async () => {
+  const receiver = await start();
+  const event = (attributes: object[]) => ({
+    name: 'gen_ai.evaluation.result',
+    timeUnixNano: '1763622160500000000',
+    attributes,
+  });
+  const double = (key: string, doubleValue: number) => ({ key, value: { doubleValue } });
+  const events = [
+    event([
+      textAttribute('gen_ai.evaluation.name', 'relevance'),
+      double('gen_ai.evaluation.score.value', 0.75),
+      textAttribute('gen_ai.evaluation.score.label', 'good'),
+      textAttribute('gen_ai.evaluation.explanation', 'to the point'),
+    ]),
+    event([textAttribute('gen_ai.evaluation.score.label', 'without a name')]),
+    event([textAttribute('gen_ai.evaluation.name', 'x'.repeat(181))]),
+  ];
+  const attributes = [
+    textAttribute('annotations.0.annotation.name', 'tone'),
+    textAttribute('annotations.0.annotation.label', 'friendly'),
+    textAttribute('annotations.0.annotation.annotator_kind', 'HUMAN'),
+    textAttribute('trace.evaluations.0.evaluation.name', 'success'),
+    { key: 'trace.evaluations.0.evaluation.score', value: { intValue: '1' } },
+  ];
+  for (let times = 0; times < 2; times++)
+    expect((await send(receiver, requestOf([makeSpan({ events, attributes })]))).body).toEqual({});
+  const { body } = await call(`${receiver.url}/query/export`, 'GET');
+  const { feedback, id } = body as { feedback?: unknown; id?: string };
+  const of = { run_id: id, id: expect.any(String), created_at: expect.any(String), modified_at: expect.any(String) };
+  expect(feedback).toHaveLength(3);
+  expect(feedback).toEqual(
+    expect.arrayContaining([
+      {
+        ...of,
+        key: 'relevance',
+        score: 0.75,
+        value: 'good',
+        comment: 'to the point',
+        created_at: '2025-11-20T07:02:40.500000Z',
+        modified_at: '2025-11-20T07:02:40.500000Z',
+      },
+      { ...of, key: 'tone', value: 'friendly', metadata: { annotator_kind: 'HUMAN' } },
+      { ...of, key: 'success', score: 1 },
+    ]),
+  );
 });
 
 // The protojson names of enum values in opentelemetry/proto/trace/v1/trace.proto.

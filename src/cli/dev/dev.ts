@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { clock } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { visible, visibleJson } from '../../base/text.ts';
+import { isOrigin } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
@@ -88,12 +89,18 @@ function withOptions(command: Command) {
       '--host <address>',
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
     )
-    .option('--allow-host <name>', 'host name that a proxy uses for the receiver; can be repeated', hostName);
+    .option('--allow-host <name>', 'host name that a proxy uses for the receiver; can be repeated', hostName)
+    .option('--allow-origin <origin>', 'origin whose web pages may send spans; can be repeated', pageOrigin);
 }
 
 function hostName(text: string, previous?: string[]): string[] {
   if (HOST_NAME.test(text)) return collect(text, previous);
   throw new InvalidArgumentError('Expected a host name without a scheme or port.');
+}
+
+function pageOrigin(text: string, previous?: string[]): string[] {
+  if (isOrigin(text)) return collect(text, previous);
+  throw new InvalidArgumentError('Expected an origin such as https://shop.example.com.');
 }
 
 /** What the user asked for, and where the command writes. */

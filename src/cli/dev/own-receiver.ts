@@ -45,6 +45,7 @@ export interface OwnReceiverOptions extends StoreOptions {
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly allowHost?: readonly string[] | undefined;
+  readonly allowOrigin?: readonly string[] | undefined;
   readonly strict?: true | undefined;
 }
 
@@ -157,7 +158,7 @@ function startSending(url: string, storePath: string | undefined): () => Promise
   };
 }
 
-function receiverOptions({ host, allowHost, strict }: OwnReceiverOptions): ReceiverOptions {
+function receiverOptions({ host, allowHost, allowOrigin, strict }: OwnReceiverOptions): ReceiverOptions {
   const { readKey, writeKey } = receiverKeys();
   if (host !== undefined && !isLoopback(host) && readKey === undefined) {
     throw new UsageError(`--host ${host} requires RUNSPAN_RECEIVER_KEY with at least 16 characters`);
@@ -165,6 +166,7 @@ function receiverOptions({ host, allowHost, strict }: OwnReceiverOptions): Recei
   return {
     strict: strict === true,
     allowedHosts: allowHost ?? [],
+    allowedOrigins: allowOrigin ?? [],
     ...(host && { host }),
     ...(readKey && { apiKey: readKey }),
     ...(writeKey && { writeKey }),

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import * as v from 'valibot';
 import { messageOf, shown } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { isObject, isOrigin } from '../../config/checker.ts';
 import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
@@ -15,6 +15,7 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly publicUrl?: string | undefined;
+  readonly allowedOrigins?: readonly string[] | undefined;
   readonly store?: string | undefined;
   /** Retention in milliseconds. */
   readonly maxAge?: number | undefined;
@@ -162,6 +163,9 @@ const SCHEMA: Schema<Config> = fields({
   host: v.optional(filledText, '127.0.0.1'),
   port: v.optional(whole(0, 65_535), 4_777),
   publicUrl: v.optional(publicUrl),
+  allowedOrigins: v.optional(
+    v.array(v.custom<string>(isOrigin, 'an origin such as https://shop.example.com'), 'an array'),
+  ),
   store: v.optional(filledText),
   maxAge,
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),

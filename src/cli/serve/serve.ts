@@ -150,11 +150,12 @@ function projectAgesOf({ tenants }: Config): ProjectAges {
   return Object.fromEntries(Object.entries(tenants).map(([name, one]) => [name, Object.fromEntries(agesOf(one))]));
 }
 
-function rulesOf({ host, publicUrl, proxies }: Config, keys: Keyring): AccessRules {
+function rulesOf({ host, publicUrl, allowedOrigins, proxies }: Config, keys: Keyring): AccessRules {
   return {
     host,
     keys,
     publicUrl,
+    allowedOrigins,
     allowedHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
     proxies: proxies.map(proxyOf),
   };

@@ -10,4 +10,9 @@ export const OWN = {
   /** The data of an event as JSON text, if attributes cannot hold all of it. */
   kwargs: 'runspan.kwargs',
   incomplete: 'runspan.incomplete',
+  /** In the event of an evaluation: all fields of the feedback as JSON text. */
+  feedback: 'runspan.feedback',
 } as const;
+
+/** The name of an event with the result of an evaluation, in OpenTelemetry's GenAI conventions. */
+export const EVALUATION = 'gen_ai.evaluation.result';

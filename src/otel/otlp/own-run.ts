@@ -18,7 +18,7 @@ export function ownRecord(span: SpanLike): Fields | undefined {
   const error = errorOf(span);
   // A span has an end. That of a run without an end is its start.
   const isOpen = attributes[OWN.incomplete] === true && endUs === own.startUs;
-  const events = span.events.filter((event) => !isErrorEvent(event)).map(eventOf);
+  const events = span.events.filter((event) => !isErrorEvent(event) && !isFeedback(event)).map(eventOf);
   return defined({
     id: own.id,
     trace_id: segments[0]?.id,
@@ -46,6 +46,10 @@ function jsonIn(value: unknown): Fields | undefined {
 
 function isErrorEvent({ name, attributes }: SpanEventLike): boolean {
   return name === 'exception' && attributes?.[OWN.error] === true;
+}
+
+function isFeedback({ attributes }: SpanEventLike): boolean {
+  return attributes?.[OWN.feedback] !== undefined;
 }
 
 function errorOf({ attributes, events }: SpanLike): string | undefined {

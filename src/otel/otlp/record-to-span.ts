@@ -2,6 +2,7 @@ import { defined, type Fields } from '../../payload/fields.ts';
 import type { RunRecord } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { OtlpEvent } from './otlp-span.ts';
+import { EVALUATION, OWN } from './own-attributes.ts';
 import { flatAttributes, type SentRun } from './run-to-span.ts';
 
 /** Feedback on a run, which becomes an event of the span. */
@@ -43,7 +44,8 @@ export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[]
 }
 
 /** Converts feedback to the event `gen_ai.evaluation.result` of the GenAI conventions. */
-function evaluationEvent({ key, score, value, comment, created_at }: Evaluation): OtlpEvent {
+function evaluationEvent(evaluation: Evaluation): OtlpEvent {
+  const { key, score, value, comment, created_at } = evaluation;
   const attributes: Fields = defined({
     'gen_ai.evaluation.name': key,
     'gen_ai.evaluation.score.value': typeof score === 'boolean' ? Number(score) : score,
@@ -51,8 +53,8 @@ function evaluationEvent({ key, score, value, comment, created_at }: Evaluation)
     'gen_ai.evaluation.explanation': comment,
   });
   return {
-    name: 'gen_ai.evaluation.result',
+    name: EVALUATION,
     timeUs: parseIsoTimestamp(created_at) ?? 0,
-    attributes: flatAttributes(attributes),
+    attributes: flatAttributes(attributes).set(OWN.feedback, JSON.stringify(evaluation)),
   };
 }

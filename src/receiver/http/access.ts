@@ -17,6 +17,8 @@ export interface AccessRules {
   readonly allowedHosts?: readonly string[] | undefined;
   /** URL under which clients reach the receiver. */
   readonly publicUrl?: string | undefined;
+  /** Origins whose pages may send spans. */
+  readonly allowedOrigins?: readonly string[] | undefined;
 }
 
 /** A proxy that authenticates users, and puts the user's name into a header. */
@@ -103,19 +105,19 @@ export class Access {
     throw new HttpError(403, this.#isExposed ? `${expected}, an IP address, or one of \`allowedHosts\`` : expected);
   }
 
+  /** Returns the origin of a page that may send spans. Undefined if no such page sent the request. */
+  pageOrigin({ headers: { origin } }: IncomingMessage): string | undefined {
+    return origin !== undefined && this.#rules.allowedOrigins?.includes(origin) === true ? origin : undefined;
+  }
+
   /**
-   * Returns the scope and the permission of the request. Throws an HTTP 403 error if a page from another origin sent the
+   * Returns the scope and the permission of the request. `isForPages` is true if pages of `allowedOrigins` may send it.
+   * Throws an HTTP 403 error if a page from another origin sent the
    * request or the key does not allow the route. Throws a 401 error if the key is missing or wrong.
    */
-  async admit(request: IncomingMessage, admission: Admission): Promise<Admitted> {
+  async admit(request: IncomingMessage, admission: Admission, isForPages = false): Promise<Admitted> {
     if (admission === 'anyone') return NOTHING;
-    const { origin } = request.headers;
-    if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
-      throw new HttpError(403, 'Pages from another origin may not send requests to this receiver');
-    }
-    if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
-      throw new HttpError(403, 'Pages from other sites may only link to /');
-    }
+    if (!isForPages || this.pageOrigin(request) === undefined) this.#checkSite(request, admission);
     if (admission === 'open') return NOTHING;
     const grant = await this.#grantOf(request);
     const { permission, scope } = grant;
@@ -155,6 +157,17 @@ export class Access {
   /** Returns the `Set-Cookie` header that deletes the cookie of a login session. */
   logout(request: IncomingMessage): string {
     return cookie(this.#cookieName(request), '', 0);
+  }
+
+  /** Throws an HTTP 403 error if a page of another site sent the request. */
+  #checkSite(request: IncomingMessage, admission: Admission): void {
+    const { origin } = request.headers;
+    if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
+      throw new HttpError(403, 'Pages from another origin may not send requests to this receiver');
+    }
+    if (isOfAnotherSite(request) && !(admission === 'open' && isNavigation(request))) {
+      throw new HttpError(403, 'Pages from other sites may only link to /');
+    }
   }
 
   #isOwnOrigin(origin: string, { headers, socket }: IncomingMessage): boolean {

@@ -33,6 +33,8 @@ export class Metrics {
   acceptedRuns = 0;
   discardedRuns = 0;
   receivedBytes = 0;
+  /** Number of requests with OpenTelemetry metrics. */
+  ignoredMetrics = 0;
   /** Number of rejected requests by reason. */
   readonly refused: Map<string, number> = new Map();
   readonly #histograms = new Map<string, Histogram>();
@@ -61,6 +63,9 @@ export class Metrics {
       family('discarded_runs_total', 'counter', 'Posts and patches of deleted runs', [['', this.discardedRuns]]),
       family('refused_requests_total', 'counter', 'Requests with an error response', refused),
       family('received_bytes_total', 'counter', 'Size of request bodies, decompressed', [['', this.receivedBytes]]),
+      family('ignored_metrics_requests_total', 'counter', 'Requests with metrics, which are not stored', [
+        ['', this.ignoredMetrics],
+      ]),
       family('open_streams', 'gauge', 'Open change streams', [['', openStreams]]),
       family('store_seconds', 'histogram', 'Duration of calls to the store', this.#buckets()),
       ...(status === undefined ? [] : statusText(status)),

@@ -66,6 +66,8 @@ export interface Route {
   readonly path: string;
   /** @default 'read' */
   readonly admission?: Admission;
+  /** Whether pages of `allowedOrigins` may send the request. */
+  readonly isForPages?: true;
   /** Handles a request. Throws an HttpError to send an error response. */
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }

@@ -57,7 +57,12 @@ export function createRoutes(
     const endpoint = endpoints.find(({ pattern }) => pattern.test(path));
     const found = endpoint?.routes.filter((one) => !hidden.has(one)) ?? [];
     const route = found.find((one) => one.method === request.method || isProbe(one, request));
-    const { scope: reached, permission } = await access.admit(request, route?.admission ?? 'read');
+    const page = access.pageOrigin(request);
+    if (request.method === 'OPTIONS' && page !== undefined && found.some(({ isForPages }) => isForPages)) {
+      return { status: 204, headers: { ...corsHeaders(page), ...PREFLIGHT } };
+    }
+    const isForPages = route?.isForPages === true;
+    const { scope: reached, permission } = await access.admit(request, route?.admission ?? 'read', isForPages);
     const unserved = route === undefined && !strict ? unservedError(request.method, path) : undefined;
     if (unserved !== undefined) throw unserved;
     if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
@@ -67,7 +72,9 @@ export function createRoutes(
     }
     const parameters = parametersIn(path, endpoint);
     const scope = { ...reached, ...(left && { signal: left }) };
-    return route.handle({ ...context, scope, permission, request, liftTimeout, parameters, search });
+    const response = await route.handle({ ...context, scope, permission, request, liftTimeout, parameters, search });
+    if (!isForPages || page === undefined) return response;
+    return { ...response, headers: { ...response.headers, ...corsHeaders(page) } };
   };
   return async (request, liftTimeout, left) => {
     try {
@@ -80,6 +87,18 @@ export function createRoutes(
     }
   };
 }
+
+/** Headers with which a browser lets a page of this origin read a response. */
+function corsHeaders(origin: string): Record<string, string> {
+  return { 'access-control-allow-origin': origin, vary: 'origin' };
+}
+
+/** What a browser may send after it has asked. */
+const PREFLIGHT: Readonly<Record<string, string>> = {
+  'access-control-allow-methods': 'POST',
+  'access-control-allow-headers': 'authorization, content-encoding, content-type, langsmith-project, x-api-key',
+  'access-control-max-age': '86400',
+};
 
 interface Endpoint {
   /** Regular expression that matches the path, with a named group for each path parameter. */

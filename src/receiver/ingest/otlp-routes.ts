@@ -1,20 +1,55 @@
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf } from '../../base/text.ts';
+import { evaluationsOf } from '../../otel/mapping/evaluations.ts';
 import { finishedRun } from '../../otel/mapping/finished-run.ts';
 import { ownRecord } from '../../otel/otlp/own-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
 import { setSoon } from '../../platform/timers.ts';
+import type { Feedback } from '../domain/feedback.ts';
 import type { RunOperation } from '../domain/run-message.ts';
+import { readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, toHttpError, ValidationIssues } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
 import type { Call, Route, RouteResponse } from '../http/route.ts';
+import { addFeedbackBatch } from '../store/add-feedback.ts';
 import { ingest } from './ingest-routes.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
 import { readRun } from './run-message.ts';
 
-/** HTTP routes for OTLP. The prefix `/otel` is supported because LangSmith documents this prefix. */
-export const otlpRoutes: readonly Route[] = ['/v1/traces', '/otel/v1/traces'].map((path) => {
-  return { method: 'POST', path, admission: 'write', handle: postTraces };
-});
+/** A signal of OpenTelemetry, with the name of the count of its rejected items in JSON. */
+interface Signal {
+  readonly name: 'traces' | 'metrics';
+  readonly rejected: string;
+  readonly ingest: (call: Call, body: Buffer, encoding: Encoding) => Promise<PartialSuccess>;
+}
+
+interface PartialSuccess {
+  readonly rejected: number;
+  readonly reason: string;
+}
+
+const SIGNALS: readonly Signal[] = [
+  {
+    name: 'traces',
+    rejected: 'rejectedSpans',
+    ingest: async (call, body, encoding) => ingestSpans(call, await encoding.read(body)),
+  },
+  { name: 'metrics', rejected: 'rejectedDataPoints', ingest: async (call) => ignoreMetrics(call) },
+];
+
+/**
+ * HTTP routes for OTLP. The prefix `/otel` is supported because LangSmith documents this prefix. Some exporters send a
+ * slash at the end.
+ */
+export const otlpRoutes: readonly Route[] = SIGNALS.flatMap((signal) =>
+  ['', '/otel'].flatMap((prefix) =>
+    ['', '/'].map((end): Route => {
+      const path = `${prefix}/v1/${signal.name}${end}`;
+      return { method: 'POST', path, admission: 'write', isForPages: true, handle: (call) => receive(call, signal) };
+    }),
+  ),
+);
 
 /** Number of spans to convert before the server processes other requests. */
 const SPANS_AT_ONCE = 200;
@@ -22,7 +57,7 @@ const SPANS_AT_ONCE = 200;
 /** An encoding for OTLP requests and responses: JSON or protobuf. */
 interface Encoding {
   read(body: Buffer): unknown;
-  response(rejected: number, reason: string): Promise<Uint8Array> | string;
+  response(signal: Signal, rejected: number, reason: string): Promise<Uint8Array> | string;
   status(message: string): Promise<Uint8Array> | string;
 }
 
@@ -31,19 +66,26 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
     'application/json',
     {
       read: (body) => new JsonReader().parse(body, 'The body').value,
-      response: (rejectedSpans, errorMessage) => {
+      response: (signal, rejected, errorMessage) => {
         return JSON.stringify(
-          rejectedSpans === 0 ? {} : { partialSuccess: { rejectedSpans: `${rejectedSpans}`, errorMessage } },
+          rejected === 0 ? {} : { partialSuccess: { [signal.rejected]: `${rejected}`, errorMessage } },
         );
       },
       // `detail` is added because all other error responses contain it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
   ],
-  ['application/x-protobuf', { read: readProtobufRequest, response: protobufResponse, status: protobufStatus }],
+  [
+    'application/x-protobuf',
+    {
+      read: readProtobufRequest,
+      response: (_, rejected, reason) => protobufResponse(rejected, reason),
+      status: protobufStatus,
+    },
+  ],
 ]);
 
-async function postTraces(call: Call): Promise<RouteResponse> {
+async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   const contentType = call.request.headers['content-type'] ?? '';
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const encoding = ENCODINGS.get(type);
@@ -53,10 +95,8 @@ async function postTraces(call: Call): Promise<RouteResponse> {
   }
   const headers = { 'content-type': type };
   try {
-    const { rejected, reason } = await call.bodies.read(call.request, async (body) =>
-      ingestSpans(call, await encoding.read(body)),
-    );
-    return { status: 200, headers, content: await encoding.response(rejected, reason) };
+    const { rejected, reason } = await call.bodies.read(call.request, (body) => signal.ingest(call, body, encoding));
+    return { status: 200, headers, content: await encoding.response(signal, rejected, reason) };
   } catch (error) {
     const known = toHttpError(error);
     if (known === undefined) throw error;
@@ -67,16 +107,43 @@ async function postTraces(call: Call): Promise<RouteResponse> {
   }
 }
 
-async function ingestSpans(call: Call, request: unknown): Promise<{ rejected: number; reason: string }> {
+/** Exporters send metrics to the same endpoint. A refusal would make them report an error for each request. */
+function ignoreMetrics({ metrics }: Call): PartialSuccess {
+  metrics.ignoredMetrics += 1;
+  diagnostics.warnOnce('metrics', 'the receiver accepts the metrics of OpenTelemetry, but stores none; logged once');
+  return { rejected: 0, reason: '' };
+}
+
+async function ingestSpans(call: Call, request: unknown): Promise<PartialSuccess> {
   const { spans, rejected, reason } = readOtlpSpans(request);
   const header = call.request.headers['langsmith-project'];
   const operations: RunOperation[] = [];
+  const feedback: Feedback[] = [];
   for (const [index, span] of spans.entries()) {
     if (index % SPANS_AT_ONCE === SPANS_AT_ONCE - 1) await new Promise<void>((resolve) => void setSoon(resolve));
-    operations.push(operationOf(span, header));
+    const operation = operationOf(span, header);
+    operations.push(operation);
+    feedback.push(...feedbackOn(span.span, operation.id));
   }
   if (operations.length > 0) await ingest(call, operations);
+  if (feedback.length > 0) await addFeedbackBatch(call.store, call.scope, feedback);
   return { rejected, reason };
+}
+
+/** Returns the evaluations of a span as feedback. Invalid ones are left out, and one line says so. */
+function feedbackOn(span: SpanLike, runId: string): Feedback[] {
+  return evaluationsOf(span, runId).flatMap(({ created_at, modified_at = created_at, ...fields }) => {
+    try {
+      const feedback = readFeedback({ ...fields, run_id: runId }, ['span', 'events']);
+      return [{ ...feedback, created_at, modified_at: String(modified_at) }];
+    } catch (error) {
+      diagnostics.warnOnce(
+        'evaluation',
+        `an evaluation of a span is not valid feedback: ${messageOf(error)}; logged once`,
+      );
+      return [];
+    }
+  });
 }
 
 /** Returns the run that runspan sent as a span. If the run is invalid, the span is converted like any other. */

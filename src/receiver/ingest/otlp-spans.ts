@@ -70,7 +70,7 @@ function resourceProject(attributes: Fields): string | undefined {
     .find((name) => name !== '' && !UNNAMED.test(name));
 }
 
-const TIME = 'nanoseconds between 1970 and 2255';
+const TIME = 'nanoseconds between 1970 and 2255, not seconds, milliseconds or microseconds';
 
 /** Schema for the required fields of a span. Invalid values in other fields are ignored. */
 const identitySchema = v.object({
@@ -156,7 +156,16 @@ function parseTime(value: unknown): [number, number] | undefined {
   if (!isInteger) return undefined;
   const all = BigInt(value as bigint | number | string);
   const seconds = all / NANOSECONDS;
-  return all < 0 || seconds >= SECONDS_MAX ? undefined : [Number(seconds), Number(all % NANOSECONDS)];
+  if (all < 0 || seconds >= SECONDS_MAX || isInOtherUnit(Number(all))) return undefined;
+  return [Number(seconds), Number(all % NANOSECONDS)];
+}
+
+/** The years 2000 and 2255 in seconds. */
+const [UNIT_MIN, UNIT_MAX] = [946_684_800, 8_993_808_000];
+
+/** Returns whether a time is one between 2000 and 2255 in seconds, milliseconds or microseconds. */
+function isInOtherUnit(time: number): boolean {
+  return [1, 1e3, 1e6].some((perSecond) => time >= UNIT_MIN * perSecond && time < UNIT_MAX * perSecond);
 }
 
 /**
@@ -206,6 +215,10 @@ function textOf(value: unknown): string {
 }
 
 function listIn(fields: Fields, name: string): Record<string, unknown>[] {
+  const inSnakeCase = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  if (!Object.hasOwn(fields, name) && Object.hasOwn(fields, inSnakeCase)) {
+    throw new HttpError(400, `Expected \`${name}\`, got \`${inSnakeCase}\`: OTLP/JSON spells fields in lowerCamelCase`);
+  }
   const list = fields[name] ?? [];
   if (!Array.isArray(list)) throw new HttpError(400, `Expected \`${name}\` to be an array`);
   return list.map((item) => objectIn(item, `An item of \`${name}\``));

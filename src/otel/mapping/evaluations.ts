@@ -1,0 +1,63 @@
+import { defined, type Fields, isFields, numberOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { runIdFrom } from '../../run/ids.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import { EVALUATION, OWN } from '../otlp/own-attributes.ts';
+import type { SpanLike } from '../span-like.ts';
+import { hrTimeUs } from './span-identity.ts';
+
+/** The result of an evaluation, as the fields of feedback. */
+export type EvaluationFields = Fields & { readonly key: string; readonly created_at: string };
+
+/**
+ * Matches the attributes of OpenInference:
+ * https://arize-ai.github.io/openinference/spec/feedback/annotations.html
+ */
+const ANNOTATION = /^((?:trace\.)?(?:annotations|evaluations)\.\d+)\.(?:annotation|evaluation)\.(\w+)$/;
+
+/** Returns the evaluations in the events and attributes of a span. The feedback has the same ids each time. */
+export function evaluationsOf({ attributes, events, endTime }: SpanLike, runId: string): EvaluationFields[] {
+  const found = events
+    .filter(({ name }) => name === EVALUATION)
+    .map(({ time, attributes: given = {} }) => eventFields(given, hrTimeUs(time)));
+  const annotations = new Map<string, Fields>();
+  for (const [name, value] of Object.entries(attributes)) {
+    const [, place, field] = ANNOTATION.exec(name) ?? [];
+    if (place === undefined || field === undefined) continue;
+    annotations.set(place, { ...annotations.get(place), [field]: value });
+  }
+  for (const given of annotations.values()) found.push(annotationFields(given, hrTimeUs(endTime)));
+  return found.flatMap((given, at) => {
+    const { key, id = runIdFrom(`${runId} ${at} ${given.key}`) } = given;
+    return typeof key === 'string' && key !== '' ? [{ ...given, key, id } as unknown as EvaluationFields] : [];
+  });
+}
+
+function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
+  const own = attributes[OWN.feedback];
+  const feedback = typeof own === 'string' ? parsedJson(own) : undefined;
+  if (isFields(feedback)) return feedback;
+  return {
+    key: attributes['gen_ai.evaluation.name'],
+    created_at: isoTimestamp(timeUs),
+    ...result(
+      attributes['gen_ai.evaluation.score.value'],
+      attributes['gen_ai.evaluation.score.label'],
+      attributes['gen_ai.evaluation.explanation'],
+    ),
+  };
+}
+
+function annotationFields({ name, score, label, explanation, metadata, ...rest }: Fields, timeUs = 0): Fields {
+  const given = typeof metadata === 'string' ? parsedJson(metadata) : undefined;
+  const added = { ...(isFields(given) && given), ...rest };
+  return {
+    key: name,
+    created_at: isoTimestamp(timeUs),
+    ...result(score, label, explanation),
+    ...(Object.keys(added).length > 0 && { metadata: added }),
+  };
+}
+
+function result(score: unknown, label: unknown, explanation: unknown): Fields {
+  return defined({ score: numberOf(score), value: textOf(label), comment: textOf(explanation) });
+}
