@@ -7,7 +7,7 @@ export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.
 export { RunSampler, type RunSamplerOptions } from './otel/run-sampler.ts';
 export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
-export type { ShouldExport } from './otel/span-filter.ts';
+export { LLM_SCOPES, type ShouldExport } from './otel/span-filter.ts';
 export type * from './otel/span-like.ts';
 export type { HeaderField } from './run/propagation/propagation.ts';
 export type { Sampler } from './run/sampling.ts';

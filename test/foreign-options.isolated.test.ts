@@ -66,7 +66,9 @@ const RECORDING: Readonly<Record<string, (options: object) => unknown>> = {
     handler.handleChainEnd({ answer: ANSWERED }, 'a');
   },
   RunSpanProcessor: (options) => {
-    const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor(options)] });
+    const provider = new BasicTracerProvider({
+      spanProcessors: [new RunSpanProcessor({ shouldExport: 'all', ...options })],
+    });
     const span = provider.getTracer('t').startSpan('ask', { attributes: { 'input.value': ASKED } });
     span.addEvent('gen_ai.user.message', { content: ASKED });
     span.setAttribute('output.value', ANSWERED);

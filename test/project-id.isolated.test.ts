@@ -122,7 +122,9 @@ describe('a project by its id', () => {
         return true;
       },
     });
-    const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor({ projectId: ID })] });
+    const provider = new BasicTracerProvider({
+      spanProcessors: [new RunSpanProcessor({ projectId: ID, shouldExport: 'all' })],
+    });
     provider.getTracer('t').startSpan('span').end();
     const handler = new RunspanCallbackHandler({ projectId: OTHER });
     handler.handleChainStart({}, {}, ID, undefined, [], {}, 'chain', 'step');

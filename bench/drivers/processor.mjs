@@ -6,4 +6,4 @@ import { importBuild, QUEUE_ROOM } from './build.mjs';
 const { RunSpanProcessor } = await importBuild('otel');
 if (givenPlan().hasRoom) (await importBuild('index')).configure({ limits: QUEUE_ROOM });
 
-await measureSpans(new RunSpanProcessor());
+await measureSpans(new RunSpanProcessor({ shouldExport: 'all' }));

@@ -5,7 +5,7 @@ import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } 
 import { TracerProvider } from '@opentelemetry/sdk-trace';
 import { RunPropagator, RunSpanProcessor } from 'runspan/otel';
 
-const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 trace.setGlobalTracerProvider(provider);
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 propagation.setGlobalPropagator(

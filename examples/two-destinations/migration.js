@@ -8,7 +8,7 @@ import { createReceiver } from 'runspan/receiver';
 const services = [await createReceiver(), await createReceiver()];
 const exporters = services.map(({ url }) => createExporter({ endpoint: url }));
 const provider = new TracerProvider({
-  spanProcessors: exporters.map((exporter) => new RunSpanProcessor({ exporter })),
+  spanProcessors: exporters.map((exporter) => new RunSpanProcessor({ exporter, shouldExport: 'all' })),
 });
 const tracer = provider.getTracer('shop');
 

@@ -135,7 +135,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   #end({ span, sink }: Omit<WaitingSpan, 'parent'>, above: SpanEntry | undefined): SpanEntry {
-    const { shouldExport } = this.#options;
+    const { shouldExport = 'all' } = this.#options;
     const project = projectIn(this.#options);
     const parent = above?.context;
     const ids = span.spanContext();

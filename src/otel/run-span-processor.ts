@@ -1,4 +1,5 @@
 import { type Context, type Span, trace } from '@opentelemetry/api';
+import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
 import type { Checks } from '../config/checker.ts';
@@ -9,7 +10,7 @@ import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
-import { FlushTime, resourcesSettled } from './live/flushing.ts';
+import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
@@ -38,10 +39,10 @@ export interface RunSpanProcessorOptions {
   projectId?: string;
   /**
    * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, based on their
-   * attributes and instrumentation. A function decides for each span. Each span is checked when it starts. Excluded
-   * spans are checked again at their end, when all attributes are set. Children that started earlier stay children of
-   * the nearest run above the span.
-   * @default all
+   * attributes and instrumentation, and the open spans above them. `'all'` selects all spans. A function decides for
+   * each span. Each span is checked when it starts. Excluded spans are checked again at their end, when all attributes
+   * are set. Children that started earlier stay children of the nearest run above the span.
+   * @default 'llm', and 'all' for a `RunSpanExporter`
    */
   shouldExport?: ShouldExport;
 }
@@ -54,7 +55,7 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
 };
 
 /**
- * Converts every span to a run. Add this processor to the `spanProcessors` of a tracer provider. A run ends when its
+ * Converts spans to runs. Add this processor to the `spanProcessors` of a tracer provider. A run ends when its
  * span ends. If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Nested spans
  * and traced functions form one trace. Attributes from OpenInference, GenAI, Vercel AI SDK, Traceloop and Langfuse
  * become run types, inputs, outputs and token counts. All other attributes become metadata.
@@ -69,13 +70,17 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   readonly #options: RunSpanProcessorOptions & Hiding;
   readonly #project: Project | undefined;
+  readonly #shouldExport: ShouldExport;
   readonly #spans = new SpanRegistry();
   #flushTime = new FlushTime();
+  /** Number of ended spans that became no run. */
+  #leftOut = 0;
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanProcessorOptions) {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
     this.#project = projectIn(this.#options);
+    this.#shouldExport = this.#options.shouldExport ?? 'llm';
     attach(this.#spans);
   }
 
@@ -97,7 +102,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     try {
       const entry = this.#spans.end(span);
       if (entry instanceof SpanRun) entry.end(span);
-      else if (entry instanceof FilteredSpan) this.#reconsider(span, entry.start);
+      else if (entry instanceof FilteredSpan) this.#reconsider(span, entry);
     } catch (thrown) {
       reportFailure('RunSpanProcessor.onEnd', thrown);
     }
@@ -138,35 +143,61 @@ export class RunSpanProcessor implements SpanProcessorLike {
       project: this.#project,
       hiding: this.#options,
     };
+    const above = this.#filteredAbove(parentSpan);
     const entry = isCallUnknown(span, parent, sink)
-      ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start))
-      : this.#entryFor(span, start);
+      ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start, above))
+      : this.#entryFor(span, start, above);
     this.#spans.add(span, entry);
   }
 
   /**
    * Creates a delayed entry. If another processor with the same sink has already recorded the span, that run is used.
    */
-  #lateEntryFor(span: SpanLike, start: SpanStart): SpanEntry {
+  #lateEntryFor(span: SpanLike, start: SpanStart, above: FilteredSpan | undefined): SpanEntry {
     const recorded = recordedRun(span, start.sink);
-    return recorded === undefined ? this.#entryFor(span, start) : new SkippedSpan(start.ids, recorded.context);
+    return recorded === undefined ? this.#entryFor(span, start, above) : new SkippedSpan(start.ids, recorded.context);
   }
 
-  #entryFor(span: SpanLike, start: SpanStart): SpanEntry {
-    const { ids, parent, sink } = start;
-    if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, parent);
-    if (!isExported(span, this.#options.shouldExport)) return new FilteredSpan(start);
+  /** Returns the entry of a parent span that has no run yet. A run that became current inside the span is nearer. */
+  #filteredAbove(parentSpan: Span | undefined): FilteredSpan | undefined {
+    if (this.#shouldExport !== 'llm' || parentSpan === undefined) return undefined;
+    if (parentSpan === enteredContext()?.span) return undefined;
+    const entry = this.#spans.find(parentSpan);
+    return entry instanceof FilteredSpan ? entry : undefined;
+  }
+
+  #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
+    const { ids, sink } = given;
+    if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, given.parent);
+    if (!isExported(span, this.#shouldExport)) {
+      const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
+      return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
+    }
+    const parent = above === undefined ? given.parent : above.context;
+    const start = { ...given, parent };
     const recorded = recordOfSpan(span, parent, sink);
     if (recorded === undefined) return startSpanRun(span, start);
     const { completion } = recorded;
     return completion === undefined ? new SkippedSpan(ids, parent) : new SpanRun(span, { ...start, completion });
   }
 
+  /** Starts the runs of an open span and of the open spans above it, because a run starts below them. */
+  #promoted(span: SpanLike, { start, above }: FilteredSpan): SpanEntry {
+    const entry = startSpanRun(span, above === undefined ? start : { ...start, parent: above.context });
+    this.#spans.add(span, entry);
+    return entry;
+  }
+
   /** Applies the filter again to an ended span, because all attributes are now set. */
-  #reconsider(span: SpanLike, start: SpanStart): void {
+  #reconsider(span: SpanLike, filtered: FilteredSpan): void {
+    const { start, above } = filtered;
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
-    const entry = this.#entryFor(span, start);
-    if (entry instanceof FilteredSpan) return;
+    const entry = this.#entryFor(span, start, above);
+    if (entry instanceof FilteredSpan) {
+      filtered.forgetAbove();
+      if (this.#leftOut++ === 0) watchForEnd(this.#reportLeftOut);
+      return;
+    }
     this.#spans.add(span, entry);
     this.#spans.end(span);
     if (entry instanceof SpanRun) entry.end(span);
@@ -182,7 +213,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       if (parentSpan === entered?.span) return entered;
       // If several processors have recorded the parent span, each processor uses its own run as the parent.
       const known = this.#spans.find(parentSpan);
-      if (known !== undefined) return known.context;
+      if (known !== undefined) return known instanceof FilteredSpan ? known.runAbove : known.context;
     } else if (isRoot(parentContext)) {
       return contextOfRoot(entered);
     }
@@ -195,6 +226,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   async #close(): Promise<void> {
     detach(this.#spans);
+    this.#reportLeftOut();
+    unwatchEnd(this.#reportLeftOut);
     // Inner spans first, because their runs may complete those of outer spans.
     for (const entry of [...this.#spans.entries()].reverse()) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
@@ -203,6 +236,15 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#spans.forgetIds();
     await flushed;
   }
+
+  /** Says once that the default leaves spans out. */
+  readonly #reportLeftOut = (): void => {
+    if (this.#leftOut === 0 || this.#options.shouldExport !== undefined) return;
+    diagnostics.warnOnce(
+      'left out spans',
+      `RunSpanProcessor: ${this.#leftOut} spans that are not related to model calls became no runs; set \`shouldExport: 'all'\` to record all spans, or 'llm' to hide this line.`,
+    );
+  };
 
   async #flush(timeoutMs: number): Promise<boolean> {
     const sinks = [...this.#sinks()];
@@ -223,15 +265,40 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
 /** A span that `shouldExport` excluded at its start. The span is checked again when it ends. */
 class FilteredSpan extends SpanEntry {
-  readonly start: SpanStart;
+  start: SpanStart;
+  /** The parent span, if it has no run either. */
+  above: FilteredSpan | undefined;
+  readonly #promote: ((filtered: FilteredSpan) => SpanEntry) | undefined;
+  /** The entry that replaces this one once a run has started below the open span. */
+  #entry: SpanEntry | undefined;
 
-  constructor(start: SpanStart) {
+  /** `promote` starts the run of the span. Undefined if a function has excluded the span. */
+  constructor(
+    start: SpanStart,
+    above: FilteredSpan | undefined,
+    promote: ((filtered: FilteredSpan) => SpanEntry) | undefined,
+  ) {
     super(start.ids);
     this.start = start;
+    this.above = above;
+    this.#promote = promote;
   }
 
+  /** The context of the nearest run. */
+  get runAbove(): RunContext | undefined {
+    return this.#entry?.context ?? (this.above === undefined ? this.start.parent : this.above.runAbove);
+  }
+
+  /** The context for a run below. The open span then becomes a run, too. */
   get context(): RunContext | undefined {
-    return this.start.parent;
+    if (this.isOpen) this.#entry ??= this.#promote?.(this);
+    return this.runAbove;
+  }
+
+  /** Called at the end of the span, so that a long chain of spans does not stay in memory. */
+  forgetAbove(): void {
+    this.start = { ...this.start, parent: this.runAbove };
+    this.above = undefined;
   }
 }
 

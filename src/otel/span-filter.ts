@@ -5,18 +5,19 @@ import type { Check } from '../config/checker.ts';
 import type { SpanLike } from './span-like.ts';
 
 /**
- * Selects the spans that become runs. `'llm'` selects spans that are related to model calls. A function must return a
- * boolean synchronously. If the function throws or returns another value, the span is kept and one warning is logged.
+ * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, and `'all'` selects all
+ * spans. A function must return a boolean synchronously. If the function throws or returns another value, the span is
+ * kept and one warning is logged.
  */
-export type ShouldExport = 'llm' | ((span: SpanLike) => boolean);
+export type ShouldExport = 'llm' | 'all' | ((span: SpanLike) => boolean);
 
 export const shouldExportCheck: Check = [
-  "'llm' or a function",
-  (value) => value === 'llm' || typeof value === 'function',
+  "'llm', 'all' or a function",
+  (value) => value === 'llm' || value === 'all' || typeof value === 'function',
 ];
 
-export function isExported(span: SpanLike, shouldExport: ShouldExport | undefined): boolean {
-  if (shouldExport === undefined) return true;
+export function isExported(span: SpanLike, shouldExport: ShouldExport): boolean {
+  if (shouldExport === 'all') return true;
   if (shouldExport === 'llm') return isModelWork(span);
   // If the function threw, `answer` is undefined and `guard` has logged the error.
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
@@ -44,15 +45,24 @@ const NAMESPACES: ReadonlySet<string> = new Set([
 
 const INPUT = 'input.value';
 
-/** Scope names of LLM instrumentations. Names that start with one of `SCOPE_PREFIXES` also match. */
-const SCOPES: ReadonlySet<string> = new Set(['ai', 'gen_ai', 'langfuse-sdk', 'langsmith']);
-const SCOPE_PREFIXES: readonly string[] = [
-  '@ai-sdk/',
-  '@arizeai/openinference-',
-  '@langfuse/',
-  '@opentelemetry/instrumentation-openai',
-  '@traceloop/',
+/**
+ * The instrumentation scopes whose spans `shouldExport: 'llm'` selects, whatever their attributes are. A name that ends
+ * with `*` stands for all scopes that begin with the rest.
+ */
+export const LLM_SCOPES: readonly string[] = [
+  'ai',
+  'gen_ai',
+  'langfuse-sdk',
+  'langsmith',
+  '@ai-sdk/*',
+  '@arizeai/openinference-*',
+  '@langfuse/*',
+  '@opentelemetry/instrumentation-openai*',
+  '@traceloop/*',
 ];
+
+const SCOPES: ReadonlySet<string> = new Set(LLM_SCOPES);
+const SCOPE_PREFIXES = LLM_SCOPES.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
 
 function isModelWork({ attributes, instrumentationScope, instrumentationLibrary }: SpanLike): boolean {
   const scope = (instrumentationScope ?? instrumentationLibrary)?.name ?? '';

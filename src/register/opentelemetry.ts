@@ -50,7 +50,8 @@ function createProcessor(): object {
   const hooks = registerHooks?.({ resolve });
   try {
     const { RunSpanProcessor } = createRequire(import.meta.url)('runspan/otel');
-    return Object.assign(new RunSpanProcessor(), { flushTimeoutMs: FLUSH_TIMEOUT_MS });
+    // Named, because the processor reports what its default leaves out, and an untouched program prints no such line.
+    return Object.assign(new RunSpanProcessor({ shouldExport: 'llm' }), { flushTimeoutMs: FLUSH_TIMEOUT_MS });
   } finally {
     hooks?.deregister();
   }

@@ -107,8 +107,8 @@ test.each([
   ['a provider without processors', '', '', ['request', `  ${CHAT}`]],
   ['an exporter to the receiver', OTLP, '', ['request', `  ${CHAT}`]],
   ['an exporter to the receiver and -opentelemetry', OTLP, '-opentelemetry', ['request', CHAT]],
-  ['RunSpanProcessor', 'new RunSpanProcessor()', '', ['request', `  ${CHAT}`]],
-  ['RunSpanProcessor with a filter', "new RunSpanProcessor({ shouldExport: 'llm' })", '', [CHAT]],
+  ['RunSpanProcessor', 'new RunSpanProcessor({ shouldExport: "all" })', '', ['request', `  ${CHAT}`]],
+  ['RunSpanProcessor with a filter', 'new RunSpanProcessor({ shouldExport: () => false })', '', [CHAT]],
   // Spans that an exporter records do not join the traces of runs.
   ['RunSpanExporter', 'new SimpleSpanProcessor(new RunSpanExporter())', '', ['request', CHAT]],
 ])('with %s, records a call inside a span of OpenTelemetry once', async (_, processors, instrumentations, tree) => {
@@ -135,7 +135,7 @@ test.each([['register provider contextManager'], ['provider contextManager regis
       const original = fs[name];
       fs[name] = (path, ...rest) => {
         // The program itself loads 'runspan/register'.
-        const span = /^\\/$|otel\\.js$/.test(path) && trace.getTracer('fs').startSpan(name);
+        const span = /^\\/$|otel\\.js$/.test(path) && trace.getTracer('fs').startSpan(name, { attributes: { 'gen_ai.x': 1 } });
         try {
           return original(path, ...rest);
         } finally {

@@ -114,7 +114,7 @@ describe('content that the user has turned off', () => {
   });
 
   test('by a wrong option of the processor is not recorded', async () => {
-    const processors = [new RunSpanProcessor({ hideInputs: true } as object)];
+    const processors = [new RunSpanProcessor({ hideInputs: true, shouldExport: 'all' } as object)];
     const { provider, recorder } = recording({ processors });
     await nativeClient(provider).messages.create(question);
     expect(recorder.runs).toMatchObject([{ inputs: {}, outputs: { role: 'assistant' } }]);

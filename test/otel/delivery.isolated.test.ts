@@ -60,7 +60,7 @@ const classes: [string, (options?: RunSpanProcessorOptions) => Tested][] = [
   [
     'RunSpanProcessor',
     (options) => {
-      const processor = new RunSpanProcessor(options);
+      const processor = new RunSpanProcessor({ shouldExport: 'all', ...options });
       const record = (span: SpanLike) => {
         processor.onStart(span, ROOT_CONTEXT);
         processor.onEnd(span);
@@ -157,7 +157,7 @@ describe.each(classes)('%s', (className, create) => {
 
 describe('RunSpanProcessor', () => {
   const withExporter = (exporter: RunSpanProcessorOptions['exporter']) =>
-    setUp({ processors: [new RunSpanProcessor({ exporter: exporter as never })] });
+    setUp({ processors: [new RunSpanProcessor({ exporter: exporter as never, shouldExport: 'all' })] });
 
   test('delivers ten thousand spans that end in one turn of the event loop', async () => {
     const receiver = await createReceiver();
@@ -195,7 +195,7 @@ describe('RunSpanProcessor', () => {
       },
       shutdown: async () => {},
     } as unknown as SpanProcessor;
-    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink }), meddler] });
+    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: sink, shouldExport: 'all' }), meddler] });
     tracer.startSpan('a', { attributes: { 'output.value': 'ho' } }).end();
     expect(runs.at(-1)?.outputs).toBe('{"output":"ho"}');
   });
@@ -220,7 +220,7 @@ describe('RunSpanProcessor', () => {
   test('continues the delivery after a shorter timeout of the provider', async () => {
     const answered = gate();
     const { exporter } = await delivering(() => answered.then(() => ({ status: 202 })));
-    const spanProcessors = [new RunSpanProcessor({ exporter })];
+    const spanProcessors = [new RunSpanProcessor({ exporter, shouldExport: 'all' })];
     const provider = new BasicTracerProvider({ spanProcessors, forceFlushTimeoutMillis: 20 });
     provider.getTracer('t').startSpan('a').end();
     await expect(provider.forceFlush()).rejects.toBeDefined();
@@ -262,7 +262,10 @@ describe('a resource with pending attributes', () => {
     const { resource: known } = new BasicTracerProvider().getTracer('t').startSpan('s') as unknown as ReadableSpan;
     const detected = { getRawAttributes: () => [['service.name', service]], attributes: {} } as never;
     const resource = known.merge(detected);
-    const provider = new BasicTracerProvider({ resource, spanProcessors: [new RunSpanProcessor({ exporter })] });
+    const provider = new BasicTracerProvider({
+      resource,
+      spanProcessors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })],
+    });
     const tracer = provider.getTracer('t');
     tracer.startSpan('early').end();
     const services = async () => (await receiver.runs()).map(({ extra }) => extra?.metadata?.['service.name']);
@@ -327,7 +330,7 @@ describe('the end of the process', () => {
     tracer.startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent)).end();`;
 
   test.each([
-    ['open spans and queued runs', 'new RunSpanProcessor()', ['child', 'never ended']],
+    ['open spans and queued runs', 'new RunSpanProcessor({ shouldExport: "all" })', ['child', 'never ended']],
     ['spans that wait for their parents', 'new SimpleSpanProcessor(new RunSpanExporter())', ['child']],
   ])('delivers %s without a flush', async (_, spanProcessor, names) => {
     const receiver = await createReceiver({ strict: true });
@@ -348,7 +351,9 @@ describe('the end of the process', () => {
       tracer.startSpan('b').end();
       const startedMs = performance.now();
       process.on('exit', () => console.log(performance.now() - startedMs < 10_000));`;
-    const ended = await runNode(program('new RunSpanProcessor()', deed), { RUNSPAN_ENDPOINT: server.url });
+    const ended = await runNode(program('new RunSpanProcessor({ shouldExport: "all" })', deed), {
+      RUNSPAN_ENDPOINT: server.url,
+    });
     expect(ended).toMatchObject({ code: 0, stdout: 'true\n' });
   });
 });

@@ -142,8 +142,10 @@ describe('a model call with a wrapper and an instrumentation', () => {
   test('is recorded once per exporter', async () => {
     const own = recordRuns();
     own.stop();
-    const ofOwn = new RunSpanProcessor({ exporter: own.exporter });
-    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor(), new RunSpanProcessor(), ofOwn] });
+    const ofOwn = new RunSpanProcessor({ exporter: own.exporter, shouldExport: 'all' });
+    const { tracer, recorder } = setUp({
+      processors: [new RunSpanProcessor({ shouldExport: 'all' }), new RunSpanProcessor({ shouldExport: 'all' }), ofOwn],
+    });
     await wrapOpenAI(instrument(tracer, await openai())).chat.completions.create(asked);
     expect(tree(recorder)).toEqual(ONE);
     expect(own.runs.map(({ name }) => name)).toEqual(['chat small', 'POST']);
@@ -200,7 +202,9 @@ describe('a wrapped client of Anthropic that emits spans', () => {
       },
     ],
   ])('records a call of %s once, even with two processors', async (_, call) => {
-    const { tracer, provider, recorder } = setUp({ processors: [new RunSpanProcessor(), new RunSpanProcessor()] });
+    const { tracer, provider, recorder } = setUp({
+      processors: [new RunSpanProcessor({ shouldExport: 'all' }), new RunSpanProcessor({ shouldExport: 'all' })],
+    });
     await inSpan(tracer, 'answer', () => call(wrapAnthropic(clientOf(provider))));
     expect(tree(recorder).filter((name) => /messages(\.create)?$/.test(name))).toEqual([
       expect.stringMatching(/^ +anthropic\.messages$/),
@@ -224,7 +228,9 @@ describe('a wrapped client of Anthropic that emits spans', () => {
   test("keeps its spans in an exporter that does not receive the wrapper's runs", async () => {
     const own = recordRuns();
     own.stop();
-    const { provider, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
+    const { provider, recorder } = setUp({
+      processors: [new RunSpanProcessor({ exporter: own.exporter, shouldExport: 'all' })],
+    });
     await wrapAnthropic(clientOf(provider)).messages.stream(question).finalMessage();
     expect(tree(recorder)).toEqual(['anthropic.messages']);
     expect(own.runs.map(({ name }) => name)).toEqual(['anthropic.messages.create']);
@@ -403,7 +409,11 @@ describe('a step of LangChain', () => {
   });
 
   test.each<[string, RunSpanProcessor, string[]]>([
-    ['is recorded beside it', new RunSpanProcessor(), ['answer', '  chat small', '    POST', '  model']],
+    [
+      'is recorded beside it',
+      new RunSpanProcessor({ shouldExport: 'all' }),
+      ['answer', '  chat small', '    POST', '  model'],
+    ],
     [
       'is left out by `shouldExport`',
       new RunSpanProcessor({ shouldExport: ({ name }) => name !== 'chat small' }),

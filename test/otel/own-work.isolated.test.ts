@@ -57,7 +57,7 @@ async function openTelemetry({ hasContextManager = true } = {}) {
     forceFlush: async () => {},
     shutdown: async () => {},
   };
-  const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor(), other] });
+  const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' }), other] });
   if (hasContextManager) context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   onTestFinished(async () => {
     await provider.shutdown();

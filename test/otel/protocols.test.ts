@@ -129,7 +129,9 @@ describe('an HTTP request', () => {
   test('has no URL in its name if inputs are hidden', () => {
     const recorder = recordRuns({ hideInputs: true });
     recorder.stop();
-    const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: recorder.exporter })] });
+    const { tracer } = setUp({
+      processors: [new RunSpanProcessor({ exporter: recorder.exporter, shouldExport: 'all' })],
+    });
     tracer.startSpan('GET', { attributes: { ...GET, 'url.full': 'https://a.example/b' } }).end();
     expect(recorder.runs).toMatchObject([{ name: 'GET' }]);
     expect(JSON.stringify(recorder.runs)).not.toContain('a.example');

@@ -8,7 +8,7 @@ const chat = { 'gen_ai.operation.name': 'chat' };
 
 /** Starts spans of chat calls, and emits log records inside them. */
 function logging(...sinks: ReturnType<typeof notingSink>['sink'][]) {
-  const processors = sinks.map((exporter) => new RunSpanProcessor({ exporter }));
+  const processors = sinks.map((exporter) => new RunSpanProcessor({ exporter, shouldExport: 'all' }));
   const created = setUp(sinks.length > 0 ? { processors } : {});
   const logs = new RunLogRecordProcessor();
   const start = (name: string, attributes: Attributes = {}) => {

@@ -159,7 +159,9 @@ describe('inject', () => {
 describe('a span whose parent is remote', () => {
   /** Returns where the run of a span with these headers is, and what it has received. */
   function served(headers: Record<string, unknown>, given?: RunPropagatorOptions) {
-    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ project: 'spans' })] });
+    const { tracer, recorder } = setUp({
+      processors: [new RunSpanProcessor({ project: 'spans', shouldExport: 'all' })],
+    });
     tracer.startSpan('served', {}, extracted(headers, given)).end();
     const { parent_run_id, session_name, tags, extra } = runNamed(recorder, 'served');
     return { parent: parent_run_id, project: session_name, tags, user: extra?.metadata?.user };
@@ -269,7 +271,9 @@ describe('a span whose parent is remote', () => {
   test('is sent to the exporter of its processor', () => {
     const own = recordRuns();
     own.stop();
-    const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter })] });
+    const { tracer, recorder } = setUp({
+      processors: [new RunSpanProcessor({ exporter: own.exporter, shouldExport: 'all' })],
+    });
     tracer.startSpan('served', {}, extracted(HEADER)).end();
     expect(runNamed(own, 'served').parent_run_id).toBe(LAST);
     expect(recorder.runs).toEqual([]);

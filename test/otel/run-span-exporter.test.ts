@@ -59,7 +59,7 @@ describe('with a batch processor', () => {
     one.stop();
     const { tracer, provider } = setUp({
       processors: [
-        new RunSpanProcessor({ exporter: one.exporter }),
+        new RunSpanProcessor({ exporter: one.exporter, shouldExport: 'all' }),
         new BatchSpanProcessor(new RunSpanExporter({ exporter: two.exporter })),
       ],
     });
@@ -74,7 +74,7 @@ describe('with a batch processor', () => {
 
   test('spans that a processor with the same exporter has recorded are not sent again', async () => {
     const { sink, asked } = notingSink();
-    const processor = new RunSpanProcessor({ exporter: sink });
+    const processor = new RunSpanProcessor({ exporter: sink, shouldExport: 'all' });
     const batch = new BatchSpanProcessor(new RunSpanExporter({ exporter: sink }));
     const { tracer, provider } = setUp({ processors: [processor, batch] });
     await nest(tracer, 'a > b');
@@ -140,7 +140,7 @@ describe('a parent', () => {
 
   test('may be a run of a processor with the same exporter', async () => {
     const { sink, runs } = notingSink();
-    const processor = new RunSpanProcessor({ exporter: sink });
+    const processor = new RunSpanProcessor({ exporter: sink, shouldExport: 'all' });
     onTestFinished(() => processor.shutdown());
     const spans = nested();
     processor.onStart(spans.get('a') as unknown as SpanLike, ROOT_CONTEXT);

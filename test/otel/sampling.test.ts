@@ -317,7 +317,7 @@ test('exactly the runs are recorded whose first span OpenTelemetry samples', asy
   await fc.assert(
     fc.asyncProperty(forest, fc.double({ min: 0, max: 1, noNaN: true }), async (trees, ratio) => {
       const recorder = recordRuns();
-      const processor = new RunSpanProcessor();
+      const processor = new RunSpanProcessor({ shouldExport: 'all' });
       const sampler = parentBased(new TraceIdRatioBasedSampler(ratio));
       const tracer = new BasicTracerProvider({ spanProcessors: [processor], sampler }).getTracer('test');
       const expected: string[] = [];
@@ -356,7 +356,7 @@ describe('RunSampler', () => {
       generateTraceId: () => traceIds.shift() ?? String(++count).padStart(32, '0'),
       generateSpanId: () => String(++count).padStart(16, '0'),
     };
-    const processor = new RunSpanProcessor();
+    const processor = new RunSpanProcessor({ shouldExport: 'all' });
     const { recorder } = setUp({ processors: [] });
     const provider = new BasicTracerProvider({ sampler, spanProcessors: [processor, other], idGenerator });
     onTestFinished(() => provider.shutdown());

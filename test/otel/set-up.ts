@@ -22,7 +22,11 @@ interface SetUp {
 export function setUp(
   given: { processors?: SpanProcessor[]; contextManager?: boolean; sampler?: Sampler } = {},
 ): SetUp {
-  const { processors: spanProcessors = [new RunSpanProcessor()], contextManager = true, sampler } = given;
+  const {
+    processors: spanProcessors = [new RunSpanProcessor({ shouldExport: 'all' })],
+    contextManager = true,
+    sampler,
+  } = given;
   const recorder = recordRuns();
   const provider = new BasicTracerProvider({ spanProcessors, ...(sampler && { sampler }) });
   if (contextManager) context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -131,6 +135,6 @@ export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = 
 /** Creates a set-up whose processor sends to such a sink. */
 export function noting(...given: Parameters<typeof notingSink>) {
   const noted = notingSink(...given);
-  const processor = new RunSpanProcessor({ exporter: noted.sink });
+  const processor = new RunSpanProcessor({ exporter: noted.sink, shouldExport: 'all' });
   return { ...setUp({ processors: [processor] }), ...noted, processor };
 }

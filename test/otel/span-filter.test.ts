@@ -1,4 +1,4 @@
-import { ROOT_CONTEXT } from '@opentelemetry/api';
+import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { RunSpanProcessor, type ShouldExport } from '#src/otel.ts';
 import { unhandledRejections } from '../base/rejections.ts';
@@ -27,11 +27,6 @@ test.each<[string, unknown, string]>([
     () => undefined,
     `${PLACE}: expected true or false synchronously, got undefined; the span is kept.`,
   ],
-  [
-    'is text',
-    'all',
-    "warn: RunSpanProcessor: expected `shouldExport` to be 'llm' or a function; the option is ignored.",
-  ],
 ])('`shouldExport` keeps the spans and logs one line if it %s', async (_, shouldExport, line) => {
   const lines = logLines();
   const rejections = unhandledRejections();
@@ -41,6 +36,18 @@ test.each<[string, unknown, string]>([
   expect(lines).toEqual([line]);
   expect(await rejections()).toEqual([]);
 });
+
+test('the filter is llm if `shouldExport` is invalid, and one line says so', async () => {
+  const lines = logLines();
+  const { tracer, recorder } = filtering('some');
+  await nest(tracer, 'a > b');
+  expect(tree(recorder)).toEqual([]);
+  expect(lines).toEqual([
+    "warn: RunSpanProcessor: expected `shouldExport` to be 'llm', 'all' or a function; the option is ignored.",
+  ]);
+});
+
+const CHAT = { attributes: { 'gen_ai.operation.name': 'chat' } };
 
 describe('the filter llm', () => {
   /** Returns whether the processor records a span with these fields. */
@@ -84,10 +91,70 @@ describe('the filter llm', () => {
   test('keeps a span that gets LLM attributes later', async () => {
     const { tracer, recorder } = filtering('llm');
     await inSpan(tracer, 'POST /ask', async () => {
-      tracer.startSpan('chat', { attributes: { 'gen_ai.operation.name': 'chat' } }).end();
+      tracer.startSpan('chat', CHAT).end();
       await inSpan(tracer, 'agent', (agent) => agent.setAttribute('traceloop.span.kind', 'agent'));
       await inSpan(tracer, 'GET /models', soon);
     });
-    expect(tree(recorder)).toEqual(['agent', 'chat']);
+    expect(tree(recorder)).toEqual(['POST /ask', '  agent', '  chat']);
+  });
+
+  test('keeps the open spans above a model call, and nothing before it starts', async () => {
+    const { tracer, recorder } = filtering(undefined);
+    const started: unknown[] = [];
+    const { startSpan } = tracer;
+    await inSpan(tracer, 'POST /ask', async (request) => {
+      await inSpan(tracer, 'middleware', soon);
+      await inSpan(tracer, 'handler', async () => {
+        started.push(recorder.runs.length);
+        startSpan.call(tracer, 'chat', CHAT).end();
+        await inSpan(tracer, 'GET /after', soon);
+      });
+      request.setAttribute('http.response.status_code', 200);
+    });
+    await inSpan(tracer, 'GET /health', soon);
+    expect(started).toEqual([0]);
+    expect(tree(recorder)).toEqual(['POST /ask', '  handler', '    chat']);
+    const [request] = recorder.runs.filter(({ name }) => name === 'POST /ask');
+    expect(request).toMatchObject({ extra: { metadata: { 'http.response.status_code': 200 } } });
+    const ids = recorder.runs.map(({ trace_id }) => trace_id);
+    expect(new Set(ids)).toEqual(new Set([request?.id]));
+  });
+
+  test('starts the trace of a model call below an ended span', async () => {
+    const { tracer, recorder } = filtering(undefined);
+    const outer = tracer.startSpan('outer');
+    const within = trace.setSpan(ROOT_CONTEXT, outer);
+    outer.end();
+    tracer.startSpan('chat', CHAT, within).end();
+    expect(tree(recorder)).toEqual(['chat']);
+  });
+
+  test('keeps the open spans above a traced function', async () => {
+    const { tracer, recorder } = filtering(undefined);
+    await nest(tracer, 'POST /ask > run answer > GET /a', () => tracer.startSpan('chat', CHAT).end());
+    expect(tree(recorder)).toEqual(['POST /ask', '  run answer', '    GET /a', '      chat']);
+  });
+
+  test('keeps no span above that a function has excluded', async () => {
+    const { tracer, recorder } = filtering(({ name }: { name: string }) => name === 'chat');
+    await nest(tracer, 'POST /ask > run answer', () => tracer.startSpan('chat', CHAT).end());
+    expect(tree(recorder)).toEqual(['run answer', '  chat']);
+  });
+
+  test.each([
+    [undefined, 1],
+    ['llm', 0],
+    ['all', 0],
+  ])('with `shouldExport` %s, %i lines say how many spans were left out', async (shouldExport, count) => {
+    const lines = logLines();
+    const { tracer, stop } = filtering(shouldExport);
+    await nest(tracer, 'a > b > c');
+    tracer.startSpan('chat', CHAT).end();
+    await stop();
+    expect(lines).toEqual(
+      Array(count).fill(
+        "warn: RunSpanProcessor: 3 spans that are not related to model calls became no runs; set `shouldExport: 'all'` to record all spans, or 'llm' to hide this line.",
+      ),
+    );
   });
 });

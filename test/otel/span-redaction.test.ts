@@ -13,7 +13,10 @@ const SECRET = 'SSSSSSSS';
 function tracerWith(redaction = redact({ patterns: [/S{8}/], paths: ['**.email'] })) {
   const recorder = recordRuns({ redact: redaction });
   recorder.stop();
-  return { ...setUp({ processors: [new RunSpanProcessor({ exporter: recorder.exporter })] }), recorder };
+  return {
+    ...setUp({ processors: [new RunSpanProcessor({ exporter: recorder.exporter, shouldExport: 'all' })] }),
+    recorder,
+  };
 }
 
 test('redaction applies to all fields of a span', () => {

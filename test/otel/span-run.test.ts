@@ -97,7 +97,7 @@ describe('the run of a span', () => {
   test('has the attributes and the OpenTelemetry fields as metadata', () => {
     const recorder = recordRuns();
     const provider = new BasicTracerProvider({
-      spanProcessors: [new RunSpanProcessor({ exporter: recorder.exporter })],
+      spanProcessors: [new RunSpanProcessor({ exporter: recorder.exporter, shouldExport: 'all' })],
       resource: { attributes: { 'service.name': 'shop', 'service.version': '7', 'host.name': 'h' } } as never,
       spanLimits: { attributeCountLimit: 3, eventCountLimit: 1, linkCountLimit: 1 },
     });
@@ -192,7 +192,7 @@ describe('the end of a span', () => {
     const receiver = await createReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });
     onTestFinished(() => receiver.close());
-    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter })] });
+    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })] });
     const first = tracer.startSpan('first', { attributes: { 'input.value': 'hi' } });
     tracer.startSpan('second').end();
     first.setAttribute('output.value', 'ho').end();
@@ -247,7 +247,7 @@ describe('a span that never ends', () => {
       const { RunSpanProcessor } = await import('./dist/otel.js');
       const { recordRuns } = await import('./dist/testing.js');
       const recorder = recordRuns();
-      const tracer = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] }).getTracer('t');
+      const tracer = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] }).getTracer('t');
       const ref = new WeakRef(tracer.startSpan('open'));
       const { length } = recorder.runs;
       for (const untilMs = performance.now() + 10_000; ref.deref() !== undefined && performance.now() < untilMs; ) {

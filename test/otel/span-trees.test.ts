@@ -12,7 +12,7 @@ const remote = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1,
 const { RECORD, NOT_RECORD, RECORD_AND_SAMPLED } = SamplingDecision;
 
 const withOptions = (...options: RunSpanProcessorOptions[]) =>
-  setUp({ processors: options.map((given) => new RunSpanProcessor(given)) });
+  setUp({ processors: options.map((given) => new RunSpanProcessor({ shouldExport: 'all', ...given })) });
 
 const except = (...names: string[]): RunSpanProcessorOptions => ({ shouldExport: ({ name }) => !names.includes(name) });
 
@@ -251,8 +251,8 @@ describe('the exporter of a run', () => {
   });
 
   test('records each span once, even if several processors have it', async () => {
-    const first = new RunSpanProcessor();
-    for (const second of [first, new RunSpanProcessor()]) {
+    const first = new RunSpanProcessor({ shouldExport: 'all' });
+    for (const second of [first, new RunSpanProcessor({ shouldExport: 'all' })]) {
       const { tracer, recorder } = setUp({ processors: [first, second] });
       await nest(tracer, 'a > b');
       expect(tree(recorder)).toEqual(['a', '  b']);

@@ -42,7 +42,7 @@ const span = (fields: object = {}): never =>
   ({ ...bareSpan('work', { traceId: '1'.repeat(32), spanId: '2'.repeat(16) }), ...fields }) as never;
 
 describe.each([
-  ['RunSpanProcessor', (exporter: RunSink) => new RunSpanProcessor({ exporter })],
+  ['RunSpanProcessor', (exporter: RunSink) => new RunSpanProcessor({ exporter, shouldExport: 'all' })],
   ['RunSpanExporter', (exporter: RunSink) => new RunSpanExporter({ exporter })],
 ])('%s', (_, create) => {
   test('waits 29 s in forceFlush and shutdown together if the collector hangs', async () => {
@@ -68,7 +68,9 @@ describe.each([
 
 test('the processor of runspan/register waits for its own timeout', async () => {
   const { sink, waits } = hangingSink();
-  const processor = Object.assign(new RunSpanProcessor({ exporter: sink }), { flushTimeoutMs: 3_000 });
+  const processor = Object.assign(new RunSpanProcessor({ exporter: sink, shouldExport: 'all' }), {
+    flushTimeoutMs: 3_000,
+  });
   await processor.forceFlush();
   await processor.shutdown();
   expect([waits[0], sum(waits)]).toEqual([3_000, 3_000]);

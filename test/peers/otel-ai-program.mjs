@@ -30,7 +30,7 @@ async function tracerProvider() {
   const { BasicTracerProvider, TracerProvider = BasicTracerProvider } = await load(
     isLater ? '@opentelemetry/sdk-trace' : '@opentelemetry/sdk-trace-base',
   );
-  return new TracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+  return new TracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 }
 
 /** The options of every call. */

@@ -27,7 +27,7 @@ const counter = {
   forceFlush: async () => {},
   shutdown: async () => {},
 };
-const provider = new NodeTracerProvider({ spanProcessors: [counter, new RunSpanProcessor()] });
+const provider = new NodeTracerProvider({ spanProcessors: [counter, new RunSpanProcessor({ shouldExport: 'all' })] });
 provider.register();
 const instrumentations = {
   openinference: () => new (require('@arizeai/openinference-instrumentation-openai').OpenAIInstrumentation)(),

@@ -137,7 +137,7 @@ test('the spans of Sentry 10 become runs', async () => {
     import { flush } from 'runspan';
     import { RunSpanProcessor } from 'runspan/otel';
 
-    Sentry.init({ tracesSampleRate: 1, openTelemetrySpanProcessors: [new RunSpanProcessor()] });
+    Sentry.init({ tracesSampleRate: 1, openTelemetrySpanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
     Sentry.startSpan({ name: 'checkout' }, () => Sentry.startSpan({ name: 'pay' }, () => {}));
     await flush();
     await Sentry.close();`;

@@ -13,7 +13,7 @@ const { registerInstrumentations } = load('@opentelemetry/instrumentation');
 const { OpenAIInstrumentation } = load('@opentelemetry/instrumentation-openai');
 
 const recorder = recordRuns();
-const tracerProvider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+const tracerProvider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 tracerProvider.register();
 const loggerProvider = new LoggerProvider({ processors: [new RunLogRecordProcessor()] });
 logs.setGlobalLoggerProvider(loggerProvider);

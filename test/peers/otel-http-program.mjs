@@ -19,7 +19,7 @@ const ours =
   given === 'w3c'
     ? []
     : [new RunPropagator({ trust: given !== 'distrust', metadata: true, accept: ['project', 'tags', 'metadata'] })];
-const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 provider.register({
   propagator: new CompositePropagator({
     propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator(), ...ours],

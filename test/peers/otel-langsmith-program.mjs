@@ -14,7 +14,7 @@ const hooks = `export const resolve = (name, context, next) =>
 register(`data:text/javascript,${encodeURIComponent(hooks)}`);
 
 const recorder = recordRuns();
-const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 trace.setGlobalTracerProvider(provider);
 const { initializeOTEL } = await import('langsmith/experimental/otel/setup');

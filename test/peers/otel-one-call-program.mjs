@@ -14,7 +14,7 @@ async function startSentry() {
   Sentry.init({
     dsn: 'http://key@127.0.0.1:9/1',
     tracesSampleRate: 1,
-    openTelemetrySpanProcessors: [new RunSpanProcessor()],
+    openTelemetrySpanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })],
   });
   return Sentry.getClient().traceProvider;
 }

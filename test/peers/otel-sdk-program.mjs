@@ -15,25 +15,25 @@ const recorder = recordRuns();
 const setUps = {
   basic() {
     const { BasicTracerProvider, TracerProvider = BasicTracerProvider } = sdk;
-    const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+    const provider = new TracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
     registerByHand(provider);
     return provider;
   },
   added() {
     const provider = new sdk.BasicTracerProvider();
-    provider.addSpanProcessor(new RunSpanProcessor());
+    provider.addSpanProcessor(new RunSpanProcessor({ shouldExport: 'all' }));
     provider.register({ contextManager: new AsyncLocalStorageContextManager().enable() });
     return provider;
   },
   async node() {
     const { NodeTracerProvider } = await load('@opentelemetry/sdk-trace-node');
-    const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+    const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
     provider.register();
     return provider;
   },
   async sdk() {
     const { NodeSDK } = await load('@opentelemetry/sdk-node');
-    const all = new NodeSDK({ spanProcessors: [new RunSpanProcessor()], instrumentations: [] });
+    const all = new NodeSDK({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })], instrumentations: [] });
     all.start();
     return all;
   },

@@ -22,7 +22,7 @@ process.stdout.write(JSON.stringify({ result, runs: recorder.runs }));
 /** Sets up a provider with one instrumentation, like an application. */
 function provide(instrumentation) {
   const { NodeTracerProvider } = require('@opentelemetry/sdk-trace-node');
-  const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor()] });
+  const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
   provider.register();
   instrumentation.setTracerProvider(provider);
 }
@@ -111,7 +111,7 @@ function initialize(instrumentModules) {
   traceloop.initialize({
     appName: 'trip',
     exporter: { export: (_, done) => done({ code: 0 }), shutdown: async () => {} },
-    processor: new RunSpanProcessor(),
+    processor: new RunSpanProcessor({ shouldExport: 'all' }),
     disableBatch: true,
     silenceInitializationMessage: true,
     traceloopSyncEnabled: false,

@@ -235,7 +235,7 @@ test('a span sent by OTLP and by RunSpanProcessor is one run', async () => {
     const exporter = createExporter({ endpoint: receiver.url, project: 'shop' });
     const memory = new InMemorySpanExporter();
     const provider = new BasicTracerProvider({
-      spanProcessors: [new RunSpanProcessor({ exporter }), new SimpleSpanProcessor(memory)],
+      spanProcessors: [new RunSpanProcessor({ exporter, shouldExport: 'all' }), new SimpleSpanProcessor(memory)],
     });
     const tracer = provider.getTracer('shop');
     const root = tracer.startSpan('root');
@@ -256,7 +256,7 @@ test('a span finds a parent that was sent by RunSpanProcessor', async () => {
   const receiver = await start();
   const exporter = createExporter({ endpoint: receiver.url });
   const memory = new InMemorySpanExporter();
-  const [here, there] = [new RunSpanProcessor({ exporter }), new SimpleSpanProcessor(memory)];
+  const [here, there] = [new RunSpanProcessor({ exporter, shouldExport: 'all' }), new SimpleSpanProcessor(memory)];
   const root = new BasicTracerProvider({ spanProcessors: [here] }).getTracer('a').startSpan('root');
   new BasicTracerProvider({ spanProcessors: [there] }).getTracer('b').startSpan('child', {}, below(root)).end();
   await exported(exporters.protobuf(receiver), ...memory.getFinishedSpans());

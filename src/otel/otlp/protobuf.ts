@@ -104,6 +104,9 @@ const VARINT = 0;
 const FIXED64 = 1;
 const LENGTH_DELIMITED = 2;
 
+/** Size of a negative integer, which is sent in 64 bits. */
+const NEGATIVE_BYTES = 10;
+
 /** Size of the buffer before the first message, in bytes. */
 const BYTES_MIN = 64 * 1024;
 
@@ -192,9 +195,14 @@ class ProtobufWriter {
     }
     this.#reserve(NUMBER_BYTES_MAX);
     this.#writeVarint((field << 3) | VARINT);
-    let rest = BigInt.asUintN(64, BigInt(value));
-    for (; rest > 0x7fn; rest >>= 7n) this.#buffer[this.#length++] = Number(rest & 0x7fn) | 0x80;
-    this.#buffer[this.#length++] = Number(rest);
+    let low = value >>> 0;
+    let high = Math.floor(value / 0x1_0000_0000) >>> 0;
+    for (let bytes = 1; bytes < NEGATIVE_BYTES; bytes++) {
+      this.#buffer[this.#length++] = (low & 0x7f) | 0x80;
+      low = ((low >>> 7) | (high << 25)) >>> 0;
+      high >>>= 7;
+    }
+    this.#buffer[this.#length++] = low;
   }
 
   double(field: number, value: number): void {
