@@ -33,7 +33,7 @@ describe('GET /info', () => {
 });
 
 describe('paths', () => {
-  test.each(['/run', '/runs/', '/runs/a/b', '/info/', '/api/v1', '/api/v2/info', '/v1/metrics', '//runs'])(
+  test.each(['/run', '/runs/', '/runs/a/b', '/info/', '/api/v1', '/api/v2/info', '/v1/profiles', '//runs'])(
     '%s gets 404',
     async (path) => {
       const receiver = await start();
