@@ -32,6 +32,7 @@ export type {
   UsageDetails,
 } from './receiver/domain/run-view.ts';
 export type { Search } from './receiver/domain/search-words.ts';
+export type { SpanIds } from './receiver/domain/tree.ts';
 export type * from './receiver/filter/filter.ts';
 export { ALL_TIMES, type Parsed, parsedQuery, type RunFilter } from './receiver/filter/run-filter.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/http/faults.ts';
@@ -47,6 +48,7 @@ export {
   type FeedbackStore,
   type IngestStore,
   type JobStore,
+  type MergedRun,
   type QueryStore,
   type RemovalOptions,
   type RemovalStore,

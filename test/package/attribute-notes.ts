@@ -16,7 +16,7 @@ const samples = (attribute: string, ...values: readonly string[]): Attributes[] 
 const NO_FIELD = 'runs have no matching field';
 const CONNECTION = 'describes the connection, which many runs share';
 const OTHER_SYSTEMS = 'specific to one database system';
-const VERDICTS = 'evaluations are not part of a run';
+const VERDICTS = 'become feedback in the receiver';
 
 /** By the name of the vocabulary. */
 export const notes: Readonly<Record<string, Notes>> = {

@@ -8,7 +8,7 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 446],
+  '.': [13, 448],
   base: [13, 484],
   cli: [42, 5_672],
   clients: [43, 6_042],
@@ -19,10 +19,10 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   integrations: [38, 4_373],
   langsmith: [10, 1_625],
   messages: [5, 463],
-  otel: [49, 6_789],
+  otel: [49, 6_790],
   payload: [16, 2_987],
   platform: [9, 416],
-  receiver: [138, 20_628],
+  receiver: [143, 21_008],
   register: [14, 1_243],
   run: [18, 3_275],
   testing: [8, 1_123],

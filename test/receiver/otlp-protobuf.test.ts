@@ -16,7 +16,7 @@ function field(number: number, content: Buffer | string): Buffer {
 const inSpan = (...fields: Buffer[]) => field(1, field(2, field(2, Buffer.concat(fields))));
 const spanOf = async (...fields: Buffer[]) => {
   type Read = { resourceSpans: { scopeSpans: { spans: unknown[] }[] }[] };
-  const read = (await readProtobufRequest(inSpan(...fields))) as Read;
+  const read = (await readProtobufRequest(inSpan(...fields), 'ExportTraceServiceRequest')) as Read;
   return read.resourceSpans[0]?.scopeSpans[0]?.spans[0];
 };
 const attribute = (key: string, value: Buffer) => field(9, Buffer.concat([field(1, key), field(2, value)]));
@@ -74,7 +74,7 @@ describe('a request', () => {
   });
 
   test('may be empty, and may have unknown fields and fields of another wire type', async () => {
-    expect(await readProtobufRequest(Buffer.alloc(0))).toEqual({});
+    expect(await readProtobufRequest(Buffer.alloc(0), 'ExportTraceServiceRequest')).toEqual({});
     expect(await spanOf(field(99, 'x'), hex('28 05'), field(6, 'x'), field(5, 'answer'))).toEqual({ name: 'answer' });
   });
 
@@ -83,7 +83,9 @@ describe('a request', () => {
     for (const before of [1, 7, 8]) {
       const view = Buffer.concat([Buffer.alloc(before), request]).subarray(before);
       const spans = [{ startTimeUnixNano: 123_456_789n }];
-      expect(await readProtobufRequest(view)).toEqual({ resourceSpans: [{ scopeSpans: [{ spans }] }] });
+      expect(await readProtobufRequest(view, 'ExportTraceServiceRequest')).toEqual({
+        resourceSpans: [{ scopeSpans: [{ spans }] }],
+      });
     }
   });
 
@@ -91,7 +93,7 @@ describe('a request', () => {
     const first = inSpan(field(5, 'answer'), hex('39 15 cd 5b 07 00 00 00 00'));
     const request = Buffer.concat([first, inSpan(field(5, 'b'))]);
     for (let length = 1; length < request.length; length += 1) {
-      const reading = readProtobufRequest(request.subarray(0, length));
+      const reading = readProtobufRequest(request.subarray(0, length), 'ExportTraceServiceRequest');
       if (length === first.length) await reading;
       else await expect(reading, `cut at ${length}`).rejects.toThrow(refused(400));
     }
@@ -106,7 +108,7 @@ describe('a request', () => {
     ['a field that is passed over and has no end', hex('9a 06 ff ff 03')],
     ['JSON', Buffer.from('{"resourceSpans":[]}')],
   ])('with %s is refused', async (_, bytes) => {
-    await expect(readProtobufRequest(bytes)).rejects.toThrow(refused(400));
+    await expect(readProtobufRequest(bytes, 'ExportTraceServiceRequest')).rejects.toThrow(refused(400));
   });
 
   test('may have 200 levels, and as many values as JSON [security 9]', async () => {
@@ -116,11 +118,12 @@ describe('a request', () => {
       for (let level = 0; level < levels; level += 1) value = field(5, field(1, value));
       return inSpan(field(9, field(2, value)));
     };
-    await readProtobufRequest(nested(97));
-    for (const levels of [98, 5_000]) await expect(readProtobufRequest(nested(levels))).rejects.toThrow(refused(400));
+    await readProtobufRequest(nested(97), 'ExportTraceServiceRequest');
+    for (const levels of [98, 5_000])
+      await expect(readProtobufRequest(nested(levels), 'ExportTraceServiceRequest')).rejects.toThrow(refused(400));
     const many = (values: number) => Buffer.alloc(values * 2, hex('0a00'));
-    await readProtobufRequest(many(VALUES_MAX));
-    await expect(readProtobufRequest(many(VALUES_MAX + 1))).rejects.toThrow(refused(413));
+    await readProtobufRequest(many(VALUES_MAX), 'ExportTraceServiceRequest');
+    await expect(readProtobufRequest(many(VALUES_MAX + 1), 'ExportTraceServiceRequest')).rejects.toThrow(refused(413));
   });
 
   test('of any bytes is converted or refused', async () => {

@@ -27,6 +27,9 @@ const run = (fields: object = {}) => ({ id: RUN, name: 'attack', run_type: 'chai
 const post = run({ inputs: {}, session_name: 'lab' });
 const span = { traceId: RUN.replaceAll('-', ''), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
 const spans = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] };
+const exception = { key: 'exception.message', value: { stringValue: 'attack' } };
+const log = { traceId: span.traceId, spanId: span.spanId, eventName: 'exception', attributes: [exception] };
+const logs = { resourceLogs: [{ scopeLogs: [{ logRecords: [log] }] }] };
 const exported = { format: 'runspan-trace', version: 1, runs: [post], feedback: [] };
 
 /** A request for each route. A new route needs a new sample. */
@@ -72,6 +75,10 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'POST /v1/traces/': { path: '/v1/traces/', body: spans, status: 200 },
   'POST /otel/v1/traces': { path: '/otel/v1/traces', body: spans, status: 200 },
   'POST /otel/v1/traces/': { path: '/otel/v1/traces/', body: spans, status: 200 },
+  'POST /v1/logs': { path: '/v1/logs', body: logs, status: 200 },
+  'POST /v1/logs/': { path: '/v1/logs/', body: logs, status: 200 },
+  'POST /otel/v1/logs': { path: '/otel/v1/logs', body: logs, status: 200 },
+  'POST /otel/v1/logs/': { path: '/otel/v1/logs/', body: logs, status: 200 },
   'POST /v1/metrics': { path: '/v1/metrics', body: {}, status: 200 },
   'POST /v1/metrics/': { path: '/v1/metrics/', body: {}, status: 200 },
   'POST /otel/v1/metrics': { path: '/otel/v1/metrics', body: {}, status: 200 },

@@ -26,8 +26,8 @@ export function evaluationsOf({ attributes, events, endTime }: SpanLike, runId: 
     annotations.set(place, { ...annotations.get(place), [field]: value });
   }
   for (const given of annotations.values()) found.push(annotationFields(given, hrTimeUs(endTime)));
-  return found.flatMap((given, at) => {
-    const { key, id = runIdFrom(`${runId} ${at} ${given.key}`) } = given;
+  return found.flatMap((given) => {
+    const { key, id = runIdFrom(`${runId} ${JSON.stringify(given)}`) } = given;
     return typeof key === 'string' && key !== '' ? [{ ...given, key, id } as unknown as EvaluationFields] : [];
   });
 }

@@ -23,7 +23,8 @@ interface FinishedRun {
   readonly attachments: readonly Attachment[];
 }
 
-const CAPTURE: SpanCapture = {
+/** The default options of a `RunSpanProcessor`. */
+export const CAPTURE: SpanCapture = {
   hideInputs: false,
   hideOutputs: false,
   payload: payloadRules(defaultLimits, defaultRedaction()),

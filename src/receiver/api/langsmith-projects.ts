@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Scope } from '../domain/query.ts';
 import { projectOf } from '../domain/run-values.ts';
 import type { ProjectSummary } from '../domain/run-view.ts';
+import { derivedUuid } from '../domain/uuid.ts';
 import { ALL_TIMES, inProject } from '../filter/run-filter.ts';
 import type { Call } from '../http/route.ts';
 import { parseUuid } from '../http/run-fields.ts';
@@ -52,12 +52,4 @@ function sessionOf(
     name,
     last_run_start_time: last_start_time,
   };
-}
-
-/** Derives a UUID of version 8 from a text. */
-function derivedUuid(text: string): string {
-  const bytes = createHash('sha256').update(`runspan ${text}`).digest().subarray(0, 16);
-  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80;
-  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

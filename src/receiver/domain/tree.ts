@@ -8,6 +8,14 @@ import type { RunFields } from './run-message.ts';
  */
 const LEVELS_MAX = 64;
 
+/** The ids of an OpenTelemetry span, in lower case. */
+export interface SpanIds {
+  /** 32 hex digits. */
+  readonly traceId: string;
+  /** 16 hex digits. */
+  readonly spanId: string;
+}
+
 /** Keys of a run's OpenTelemetry span and of the parent span. */
 export interface SpanKeys {
   readonly span: string | undefined;
@@ -19,21 +27,22 @@ const NO_SPAN: SpanKeys = { span: undefined, parentSpan: undefined };
 const TRACE_ID = /^[0-9a-f]{32}$/i;
 const SPAN_ID = /^[0-9a-f]{16}$/i;
 
-/**
- * Returns the span keys from the ids in `extra.metadata.otel`. A span key is the second half of the trace id, followed
- * by the span id, as 32 hex digits.
- */
+/** Returns the key of a span: the second half of the trace id, followed by the span id, as 32 hex digits. */
+export function spanKey({ traceId, spanId }: SpanIds): string {
+  return (traceId.slice(16) + spanId).toLowerCase();
+}
+
+/** Returns the span keys from the ids in `extra.metadata.otel`. */
 export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
   const otel = extra?.metadata?.otel;
   if (!isObject(otel)) return NO_SPAN;
   const { trace_id: traceId, span_id: spanId, parent_span_id: parentId } = otel;
   if (!matches(TRACE_ID, traceId) || !matches(SPAN_ID, spanId)) return NO_SPAN;
-  const prefix = traceId.slice(16).toLowerCase();
   const isPlaced = parent_run_id !== undefined || dotted_order !== undefined;
   const hasParent = !isPlaced && matches(SPAN_ID, parentId) && parentId !== spanId;
   return {
-    span: prefix + spanId.toLowerCase(),
-    parentSpan: hasParent ? prefix + parentId.toLowerCase() : undefined,
+    span: spanKey({ traceId, spanId }),
+    parentSpan: hasParent ? spanKey({ traceId, spanId: parentId }) : undefined,
   };
 }
 

@@ -12,11 +12,23 @@ type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 
 /**
- * Fields to read, by message name and field number. See `trace.proto`, `common.proto` and `resource.proto` in
- * opentelemetry-proto.
+ * Fields to read, by message name and field number. See `trace.proto`, `logs.proto`, `common.proto` and
+ * `resource.proto` in opentelemetry-proto.
  */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
+  ExportLogsServiceRequest: { 1: ['resourceLogs', 'ResourceLogs', 'repeated'] },
+  ResourceLogs: { 2: ['scopeLogs', 'ScopeLogs', 'repeated'] },
+  ScopeLogs: { 2: ['logRecords', 'LogRecord', 'repeated'] },
+  LogRecord: {
+    1: ['timeUnixNano', 'fixed64'],
+    5: ['body', 'AnyValue'],
+    6: ATTRIBUTES,
+    9: ['traceId', 'hex'],
+    10: ['spanId', 'hex'],
+    11: ['observedTimeUnixNano', 'fixed64'],
+    12: ['eventName', 'text'],
+  },
   ResourceSpans: { 1: ['resource', 'Resource'], 2: ['scopeSpans', 'ScopeSpans', 'repeated'] },
   Resource: { 1: ATTRIBUTES },
   ScopeSpans: { 1: ['scope', 'Scope'], 2: ['spans', 'Span', 'repeated'] },
@@ -69,15 +81,16 @@ async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
 }
 
 /**
- * Parses an `ExportTraceServiceRequest` and returns its JSON form. Throws an HTTP 400 error if the body is invalid, or
- * a 413 error if it has too many values.
+ * Parses a message, for example an `ExportTraceServiceRequest`, and returns its JSON form. Throws an HTTP 400 error if
+ * the body is invalid, or a 413 error if it has too many values.
  */
-export async function readProtobufRequest(bytes: Buffer): Promise<unknown> {
+export async function readProtobufRequest(bytes: Buffer, message: string): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
-    return reader.read('ExportTraceServiceRequest', bytes.length, 1);
+    return reader.read(message, bytes.length, 1);
   } catch (error) {
-    throw error instanceof HttpError ? error : unreadable(messageOf(error));
+    if (error instanceof HttpError) throw error;
+    throw new HttpError(400, `The body is not a valid ${message} in protobuf: ${messageOf(error)}`);
   }
 }
 
@@ -98,10 +111,6 @@ export async function protobufStatus(message: string): Promise<Uint8Array> {
   return pbf.finish();
 }
 
-function unreadable(why: string): HttpError {
-  return new HttpError(400, `The body is not a valid ExportTraceServiceRequest in protobuf: ${why}`);
-}
-
 /** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
@@ -115,7 +124,7 @@ class MessageReader {
   }
 
   read(message: string, end: number, depth: number): Record<string, unknown> {
-    if (depth > DEPTH_MAX) throw unreadable(`a message is nested deeper than ${DEPTH_MAX} levels`);
+    if (depth > DEPTH_MAX) throw new Error(`a message is nested deeper than ${DEPTH_MAX} levels`);
     const fields = MESSAGES[message];
     const result: Record<string, unknown> = {};
     const readField = (tag: number): void => {
@@ -132,7 +141,7 @@ class MessageReader {
     };
     this.#pbf.readFields(readField, undefined, end);
     // Also detects nested fields that extend beyond the end of the message.
-    if (this.#pbf.pos !== end) throw unreadable('a message ends within a field');
+    if (this.#pbf.pos !== end) throw new Error('a message ends within a field');
     return result;
   }
 

@@ -1,27 +1,28 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { messageOf } from '../../base/text.ts';
-import { evaluationsOf } from '../../otel/mapping/evaluations.ts';
 import { finishedRun } from '../../otel/mapping/finished-run.ts';
 import { ownRecord } from '../../otel/otlp/own-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
 import { setSoon } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, toHttpError, ValidationIssues } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
 import type { Call, Route, RouteResponse } from '../http/route.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
 import { ingest } from './ingest-routes.ts';
+import { joinRecords, storeRecords } from './log-records.ts';
+import { readOtlpLogs } from './otlp-logs.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
 import { readRun } from './run-message.ts';
+import { feedbackOn } from './span-feedback.ts';
 
-/** A signal of OpenTelemetry, with the name of the count of its rejected items in JSON. */
+/** A signal of OpenTelemetry, with the names of its request and of the count of its rejected items in JSON. */
 interface Signal {
-  readonly name: 'traces' | 'metrics';
+  readonly name: 'traces' | 'logs' | 'metrics';
+  readonly request: string;
   readonly rejected: string;
-  readonly ingest: (call: Call, body: Buffer, encoding: Encoding) => Promise<PartialSuccess>;
+  readonly ingest: (call: Call, read: () => unknown) => Promise<PartialSuccess>;
 }
 
 interface PartialSuccess {
@@ -32,10 +33,22 @@ interface PartialSuccess {
 const SIGNALS: readonly Signal[] = [
   {
     name: 'traces',
+    request: 'ExportTraceServiceRequest',
     rejected: 'rejectedSpans',
-    ingest: async (call, body, encoding) => ingestSpans(call, await encoding.read(body)),
+    ingest: ingestSpans,
   },
-  { name: 'metrics', rejected: 'rejectedDataPoints', ingest: async (call) => ignoreMetrics(call) },
+  {
+    name: 'logs',
+    request: 'ExportLogsServiceRequest',
+    rejected: 'rejectedLogRecords',
+    ingest: ingestLogs,
+  },
+  {
+    name: 'metrics',
+    request: 'ExportMetricsServiceRequest',
+    rejected: 'rejectedDataPoints',
+    ingest: async (call) => ignoreMetrics(call),
+  },
 ];
 
 /**
@@ -56,7 +69,7 @@ const SPANS_AT_ONCE = 200;
 
 /** An encoding for OTLP requests and responses: JSON or protobuf. */
 interface Encoding {
-  read(body: Buffer): unknown;
+  read(body: Buffer, request: string): unknown;
   response(signal: Signal, rejected: number, reason: string): Promise<Uint8Array> | string;
   status(message: string): Promise<Uint8Array> | string;
 }
@@ -95,7 +108,9 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   }
   const headers = { 'content-type': type };
   try {
-    const { rejected, reason } = await call.bodies.read(call.request, (body) => signal.ingest(call, body, encoding));
+    const { rejected, reason } = await call.bodies.read(call.request, (body) =>
+      signal.ingest(call, () => encoding.read(body, signal.request)),
+    );
     return { status: 200, headers, content: await encoding.response(signal, rejected, reason) };
   } catch (error) {
     const known = toHttpError(error);
@@ -114,8 +129,15 @@ function ignoreMetrics({ metrics }: Call): PartialSuccess {
   return { rejected: 0, reason: '' };
 }
 
-async function ingestSpans(call: Call, request: unknown): Promise<PartialSuccess> {
-  const { spans, rejected, reason } = readOtlpSpans(request);
+async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSuccess> {
+  const { records, others } = readOtlpLogs(await read());
+  const refused = records.length === 0 ? 0 : await storeRecords(call, records);
+  const reason = `${others} log records are no messages, exceptions or evaluations of a span, and the spans of ${refused} have too many`;
+  return { rejected: others + refused, reason };
+}
+
+async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSuccess> {
+  const { spans, rejected, reason } = readOtlpSpans(await read());
   const header = call.request.headers['langsmith-project'];
   const operations: RunOperation[] = [];
   const feedback: Feedback[] = [];
@@ -126,24 +148,12 @@ async function ingestSpans(call: Call, request: unknown): Promise<PartialSuccess
     feedback.push(...feedbackOn(span.span, operation.id));
   }
   if (operations.length > 0) await ingest(call, operations);
+  await joinRecords(
+    call,
+    spans.map(({ span }, at) => ({ ...span.spanContext(), runId: operations[at]?.id })),
+  );
   if (feedback.length > 0) await addFeedbackBatch(call.store, call.scope, feedback);
   return { rejected, reason };
-}
-
-/** Returns the evaluations of a span as feedback. Invalid ones are left out, and one line says so. */
-function feedbackOn(span: SpanLike, runId: string): Feedback[] {
-  return evaluationsOf(span, runId).flatMap(({ created_at, modified_at = created_at, ...fields }) => {
-    try {
-      const feedback = readFeedback({ ...fields, run_id: runId }, ['span', 'events']);
-      return [{ ...feedback, created_at, modified_at: String(modified_at) }];
-    } catch (error) {
-      diagnostics.warnOnce(
-        'evaluation',
-        `an evaluation of a span is not valid feedback: ${messageOf(error)}; logged once`,
-      );
-      return [];
-    }
-  });
 }
 
 /** Returns the run that runspan sent as a span. If the run is invalid, the span is converted like any other. */

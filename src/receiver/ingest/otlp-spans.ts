@@ -3,6 +3,17 @@ import { isObject } from '../../config/checker.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parsed, validate } from '../http/validation.ts';
+import {
+  attributesIn,
+  countOrZero,
+  type Fields,
+  isZero,
+  listIn,
+  objectIn,
+  parseId,
+  parseTime,
+  textOf,
+} from './otlp-values.ts';
 
 /**
  * Maximum number of spans per request. By default, OpenTelemetry exporters send up to 512 spans, and collectors up to
@@ -24,8 +35,6 @@ interface OtlpSpans {
   /** Error message for the first invalid span. Empty if all spans are valid. */
   readonly reason: string;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Reads an `ExportTraceServiceRequest` in its JSON form. Ids are hexadecimal. 64-bit numbers are text, or bigints if
@@ -84,10 +93,6 @@ const identitySchema = v.object({
   ),
 });
 
-function isZero(value: unknown): boolean {
-  return typeof value === 'string' ? /^0*$/.test(value) : value === null || value === 0 || value === BigInt(0);
-}
-
 function spanOf(
   given: Fields,
   identity: v.InferOutput<typeof identitySchema>,
@@ -139,92 +144,4 @@ const STATUS_CODES = ['UNSET', 'OK', 'ERROR'].map((name) => `STATUS_CODE_${name}
 
 function enumOf(value: unknown, names: readonly string[]): number {
   return typeof value === 'string' && names.includes(value) ? names.indexOf(value) : countOrZero(value);
-}
-
-function parseId(value: unknown, length: number): string | undefined {
-  if (typeof value !== 'string' || value.length !== length || !/^[0-9a-f]+$/i.test(value)) return undefined;
-  return /[^0]/.test(value) ? value.toLowerCase() : undefined;
-}
-
-const NANOSECONDS = BigInt(1_000_000_000);
-/** Latest accepted time, in seconds since 1970. Later times in microseconds would exceed `Number.MAX_SAFE_INTEGER`. */
-const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
-
-/** Parses a timestamp to seconds and nanoseconds. Returns undefined if the value is invalid. */
-function parseTime(value: unknown): [number, number] | undefined {
-  const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
-  if (!isInteger) return undefined;
-  const all = BigInt(value as bigint | number | string);
-  const seconds = all / NANOSECONDS;
-  if (all < 0 || seconds >= SECONDS_MAX || isInOtherUnit(Number(all))) return undefined;
-  return [Number(seconds), Number(all % NANOSECONDS)];
-}
-
-/** The years 2000 and 2255 in seconds. */
-const [UNIT_MIN, UNIT_MAX] = [946_684_800, 8_993_808_000];
-
-/** Returns whether a time is one between 2000 and 2255 in seconds, milliseconds or microseconds. */
-function isInOtherUnit(time: number): boolean {
-  return [1, 1e3, 1e6].some((perSecond) => time >= UNIT_MIN * perSecond && time < UNIT_MAX * perSecond);
-}
-
-/**
- * Converts a list of `KeyValue` to an object. `Object.fromEntries` defines own properties, so even the key `__proto__`
- * is safe.
- */
-function attributesIn(list: unknown): Record<string, unknown> {
-  const all: readonly unknown[] = Array.isArray(list) ? list : [];
-  return Object.fromEntries(
-    all.flatMap((item) => {
-      const value = isObject(item) ? anyValueOf(item.value) : undefined;
-      return isObject(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
-    }),
-  );
-}
-
-/** Converts an `AnyValue` to the value that OpenTelemetry SDKs use. Returns undefined if the `AnyValue` is empty. */
-function anyValueOf(value: unknown): unknown {
-  if (!isObject(value)) return undefined;
-  const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
-  if (typeof stringValue === 'string') return stringValue;
-  if (typeof boolValue === 'boolean') return boolValue;
-  if (typeof intValue === 'number' || typeof intValue === 'string') return intOf(intValue);
-  if (typeof doubleValue === 'number') return doubleValue;
-  if (doubleValue === 'NaN' || doubleValue === 'Infinity' || doubleValue === '-Infinity') return Number(doubleValue);
-  if (isObject(arrayValue)) return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map(anyValueOf);
-  if (isObject(kvlistValue)) return attributesIn(kvlistValue.values);
-  if (bytesValue instanceof Uint8Array) return bytesValue;
-  return typeof bytesValue === 'string' ? Uint8Array.from(Buffer.from(bytesValue, 'base64')) : undefined;
-}
-
-/**
- * Returns a safe integer as a number, and any other integer as text. Returns undefined if the text is not an integer.
- */
-function intOf(value: number | string): number | string | undefined {
-  if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;
-  const int = Number(value);
-  return Number.isSafeInteger(int) ? int : value;
-}
-
-function countOrZero(value: unknown): number {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function listIn(fields: Fields, name: string): Record<string, unknown>[] {
-  const inSnakeCase = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  if (!Object.hasOwn(fields, name) && Object.hasOwn(fields, inSnakeCase)) {
-    throw new HttpError(400, `Expected \`${name}\`, got \`${inSnakeCase}\`: OTLP/JSON spells fields in lowerCamelCase`);
-  }
-  const list = fields[name] ?? [];
-  if (!Array.isArray(list)) throw new HttpError(400, `Expected \`${name}\` to be an array`);
-  return list.map((item) => objectIn(item, `An item of \`${name}\``));
-}
-
-function objectIn(value: unknown, what: string): Record<string, unknown> {
-  if (!isObject(value)) throw new HttpError(400, `${what} is not an object`);
-  return value;
 }

@@ -39,12 +39,13 @@ import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf } from '../domain/summary.ts';
-import { inOrder } from '../domain/tree.ts';
+import { inOrder, type SpanIds, spanKey } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
 import {
   type Changes,
   JOB_AGE_MS,
+  type MergedRun,
   type RemovalOptions,
   refuseManyAttachments,
   type Store,
@@ -255,6 +256,14 @@ export class MemoryStore implements Store {
 
   async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
     return this.#find(scope, runId)?.run.payload(field);
+  }
+
+  async mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]> {
+    const keys = new Set<string | undefined>(runs.map((run) => (typeof run === 'string' ? run : spanKey(run))));
+    const found = [...this.#tenant(scope).runs.values()].filter(
+      ({ id, spans }) => keys.has(id) || keys.has(spans.span),
+    );
+    return structuredClone(found.map(({ id, fields }) => ({ id, fields })));
   }
 
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {

@@ -13,7 +13,7 @@ import type {
   TimeRange,
 } from '../domain/query.ts';
 import type { Removal, RemovalJob, RemovalTarget } from '../domain/removal.ts';
-import type { RunOperation } from '../domain/run-message.ts';
+import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -22,6 +22,7 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../domain/run-view.ts';
+import type { SpanIds } from '../domain/tree.ts';
 import type { Parsed } from '../filter/run-filter.ts';
 
 /** Scope for a receiver without tenants. */
@@ -107,6 +108,12 @@ export interface IngestStore {
   apply(scope: Scope, operations: readonly RunOperation[]): Promise<number | undefined>;
 }
 
+/** A run as its messages describe it. The fields contain the payloads. */
+export interface MergedRun {
+  readonly id: string;
+  readonly fields: RunFields;
+}
+
 /** Answers queries about stored runs. Results are copies of the stored data. */
 export interface QueryStore {
   /**
@@ -142,6 +149,12 @@ export interface QueryStore {
   projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]>;
   /** Returns a payload of a run as JSON text, or undefined if the run has no such payload. */
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
+  /**
+   * Returns the runs with the given ids and the runs of the given OpenTelemetry spans, also those that are not visible.
+   * Unlike other queries, includes everything that `apply` has stored, and ignores the project of the scope. A
+   * `ClickHouseStore` finds the run of a span only if the run has no `trace_id`, or if its `trace_id` is that of the span.
+   */
+  mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]>;
   statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics>;
   /**
    * Returns up to 20 values of a field with the number of runs that have the value, most frequent first. Counts only
@@ -265,6 +278,7 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   details: 0,
   projectsOf: 0,
   payload: 0,
+  mergedRuns: 0,
   statistics: 0,
   suggestions: 0,
   subscribe: 0,

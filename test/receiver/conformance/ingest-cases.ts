@@ -42,6 +42,30 @@ const merging: StoreCase[] = [
     },
   ),
   {
+    title: 'A merged run is found by its id and by its OpenTelemetry span, even without a name',
+    run: async (store) => {
+      const spanOf = (number: number) => ({ traceId: `${number}`.repeat(32), spanId: `${number}`.repeat(16) });
+      const unnamed = (number: number): RunOperation => {
+        const { traceId: trace_id, spanId: span_id } = spanOf(number);
+        const fields = { inputs: { number }, extra: { metadata: { otel: { trace_id, span_id } } } };
+        return { kind: 'post', id: id(number), fields, attachments: [] };
+      };
+      await store.apply(SCOPE, [unnamed(1), unnamed(2), unnamed(3)]);
+      await store.apply(SCOPE, [{ ...unnamed(2), fields: { outputs: { b: 2 } } }]);
+      const found = await store.mergedRuns(SCOPE, [id(1), spanOf(2), spanOf(4), id(4)]);
+      const { fields } = unnamed(2);
+      equal(
+        found.sort((a, b) => numberOf(a.id) - numberOf(b.id)),
+        [
+          { id: id(1), fields: unnamed(1).fields },
+          { id: id(2), fields: { ...fields, outputs: { b: 2 } } },
+        ],
+      );
+      equal(await store.mergedRuns(SCOPE, []), []);
+      equal(await runsOf(store), []);
+    },
+  },
+  {
     title: 'A message keeps the fields that it leaves out',
     run: async (store) => {
       const error = { error: 'Error: no', tags: ['x'] };

@@ -45,6 +45,7 @@ const RUN_READS: Readonly<Record<string, Read>> = {
 
 /** Methods that read from a tenant and ignore the project. */
 const TOKEN_READS: typeof RUN_READS = {
+  mergedRuns: (store, scope) => store.mergedRuns(scope, [id(1)]),
   tokensRevokedMs: (store, scope) => store.tokensRevokedMs(scope, [id(OWN.run)]),
 };
 

@@ -32,7 +32,15 @@ import {
 } from './keys.ts';
 import { list, projects, suggestions, traces } from './lists.ts';
 import { PlaceFinder } from './places.ts';
-import { findAttachment, readDetails, readOutline, readPayload, readProjectsOf, readRuns } from './reads.ts';
+import {
+  findAttachment,
+  readDetails,
+  readMergedRuns,
+  readOutline,
+  readPayload,
+  readProjectsOf,
+  readRuns,
+} from './reads.ts';
 import { putJob, readJobs, readRemovable, removeRuns } from './removal.ts';
 import { expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
@@ -202,6 +210,7 @@ export class ClickHouseStore implements Store {
   readonly details: Store['details'] = (scope, runId) => readDetails(this.#db, scope, runId);
   readonly projectsOf: Store['projectsOf'] = (scope, runIds) => readProjectsOf(this.#db, scope, runIds);
   readonly payload: Store['payload'] = (scope, runId, field) => readPayload(this.#db, scope, runId, field);
+  readonly mergedRuns: Store['mergedRuns'] = (scope, runs) => readMergedRuns(this.#db, scope, runs);
   readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
   readonly changes: Store['changes'] = (scope, after, limit) => this.#changes.changes(scope, after, limit);

@@ -11,12 +11,14 @@ import {
   type RunSummary,
 } from '../../domain/run-view.ts';
 import { outlineOf, summaryOf } from '../../domain/summary.ts';
-import { inOrder, type TreeNode } from '../../domain/tree.ts';
+import { inOrder, type SpanIds, spanKey, type TreeNode } from '../../domain/tree.ts';
+import { uuidOf } from '../../domain/uuid.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
+import type { MergedRun } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { conditionOf } from './conditions.ts';
-import { type ClickHouse, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, inParts, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
 import {
   byPrecedence,
   MESSAGE_COLUMNS,
@@ -167,6 +169,44 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   const own = found.filter((summary) => project === undefined || isOfProject(summary, project));
   return [...new Set(own.map(projectOf))];
 }
+
+/** See `QueryStore.mergedRuns`. Messages of spans without a `trace_id` are in the group of the OpenTelemetry trace. */
+export async function readMergedRuns(
+  db: ClickHouse,
+  { tenant }: Scope,
+  runs: readonly (string | SpanIds)[],
+): Promise<MergedRun[]> {
+  const ids = runs.filter((run) => typeof run === 'string');
+  const spans = runs.filter((run) => typeof run !== 'string');
+  const found = await db.rows<{ id: string; group_ids: string[] }>(
+    sql(
+      `SELECT id, groupArray(group_id) AS group_ids FROM run_ids WHERE tenant = ?
+          AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN ${IDS}
+            AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id')))) GROUP BY id`,
+      string(tenant),
+      uuids(ids),
+      string(tenant),
+      uuids([...new Set(spans.map(({ traceId }) => uuidOf(traceId)))]),
+      strings(spans.map(({ spanId }) => spanId)),
+    ),
+  );
+  if (found.length === 0) return [];
+  const messages = await readMessages<WholeMessageRow>(
+    db,
+    tenant,
+    found,
+    `${MESSAGE_COLUMNS}, inputs, outputs, events`,
+  );
+  const keys = new Set(spans.map(spanKey));
+  return [...messages].flatMap(([id, rows]) => {
+    const { run } = runOf(id, rows);
+    if (!ids.includes(id) && !keys.has(run.spans.span ?? '')) return [];
+    const payloads = Object.entries(payloadsIn(rows)).map(([field, text]) => [field, JSON.parse(text)]);
+    return [{ id, fields: { ...run.fields, ...Object.fromEntries(payloads) } }];
+  });
+}
+
+const IDS = '(SELECT toUInt128(arrayJoin(?)))';
 
 type SizeRow = { readonly [Field in PayloadField as `${Field}_size`]: number };
 const SIZES = PAYLOAD_FIELDS.map((field) => `length(${field}) AS ${field}_size`).join(', ');

@@ -25,11 +25,11 @@ import {
   type TraceSummary,
 } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
-import { derivedOrder, inOrder, type TreeNode } from '../../domain/tree.ts';
+import { derivedOrder, inOrder, type SpanIds, spanKey, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
-import { type Changes, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
+import { type Changes, type MergedRun, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
 import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
@@ -244,6 +244,22 @@ export class SqliteReader {
     return run && readPayload(this.#connection, run.n, field);
   }
 
+  mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): MergedRun[] {
+    const ids = runs.flatMap((run) => (typeof run === 'string' ? run.replaceAll('-', '') : []));
+    const spans = runs.flatMap((run) => (typeof run === 'string' ? [] : spanKey(run)));
+    const rows = this.#connection.all<SelectedRun>(
+      MERGED,
+      this.#tenant(scope),
+      JSON.stringify(ids),
+      JSON.stringify(spans),
+    );
+    return rows.map((row) => {
+      const texts = PAYLOAD_FIELDS.map((field) => [field, readPayload(this.#connection, row.n, field)] as const);
+      const payloads = texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, JSON.parse(text)]]));
+      return { id: idText(row.id), fields: { ...fieldsOf(row), ...Object.fromEntries(payloads) } };
+    });
+  }
+
   statistics(scope: Scope, query: Parsed<StatisticsQuery>): Statistics {
     const tenant = this.#tenant(scope);
     const filter = within(scope, query.filter);
@@ -418,6 +434,10 @@ export class SqliteReader {
 const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'status', 'latency', 'tokens', 'cost', 'cached', 'root'];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
+/** `UNION` because SQLite uses no index for `OR`. */
+const MERGED = `${SELECT_RUNS} WHERE traces.seq >= 0 AND runs.n IN (
+  SELECT runs.n FROM json_each(?2) AS ids CROSS JOIN runs ON runs.tenant = ?1 AND runs.id = unhex(ids.value)
+  UNION SELECT runs.n FROM json_each(?3) AS spans CROSS JOIN runs ON runs.tenant = ?1 AND runs.span = unhex(spans.value))`;
 /** `CROSS JOIN` looks up each id. Otherwise, SQLite may scan all runs of the tenant. */
 const PROJECTS = `SELECT project FROM json_each(?) AS ids
   CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)`;

@@ -188,6 +188,7 @@ export class SqliteStore implements Store {
   readonly details: Store['details'] = this.#reading('details');
   readonly projectsOf: Store['projectsOf'] = this.#reading('projectsOf');
   readonly payload: Store['payload'] = this.#reading('payload');
+  readonly mergedRuns: Store['mergedRuns'] = this.#reading('mergedRuns');
   readonly suggestions: Store['suggestions'] = this.#reading('suggestions');
   readonly changes: Store['changes'] = this.#reading('changes');
   readonly feedback: Store['feedback'] = this.#reading('feedback');

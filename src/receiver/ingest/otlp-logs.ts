@@ -1,0 +1,58 @@
+import { isObject } from '../../config/checker.ts';
+import { isExceptionEvent, isMessageEvent } from '../../otel/mapping/message-events.ts';
+import { EVALUATION } from '../../otel/otlp/own-attributes.ts';
+import type { SpanEventLike } from '../../otel/span-like.ts';
+import type { SpanIds } from '../domain/tree.ts';
+import {
+  anyValueOf,
+  attributesIn,
+  type Fields,
+  isZero,
+  listIn,
+  objectIn,
+  parseId,
+  parseTime,
+  textOf,
+} from './otlp-values.ts';
+
+/** A log record of a span, as an event of this span. */
+export interface SpanRecord {
+  readonly span: SpanIds;
+  readonly event: SpanEventLike;
+}
+
+/**
+ * Reads an `ExportLogsServiceRequest` in its JSON form. Returns the messages, exceptions and evaluations of spans, and the
+ * number of other log records. Throws an HTTP 400 error if the request is malformed.
+ */
+export function readOtlpLogs(request: unknown): { records: SpanRecord[]; others: number } {
+  const records: SpanRecord[] = [];
+  let others = 0;
+  for (const resourceLogs of listIn(objectIn(request, 'The body'), 'resourceLogs')) {
+    for (const scopeLogs of listIn(resourceLogs, 'scopeLogs')) {
+      for (const given of listIn(scopeLogs, 'logRecords')) {
+        const record = recordOf(given);
+        if (record === undefined) others += 1;
+        else records.push(record);
+      }
+    }
+  }
+  return { records, others };
+}
+
+function recordOf(given: Fields): SpanRecord | undefined {
+  const [traceId, spanId] = [parseId(given.traceId, 32), parseId(given.spanId, 16)];
+  const attributes = attributesIn(given.attributes);
+  const name = textOf(given.eventName) || textOf(attributes['event.name']);
+  const isException = isExceptionEvent(name);
+  if (traceId === undefined || spanId === undefined) return undefined;
+  if (!isException && !isMessageEvent(name) && name !== EVALUATION) return undefined;
+  const time = [given.timeUnixNano, given.observedTimeUnixNano].find((one) => !isZero(one ?? null));
+  const body = anyValueOf(given.body);
+  const event = {
+    name: isException ? 'exception' : name,
+    time: parseTime(time) ?? [0, 0],
+    attributes: { ...(isObject(body) && body), ...attributes },
+  } as const;
+  return { span: { traceId, spanId }, event };
+}

@@ -1,0 +1,331 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { request } from 'undici';
+import { describe, expect, test } from 'vitest';
+import { createReceiver, MemoryStore, type Receiver, type Store, type StoredRun } from '#src/receiver.ts';
+import { openLocalStore, storePath } from './local-store.ts';
+import { type Service, startService } from './service.ts';
+import { refusal, sendJson, start } from './wire.ts';
+
+const TRACE = 'a'.repeat(32);
+const SPAN = 'b'.repeat(16);
+
+interface Given {
+  readonly spanId?: string;
+  readonly seconds?: number;
+  readonly [field: string]: unknown;
+}
+
+const anyValue = (value: unknown): object => {
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'number') return { doubleValue: value };
+  if (Array.isArray(value)) return { arrayValue: { values: value.map(anyValue) } };
+  return { kvlistValue: { values: attributes(value as object) } };
+};
+const attributes = (fields: object) => Object.entries(fields).map(([key, value]) => ({ key, value: anyValue(value) }));
+const nanos = (seconds: number) => `${1_764_000_000 + seconds}000000000`;
+
+const spanOf = ({ spanId = SPAN, given = {}, ...rest }: Given & { given?: object } = {}) => ({
+  traceId: TRACE,
+  spanId,
+  name: 'chat small',
+  startTimeUnixNano: nanos(0),
+  endTimeUnixNano: nanos(9),
+  attributes: attributes({ 'gen_ai.operation.name': 'chat', 'gen_ai.usage.input_tokens': 5, ...given }),
+  ...rest,
+});
+
+const logOf = (
+  eventName: string,
+  { spanId = SPAN, seconds = 1, body, given = {}, ...rest }: Given & { given?: object },
+) => ({
+  traceId: TRACE,
+  spanId,
+  timeUnixNano: nanos(seconds),
+  eventName,
+  ...(body !== undefined && { body: anyValue(body) }),
+  attributes: attributes(given),
+  ...rest,
+});
+
+const user = (content: string, rest: Given = {}) => logOf('gen_ai.user.message', { body: { content }, ...rest });
+const choice = (content: string, rest: Given = {}) =>
+  logOf('gen_ai.choice', {
+    body: { finish_reason: 'stop', message: { role: 'assistant', content } },
+    seconds: 5,
+    ...rest,
+  });
+const exception = (rest: Given = {}) =>
+  logOf('exception', {
+    given: {
+      'exception.type': 'RateLimited',
+      'exception.message': 'slow down',
+      'exception.stacktrace': 'RateLimited: slow down\n    at ask (app.js:1:1)',
+    },
+    ...rest,
+  });
+const FAILED = { code: 2, message: 'slow down' };
+const evaluation = (score: number, rest: Given = {}) =>
+  logOf('gen_ai.evaluation.result', {
+    given: { 'gen_ai.evaluation.name': 'helpful', 'gen_ai.evaluation.score.value': score },
+    ...rest,
+  });
+
+const sendSpans = (receiver: { url: string }, ...spans: object[]) =>
+  sendJson(receiver as Receiver, 'POST', '/v1/traces', { resourceSpans: [{ scopeSpans: [{ spans }] }] });
+const sendLogs = (receiver: { url: string }, ...logRecords: object[]) =>
+  sendJson(receiver as Receiver, 'POST', '/v1/logs', { resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
+
+/** Returns the only run of a receiver. */
+async function runOf(receiver: Receiver): Promise<StoredRun> {
+  const [run, ...others] = await receiver.runs();
+  expect(others).toEqual([]);
+  return run as StoredRun;
+}
+
+const JOINED = {
+  inputs: { messages: [{ role: 'user', content: 'Where?' }] },
+  outputs: {
+    messages: [{ role: 'assistant', content: 'There', finish_reason: 'stop' }],
+    usage_metadata: { input_tokens: 5, total_tokens: 5 },
+  },
+};
+
+describe.each(['/v1/logs', '/otel/v1/logs', '/v1/logs/'])('%s', (path) => {
+  test('adds the messages of log records to the run of their span', async () => {
+    const receiver = await start();
+    await sendSpans(receiver, spanOf());
+    const body = { resourceLogs: [{ scopeLogs: [{ logRecords: [choice('There'), user('Where?')] }] }] };
+    expect(await sendJson(receiver, 'POST', path, body)).toMatchObject({ status: 200, body: {} });
+    expect(await runOf(receiver)).toMatchObject({
+      ...JOINED,
+      extra: { metadata: { from_logs: ['inputs', 'outputs'] } },
+    });
+  });
+});
+
+test('the current event with all messages is read', async () => {
+  const receiver = await start();
+  const message = (role: string, content: string) => [{ role, parts: [{ type: 'text', content }] }];
+  const given = {
+    'gen_ai.system_instructions': [{ type: 'text', content: 'Be brief.' }],
+    'gen_ai.input.messages': message('user', 'Where?'),
+    'gen_ai.output.messages': message('assistant', 'There'),
+  };
+  await sendLogs(receiver, logOf('gen_ai.client.inference.operation.details', { given }));
+  await sendSpans(receiver, spanOf());
+  expect(await runOf(receiver)).toMatchObject({
+    inputs: {
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'Where?' },
+      ],
+    },
+    outputs: { messages: [{ role: 'assistant', content: 'There' }] },
+  });
+});
+
+test('an exception becomes the error of a failed run, and of no other', async () => {
+  const receiver = await start();
+  const well = 'c'.repeat(16);
+  await sendLogs(receiver, exception(), exception({ spanId: well }));
+  await sendSpans(receiver, spanOf({ status: FAILED }), spanOf({ spanId: well, status: { code: 1 } }));
+  const runs = await receiver.runs();
+  expect(runs.map(({ error }) => error).sort()).toEqual(['RateLimited: slow down\n    at ask (app.js:1:1)', undefined]);
+});
+
+test('an evaluation becomes feedback, once', async () => {
+  const receiver = await start();
+  await sendLogs(receiver, evaluation(0.5));
+  await sendSpans(receiver, spanOf());
+  await sendLogs(receiver, evaluation(0.5), evaluation(0.75, { seconds: 2 }));
+  const { id } = await runOf(receiver);
+  const reply = await request(`${receiver.url}/feedback?run=${id}`);
+  const feedback = (await reply.body.json()) as { key: string; score: number }[];
+  expect(feedback.map(({ key, score }) => [key, score]).sort()).toEqual([
+    ['helpful', 0.5],
+    ['helpful', 0.75],
+  ]);
+});
+
+test('everything that the span itself contains takes precedence', async () => {
+  const receiver = await start();
+  const text = (role: string, content: string) => JSON.stringify([{ role, parts: [{ type: 'text', content }] }]);
+  const given = { 'gen_ai.input.messages': text('user', 'own'), 'gen_ai.output.messages': text('assistant', 'mine') };
+  await sendLogs(receiver, user('Where?'), choice('There'));
+  await sendSpans(receiver, spanOf({ given }));
+  const run = await runOf(receiver);
+  expect(run.inputs).toEqual({ messages: [{ role: 'user', content: 'own' }] });
+  expect(run.outputs?.messages).toEqual([{ role: 'assistant', content: 'mine' }]);
+  expect(run.extra?.metadata).not.toHaveProperty('from_logs');
+});
+
+test('secrets are masked before they are stored', async () => {
+  const path = storePath();
+  const store = await openLocalStore(path);
+  const receiver = await start({ store });
+  const arguments_ = { password: 'hunter2-abc' };
+  const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'login', arguments: arguments_ } }];
+  await sendLogs(receiver, logOf('gen_ai.assistant.message', { body: { tool_calls } }));
+  await sendSpans(receiver, spanOf());
+  expect((await runOf(receiver)).inputs.messages).toMatchObject([{ tool_calls: [{ function: { name: 'login' } }] }]);
+  await store.close();
+  expect(readFileSync(path).includes('hunter2-abc')).toBe(false);
+});
+
+test('other log records are counted as rejected', async () => {
+  const receiver = await start();
+  const rejected = [
+    logOf('app.started', {}),
+    logOf('', { body: 'plain text' }),
+    user('no span', { spanId: '' }),
+    user('zero', { traceId: '0'.repeat(32) }),
+  ];
+  expect(await sendLogs(receiver, ...rejected, user('Where?'))).toMatchObject({
+    status: 200,
+    body: {
+      partialSuccess: {
+        rejectedLogRecords: '4',
+        errorMessage: expect.stringContaining('4 log records are no messages, exceptions or evaluations of a span'),
+      },
+    },
+  });
+});
+
+test('a span has at most 1,000 log records', async () => {
+  const receiver = await start();
+  const many = (from: number, count: number) => Array.from({ length: count }, (_, at) => user(`${from + at}`));
+  expect((await sendLogs(receiver, ...many(0, 900))).body).toEqual({});
+  const { body } = await sendLogs(receiver, ...many(800, 300), user('1099'));
+  expect(body).toMatchObject({ partialSuccess: { rejectedLogRecords: '101' } });
+  await sendSpans(receiver, spanOf());
+  expect((await runOf(receiver)).inputs.messages).toHaveLength(1_000);
+});
+
+test('invalid requests are refused', async () => {
+  const receiver = await start();
+  expect(await sendJson(receiver, 'POST', '/v1/logs', { resource_logs: [] })).toMatchObject(
+    refusal(400, 'Expected `resourceLogs`, got `resource_logs`'),
+  );
+  expect(await sendJson(receiver, 'POST', '/v1/logs', { resourceLogs: {} })).toMatchObject(
+    refusal(400, 'Expected `resourceLogs` to be an array'),
+  );
+});
+
+/** Sends requests in order or at the same time. Returns the runs and the feedback scores of a store. */
+async function resultOf(
+  open: () => Promise<Store>,
+  requests: readonly (readonly object[])[],
+  isParallel: boolean,
+): Promise<unknown> {
+  const send = async (items: readonly object[]): Promise<void> => {
+    const receiver = await createReceiver({ store: await open() });
+    const spans = items.filter((item) => 'name' in item);
+    const records = items.filter((item) => !('name' in item));
+    await Promise.all([sendSpans(receiver, ...spans), sendLogs(receiver, ...records)]);
+    await receiver.close();
+  };
+  if (isParallel) await Promise.all(requests.map(send));
+  else for (const items of requests) await send(items);
+  const receiver = await createReceiver({ store: await open() });
+  const runs = (await receiver.runs()).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const feedback = await Promise.all(
+    runs.map(async ({ id }) => {
+      const reply = await request(`${receiver.url}/feedback?run=${id}`);
+      return ((await reply.body.json()) as { score: number }[]).map(({ score }) => score).sort();
+    }),
+  );
+  await receiver.close();
+  const byName = runs.map(({ inputs, outputs, error, extra }, at) => {
+    const from = ((extra?.metadata?.from_logs ?? []) as string[]).toSorted();
+    return { inputs, outputs, error, from, feedback: feedback[at] };
+  });
+  return byName;
+}
+
+describe.each<[string, () => () => Promise<Store>]>([
+  [
+    'a memory store',
+    () => {
+      const store = new MemoryStore();
+      return async () => store;
+    },
+  ],
+  [
+    'a store on disk, whose receiver restarts before each request',
+    () => {
+      const path = storePath();
+      let last: Awaited<ReturnType<typeof openLocalStore>> | undefined;
+      return async () => {
+        await last?.close();
+        last = await openLocalStore(path);
+        return last;
+      };
+    },
+  ],
+])('with %s', (name, makeOpen) => {
+  test('log records and spans give the same runs in any order, split into any requests, sent twice', async () => {
+    const spanIds = ['1', '2', '3'].map((digit) => digit.repeat(16));
+    const spans = spanIds.map((spanId) => spanOf({ spanId, ...(spanId[0] === '3' && { status: FAILED }) }));
+    const records = spanIds.flatMap((spanId) => [
+      user(`first of ${spanId}`, { spanId }),
+      user(`second of ${spanId}`, { spanId, seconds: 2 }),
+      choice(`answer of ${spanId}`, { spanId }),
+      exception({ spanId, seconds: 3 }),
+      evaluation(0.5, { spanId, seconds: 4 }),
+      evaluation(0.25, { spanId, seconds: 6 }),
+    ]);
+    const items: object[] = [...spans, ...records];
+    const expected = await resultOf(makeOpen(), [spans, records], false);
+    expect(expected).toMatchObject([
+      {
+        inputs: { messages: [{ content: `first of ${spanIds[0]}` }, { content: `second of ${spanIds[0]}` }] },
+        outputs: { messages: [{ content: `answer of ${spanIds[0]}` }] },
+        error: undefined,
+        feedback: [0.25, 0.5],
+      },
+      { error: undefined },
+      { error: expect.stringContaining('RateLimited: slow down\n    at ask'), from: ['error', 'inputs', 'outputs'] },
+    ]);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.shuffledSubarray([...items, ...items], { minLength: 2 * items.length }),
+        fc.array(fc.integer({ min: 1, max: 8 }), { minLength: 1 }),
+        fc.boolean(),
+        async (order, sizes, isParallel) => {
+          const requests: object[][] = [];
+          for (let at = 0, turn = 0; at < order.length; turn += 1) {
+            const size = sizes[turn % sizes.length] as number;
+            requests.push(order.slice(at, at + size));
+            at += size;
+          }
+          expect(await resultOf(makeOpen(), requests, isParallel && name === 'a memory store')).toEqual(expected);
+        },
+      ),
+      { numRuns: name === 'a memory store' ? 12 : 4 },
+    );
+  });
+});
+
+describe('a key for a project', () => {
+  const send = (service: Service, key: string, path: string, body: object) =>
+    request(service.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': key },
+      body: JSON.stringify(body),
+    });
+
+  test('adds log records only to runs that a key for this project has sent', async () => {
+    const service = await startService();
+    const keyOf = (project: string) => service.addKey({ tenant: 'acme', project, permission: 'write' }).text;
+    const traces = { resourceSpans: [{ scopeSpans: [{ spans: [spanOf()] }] }] };
+    const bodyOf = (record: object) => ({ resourceLogs: [{ scopeLogs: [{ logRecords: [record] }] }] });
+    await send(service, keyOf('lab'), '/v1/logs', bodyOf(user('early')));
+    await send(service, keyOf('shop'), '/v1/traces', traces);
+    await send(service, keyOf('lab'), '/v1/logs', bodyOf(user('late')));
+    await send(service, keyOf('shop'), '/v1/logs', bodyOf(user('own')));
+    const [run] = await service.store.mergedRuns({ tenant: 'acme' }, [{ traceId: TRACE, spanId: SPAN }]);
+    expect(run?.fields.inputs).toEqual({ messages: [{ role: 'user', content: 'own' }] });
+    expect(await service.store.mergedRuns({ tenant: 'bolt' }, [{ traceId: TRACE, spanId: SPAN }])).toEqual([]);
+  });
+});
