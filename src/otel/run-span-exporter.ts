@@ -1,5 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
+import { resourceFromEnvironment } from '../config/otlp.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -10,6 +11,7 @@ import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
 import type { SpanKey } from './live/span-registry.ts';
 import { SpanRun, startSpanRun } from './live/span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
+import { ResourceMetadata } from './mapping/resource.ts';
 import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
@@ -22,7 +24,7 @@ const FAILED = 1;
 const OPERATION = 'RunSpanExporter.export';
 
 /** Options of `RunSpanExporter`. */
-export type RunSpanExporterOptions = RunSpanProcessorOptions;
+export type RunSpanExporterOptions = Omit<RunSpanProcessorOptions, 'baggage'>;
 
 /**
  * Converts finished spans to runs. Use this exporter only if you want to keep your batch processor. Otherwise use
@@ -43,6 +45,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   readonly #options: RunSpanExporterOptions & Hiding;
+  readonly #resources: ResourceMetadata;
   /** The latest exported spans by id. Used to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
@@ -50,7 +53,9 @@ export class RunSpanExporter implements SpanExporterLike {
   #shutdown: Promise<void> | undefined;
 
   constructor(options?: RunSpanExporterOptions) {
-    this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, processorChecks);
+    const { baggage: _, ...checks } = processorChecks;
+    this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, checks);
+    this.#resources = new ResourceMetadata(this.#options.resource, resourceFromEnvironment);
     observeActiveSpan();
   }
 
@@ -139,7 +144,8 @@ export class RunSpanExporter implements SpanExporterLike {
     const project = projectIn(this.#options);
     const parent = above?.context;
     const ids = span.spanContext();
-    const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, hiding: this.#options };
+    const resources = this.#resources;
+    const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, resources, hiding: this.#options };
     const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanCall(span));
     // The parent is already on its way, so data that it lacks would be lost with the span.
     const isRun = isExported(span, shouldExport) && !(isSame && above.hasPartsOf(span));

@@ -1,8 +1,10 @@
-import { type Context, type Span, trace } from '@opentelemetry/api';
+import { type Context, propagation, type Span, trace } from '@opentelemetry/api';
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import type { Checks } from '../config/checker.ts';
+import type { Check, Checks } from '../config/checker.ts';
+import { resourceFromEnvironment } from '../config/otlp.ts';
+import { defined, type Fields } from '../payload/fields.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import { contextOfRoot, enteredContext, innermostContext, type RunContext, SAMPLED, sinkOf } from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
@@ -15,6 +17,7 @@ import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
+import { ResourceMetadata } from './mapping/resource.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 
@@ -45,13 +48,32 @@ export interface RunSpanProcessorOptions {
    * @default 'llm', and 'all' for a `RunSpanExporter`
    */
   shouldExport?: ShouldExport;
+  /**
+   * Names of the resource attributes that become metadata. `k8s.*` stands for all names that begin with `k8s.`. Attributes
+   * that the resource lacks are read from `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
+   * @default ['service.*', 'deployment.environment', 'deployment.environment.name', 'host.name', 'k8s.*']
+   */
+  resource?: readonly string[];
+  /**
+   * Names of the W3C baggage entries that become metadata of runs and their nested runs. `session.id` is also recorded as
+   * `thread_id`, and `user.id` as `user_id`. Metadata of a run above takes precedence.
+   * @default none, because baggage may contain personal data
+   */
+  baggage?: readonly string[];
 }
+
+const NAMES: Check = [
+  'a list of names',
+  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== ''),
+];
 
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
   projectId: commonChecks.projectId,
   shouldExport: shouldExportCheck,
+  resource: NAMES,
+  baggage: NAMES,
 };
 
 /**
@@ -71,6 +93,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions & Hiding;
   readonly #project: Project | undefined;
   readonly #shouldExport: ShouldExport;
+  readonly #resources: ResourceMetadata;
   readonly #spans = new SpanRegistry();
   #flushTime = new FlushTime();
   /** Number of ended spans that became no run. */
@@ -81,6 +104,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
     this.#project = projectIn(this.#options);
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
+    this.#resources = new ResourceMetadata(this.#options.resource, resourceFromEnvironment);
     attach(this.#spans);
   }
 
@@ -141,6 +165,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
       isAboveRequest,
       sink,
       project: this.#project,
+      resources: this.#resources,
+      baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
     };
     const above = this.#filteredAbove(parentSpan);
@@ -300,6 +326,18 @@ class FilteredSpan extends SpanEntry {
     this.start = { ...this.start, parent: this.runAbove };
     this.above = undefined;
   }
+}
+
+/** Returns entries of the baggage in a context as metadata. */
+function baggageIn(parentContext: Context, names: readonly string[]): Fields | undefined {
+  const baggage = propagation.getBaggage(parentContext);
+  const entries = names.flatMap((name) => {
+    const value = baggage?.getEntry(name)?.value;
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  if (entries.length === 0) return undefined;
+  const fields = Object.fromEntries(entries);
+  return { ...defined({ thread_id: fields['session.id'], user_id: fields['user.id'] }), ...fields };
 }
 
 function parentIdsOf(span: SpanLike, parentSpan: Span | undefined): SpanContextLike | undefined {

@@ -3,12 +3,8 @@
 // the application. The tests use the real SDK and the real exporter.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { DiagLogLevel, diag, ROOT_CONTEXT } from '@opentelemetry/api';
-import {
-  BasicTracerProvider,
-  type ReadableSpan,
-  type SpanExporter,
-  type SpanProcessor,
-} from '@opentelemetry/sdk-trace-base';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, type SpanExporter, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { Limits } from '#src/config/limits.ts';
 import { createExporter } from '#src/index.ts';
@@ -259,17 +255,18 @@ describe('a resource with pending attributes', () => {
       await receiver.close();
     });
     const service = gate<string>();
-    const { resource: known } = new BasicTracerProvider().getTracer('t').startSpan('s') as unknown as ReadableSpan;
     const detected = { getRawAttributes: () => [['service.name', service]], attributes: {} } as never;
-    const resource = known.merge(detected);
+    const resource = resourceFromAttributes({ 'host.name': 'box' }).merge(detected);
     const provider = new BasicTracerProvider({
       resource,
       spanProcessors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })],
     });
     const tracer = provider.getTracer('t');
     tracer.startSpan('early').end();
-    const services = async () => (await receiver.runs()).map(({ extra }) => extra?.metadata?.['service.name']);
-    return { tracer, provider, service, services, exporter, errors };
+    const valuesOf = async (key: string) => (await receiver.runs()).map(({ extra }) => extra?.metadata?.[key]);
+    const services = () => valuesOf('service.name');
+    const hosts = () => valuesOf('host.name');
+    return { tracer, provider, service, services, hosts, exporter, errors };
   }
 
   test('names the service of spans that ended before, and a flush waits for it', async () => {
@@ -295,10 +292,11 @@ describe('a resource with pending attributes', () => {
   });
 
   test('costs only its own attributes if a detector fails', async () => {
-    const { provider, service, services } = await serving();
+    const { provider, service, services, hosts } = await serving();
     service.fail(new Error('no cloud'));
     await provider.forceFlush();
-    expect(await services()).toEqual([expect.stringMatching(/^unknown_service/)]);
+    expect(await services()).toEqual([undefined]);
+    expect(await hosts()).toEqual(['box']);
   });
 
   test.each([

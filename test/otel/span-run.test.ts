@@ -116,6 +116,7 @@ describe('the run of a span', () => {
         n: 1.5,
         'service.name': 'shop',
         'service.version': '7',
+        'host.name': 'h',
         otel: {
           trace_id: traceId,
           span_id: spanId,

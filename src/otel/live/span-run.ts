@@ -1,8 +1,9 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { safeText } from '../../base/text.ts';
-import { parsedJson } from '../../payload/fields.ts';
+import { type Fields, parsedJson } from '../../payload/fields.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
+import type { PayloadRules } from '../../payload/truncate.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
 import {
   belowRequest,
@@ -17,18 +18,19 @@ import {
   startsTrace,
 } from '../../run/context.ts';
 import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
-import { withTags } from '../../run/fields.ts';
+import { withMetadata, withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { type Hiding, hidingCapture } from '../../run/run-options.ts';
 import { type Call, requestKey } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
-import type { CapturePolicy, RunSink } from '../../run/sink.ts';
+import type { CapturePolicy, EncodedFields, RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { LogMessages } from '../mapping/message-events.ts';
+import type { ResourceMetadata } from '../mapping/resource.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
 import { runIdOf, startUsOf } from '../mapping/span-identity.ts';
-import { openOriginJson, resourceMetadata } from '../mapping/span-origin.ts';
+import { openOriginJson } from '../mapping/span-origin.ts';
 import {
   hiddenNames,
   OPERATION,
@@ -54,6 +56,9 @@ export interface SpanStart {
   readonly sink: RunSink;
   /** The project for a run without a parent. A project in the span's attributes takes precedence. */
   readonly project: Project | undefined;
+  readonly resources: ResourceMetadata;
+  /** Metadata from the baggage of the span's parent context. */
+  readonly baggage?: Fields | undefined;
   /** Payloads that the run must not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
   /** The completion of the run that already records the call. The span's run is then not sent itself. */
@@ -92,6 +97,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
+  readonly #resources: ResourceMetadata;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
   /**
@@ -121,11 +127,14 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #waiting: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(span: SpanLike, { ids, parentIds, parent, sink, project, hiding, completion }: SpanStart) {
+  constructor(
+    span: SpanLike,
+    { ids, parentIds, parent, sink, project, resources, baggage, hiding, completion }: SpanStart,
+  ) {
     super(ids);
     const { capture } = completion ?? sink;
     const startUs = startUsOf(span);
-    const inherited = inheritedFrom(parent, sink);
+    const inherited = withBaggage(inheritedFrom(parent, sink), baggage, capture.payload);
     const record = new EncodedRun({
       id: runIdOf(startUs, ids),
       startUs,
@@ -142,6 +151,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
     this.#startUs = startUs;
     this.#parentIds = parentIds;
+    this.#resources = resources;
     this.#capture = hiding === undefined ? capture : hidingCapture(hiding, capture);
     this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
     this.#record = record;
@@ -251,6 +261,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       messages: this.#logMessages?.attributes,
       droppedMessages: this.#logMessages?.leftOut,
       exception: this.#exception,
+      resources: this.#resources,
       sentInputs: this.#sentInputs?.json,
       hasUsageBelow: this.#hasUsageBelow,
     });
@@ -394,12 +405,19 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     }
     void wait.then(() => {
       guard(OPERATION, () => {
-        const known = resourceMetadata(resource, this.#capture.payload);
+        const known = this.#resources.of(resource, this.#capture.payload);
         record.metadata = new Map([...known, ...(record.metadata ?? [])]);
       });
       this.#target.end(record);
     });
   }
+}
+
+/** Adds metadata from baggage. What a run above has set takes precedence. */
+function withBaggage(inherited: EncodedFields, baggage: Fields | undefined, rules: PayloadRules): EncodedFields {
+  if (baggage === undefined) return inherited;
+  const { tags, metadata } = inherited;
+  return { tags, metadata: new Map([...withMetadata(undefined, baggage, rules), ...(metadata ?? [])]) };
 }
 
 function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {

@@ -1,14 +1,11 @@
 import { safeText } from '../../base/text.ts';
 import type { Fields } from '../../payload/fields.ts';
-import { metadataJson, serialize } from '../../payload/serialize.ts';
+import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { number } from '../conventions/values.ts';
-import type { LinkLike, ResourceLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
+import type { LinkLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
-
-/** Resource attributes to record. All other resource attributes are the same for all runs of a service. */
-const RESOURCE_KEYS: readonly string[] = ['service.name', 'service.version', 'deployment.environment.name'];
 
 /**
  * Returns the OpenTelemetry ids of an open span as JSON text for `extra.metadata.otel`. The parent id is included even
@@ -71,22 +68,4 @@ function scopeJson(scope: ScopeLike): string {
 /** Converts a value to text, because applications may set values that JSON does not support. */
 function asText(value: unknown): unknown {
   return value === undefined ? undefined : safeText(value);
-}
-
-type MetadataEntries = readonly (readonly [key: string, json: string])[];
-
-/** The metadata of each resource, and the payload rules that were applied. Exporters may have different rules. */
-const resources = new WeakMap<ResourceLike, { rules: PayloadRules; entries: MetadataEntries }>();
-
-/** Returns the metadata of a resource as JSON text. While attributes are pending, the list is empty. */
-export function resourceMetadata(resource: ResourceLike, rules: PayloadRules): MetadataEntries {
-  const known = resources.get(resource);
-  if (known?.rules === rules) return known.entries;
-  if (resource.asyncAttributesPending === true) return [];
-  const { attributes } = resource;
-  const entries = RESOURCE_KEYS.filter((key) => attributes[key] !== undefined).map(
-    (key) => [key, metadataJson(key, attributes[key], rules)] as const,
-  );
-  resources.set(resource, { rules, entries });
-  return entries;
 }

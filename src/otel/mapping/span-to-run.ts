@@ -22,11 +22,12 @@ import {
   messagesOfEvents,
   withoutUsedEvents,
 } from './message-events.ts';
+import { ResourceMetadata } from './resource.ts';
 import { rowIndex, vocabularies } from './row-index.ts';
 import { isAbortedSpan, spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
-import { openOriginJson, originJson, resourceMetadata } from './span-origin.ts';
+import { openOriginJson, originJson } from './span-origin.ts';
 
 /** The sink settings that affect the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
@@ -40,6 +41,8 @@ interface SpanSurroundings {
   /** Number of log records dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
   readonly exception?: Attributes | undefined;
+  /** @default the attributes that are recorded by default */
+  readonly resources?: ResourceMetadata | undefined;
   /** JSON text of the inputs that were sent with the start of the run. */
   readonly sentInputs?: string | undefined;
   /** Whether a nested span has token counts. An agent's own token counts would repeat those of nested spans. */
@@ -208,9 +211,16 @@ function withoutUsed(
   return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
 }
 
-function addResource({ metadata }: SpanFields, { resource }: SpanLike, { payload }: SpanCapture): void {
-  for (const entry of resourceMetadata(resource, payload)) metadata.set(entry[0], entry[1]);
+function addResource(
+  { metadata }: SpanFields,
+  { resource }: SpanLike,
+  { payload }: SpanCapture,
+  { resources = DEFAULT_RESOURCES }: SpanSurroundings,
+): void {
+  for (const entry of resources.of(resource, payload)) metadata.set(entry[0], entry[1]);
 }
+
+const DEFAULT_RESOURCES = new ResourceMetadata();
 
 function addOrigin(
   fields: SpanFields,

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { isObject } from '../../config/checker.ts';
+import { isServiceName } from '../../otel/mapping/resource.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parsed, validate } from '../http/validation.ts';
@@ -70,13 +71,8 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   return { spans, rejected, reason: issues.first ?? '' };
 }
 
-/** Matches the default service name of OpenTelemetry SDKs. */
-const UNNAMED = /^unknown_service(:|$)/;
-
 function resourceProject(attributes: Fields): string | undefined {
-  return ['openinference.project.name', 'service.name']
-    .map((key) => textOf(attributes[key]))
-    .find((name) => name !== '' && !UNNAMED.test(name));
+  return ['openinference.project.name', 'service.name'].map((key) => attributes[key]).find(isServiceName);
 }
 
 const TIME = 'nanoseconds between 1970 and 2255, not seconds, milliseconds or microseconds';
