@@ -1,15 +1,17 @@
 // The store in ClickHouse, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
-import type { RunFields, RunOperation, Store } from '#src/receiver.ts';
+import { createReceiver, type Receiver, type RunFields, type RunOperation, type Store } from '#src/receiver.ts';
 import { randomFrom } from '../faults/random.ts';
 import { queryCases } from '../receiver/conformance/query-cases.ts';
 import { removalCases } from '../receiver/conformance/removal-cases.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
 import { id, patch, post, SCOPE, second, simple } from '../receiver/conformance/support.ts';
+import { call } from '../receiver/wire.ts';
 import { startDatabase } from './clickhouse/database.ts';
 import { openStore, settling } from './clickhouse/stores.ts';
 
@@ -50,6 +52,38 @@ test('a database without tables is refused until it is migrated, and one of a bu
   await expect(openStore(url)).rejects.toThrow(early);
   await expect(migrate(db)).rejects.toThrow(early);
   await db.insert('migrations', [{ version: 5 }]);
+});
+
+test('log records that arrive at one receiver are added to spans that arrive at another at the same time', async () => {
+  const stores = [await openStore(url), await openStore(url)] as const;
+  const [first, second] = await Promise.all(stores.map((store) => createReceiver({ store })));
+  onTestFinished(async () => void (await Promise.all([first?.close(), second?.close()])));
+  const traceId = randomBytes(16).toString('hex');
+  const digits = Array.from({ length: 20 }, (_, at) => at.toString(16).padStart(16, 'a'));
+  const send = (at: Receiver | undefined, path: string, body: object) =>
+    call(`${at?.url}${path}`, 'POST', JSON.stringify(body), { 'content-type': 'application/json' });
+  await Promise.all(
+    digits.flatMap((spanId) => {
+      const startTimeUnixNano = `${BigInt(Date.now()) * BigInt(1_000_000)}`;
+      const span = { traceId, spanId, name: 'chat', startTimeUnixNano, endTimeUnixNano: startTimeUnixNano };
+      const record = (content: string, timeUnixNano: string) => ({
+        ...{ traceId, spanId, timeUnixNano, eventName: 'gen_ai.user.message' },
+        attributes: [{ key: 'content', value: { stringValue: content } }],
+      });
+      const logs = (logRecord: object) => ({ resourceLogs: [{ scopeLogs: [{ logRecords: [logRecord] }] }] });
+      return [
+        send(first, '/v1/traces', { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] }),
+        send(second, '/v1/logs', logs(record('a', '1900000000000000001'))),
+        send(first, '/v1/logs', logs(record('b', '1900000000000000002'))),
+      ];
+    }),
+  );
+  const runs = await stores[0].mergedRuns(
+    SCOPE,
+    digits.map((spanId) => ({ traceId, spanId })),
+  );
+  const messages = ['a', 'b'].map((content) => ({ role: 'user', content }));
+  expect(runs.map(({ fields }) => fields.inputs)).toEqual(Array(20).fill({ messages }));
 });
 
 test('runs of more months than ClickHouse accepts in one insert are stored', async () => {

@@ -1,21 +1,31 @@
 // An application with `openai`, observed by `@opentelemetry/instrumentation-openai`, which reports messages only as log
-// records: `otel-genai-program.mjs <base URL>`. Prints the runs as JSON.
+// records: `otel-genai-program.mjs <base URL> [receiver]`. Prints the runs as JSON. With the URL of a receiver, sends the spans
+// and log records there as OTLP instead, and prints no runs.
 import { createRequire } from 'node:module';
 import { RunLogRecordProcessor, RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 
-const [baseURL] = process.argv.slice(2);
+const [baseURL, receiver] = process.argv.slice(2);
 const load = createRequire(new URL('./otel/package.json', import.meta.url));
 const { logs } = load('@opentelemetry/api-logs');
-const { LoggerProvider } = load('@opentelemetry/sdk-logs');
-const { NodeTracerProvider } = load('@opentelemetry/sdk-trace-node');
+const { LoggerProvider, SimpleLogRecordProcessor } = load('@opentelemetry/sdk-logs');
+const { OTLPLogExporter } = load('@opentelemetry/exporter-logs-otlp-proto');
+const { OTLPTraceExporter } = load('@opentelemetry/exporter-trace-otlp-proto');
+const { BatchSpanProcessor, NodeTracerProvider } = load('@opentelemetry/sdk-trace-node');
 const { registerInstrumentations } = load('@opentelemetry/instrumentation');
 const { OpenAIInstrumentation } = load('@opentelemetry/instrumentation-openai');
 
 const recorder = recordRuns();
-const tracerProvider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
+const [spanProcessor, logProcessor] =
+  receiver === undefined
+    ? [new RunSpanProcessor({ shouldExport: 'all' }), new RunLogRecordProcessor()]
+    : [
+        new BatchSpanProcessor(new OTLPTraceExporter({ url: `${receiver}/v1/traces` })),
+        new SimpleLogRecordProcessor({ exporter: new OTLPLogExporter({ url: `${receiver}/v1/logs` }) }),
+      ];
+const tracerProvider = new NodeTracerProvider({ spanProcessors: [spanProcessor] });
 tracerProvider.register();
-const loggerProvider = new LoggerProvider({ processors: [new RunLogRecordProcessor()] });
+const loggerProvider = new LoggerProvider({ processors: [logProcessor] });
 logs.setGlobalLoggerProvider(loggerProvider);
 registerInstrumentations({ instrumentations: [new OpenAIInstrumentation({ captureMessageContent: true })] });
 

@@ -7,11 +7,32 @@ import { startLocalModel } from '../support/local-model/server.js';
 import { startNode } from '../support/program.ts';
 import { type DrawnRun, drawn, inOrder } from './otel-runs.ts';
 
-async function treesOf(program: string, args: string[], env: Record<string, string> = {}): Promise<DrawnRun[]> {
+async function printedBy(program: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   const path = fileURLToPath(new URL(program, import.meta.url));
   const { code, stdout, stderr } = await startNode([path, ...args], env).ended;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return drawn(JSON.parse(stdout.replaceAll(/"server\.port":\d+/g, '"server.port":8080')));
+  return stdout;
+}
+
+/** Draws runs that are given as JSON. */
+function treesIn(json: string): DrawnRun[] {
+  return drawn(JSON.parse(json.replaceAll(/"server\.port":\d+/g, '"server.port":8080')));
+}
+
+async function treesOf(...args: Parameters<typeof printedBy>): Promise<DrawnRun[]> {
+  return treesIn(await printedBy(...args));
+}
+
+/** Returns the runs of a program that sends its spans and log records to a receiver. */
+async function treesOverOtlp(program: string, args: string[]): Promise<DrawnRun[]> {
+  const receiver = await createReceiver();
+  try {
+    await printedBy(program, [...args, receiver.url]);
+    const runs = await receiver.runs();
+    return treesIn(JSON.stringify(runs, (key, value) => (key === 'from_logs' ? undefined : value)));
+  } finally {
+    await receiver.close();
+  }
 }
 
 const system = { role: 'system', content: 'Be brief.' };
@@ -55,11 +76,14 @@ function modelCall(
 
 // Chat follows version 1.36, https://github.com/open-telemetry/semantic-conventions/blob/v1.36.0/docs/gen-ai/gen-ai-events.md,
 // responses follow https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-events.md
-describe("OpenTelemetry's instrumentation of openai, which emits messages as log records, records", () => {
+describe.each([
+  ['in the process', treesOf],
+  ['over OTLP', treesOverOtlp],
+])("OpenTelemetry's instrumentation of openai, which emits messages as log records, records %s", (_, readTrees) => {
   let trees: readonly DrawnRun[] = [];
   beforeAll(async () => {
     const model = await startLocalModel();
-    trees = await treesOf('otel-genai-program.mjs', [`${model.url}/v1`]).finally(() => model.close());
+    trees = await readTrees('otel-genai-program.mjs', [`${model.url}/v1`]).finally(() => model.close());
   });
   const treeOf = (name: string): DrawnRun | undefined => trees.find((tree) => tree.name === name);
 

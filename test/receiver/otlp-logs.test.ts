@@ -160,6 +160,18 @@ test('everything that the span itself contains takes precedence', async () => {
   expect(run.extra?.metadata).not.toHaveProperty('from_logs');
 });
 
+test('messages follow a system message that the span contains, however many requests they arrive in', async () => {
+  const receiver = await start();
+  await sendSpans(receiver, spanOf({ given: { 'gen_ai.system_instructions': 'Be brief.' } }));
+  await sendLogs(receiver, user('Where?'));
+  await sendLogs(receiver, user('And when?', { seconds: 2 }));
+  expect((await runOf(receiver)).inputs.messages).toEqual([
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Where?' },
+    { role: 'user', content: 'And when?' },
+  ]);
+});
+
 test('secrets are masked before they are stored', async () => {
   const path = storePath();
   const store = await openLocalStore(path);

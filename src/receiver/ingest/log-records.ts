@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { objects } from '../../otel/conventions/values.ts';
 import { CAPTURE, finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanEventLike, SpanLike } from '../../otel/span-like.ts';
+import { defined } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import { grouped } from '../domain/grouped.ts';
 import type { Scope } from '../domain/query.ts';
@@ -115,8 +117,9 @@ function eventsIn({ extra = {} }: RunFields): SpanEventLike[] {
   );
 }
 
-/** Returns a span that has only these events and the error of the run. */
-function spanWith(events: readonly SpanEventLike[], { fields: { error } }: MergedRun): SpanLike {
+/** Returns a span that has only these events, and the error and the system message of the run. */
+function spanWith(events: readonly SpanEventLike[], { fields }: MergedRun): SpanLike {
+  const { error } = fields;
   return {
     name: '',
     kind: 0,
@@ -125,11 +128,23 @@ function spanWith(events: readonly SpanEventLike[], { fields: { error } }: Merge
     endTime: [0, 0],
     // `Error` is the error of a span whose status has no message.
     status: error === undefined ? { code: 0 } : { code: 2, message: error === 'Error' ? '' : error },
-    attributes: {},
+    attributes: defined({ 'gen_ai.system_instructions': instructionsOf(fields) }),
     links: [],
     events,
     resource: { attributes: {} },
   };
+}
+
+/** Returns the system message, if the span itself contains no other message. Instrumentations may log only the others. */
+function instructionsOf(fields: RunFields): unknown {
+  const [first, ...others] = objects(fields.inputs?.messages);
+  const isAlone = others.length === 0 || fromLogsOf(fields).includes('inputs');
+  return first?.role === 'system' && isAlone ? first.content : undefined;
+}
+
+function fromLogsOf({ extra }: RunFields): readonly string[] {
+  const names = extra?.metadata?.from_logs;
+  return Array.isArray(names) ? names : [];
 }
 
 /**
@@ -138,12 +153,14 @@ function spanWith(events: readonly SpanEventLike[], { fields: { error } }: Merge
  */
 function patchOf({ id, fields }: MergedRun, logged: SpanLike): RunOperation | undefined {
   const { texts, fields: read, attachments } = finishedRun(logged, undefined, true);
-  const fromLogs = new Set(fields.extra?.metadata?.from_logs as readonly string[] | undefined);
+  const fromLogs = new Set(fromLogsOf(fields));
+  const isReplaced = (field: string): boolean =>
+    fromLogs.has(field) || (field === 'inputs' && instructionsOf(fields) !== undefined);
   const changes: RunFields = {};
   for (const field of ['inputs', 'outputs'] as const) {
     const found: object = JSON.parse(texts[field] ?? '{}');
     const own = fields[field];
-    const value = fromLogs.has(field) ? { ...own, ...found } : { ...found, ...own };
+    const value = isReplaced(field) ? { ...own, ...found } : { ...found, ...own };
     if (isDeepStrictEqual(value, own ?? {})) continue;
     changes[field] = value;
     fromLogs.add(field);

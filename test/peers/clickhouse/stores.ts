@@ -31,6 +31,7 @@ const EARLY_METHODS: readonly string[] = [
   'tokenSecrets',
   'revokeTokens',
   'tokensRevokedMs',
+  'mergedRuns',
 ] satisfies (keyof Store)[];
 const LATE_METHODS: readonly string[] = STORE_METHODS.filter((method) => !EARLY_METHODS.includes(method));
 
