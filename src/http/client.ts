@@ -16,11 +16,11 @@ import {
   type HttpResponse,
   isKeyless,
   isKeyRefused,
+  OPTIONAL_BODY_MS,
   type Progress,
   RESPONSE_BYTES_MAX,
   type Transport,
   timeoutError,
-  UNNEEDED_BODY_MS,
   type UnreadResponse,
 } from './transport.ts';
 
@@ -115,8 +115,8 @@ export class HttpClient implements Transport {
       response = await this.#dispatch(dispatcher, headers, request, attempt);
     }
     const { statusCode: status } = response;
-    if (request.needsStatusOnly) attempt.endDeadline();
-    const bytes = await (request.needsStatusOnly ? skipBody(response.body) : readBytes(response.body));
+    if (request.isBodyOptional) attempt.endDeadline();
+    const bytes = await (request.isBodyOptional ? readOptional(response.body) : readBytes(response.body));
     // If the application has changed the API key meanwhile, the request is retried with the new key.
     if (isKeyRefused(status) && this.#headers !== source) return this.#exchange(dispatcher, request, attempt);
     return { status, headers: response.headers, bytes, text: bytes.toString('utf8'), isKeyless: isKeyless(headers) };
@@ -183,16 +183,21 @@ function readBytes(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
   });
 }
 
-function skipBody(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
+function readOptional(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
   return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
     body.on('error', () => {});
-    const timer = setTimer(() => body.destroy(), UNNEEDED_BODY_MS).unref();
+    const timer = setTimer(() => body.destroy(), OPTIONAL_BODY_MS).unref();
     body.once('close', () => {
       clearTimer(timer);
-      resolve(Buffer.alloc(0));
+      resolve(Buffer.concat(chunks));
     });
     // `resume` depends on `setImmediate`, which never fires if the application uses fake timers.
-    body.on('data', () => {});
+    body.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= RESPONSE_BYTES_MAX) chunks.push(chunk);
+    });
   });
 }
 

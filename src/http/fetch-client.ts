@@ -12,12 +12,12 @@ import {
   type HttpResponse,
   isKeyless,
   isKeyRefused,
+  OPTIONAL_BODY_MS,
   type Progress,
   RESPONSE_BYTES_MAX,
   type ResponseBody,
   type Transport,
   timeoutError,
-  UNNEEDED_BODY_MS,
   type UnreadResponse,
 } from './transport.ts';
 
@@ -51,8 +51,8 @@ export class FetchClient implements Transport {
       const own = await this.#ownHeaders(attempt);
       const fetched = await this.#fetch(own, request, attempt);
       const { status, headers } = fetched;
-      if (request.needsStatusOnly) attempt.shorten(UNNEEDED_BODY_MS);
-      const bytes = await (request.needsStatusOnly ? skipBody(fetched) : readBytes(fetched.body));
+      if (request.isBodyOptional) attempt.shorten(OPTIONAL_BODY_MS);
+      const bytes = await (request.isBodyOptional ? readOptional(fetched) : readBytes(fetched.body));
       const text = new TextDecoder().decode(bytes);
       response = { status, headers: Object.fromEntries(headers), bytes, text, isKeyless: isKeyless(own) };
     } catch (thrown) {
@@ -166,10 +166,10 @@ class Attempt implements Progress {
   }
 }
 
-/** Reads and discards a response body, so that the connection can be reused. Never rejects. */
-async function skipBody(response: Response): Promise<Uint8Array> {
-  if (response.headers.get('content-length') !== '0') await response.arrayBuffer().catch(() => {});
-  return new Uint8Array();
+/** Reads a response body to its end, so that the connection can be reused. Returns no bytes if the body is incomplete. */
+async function readOptional(response: Response): Promise<Uint8Array> {
+  if (response.headers.get('content-length') === '0') return new Uint8Array();
+  return new Uint8Array(await response.arrayBuffer().catch(() => []));
 }
 
 async function readBytes(stream: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {

@@ -18,10 +18,10 @@ export interface Progress {
 }
 
 /**
- * Maximum time to read an unneeded response body, in milliseconds. Reading the whole body allows the connection to be
+ * Maximum time to read an optional response body, in milliseconds. Reading the whole body allows the connection to be
  * reused.
  */
-export const UNNEEDED_BODY_MS: number = 1_000;
+export const OPTIONAL_BODY_MS: number = 1_000;
 
 /** Client options. The path of each request is appended to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
@@ -44,8 +44,8 @@ export interface HttpRequest {
   /** Stream to send instead of `body`. Only `open` accepts a stream, because `send` may retry the request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Set to `true` if only the status code is needed. The response's `bytes` are then empty. */
-  readonly needsStatusOnly?: boolean;
+  /** Set to `true` if the status code alone decides. `bytes` then contains what arrives of the body within a second. */
+  readonly isBodyOptional?: boolean;
   /**
    * Timeout for this request, in milliseconds.
    * @default `requestTimeoutMs`

@@ -5,9 +5,12 @@ import '../support/virtual-timers.ts';
 import '#src/otel/otlp/traces.ts';
 import { describe, expect, it } from 'vitest';
 import { advance, type Delivery, delivery, type Setup, until } from '../support/delivery.ts';
+import { machine } from '../support/processes.ts';
 
 const otlp = (setup: Setup = {}): Promise<Delivery> =>
   delivery({ ...setup, options: { protocol: 'otlp-json', ...setup.options } });
+
+const writeAhead = { protocol: 'otlp-json', durability: 'write-ahead' } as const;
 
 describe('a run', () => {
   it('is sent once, when it has ended, to the route for spans', async () => {
@@ -47,29 +50,47 @@ describe('a run', () => {
 
   it('that is open for too long is sent as incomplete, and again when it ends', async () => {
     const { start, flush, service, stats } = await otlp({ limits: { openRunAgeMs: 10_000 } });
-    const run = start('long');
+    const run = start('long', { inputs: { q: 1 } });
     await advance(11_000);
     expect(service.batches).toEqual([['start long']]);
     run.end({ a: 1 });
     await flush();
     expect(service.batches).toEqual([['start long'], ['whole long']]);
-    expect(service.arrivals('long')[1]?.fields.outputs).toEqual({ a: 1 });
+    expect(service.arrivals('long')[1]?.fields).toMatchObject({ inputs: { q: 1 }, outputs: { a: 1 } });
     expect(stats()).toMatchObject({ created: 1, open: 0, sent: 1 });
   });
 
-  it('that an earlier process left on disk is sent', async () => {
-    const { temporaryFolder } = await import('../support/folders.ts');
-    const options = { durability: 'write-ahead', spoolDir: temporaryFolder() } as const;
-    const first = await otlp({ options, reply: () => 503 });
+  it('of a killed process is sent, as incomplete if its end is unknown', async () => {
+    const { start, deliverRest } = machine();
+    const first = await start({ options: writeAhead, reply: () => 503 });
     first.whole('ended', {}, { a: 1 });
+    first.start('open', { inputs: { q: 1 } });
+    first.kill();
+    const { service, stats } = await deliverRest({ options: writeAhead });
+    expect(service.arrivals('ended').at(-1)).toMatchObject({ isEnded: true, fields: { outputs: { a: 1 } } });
+    expect(service.arrivals('open')).toMatchObject([{ isEnded: false, fields: { inputs: { q: 1 } } }]);
+    expect(stats()).toMatchObject({ recovered: 2, sent: 3, dropped: 0 });
+  });
+
+  it('of a killed process is not sent as incomplete after its end, however many files its start and end were in', async () => {
+    const { start, deliverRest, segments } = machine();
+    const first = await start({ options: writeAhead, limits: { openRunAgeMs: 10_000 } });
+    const long = first.start('long');
+    await advance(6_000);
+    const short = first.start('short');
     first.start('open');
-    await first.close({ timeoutMs: 0 });
-    const second = await otlp({ options, endpoint: first.service.url, service: first.service });
-    first.service.reply = () => 200;
-    second.whole('new');
-    await until(() => second.stats().sent >= 3);
-    expect(second.service.arrivals('ended').at(-1)).toMatchObject({ isEnded: true, fields: { outputs: { a: 1 } } });
-    expect(second.service.arrivals('open').at(-1)).toMatchObject({ isEnded: false });
+    await advance(6_000);
+    expect(first.service.batches).toEqual([['start long']]);
+    first.whole('large', { inputs: { text: 'x'.repeat(5_000_000) } });
+    for (const run of [long, short]) run.end();
+    first.start('open, too');
+    await first.flush();
+    expect(segments()).toHaveLength(2);
+    first.kill();
+    const { service } = await deliverRest({ options: writeAhead });
+    const lastOf = (name: string) => service.arrivals(name).at(-1)?.isEnded;
+    expect(['long', 'short', 'large', 'open', 'open, too'].map(lastOf)).toEqual([true, true, true, false, false]);
+    expect(segments()).toEqual([]);
   });
 
   it('is sent without its attachments, and one line says so', async () => {
@@ -124,6 +145,22 @@ describe('a response', () => {
     expect(stats()).toMatchObject({ sent: 1, dropped: 1 });
     const { protobufEncoding } = await import('#src/otel/otlp/protobuf.ts');
     expect(protobufEncoding.readResponse(bytes)).toEqual({ spans: 300, message: 'no ü' });
+  });
+
+  it.each<[string, string]>([
+    ['cut off', 'HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{'],
+    ['never finished', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n'],
+  ])('whose body is %s has accepted all runs', async (how, response) => {
+    const { wholes, flush, service, stats } = await otlp({
+      reply: () => (socket) => {
+        socket.write(response);
+        if (how === 'cut off') socket.destroy();
+      },
+    });
+    wholes(2);
+    expect(await flush({ timeoutMs: 60_000 })).toEqual({ ok: true, pending: 0 });
+    expect(service.requests).toHaveLength(1);
+    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
   });
 
   it('413 halves a batch, and a run that is still too large loses its payloads', async () => {

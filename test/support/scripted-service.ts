@@ -6,6 +6,7 @@ import type { RunRecord } from '#src/run/record.ts';
 import { listen } from './listen.ts';
 import { readParts } from './multipart-reader.ts';
 import { requestBody } from './request-body.ts';
+import { readSpans } from './span-reader.ts';
 import { virtualClock } from './virtual-timers.ts';
 
 /** A received record. */
@@ -169,25 +170,12 @@ function partsOf(request: { headers: IncomingHttpHeaders; body: Buffer }): Arriv
   );
 }
 
-interface OtlpJson {
-  resourceSpans: { scopeSpans: { spans: { name: string; attributes: { key: string; value: object }[] }[] }[] }[];
-}
-
-/** Reads the spans of a request with OTLP/JSON. The arrival of an incomplete run has not ended. */
+/** The arrival of an incomplete run has not ended. */
 function spansIn(body: Buffer): Arrival[] {
-  const { resourceSpans } = JSON.parse(body.toString()) as OtlpJson;
-  return resourceSpans.flatMap(({ scopeSpans }) =>
-    scopeSpans.flatMap(({ spans }) =>
-      spans.map(({ name, attributes }) => {
-        const values = Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
-        const id: string = values['runspan.dotted_order'].slice(-36);
-        const payload = (key: string) => (values[key] === undefined ? undefined : JSON.parse(values[key]));
-        const fields = { id, name, inputs: payload('input.value'), outputs: payload('output.value') };
-        const end = values['runspan.incomplete'] === true ? {} : { end_time: 'known' };
-        return toArrival('post', { ...fields, ...end }, new Map());
-      }),
-    ),
-  );
+  return readSpans(body).map(({ record, isIncomplete }) => {
+    const { end_time, ...open } = record;
+    return toArrival('post', isIncomplete ? open : record, new Map());
+  });
 }
 
 function arrivalOf(op: Arrival['op'], body: Buffer): Arrival {

@@ -145,7 +145,7 @@ export class Sender {
       headers: { 'content-type': contentType, ...(encoding !== undefined && { 'content-encoding': encoding }) },
       body: chunks,
       signal,
-      needsStatusOnly: encoder.rejectedIn === undefined,
+      isBodyOptional: true,
     });
   }
 

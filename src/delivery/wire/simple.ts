@@ -86,7 +86,7 @@ export class SimpleIngestion {
   async #request(method: 'POST' | 'PATCH', path: string, body: string, signal: AbortSignal): Promise<Outcome> {
     await this.#waitForTurn(signal);
     const headers = { 'content-type': 'application/json' };
-    const request = { method, path, headers, body: [body], signal, needsStatusOnly: true };
+    const request = { method, path, headers, body: [body], signal, isBodyOptional: true };
     const { outcome } = await this.#options.client.send('simple', 1, request);
     return outcome;
   }
