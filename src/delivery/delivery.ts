@@ -82,6 +82,8 @@ export class Delivery {
   /** The segment files that contain the run's start and end if `durability` is `write-ahead`. */
   startSegment: Segment | undefined;
   endSegment: Segment | undefined;
+  /** The segment file in which the run's start was written. The start may no longer be needed. */
+  startedIn: Segment | undefined;
   /** Tracks the segment file that the run was read from. Undefined if the run was not read from disk. */
   readonly ticket: Ticket | undefined;
   /** The run's neighbours in the linked list of open runs. */

@@ -1,6 +1,6 @@
 import { setTimer } from '../../platform/timers.ts';
 import type { ClaimedSegment, OwnerFolder } from './directory.ts';
-import { appendWhole, createFile, ignoreErrors } from './fs.ts';
+import { appendWhole, createFile, ignoreErrors, reopenFile } from './fs.ts';
 import type { RunName, SpooledRecord } from './segment.ts';
 
 /** A file with undelivered runs on disk. */
@@ -25,14 +25,16 @@ export interface ReadSegment {
 export interface StoredSegment extends Segment {
   /** Monotonic time at which the file was created. For files from other processes, the modification time. */
   readonly writtenAtMs: number;
-  /** File descriptor, or -1 if another process wrote the file. */
-  readonly fd: number;
+  /** File descriptor, or `CLOSED`. */
+  fd: number;
   bytes: number;
   appended: number;
   /** Number of records in the file that are still needed. `Spool.release` decreases this number. */
   needed: number;
   isDamaged: boolean;
 }
+
+const CLOSED = -1;
 
 export interface SegmentFilesOptions {
   readonly folder: OwnerFolder;
@@ -78,7 +80,7 @@ export class SegmentFiles {
   }
 
   addForeign({ path, bytes, modifiedAtMs }: ClaimedSegment): void {
-    this.unread.add(this.#add({ path, isForeign: true, writtenAtMs: modifiedAtMs, fd: -1 }, bytes));
+    this.unread.add(this.#add({ path, isForeign: true, writtenAtMs: modifiedAtMs, fd: CLOSED }, bytes));
   }
 
   #add(file: Pick<StoredSegment, 'path' | 'isForeign' | 'writtenAtMs' | 'fd'>, bytes: number): StoredSegment {
@@ -88,12 +90,23 @@ export class SegmentFiles {
     return segment;
   }
 
-  /** Appends all bytes, or throws a file-system error and appends nothing. */
+  /** Appends all bytes, or throws a file-system error and appends nothing. A closed file is opened for this write. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
-    const { folder, syncEveryMs } = this.#options;
-    appendWhole(folder.fs, segment.fd, segment.bytes, bytes);
-    segment.bytes += bytes.byteLength;
-    this.bytes += bytes.byteLength;
+    const { fs } = this.#options.folder;
+    const isClosed = segment.fd === CLOSED;
+    if (isClosed) segment.fd = reopenFile(fs, segment.path);
+    try {
+      appendWhole(fs, segment.fd, segment.bytes, bytes);
+      this.#appended(segment, bytes.byteLength);
+    } finally {
+      if (isClosed) this.close(segment);
+    }
+  }
+
+  #appended(segment: StoredSegment, bytes: number): void {
+    const { syncEveryMs } = this.#options;
+    segment.bytes += bytes;
+    this.bytes += bytes;
     if (syncEveryMs === undefined) return;
     this.#unsynced.add(segment);
     this.#syncTimer ??= setTimer(() => {
@@ -104,9 +117,11 @@ export class SegmentFiles {
 
   /** Closes the file. Errors are ignored, because the operating system has already received all data. */
   close(segment: StoredSegment): void {
-    const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(segment.fd));
+    const { fd } = segment;
+    const close = (): void => void ignoreErrors(() => this.#options.folder.fs.closeSync(fd));
     if (this.#unsynced.has(segment)) this.#sync(segment, close);
     else close();
+    segment.fd = CLOSED;
   }
 
   /** Deletes a segment file. If the file cannot be deleted, the next process delivers its runs again. */

@@ -26,6 +26,12 @@ export function createFile(fs: SpoolFs, path: string): number {
   return fs.openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
+/** Opens a file to append to it. */
+export function reopenFile(fs: SpoolFs, path: string): number {
+  const { O_APPEND, O_NOFOLLOW = 0, O_WRONLY } = systemFs.constants;
+  return fs.openSync(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
+}
+
 /** Appends `bytes` to a file of `size` bytes. If the write fails, removes the written part and throws. */
 export function appendWhole(fs: SpoolFs, fd: number, size: number, bytes: Uint8Array): void {
   let written = 0;

@@ -38,7 +38,9 @@ export class Spill {
 
   started(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
-    if (isWriteAhead) delivery.startSegment = spool.append(recordOf(delivery));
+    if (!isWriteAhead) return;
+    delivery.startSegment = spool.append(recordOf(delivery));
+    delivery.startedIn = delivery.startSegment;
   }
 
   /**
@@ -47,7 +49,7 @@ export class Spill {
    */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
-    const segment = isWriteAhead ? spool.append(recordOf(delivery)) : undefined;
+    const segment = isWriteAhead ? spool.append(recordOf(delivery), delivery.startedIn) : undefined;
     if (segment === undefined) return;
     if (delivery.startSegment !== undefined) spool.release(delivery.startSegment);
     delivery.startSegment = undefined;

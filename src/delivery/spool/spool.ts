@@ -15,6 +15,9 @@ const RETRY_MS = 60_000;
 /** If the open segment file reaches this size in bytes, the next record starts a new file. */
 const SEAL_BYTES = 4 * 1024 * 1024;
 
+/** Size of a closed segment file up to which the ends of its runs are appended, in bytes. */
+const ENDS_BYTES_MAX = SEGMENT_BYTES_MAX / 4;
+
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpoolOptions extends Destination {
@@ -70,9 +73,13 @@ export class Spool {
     return !this.#isClosed && !this.isDrained && this.#options.monotonicMs() >= this.#readsFromMs;
   }
 
-  /** Appends a record to the open segment file. Returns `undefined` if the write fails or the size limit is reached. */
-  append(record: SpooledRecord): Segment | undefined {
-    return this.#write(() => this.#append(record));
+  /**
+   * Appends a record to the open segment file. If `start` still exists, the file with the run's start, appends the run's
+   * end there. Otherwise the start could outlast the end, and the next process would send it after the end. Returns
+   * `undefined` if the write fails or the size limit is reached.
+   */
+  append(record: SpooledRecord, start?: Segment): Segment | undefined {
+    return this.#write(() => this.#append(record, start));
   }
 
   /**
@@ -172,13 +179,14 @@ export class Spool {
     this.#folder.leave();
   }
 
-  #append(record: SpooledRecord): StoredSegment | undefined {
+  #append(record: SpooledRecord, start: Segment | undefined): StoredSegment | undefined {
     const { token } = this.#folder;
-    const place = { token, ordinal: this.#open?.appended ?? 0, fileBytes: this.#open?.bytes ?? 0 };
+    const known = start !== undefined && this.#takesEnd(start) ? start : this.#open;
+    const place = { token, ordinal: known?.appended ?? 0, fileBytes: known?.bytes ?? 0 };
     frames.clear();
     if (!frames.add(record, place) || !this.#hasRoom(frames.length)) return undefined;
-    this.#open ??= this.#segments.create();
-    const segment = this.#open;
+    const segment = known ?? this.#segments.create();
+    if (known === undefined) this.#open = segment;
     try {
       this.#segments.append(segment, frames.bytes);
     } catch (thrown) {
@@ -187,8 +195,12 @@ export class Spool {
     }
     segment.appended++;
     segment.needed++;
-    if (segment.bytes >= SEAL_BYTES) this.#seal();
+    if (segment === this.#open && segment.bytes >= SEAL_BYTES) this.#seal();
     return segment;
+  }
+
+  #takesEnd(start: Segment): start is StoredSegment {
+    return start !== this.#open && this.#segments.has(start) && start.bytes < ENDS_BYTES_MAX && this.holds(start);
   }
 
   #writeSegment(records: readonly SpooledRecord[]): StoredSegment | undefined {
