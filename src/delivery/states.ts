@@ -234,8 +234,10 @@ export class DeliveryStates {
       this.#move('inFlight', ticket?.awaitsEnd(run) === true ? 'spooled' : 'sent');
       this.#settle(delivery);
     } else if (stage === 'posting' || stage === 'held') {
-      releasePosted(item);
-      delivery.isPosted = true;
+      // The span of a run that was sent as incomplete contains the whole run again.
+      const { sendsStarts } = this.#parts;
+      if (sendsStarts) releasePosted(item);
+      delivery.isPosted = sendsStarts;
       if (stage === 'held') {
         this.#measure(delivery);
         this.#addPatch(delivery);
@@ -243,7 +245,7 @@ export class DeliveryStates {
         delivery.stage = 'posted';
         this.#leave(delivery);
         this.#runs--;
-        this.#measure(delivery, 0);
+        this.#measure(delivery, sendsStarts ? 0 : undefined);
         if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
       }
     }

@@ -1,7 +1,7 @@
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { play, steps } from './model/steps.ts';
 import { World } from './model/world.ts';
@@ -10,15 +10,21 @@ afterEach(() => diagnostics.setLog('warn'));
 // Exporters of dead processes of the model still exist when the tests end.
 afterAll(() => diagnostics.setLog('silent'));
 
-test.each(['memory', 'spill', 'write-ahead'] as const)(
-  'with %s no promised run is lost, no patch arrives before its post, and the ledger always adds up',
-  async (durability) => {
-    await fc.assert(
-      fc.asyncProperty(steps, (given) => play(new World(durability), given)),
-      { numRuns: 40 },
-    );
-  },
-);
+describe.each([
+  { protocols: ['runs'], numRuns: 40 },
+  { protocols: ['otlp-json'], numRuns: 20 },
+  { protocols: ['runs', 'otlp-json'], numRuns: 20 },
+] as const)('in processes that send $protocols', ({ protocols, numRuns }) => {
+  test.each(['memory', 'spill', 'write-ahead'] as const)(
+    'with %s no promised run is lost, nothing arrives in the wrong order, and the ledger always adds up',
+    async (durability) => {
+      await fc.assert(
+        fc.asyncProperty(steps, (given) => play(new World(durability, { protocols }), given)),
+        { numRuns },
+      );
+    },
+  );
+});
 
 test('the late end of an incomplete run is on disk when its call returns, even if the disk was full and the key is wrong', async () => {
   const world = new World('write-ahead');

@@ -11,10 +11,15 @@ afterAll(() => diagnostics.setLog('silent'));
 const FIRST = Number(process.env.LIVENESS_SEED ?? 0);
 const COUNT = Number(process.env.LIVENESS_SEEDS ?? 20);
 
-test('every run that the service accepts arrives, whatever happens to other runs and to the key', {
-  timeout: 600_000,
-}, async () => {
-  const { failures, steps } = await liveAll(FIRST, (scenarios) => scenarios === COUNT);
-  console.log(steps, 'steps');
-  expect(failures).toEqual([]);
-});
+test.each([
+  ['runs', COUNT],
+  ['otlp-json', Math.ceil(COUNT / 4)],
+] as const)(
+  'with %s every run that the service accepts arrives, whatever happens to other runs and to the key',
+  { timeout: 600_000 },
+  async (protocol, count) => {
+    const { failures, steps } = await liveAll(FIRST, (scenarios) => scenarios === count, { protocol });
+    console.log(steps, 'steps');
+    expect(failures).toEqual([]);
+  },
+);

@@ -13,8 +13,13 @@ const STEPS = Number(process.env.FAULT_STEPS ?? 1_000_000);
 /** Set it to repeat a campaign. */
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 2 ** 31);
 
-const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;
-const STEPS_EACH = STEPS / 2 / DURABILITIES.length;
+const PROTOCOLS = ['runs', 'otlp-json'] as const;
+
+/** The durability and the protocols of consecutive processes. */
+const WORLDS = (['memory', 'spill', 'write-ahead'] as const).flatMap((durability) =>
+  [['runs'] as const, ['otlp-json'] as const, PROTOCOLS].map((protocols) => ({ durability, protocols })),
+);
+const STEPS_EACH = STEPS / 2 / WORLDS.length;
 const WORLDS_AT_ONCE = 50;
 
 let liveSteps = 0;
@@ -22,32 +27,35 @@ const reached = new Map<string, number>(EVERY_STEP.map(({ name }) => [name, 0]))
 const moodsMet = new Map<string, number>(MOODS.map((mood) => [mood, 0]));
 const runs = new Map<string, number>();
 
-test.each(DURABILITIES)(
-  'with %s no promised run is lost, no patch arrives before its post, and the ledger always adds up',
+test.each(WORLDS)(
+  'with $durability and $protocols no promised run is lost, nothing arrives in the wrong order, and the ledger always adds up',
   { timeout: 3_600_000 },
-  async (durability) => {
+  async (given) => {
     let played = 0;
-    const worlds = fc.asyncProperty(steps, async (given) => {
-      const world = new World(durability);
-      await play(world, given);
-      played += given.length;
-      for (const { name } of given) tally(reached, name);
+    const worlds = fc.asyncProperty(steps, async (taken) => {
+      const world = new World(given.durability, given);
+      await play(world, taken);
+      played += taken.length;
+      for (const { name } of taken) tally(reached, name);
       count(world);
     });
-    const seeds = SEED + DURABILITIES.indexOf(durability) * 1_000_000;
+    const seeds = SEED + WORLDS.indexOf(given) * 1_000_000;
     for (let round = 0; played < STEPS_EACH; round++) {
       await fc.assert(worlds, { numRuns: WORLDS_AT_ONCE, seed: seeds + round });
     }
   },
 );
 
-test('every run that the service accepts arrives, whatever happens to other runs and to the key', {
-  timeout: 3_600_000,
-}, async () => {
-  const { failures, steps } = await liveAll(SEED, (_, steps) => steps >= STEPS / 2);
-  liveSteps = steps;
-  expect(failures).toEqual([]);
-});
+test.each(PROTOCOLS)(
+  'with %s every run that the service accepts arrives, whatever happens to other runs and to the key',
+  { timeout: 3_600_000 },
+  async (protocol) => {
+    const isOver = (_: number, steps: number) => steps >= STEPS / 2 / PROTOCOLS.length;
+    const { failures, steps } = await liveAll(SEED, isOver, { protocol });
+    liveSteps += steps;
+    expect(failures).toEqual([]);
+  },
+);
 
 test('every step was reached, and every mood received a request', () => {
   expect([...neverReached(reached), ...neverReached(moodsMet)]).toEqual([]);

@@ -57,7 +57,7 @@ describe('the ids of a span', () => {
   function expectTree(recorder: RunRecorder): void {
     const { runs } = recorder;
     const spans = new Map(runs.map((run) => [run.id, spansOf([run])[0]]));
-    expect(new Set([...spans.values()].map(({ traceId }) => traceId)).size).toBe(1);
+    expect(new Set([...spans.values()].map((span) => span?.traceId)).size).toBe(1);
     for (const { id, parent_run_id, extra } of runs) {
       const own = (extra?.metadata?.otel ?? {}) as Record<string, unknown>;
       if (own.span_id !== undefined) expect(spans.get(id)?.spanId).toBe(own.span_id);

@@ -1,7 +1,11 @@
+// Loaded ahead, because the first request would load it outside of the virtual clock.
+import '#src/otel/otlp/traces.ts';
+
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Limits } from '#src/config/limits.ts';
 import { type ConfigureOptions, type Durability, resolveSettings, type Settings } from '#src/config/options.ts';
+import type { Protocol } from '#src/config/otlp.ts';
 import { exporterFor } from '#src/delivery/create-exporter.ts';
 import { Ledger } from '#src/delivery/ledger.ts';
 import { forgetAtEnd } from '#src/delivery/process-end.ts';
@@ -27,6 +31,8 @@ export interface Service {
 /** One application process, with an exporter for each service. */
 export interface LifeParts {
   readonly durability: Durability;
+  /** @default 'runs' */
+  readonly protocol?: Protocol;
   readonly limits: Partial<Limits>;
   readonly services: readonly Service[];
   readonly fs: SpoolFs;
@@ -59,6 +65,7 @@ export class Life {
     const settings = resolveSettings(
       {
         endpoint: `http://service-${index}`,
+        protocol: parts.protocol ?? 'runs',
         durability: parts.durability,
         spoolDir: MEMORY_SPOOL,
         limits: { ...LIMITS, ...parts.limits },
@@ -67,7 +74,9 @@ export class Life {
       },
       false,
     ) as Settings;
-    return exporterFor(settings, new Ledger(), () => {}, {
+    // With every protocol the same, as with `runspan spool send --from`.
+    const spoolDestination = String(index).repeat(32);
+    return exporterFor({ ...settings, spoolDestination }, new Ledger(), () => {}, {
       monotonicMs: () => virtualClock.nowMs,
       random: parts.random ?? (() => 1),
       delay,
@@ -87,7 +96,11 @@ export class Life {
       // The exporter has a deadline for missing responses.
       if (this.#isDead || answer === 'silence') return never();
       if (answer === 'reset') throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
-      return { statusCode: answer.status, headers: answer.headers, body: Readable.from([Buffer.from('{}')]) };
+      return {
+        statusCode: answer.status,
+        headers: answer.headers,
+        body: Readable.from([Buffer.from(answer.body ?? '{}')]),
+      };
     };
     return { request } as unknown as Dispatcher;
   }

@@ -3,6 +3,7 @@ import 'p-queue';
 
 import { diagnostics } from '#src/base/diagnostics.ts';
 import type { Durability } from '#src/config/options.ts';
+import type { Protocol } from '#src/config/otlp.ts';
 import type { EncodedRun } from '#src/run/encoded-run.ts';
 import { addsUp } from '../../support/adds-up.ts';
 import { ended, makeRun } from '../../support/encoded-run.ts';
@@ -37,6 +38,7 @@ const SERVICES = ['steady', 'revoked', 'refusing', 'gateway'] as const;
 
 export interface Scenario {
   readonly seed: number;
+  readonly protocol: Protocol;
   readonly durability: Durability;
   readonly refusal: Refusal;
   readonly poisoned: (typeof POISONED)[number];
@@ -67,6 +69,7 @@ function scenarioOf(seed: number, given: Partial<Scenario> = {}): Scenario {
   const poisoned = service === 'gateway' || service === 'refusing' ? 'none' : one(POISONED);
   return {
     seed,
+    protocol: 'runs',
     durability,
     refusal,
     poisoned,
@@ -248,6 +251,7 @@ class Liveness {
     this.#die = die;
     return new Life({
       durability: this.#scenario.durability,
+      protocol: this.#scenario.protocol,
       limits: {
         batchRuns: 1_000,
         queueRuns: 100_000,

@@ -1,4 +1,5 @@
 import { readJsonParts } from '../../support/multipart-reader.ts';
+import { readSpans } from '../../support/span-reader.ts';
 
 /**
  * - `lost answer`: accepts the runs, and breaks the connection before the response;
@@ -7,7 +8,8 @@ import { readJsonParts } from '../../support/multipart-reader.ts';
  * - `small`: refuses batches, and a run named `large` with its payloads, as too large;
  * - `simple`: has no multipart ingestion;
  * - `fussy`: fails each third request;
- * - `silent`: accepts the runs, and never responds.
+ * - `silent`: accepts the runs, and never responds;
+ * - `rejects one`: accepts the spans of a request except the first, and says so. Accepts all posts and patches.
  */
 export const MOODS = [
   'up',
@@ -22,12 +24,13 @@ export const MOODS = [
   'simple',
   'fussy',
   'silent',
+  'rejects one',
 ] as const;
 export type Mood = (typeof MOODS)[number];
 
-/** A received post or patch. */
+/** A received post, patch or span. */
 interface Arrival {
-  readonly op: 'post' | 'patch';
+  readonly op: 'post' | 'patch' | 'span';
   readonly id: string;
   readonly name: string;
   readonly isEnded: boolean;
@@ -47,12 +50,14 @@ export interface WireRequest {
 interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
+  /** @default '{}' */
+  readonly body?: string;
 }
 
 /** `reset` breaks the connection, `silence` never responds. */
 export type Answer = WireAnswer | 'reset' | 'silence';
 
-/** A service that stores received runs and reports patches without a post. */
+/** A service that stores received runs. Reports patches without a post, and spans that differ from earlier ones. */
 export class ModelService {
   mood: Mood = 'up';
   readonly posted = new Set<string>();
@@ -61,6 +66,8 @@ export class ModelService {
   readonly ended = new Map<string, string | undefined>();
   /** Runs that were ended as incomplete. */
   readonly incomplete = new Set<string>();
+  /** Runs whose incomplete span came after the complete one. */
+  readonly late = new Set<string>();
   /** Violations of the protocol. */
   readonly faults: string[] = [];
   readonly met = new Map<Mood, number>();
@@ -97,20 +104,33 @@ export class ModelService {
         return isSimple ? this.#take(arrivals, status(202)) : status(405);
       case 'fussy':
         return this.#requests % 3 === 0 ? status(503) : this.#take(arrivals, status(202));
+      case 'rejects one':
+        if (arrivals[0]?.op !== 'span') return this.#take(arrivals, status(202));
+        return { ...this.#take(arrivals.slice(1), status(200)), body: '{"partialSuccess":{"rejectedSpans":"1"}}' };
     }
   }
 
-  #take(arrivals: readonly Arrival[], answer: Answer): Answer {
-    for (const { op, id, name, isEnded, isIncomplete, inputs, outputs } of arrivals) {
+  #take<Given extends Answer>(arrivals: readonly Arrival[], answer: Given): Given {
+    for (const arrival of arrivals) {
+      const { op, id, name, isEnded, isIncomplete, inputs, outputs } = arrival;
       if (op === 'patch' && !this.posted.has(id)) this.faults.push(`the patch of ${name} came before its post`);
       if (op === 'post') this.posted.add(id);
+      if (op === 'span') this.#checkSpan(arrival);
       if (inputs !== undefined) this.inputs.set(id, inputs);
       if (!isEnded) continue;
-      if (isIncomplete) this.incomplete.add(id);
+      if (isIncomplete && !this.late.has(id)) this.incomplete.add(id);
       else this.incomplete.delete(id);
       this.ended.set(id, outputs);
     }
     return answer;
+  }
+
+  /** A span contains the whole run, unless a post had the inputs. After a complete span, only the same may arrive. */
+  #checkSpan({ id, name, isEnded, isIncomplete, inputs, outputs }: Arrival): void {
+    if (inputs === undefined && !this.posted.has(id)) this.faults.push(`the span of ${name} has no inputs`);
+    if (!this.ended.has(id) || this.incomplete.has(id)) return;
+    if (!isEnded || isIncomplete) this.late.add(id);
+    else if (outputs !== this.ended.get(id)) this.faults.push(`the span of ${name} came again with other outputs`);
   }
 }
 
@@ -124,6 +144,12 @@ function isTooLarge(arrivals: readonly Arrival[]): boolean {
 }
 
 export function arrivalsIn({ method, path, headers, body }: WireRequest): Arrival[] {
+  if (path === '/v1/traces') {
+    return readSpans(body).map(({ record, isIncomplete }) => ({
+      ...arrivalOf('span', record, record.inputs, record.outputs),
+      isIncomplete,
+    }));
+  }
   if (path !== '/runs/multipart') {
     const run = JSON.parse(body.toString('utf8'));
     return [arrivalOf(method === 'POST' ? 'post' : 'patch', run, run.inputs, run.outputs)];

@@ -3,6 +3,7 @@ import 'p-queue';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import type { Limits } from '#src/config/limits.ts';
 import type { Durability } from '#src/config/options.ts';
+import type { Protocol } from '#src/config/otlp.ts';
 import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import type { EncodedRun } from '#src/run/encoded-run.ts';
 import type { FlushResult } from '#src/run/sink.ts';
@@ -44,6 +45,7 @@ interface Known {
 
 interface LifeRecord {
   readonly life: Life;
+  readonly protocol: Protocol;
   readonly open: Known[][];
   end: 'none' | 'crash' | 'close' | 'exit';
   /** Whether the disk was writable at `process.exit`. */
@@ -59,6 +61,8 @@ interface Flush {
 }
 
 export interface WorldOptions {
+  /** The protocols of consecutive processes, again and again. @default ['runs'] */
+  readonly protocols?: readonly Protocol[];
   /** @default short ages */
   readonly limits?: Partial<Limits>;
   /** Wraps the file system of each process. */
@@ -74,6 +78,7 @@ export class World {
   readonly services = [new ModelService(), new ModelService()] as const;
   readonly runs: Known[] = [];
   readonly dropped = new Map<string, DropReason>();
+  readonly #protocols: Protocol[];
   readonly #limits: Partial<Limits>;
   readonly #throughFs: (fs: SpoolFs) => SpoolFs;
   readonly #isDiskSound: () => boolean;
@@ -85,10 +90,11 @@ export class World {
   #now: LifeRecord;
 
   constructor(durability: Durability, options: WorldOptions = {}) {
-    const { limits = SHORT_AGES, throughFs = (fs) => fs, isDiskSound = () => true } = options;
+    const { protocols = ['runs'], limits = SHORT_AGES, throughFs = (fs) => fs, isDiskSound = () => true } = options;
     virtualClock.reset();
     diagnostics.setLog((_, line) => this.#hear(line));
     this.durability = durability;
+    this.#protocols = [...protocols];
     this.#limits = limits;
     this.#throughFs = throughFs;
     this.#isDiskSound = () => !this.#isDiskFull && isDiskSound();
@@ -274,8 +280,9 @@ export class World {
     const missing: string[] = [];
     const lost = new Map<LifeRecord, number>();
     for (const known of this.runs) {
-      const { run, life } = known;
-      if (known.service.ended.has(run.id)) missing.push(...this.#differences(known));
+      const { run, life, service, isEndWritten } = known;
+      if (service.late.has(run.id) && isEndWritten) missing.push(`the end of ${run.name}, before its incomplete span`);
+      if (service.ended.has(run.id)) missing.push(...this.#differences(known));
       else if (this.dropped.has(run.id) || !known.isEnded || known.isWiped) continue;
       else if (this.isExpected(known)) missing.push(`the end of ${run.name}, after ${life.end}`);
       else lost.set(life, (lost.get(life) ?? 0) + 1);
@@ -314,15 +321,19 @@ export class World {
     if (!isSame(answerOf({ run }), service.ended.get(run.id))) different.push(`the outputs of ${run.name}`);
     if (!known.isEnded) different.push(`${run.name} has ended only at the service`);
     const other = this.services.find((one) => one !== service);
-    if (other?.posted.has(run.id) === true) different.push(`${run.name} at the other service`);
+    if (other?.posted.has(run.id) === true || other?.ended.has(run.id) === true)
+      different.push(`${run.name} at the other service`);
     return different;
   }
 
   #begin(): LifeRecord {
     const { fs, die } = this.disk.process();
     this.#die = die;
+    const protocol = this.#protocols.shift() as Protocol;
+    this.#protocols.push(protocol);
     const life = new Life({
       durability: this.durability,
+      protocol,
       limits: this.#limits,
       services: this.services,
       fs: this.#throughFs(fs),
@@ -330,7 +341,7 @@ export class World {
       onDrop: (reason, { id }) => this.dropped.set(id, reason),
     });
     const open = this.services.map(() => []);
-    return { life, open, end: 'none', isLeftOnDisk: false, toldLost: 0 };
+    return { life, protocol, open, end: 'none', isLeftOnDisk: false, toldLost: 0 };
   }
 
   #endLife(end: LifeRecord['end']): void {
@@ -356,7 +367,8 @@ export class World {
     // If its records were deleted, a run on disk is dropped without its name.
     if (known.isWiped) return;
     const isThere = isEnded ? this.#isSettled(known) : service.posted.has(run.id) || this.dropped.has(run.id);
-    if (!isThere)
+    const isPromised = isEnded || known.life.protocol === 'runs';
+    if (isPromised && !isThere)
       this.#faults.push(`a flush reports the missing ${isEnded ? 'end' : 'start'} of ${run.name} as delivered`);
   }
 
