@@ -39,13 +39,16 @@ async function traced(client: string, server = client): Promise<Traced> {
 
 const otel = ({ extra }: RunRecord) => extra?.metadata?.otel as Record<string, unknown> | undefined;
 
+/** The runs of functions below a span have only the ids of the span. */
+const isSpan = (run: RunRecord): boolean => otel(run)?.kind !== undefined;
+
 /** Name and kind of span of each run, indented, below its parent. */
 function drawn(runs: readonly RunRecord[], parent?: string, indent = ''): string[] {
   return runs
     .filter(({ parent_run_id }) => parent_run_id === parent)
     .sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1))
     .flatMap((run) => [
-      `${indent}${run.name.replace(/127\.0\.0\.1:\d+/, 'host')}${otel(run) ? ` ${otel(run)?.kind}` : ''}`,
+      `${indent}${run.name.replace(/127\.0\.0\.1:\d+/, 'host')}${isSpan(run) ? ` ${otel(run)?.kind}` : ''}`,
       ...drawn(runs, run.id, `${indent}  `),
     ]);
 }

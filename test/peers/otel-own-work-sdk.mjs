@@ -1,5 +1,5 @@
 // Starts the SDK of OpenTelemetry with all instrumentations, and notes the names of all spans. With the environment
-// PROCESSOR=ours, also records the spans as runs.
+// PROCESSOR=ours, also records all spans as runs.
 import { createRequire } from 'node:module';
 
 const require = createRequire(new URL('./today/package.json', import.meta.url));
@@ -14,7 +14,10 @@ const noting = {
   forceFlush: async () => {},
   shutdown: async () => {},
 };
-const ours = process.env.PROCESSOR === 'ours' ? [new (await import('runspan/otel')).RunSpanProcessor()] : [];
+const ours =
+  process.env.PROCESSOR === 'ours'
+    ? [new (await import('runspan/otel')).RunSpanProcessor({ shouldExport: 'all' })]
+    : [];
 const enabled = ['dns', 'fs', 'net'];
 new NodeSDK({
   spanProcessors: [...ours, noting],

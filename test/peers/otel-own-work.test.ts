@@ -60,20 +60,21 @@ describe('with all instrumentations', () => {
   });
 
   describe.each(['memory', 'spill', 'write-ahead'])('and the durability %s', (durability) => {
+    // By default, the runs are the request that the program serves, and the span above it.
     test.each([
-      ['RunSpanProcessor', sdk, 'ours'],
-      ['runspan/register before the SDK', [...register, ...sdk], ''],
-      ['runspan/register after the SDK', [...sdk, ...register], ''],
+      ['RunSpanProcessor', sdk, 'ours', undefined],
+      ['runspan/register before the SDK', [...register, ...sdk], '', ['GET', 'work']],
+      ['runspan/register after the SDK', [...sdk, ...register], '', ['GET', 'work']],
     ])(
-      '%s records the spans that exist without it, with one exporter, and holds the process no longer than its flush',
-      async (_, before, processor) => {
+      '%s adds no spans and records those that it selects, with one exporter, and holds the process no longer than its flush',
+      async (_, before, processor, selected) => {
         // On a busy machine, the start of a run would be sent before its end, which would count the run twice.
         const env = { RUNSPAN_DURABILITY: durability, PROCESSOR: processor, RUNSPAN_START_DELAY_MS: '60000' };
         const { stdout, runs, exporters } = await traced([...before, program], env);
         const { spans, lingerMs }: Printed = JSON.parse(stdout);
         expect(spans).toEqual(bare.spans);
         // The run of a request is named after its URL.
-        expect(runs.map((name) => name.replace(/^GET .*/, 'GET'))).toEqual(bare.spans);
+        expect(runs.map((name) => name.replace(/^GET .*/, 'GET'))).toEqual(selected ?? bare.spans);
         expect(exporters).toBe(1);
         expect(lingerMs).toBeLessThan(bare.lingerMs + EXIT_FLUSH_MS);
       },
@@ -81,18 +82,22 @@ describe('with all instrumentations', () => {
   });
 });
 
-test('a program with the SDK of auto-instrumentations-node and runspan/register ends, and has its spans once', async () => {
+test('a program with the SDK of auto-instrumentations-node and runspan/register ends, and has its model calls once', async () => {
   const require = createRequire(new URL('./today/package.json', import.meta.url));
   const instrumented = ['--require', require.resolve('@opentelemetry/auto-instrumentations-node/register')];
   const code = `
     import { createRequire } from 'node:module';
-    createRequire(import.meta.url)('fs').existsSync('/');
+    const { trace } = createRequire(${JSON.stringify(import.meta.url)})('./today/node_modules/@opentelemetry/api');
+    trace.getTracer('gen_ai').startActiveSpan('ask', (span) => {
+      createRequire(import.meta.url)('fs').existsSync('/');
+      span.end();
+    });
     setTimeout(() => {}, 500);`;
   const { runs, exporters } = await traced([...instrumented, ...register, ...moduleText(code)], {
     OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'fs,http',
     OTEL_NODE_RESOURCE_DETECTORS: 'none',
     OTEL_EXPORTER_OTLP_ENDPOINT: '<service>',
   });
-  expect(runs).toEqual(['fs existsSync']);
+  expect(runs).toEqual(['ask']);
   expect(exporters).toBe(1);
 });
