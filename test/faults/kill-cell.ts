@@ -2,9 +2,11 @@ import { temporaryFolder } from '../support/folders.ts';
 import { type IngestServer, ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, type Started, startNode } from '../support/program.ts';
+import { readSpans } from '../support/span-reader.ts';
 import { silenceOwners } from '../support/spool.ts';
-import type { Cell, Ending, Service } from './kill-matrix.ts';
+import type { Cell, Ending, Protocols, Service } from './kill-matrix.ts';
 
+const TRACES = '/v1/traces';
 const PROGRAM = 'test/faults/kill-program.mjs';
 /** Longer than a program may take to end, so that no limit ends it early. */
 const NEVER_MS = 600_000;
@@ -20,6 +22,8 @@ export interface Outcome {
   /** The runs that had arrived when the program ended, and after the same program was started again. */
   readonly now: readonly string[];
   readonly later: readonly string[];
+  /** The names of the runs that have arrived as incomplete spans. */
+  readonly incomplete: readonly string[];
 }
 
 /** The names of the runs that the program records. */
@@ -28,24 +32,30 @@ export function namesOf(name: string): string[] {
 }
 
 /** Runs a cell's program to its end, and then once more. */
-export async function outcomeOf({ ending, durability, service, promised }: Cell): Promise<Outcome> {
+export async function outcomeOf(
+  { ending, durability, service, promised }: Cell,
+  [protocol, later]: Protocols,
+): Promise<Outcome> {
   const folder = temporaryFolder();
   const endpoint = await Endpoint.open(service);
-  const start = (how: string, name: string, exitFlushMs: number): Started =>
-    startKilled(how, [durability, name, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint.url, SPOOL: folder.path });
+  // With a path, the address is the same destination for each protocol.
+  const env = { RUNSPAN_ENDPOINT: `${endpoint.url}${TRACES}`, SPOOL: folder.path };
+  const start = (how: string, name: string, exitFlushMs: number, RUNSPAN_PROTOCOL: string): Started =>
+    startKilled(how, [durability, name, String(exitFlushMs)], { ...env, RUNSPAN_PROTOCOL });
   try {
     const [bare, ended] = await Promise.all([
       bareEnd(ending),
-      endOf(ending, start(ending, 'first', limitFor(ending, service)), () => endpoint.asked()),
+      endOf(ending, start(ending, 'first', limitFor(ending, service), protocol), () => endpoint.asked()),
     ]);
     const now = endpoint.arrived();
     if (promised === 'later') {
       // A process that was killed counts as dead 10 seconds after its last heartbeat.
       silenceOwners(folder.path, 30_000);
-      await again(endpoint, start('when told', 'again', NEVER_MS));
+      await again(endpoint, start('when told', 'again', NEVER_MS, later));
     }
     const told = ended.stderr.match(OURS) ?? [];
-    return { ended: comparable(ended), bare: comparable(bare), told, now, later: endpoint.arrived() };
+    const { incomplete } = endpoint;
+    return { ended: comparable(ended), bare: comparable(bare), told, now, later: endpoint.arrived(), incomplete };
   } finally {
     await endpoint.close();
     folder.remove();
@@ -130,7 +140,15 @@ class Endpoint {
 
   /** The names of the accepted runs, each once. */
   arrived(): string[] {
-    return [...new Set(this.#accepted.flatMap(runNames))].sort();
+    const names = this.#accepted.flatMap((request) =>
+      request.path === TRACES ? readSpans(request.body).map(({ record }) => String(record.name)) : runNames(request),
+    );
+    return [...new Set(names)].sort();
+  }
+
+  get incomplete(): string[] {
+    const spans = this.#accepted.filter(({ path }) => path === TRACES).flatMap(({ body }) => readSpans(body));
+    return spans.filter(({ isIncomplete }) => isIncomplete).map(({ record }) => String(record.name));
   }
 
   has(names: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expectPromised } from './kill-expectation.ts';
-import { type Cell, cells, DURABILITIES, titleOf } from './kill-matrix.ts';
+import { type Cell, cells, DURABILITIES, PROTOCOLS, titleOf } from './kill-matrix.ts';
 
 /** The whole matrix takes minutes: `npm run test:faults -- kill`. */
 const FEW = [
@@ -25,4 +25,14 @@ describe.concurrent('the promise about runs at the end of a program', () => {
   });
 
   it.each(FEW)('holds for %s', (title) => expectPromised(cell(title)));
+
+  it.each(PROTOCOLS.slice(1))(
+    'holds for kill -9 of a process that sends %s, before one that sends %s',
+    (...protocols) => expectPromised(cell('SIGKILL × write-ahead × down'), protocols),
+  );
+
+  it.each(['natural × memory × up', 'SIGTERM × spill × hanging', 'process.exit × memory × hanging'])(
+    'holds with OTLP for %s',
+    (title) => expectPromised(cell(title), PROTOCOLS[1]),
+  );
 });

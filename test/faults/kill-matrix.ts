@@ -14,6 +14,15 @@ export const ENDINGS = [
 export const DURABILITIES = ['memory', 'spill', 'write-ahead'] as const;
 export const SERVICES = ['up', 'down', 'hanging'] as const;
 
+/** The protocols of the program, and of the same program when it is started again. */
+export const PROTOCOLS = [
+  ['runs', 'runs'],
+  ['otlp-json', 'otlp-json'],
+  ['runs', 'otlp-json'],
+  ['otlp-json', 'runs'],
+] as const;
+
+export type Protocols = (typeof PROTOCOLS)[number];
 export type Ending = (typeof ENDINGS)[number];
 export type Durability = (typeof DURABILITIES)[number];
 export type Service = (typeof SERVICES)[number];
