@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { readParts } from '../support/multipart-reader.ts';
 import { requestBody } from '../support/request-body.ts';
+import { readSpans } from '../support/span-reader.ts';
 import { tally } from './report.ts';
 
 /** How the service misbehaves, and for how many of five hundred requests. */
@@ -121,8 +122,15 @@ interface RunPart {
   readonly isEnded: boolean;
 }
 
-/** Returns the main parts of a request. */
-function runsIn({ headers }: IncomingMessage, body: Buffer): RunPart[] {
+/** Returns the main parts, or the spans of a request. */
+function runsIn({ headers, url }: IncomingMessage, body: Buffer): RunPart[] {
+  if (url === '/v1/traces') {
+    return readSpans(body).map(({ record, isIncomplete }) => ({
+      op: 'post',
+      id: record.id ?? '',
+      isEnded: !isIncomplete,
+    }));
+  }
   return [...readParts({ headers, body })].flatMap((part) => {
     const [op = '', id = '', payload] = part.name.split('.');
     if (payload !== undefined) return [];

@@ -7,7 +7,8 @@ import { randomFrom } from './random.ts';
 import { neverReached, table } from './report.ts';
 import { SoakServer } from './soak-server.ts';
 
-const SECONDS = Number(process.env.FAULT_SECONDS ?? 480);
+/** Duration for each protocol. */
+const SECONDS = Number(process.env.FAULT_SECONDS ?? 240);
 /** Set it to make the service misbehave in the same order again. */
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 2 ** 31);
 const RUNS_PER_SECOND = 1_000;
@@ -38,34 +39,38 @@ interface End {
   readonly descriptors: number;
 }
 
-it('a service that misbehaves costs no memory and no descriptors, and everything arrives', {
-  timeout: 2 * SECONDS * 1_000 + 240_000,
-}, async () => {
-  const server = new SoakServer(randomFrom(SEED), (SECONDS * 1_000) / OUTAGES);
-  const { samples, end } = await soak(server);
-  const arrived = server.ended();
-  const { created, checksum, stats, flushed } = end;
-  const later = samples.filter(({ atMs }) => atMs > WARM_UP_MS);
-  const slope = slopePerMinute(later);
-  report(server, samples, end, slope);
+it.each(['runs', 'otlp-json'])(
+  'with %s a service that misbehaves costs no memory and no descriptors, and everything arrives',
+  {
+    timeout: 2 * SECONDS * 1_000 + 240_000,
+  },
+  async (protocol) => {
+    const server = new SoakServer(randomFrom(SEED), (SECONDS * 1_000) / OUTAGES);
+    const { samples, end } = await soak(server, protocol);
+    const arrived = server.ended();
+    const { created, checksum, stats, flushed } = end;
+    const later = samples.filter(({ atMs }) => atMs > WARM_UP_MS);
+    const slope = slopePerMinute(later);
+    report(server, samples, end, slope);
 
-  expect(flushed).toEqual({ ok: true, pending: 0 });
-  expect(arrived).toEqual({ runs: created, checksum });
-  expect(server.early).toBe(0);
-  expect(addsUp(stats)).toBe(true);
-  expect(stats).toMatchObject({ created, sent: created, open: 0, queued: 0, inFlight: 0, spooled: 0, dropped: 0 });
-  // In a shorter time, not everything can happen.
-  if (SECONDS * 1_000 > WARM_UP_MS) expect(neverReached(server.reached)).toEqual([]);
-  for (const { descriptors } of samples) expect(descriptors - end.descriptors).toBeLessThanOrEqual(DESCRIPTORS_MAX);
-  if (samples[0] !== undefined) expect(end.descriptors).toBeLessThanOrEqual(samples[0].descriptors);
-  if (later.length >= SAMPLES_MIN) expect(slope).toBeLessThan(HEAP_SLOPE_MAX);
-});
+    expect(flushed).toEqual({ ok: true, pending: 0 });
+    expect(arrived).toEqual({ runs: created, checksum });
+    expect(server.early).toBe(0);
+    expect(addsUp(stats)).toBe(true);
+    expect(stats).toMatchObject({ created, sent: created, open: 0, queued: 0, inFlight: 0, spooled: 0, dropped: 0 });
+    // In a shorter time, not everything can happen.
+    if (SECONDS * 1_000 > WARM_UP_MS) expect(neverReached(server.reached)).toEqual([]);
+    for (const { descriptors } of samples) expect(descriptors - end.descriptors).toBeLessThanOrEqual(DESCRIPTORS_MAX);
+    if (samples[0] !== undefined) expect(end.descriptors).toBeLessThanOrEqual(samples[0].descriptors);
+    if (later.length >= SAMPLES_MIN) expect(slope).toBeLessThan(HEAP_SLOPE_MAX);
+  },
+);
 
-async function soak(server: SoakServer): Promise<{ samples: readonly Sample[]; end: End }> {
+async function soak(server: SoakServer, protocol: string): Promise<{ samples: readonly Sample[]; end: End }> {
   const folder = temporaryFolder();
   const program = startNode(
     ['--expose-gc', 'test/faults/soak-program.mjs', String(SECONDS), String(RUNS_PER_SECOND)],
-    { RUNSPAN_ENDPOINT: await server.listen(), SPOOL: folder.path },
+    { RUNSPAN_ENDPOINT: await server.listen(), RUNSPAN_PROTOCOL: protocol, SPOOL: folder.path },
     undefined,
     2 * SECONDS * 1_000 + 200_000,
   );
