@@ -52,7 +52,7 @@ function spanOf(span: OtlpSpan): object {
       spanId: link.spanId,
       attributes: attributesOf(link.attributes),
     })),
-    status: code === 0 ? {} : { code, ...(message !== '' && { message }) },
+    status: { code, ...(message !== '' && { message }) },
   };
 }
 
