@@ -134,7 +134,9 @@ describe('a request', () => {
     const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array));
     await fc.assert(
       fc.asyncProperty(fc.oneof(bytes, mutated), async (body) => {
-        await readProtobufRequest(body).catch((error) => expect(error).toMatchObject({ status: 400 }));
+        await readProtobufRequest(body, 'ExportTraceServiceRequest').catch((error) =>
+          expect(error).toMatchObject({ status: 400 }),
+        );
       }),
       { numRuns: 2_000 },
     );
