@@ -1,6 +1,7 @@
 /** Records OpenTelemetry spans and log records as runs. @packageDocumentation */
 import './runspan.ts';
 
+export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
 export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts';
 export * from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
@@ -10,5 +11,6 @@ export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-
 export { LLM_SCOPES, type ShouldExport } from './otel/span-filter.ts';
 export type * from './otel/span-like.ts';
 export type { HeaderField } from './run/propagation/propagation.ts';
+export type { RunType } from './run/record.ts';
 export type { Sampler } from './run/sampling.ts';
 export type { FlushLimit, FlushResult, RunSink, TraceStart } from './run/sink.ts';

@@ -12,7 +12,8 @@ import type { SpanKey } from './live/span-registry.ts';
 import { SpanRun, startSpanRun } from './live/span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
 import { ResourceMetadata } from './mapping/resource.ts';
-import { processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
+import type { RowIndex } from './mapping/row-index.ts';
+import { indexOf, processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
 
@@ -46,6 +47,7 @@ export class RunSpanExporter implements SpanExporterLike {
 
   readonly #options: RunSpanExporterOptions & Hiding;
   readonly #resources: ResourceMetadata;
+  readonly #index: RowIndex;
   /** The latest exported spans by id. Used to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
@@ -56,6 +58,7 @@ export class RunSpanExporter implements SpanExporterLike {
     const { baggage: _, ...checks } = processorChecks;
     this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, checks);
     this.#resources = new ResourceMetadata(this.#options.resource, resourceFromEnvironment);
+    this.#index = indexOf('RunSpanExporter', this.#options);
     observeActiveSpan();
   }
 
@@ -144,18 +147,27 @@ export class RunSpanExporter implements SpanExporterLike {
     const project = projectIn(this.#options);
     const parent = above?.context;
     const ids = span.spanContext();
-    const resources = this.#resources;
-    const start = { ids, parentIds: parentIdsOf(span), parent, sink, project, resources, hiding: this.#options };
-    const isSame = above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanCall(span));
+    const start = {
+      ids,
+      parentIds: parentIdsOf(span),
+      parent,
+      sink,
+      project,
+      resources: this.#resources,
+      hiding: this.#options,
+      index: this.#index,
+    };
+    const isSame =
+      above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanCall(span, this.#index));
     // The parent is already on its way, so data that it lacks would be lost with the span.
-    const isRun = isExported(span, shouldExport) && !(isSame && above.hasPartsOf(span));
+    const isRun = isExported(span, shouldExport, this.#index) && !(isSame && above.hasPartsOf(span));
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
     this.#latest.set(idsOf(span), entry);
     for (const oldest of this.#latest.keys()) {
       if (this.#latest.size <= LATEST_MAX) break;
       this.#latest.delete(oldest);
     }
-    if (entry instanceof SpanRun) entry.endedCall = spanCall(span, entry.end(span));
+    if (entry instanceof SpanRun) entry.endedCall = spanCall(span, this.#index, entry.end(span));
     return entry;
   }
 

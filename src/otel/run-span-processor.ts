@@ -10,6 +10,7 @@ import { contextOfRoot, enteredContext, innermostContext, type RunContext, SAMPL
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
+import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conventions/span-vocabulary.ts';
 import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
@@ -18,6 +19,7 @@ import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { ResourceMetadata } from './mapping/resource.ts';
+import { RowIndex, rowIndex } from './mapping/row-index.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 
@@ -60,6 +62,12 @@ export interface RunSpanProcessorOptions {
    * @default none, because baggage may contain personal data
    */
   baggage?: readonly string[];
+  /**
+   * Vocabularies of your own, at most 10, in order of precedence. They take precedence over those that runspan reads.
+   * Invalid parts are logged and ignored.
+   * @default none
+   */
+  vocabularies?: readonly SpanVocabulary[];
 }
 
 const NAMES: Check = [
@@ -74,13 +82,23 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
   shouldExport: shouldExportCheck,
   resource: NAMES,
   baggage: NAMES,
+  vocabularies: vocabulariesCheck,
 };
+
+/** Returns the index for the option `vocabularies`. `place` is the name of the class in log lines. */
+export function indexOf(place: string, { vocabularies = [] }: RunSpanProcessorOptions): RowIndex {
+  if (vocabularies.length === 0) return rowIndex;
+  const usable = vocabularies.map((given, at) =>
+    usableOptions<SpanVocabulary>(`${place}: vocabularies[${at}]`, given, vocabularyChecks),
+  );
+  return new RowIndex(usable);
+}
 
 /**
  * Converts spans to runs. Add this processor to the `spanProcessors` of a tracer provider. A run ends when its
  * span ends. If the span is still open after `limits.startDelayMs`, the start of the run is sent first. Nested spans
- * and traced functions form one trace. Attributes from OpenInference, GenAI, Vercel AI SDK, Traceloop and Langfuse
- * become run types, inputs, outputs and token counts. All other attributes become metadata.
+ * and traced functions form one trace. Attributes from OpenInference, GenAI, Vercel AI SDK, Traceloop, Langfuse
+ * and agent frameworks become run types, inputs, outputs and token counts. All other attributes become metadata.
  *
  * If OpenTelemetry records a span but does not sample it, the span is left out. The children of such a span become
  * children of the parent run. If tracing is off, the processor does nothing.
@@ -94,6 +112,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   readonly #project: Project | undefined;
   readonly #shouldExport: ShouldExport;
   readonly #resources: ResourceMetadata;
+  readonly #index: RowIndex;
   readonly #spans = new SpanRegistry();
   #flushTime = new FlushTime();
   /** Number of ended spans that became no run. */
@@ -105,6 +124,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#project = projectIn(this.#options);
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
     this.#resources = new ResourceMetadata(this.#options.resource, resourceFromEnvironment);
+    this.#index = indexOf('RunSpanProcessor', this.#options);
     attach(this.#spans);
   }
 
@@ -168,6 +188,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       resources: this.#resources,
       baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
+      index: this.#index,
     };
     const above = this.#filteredAbove(parentSpan);
     const entry = isCallUnknown(span, parent, sink)
@@ -195,13 +216,13 @@ export class RunSpanProcessor implements SpanProcessorLike {
   #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
     const { ids, sink } = given;
     if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, given.parent);
-    if (!isExported(span, this.#shouldExport)) {
+    if (!isExported(span, this.#shouldExport, this.#index)) {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
     }
     const parent = above === undefined ? given.parent : above.context;
     const start = { ...given, parent };
-    const recorded = recordOfSpan(span, parent, sink);
+    const recorded = recordOfSpan(span, parent, sink, this.#index);
     if (recorded === undefined) return startSpanRun(span, start);
     const { completion } = recorded;
     return completion === undefined ? new SkippedSpan(ids, parent) : new SpanRun(span, { ...start, completion });

@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
 import type { Check } from '../config/checker.ts';
+import type { RowIndex } from './mapping/row-index.ts';
 import type { SpanLike } from './span-like.ts';
 
 /**
@@ -16,9 +17,9 @@ export const shouldExportCheck: Check = [
   (value) => value === 'llm' || value === 'all' || typeof value === 'function',
 ];
 
-export function isExported(span: SpanLike, shouldExport: ShouldExport): boolean {
+export function isExported(span: SpanLike, shouldExport: ShouldExport, index: RowIndex): boolean {
   if (shouldExport === 'all') return true;
-  if (shouldExport === 'llm') return isModelWork(span);
+  if (shouldExport === 'llm') return isModelWork(span) || index.hasOwnType(span.attributes);
   // If the function threw, `answer` is undefined and `guard` has logged the error.
   const answer: { readonly value: unknown } | undefined = guard('shouldExport', () => ({ value: shouldExport(span) }));
   if (answer === undefined || typeof answer.value === 'boolean') return answer?.value !== false;

@@ -10,6 +10,8 @@ import {
   TRUE_OR_FALSE,
   wholeFrom,
 } from '../config/checker.ts';
+import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../otel/conventions/span-vocabulary.ts';
+import { RowIndex } from '../otel/mapping/row-index.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
@@ -82,6 +84,12 @@ export interface ReceiverOptions {
    * @default none
    */
   allowedOrigins?: readonly string[];
+  /**
+   * Vocabularies of your own for the attributes of OpenTelemetry spans, at most 10, in order of precedence. They take
+   * precedence over those that the receiver reads.
+   * @default none
+   */
+  vocabularies?: readonly SpanVocabulary[];
 }
 
 /** A server that receives runs over HTTP and lets you read the stored runs. */
@@ -129,13 +137,14 @@ export async function receiverWith(
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
   checkKeys(given, host);
   const faults = new Faults();
-  const { apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins } = given;
+  const { apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins, vocabularies } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
   const access = new Access(
     { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) },
     new TokenSigner(store),
   );
-  const parts = { store, strict, faults, access, ...(received && { received }) };
+  const index = vocabularies && new RowIndex(checkedVocabularies(vocabularies));
+  const parts = { store, strict, faults, access, ...(index && { index }), ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);
   return {
     url: server.url,
@@ -222,4 +231,5 @@ const CHECKS: Checks<ReceiverOptions> = {
     'a list of origins such as https://shop.example.com',
     (value) => Array.isArray(value) && value.every((text) => isOrigin(text)),
   ],
+  vocabularies: vocabulariesCheck,
 };

@@ -119,6 +119,21 @@ export const notes: Readonly<Record<string, Notes>> = {
       'ai.rerank.doRerank',
     ),
   },
+  mastra: {
+    title: 'Mastra',
+    specification: 'https://mastra.ai/docs/observability/tracing/exporters/otel',
+    kinds: samples('mastra.span.type', 'client_tool_call'),
+  },
+  adk: {
+    title: 'Google ADK',
+    specification: 'https://google.github.io/adk-docs/',
+    omitted: [
+      ['gcp.vertex.agent.event_id', NO_FIELD],
+      ['gcp.vertex.agent.invocation_id', NO_FIELD],
+    ],
+  },
+  pydantic_ai: { title: 'pydantic-ai', specification: 'https://ai.pydantic.dev/logfire/' },
+  strands: { title: 'Strands', specification: 'https://strandsagents.com/' },
   ai_sdk_beside_gen_ai: { title: 'AI SDK with GenAI' },
   traceloop: {
     title: 'Traceloop',

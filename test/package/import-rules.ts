@@ -63,7 +63,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'otel.ts': ['base', 'platform', 'config', 'run', 'otel', ROOT],
   'register.ts': ['register', ROOT],
   'clients.ts': ['base', 'platform', 'config', 'clients'],
-  'receiver.ts': ['base', 'platform', 'config', 'run', 'receiver', ROOT],
+  'receiver.ts': ['base', 'platform', 'config', 'run', 'otel', 'receiver', ROOT],
   'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'testing', ROOT],
 };
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Receiver } from '#src/receiver.ts';
+import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { call, sendJson, start } from './wire.ts';
 
 const TRACE = '5b8efff798038103d269b633813fc60c';
@@ -25,6 +25,51 @@ async function runOf(fields: Record<string, unknown>, resource?: unknown[], scop
   expect((await send(receiver, requestOf([makeSpan(fields)], resource, scope))).body).toEqual({});
   return (await receiver.runs())[0];
 }
+
+test('a receiver maps the attributes of its own vocabularies', async () => {
+  const vocabulary = {
+    attribute: 'acme.kind',
+    runTypes: { model: 'llm' },
+    inputs: { 'acme.question': 'question' },
+    usage: { 'acme.tokens': 'input_tokens' },
+    metadata: { 'acme.chat': 'thread_id' },
+  };
+  const receiver = await start({ vocabularies: [vocabulary] });
+  const attributes = [
+    textAttribute('acme.kind', 'model'),
+    textAttribute('acme.question', 'Where is my order?'),
+    textAttribute('acme.tokens', '20'),
+    textAttribute('acme.chat', 't1'),
+  ];
+  await send(receiver, requestOf([makeSpan({ attributes })]));
+  expect(await receiver.runs()).toMatchObject([
+    {
+      run_type: 'llm',
+      inputs: { question: 'Where is my order?' },
+      outputs: { usage_metadata: { input_tokens: 20, total_tokens: 20 } },
+      extra: { metadata: { thread_id: 't1' } },
+    },
+  ]);
+});
+
+test.each([
+  ['{}', {}, 'Expected `vocabularies` to be a list of at most 10 vocabularies, got an object'],
+  [
+    'an unknown field',
+    [{}, { input: {} }],
+    'Expected `vocabularies[1]` to contain only attribute, runTypes, nameFrom, inputs, outputs, usage, parameters, metadata, tags, got `input`',
+  ],
+  [
+    'a key that is no text',
+    [{ inputs: { a: 1 } }],
+    "Expected `inputs` to be an object that maps attributes to keys, for example { 'acme.question': 'question' }, got an object",
+  ],
+])('a receiver does not start with %s as vocabularies', async (_, vocabularies, message) => {
+  await expect(createReceiver({ vocabularies: vocabularies as never })).rejects.toMatchObject({
+    code: 'RUNSPAN_INVALID_OPTION',
+    message,
+  });
+});
 
 test('a span has the fields of its run', async () => {
   const fields = {

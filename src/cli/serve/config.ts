@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path';
 import * as v from 'valibot';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject, isOrigin } from '../../config/checker.ts';
+import { checkedVocabularies, type SpanVocabulary } from '../../otel/conventions/span-vocabulary.ts';
 import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
@@ -22,6 +23,8 @@ export interface Config {
   /** Maximum size of the store file in bytes. */
   readonly maxSize?: number | undefined;
   readonly prices?: Prices | undefined;
+  /** Vocabularies of OpenTelemetry spans. */
+  readonly vocabularies?: readonly SpanVocabulary[] | undefined;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
   readonly proxies: readonly ProxyConfig[];
 }
@@ -122,17 +125,20 @@ const address = parsed(
   },
 );
 
-const prices = v.pipe(
-  object,
-  v.rawTransform(({ dataset, addIssue, NEVER }) => {
-    try {
-      return checkedPrices(dataset.value);
-    } catch (error) {
-      addIssue({ message: `an object with prices (${messageOf(error)})` });
-      return NEVER;
-    }
-  }),
-);
+/** Returns a schema for values that `check` accepts. */
+function checked<Input, Output>(schema: v.GenericSchema<Input>, expected: string, check: (value: Input) => Output) {
+  return v.pipe(
+    schema,
+    v.rawTransform<Input, Output>(({ dataset, addIssue, NEVER }) => {
+      try {
+        return check(dataset.value);
+      } catch (error) {
+        addIssue({ message: `${expected} (${messageOf(error)})` });
+        return NEVER;
+      }
+    }),
+  );
+}
 
 const maxAge = v.optional(parsed('a time, for example 12h or 30d', string(durationMs)));
 
@@ -169,7 +175,8 @@ const SCHEMA: Schema<Config> = fields({
   store: v.optional(filledText),
   maxAge,
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
-  prices: v.optional(prices),
+  prices: v.optional(checked(object, 'an object with prices', checkedPrices)),
+  vocabularies: v.optional(checked(v.unknown(), 'an array of vocabularies', checkedVocabularies)),
   tenants: v.pipe(
     anObject('an object with a field per tenant'),
     v.record(v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, TENANT_NAME)), tenant),

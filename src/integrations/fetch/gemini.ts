@@ -1,5 +1,5 @@
-import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
-import { defined, emptyFields, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
+import { geminiMessages } from '../../messages/gemini.ts';
+import { defined, emptyFields, type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import { type CallReader, describeRequest, errorLine, type Fold, objectReader } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { dimensionsOf } from '../openai/answers.ts';
@@ -40,7 +40,7 @@ export const geminiGeneration: CallReader = {
       const { candidates, usageMetadata, modelVersion, ...rest } = answer;
       const messages = listOf(candidates).flatMap((candidate) => {
         const { content, finishReason, index: _, ...others } = fieldsOf(candidate);
-        const [message] = messagesOf({ role: 'model', ...fieldsOf(content) });
+        const [message] = geminiMessages({ role: 'model', ...fieldsOf(content) });
         return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
       });
       const { status, message } = fieldsOf(rest.error);
@@ -65,7 +65,7 @@ export const geminiEmbedding: CallReader = {
       inputs: ({ content, requests }) => ({
         input: [content, ...listOf(requests).map((request) => fieldsOf(request).content)]
           .filter((one) => one !== undefined)
-          .map((one) => messagesOf(one)[0]?.content),
+          .map((one) => geminiMessages(one)[0]?.content),
       }),
     }),
   ...objectReader(['embedding', 'embeddings'], ({ embedding, embeddings, usageMetadata }) => {
@@ -85,45 +85,9 @@ function withParameters({ generationConfig, generation_config, ...body }: Fields
 }
 
 function requestMessages({ contents, systemInstruction, system_instruction }: Fields): Fields {
-  const [system] = messagesOf(systemInstruction ?? system_instruction);
-  const given = (Array.isArray(contents) ? contents : [contents]).flatMap(messagesOf);
+  const [system] = geminiMessages(systemInstruction ?? system_instruction);
+  const given = (Array.isArray(contents) ? contents : [contents]).flatMap(geminiMessages);
   return { messages: system === undefined ? given : [{ ...system, role: 'system' }, ...given] };
-}
-
-/** Converts a Gemini content to messages. Each function response becomes a separate message. */
-function messagesOf(content: unknown): Fields[] {
-  const { role = 'user', parts } = fieldsOf(content);
-  const calls: Fields[] = [];
-  const results: Fields[] = [];
-  const blocks: unknown[] = [];
-  for (const part of listOf(parts).map(fieldsOf)) {
-    const call = part.functionCall ?? part.function_call;
-    const result = part.functionResponse ?? part.function_response;
-    const { id, name, args, response } = fieldsOf(call ?? result);
-    if (call !== undefined) calls.push(toolCall(id, name, args));
-    else if (result !== undefined) results.push(defined({ role: 'tool', tool_call_id: id, name, content: response }));
-    else blocks.push(blockOf(part));
-  }
-  const own = defined({
-    role: role === 'model' ? 'assistant' : role,
-    content: contentOfBlocks(blocks),
-    tool_calls: filled(calls),
-  });
-  return Object.keys(own).length > 1 ? [own, ...results] : results;
-}
-
-/** Converts a message part. Parts of unknown types are not changed. */
-function blockOf(part: Fields): unknown {
-  const { text, thought } = part;
-  if (typeof text === 'string')
-    return thought === true ? { type: 'reasoning', reasoning: text } : { type: 'text', text };
-  const { mimeType, mime_type, data } = fieldsOf(part.inlineData ?? part.inline_data);
-  if (typeof data !== 'string') return part;
-  const type = textOf(mimeType ?? mime_type);
-  const url = urlOfBase64(data, type);
-  return type?.startsWith('image/')
-    ? { type: 'image_url', image_url: { url } }
-    : { type: 'file', mime_type: type, data: url };
 }
 
 /** Gemini's output count excludes thoughts. Gemini's prompt count excludes the results of built-in tools. */

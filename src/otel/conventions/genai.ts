@@ -82,6 +82,7 @@ export const genAi: Vocabulary = {
     ['gen_ai.usage.cache_write.input_tokens', 'input_token_details.cache_creation', count],
     ['gen_ai.usage.cache_creation.input_tokens', 'input_token_details.cache_creation', count],
     ['gen_ai.usage.cache_creation_input_tokens', 'input_token_details.cache_creation', count],
+    ['gen_ai.usage.cache_write_input_tokens', 'input_token_details.cache_creation', count],
     ['gen_ai.usage.details.cache_write_tokens', 'input_token_details.cache_creation', count],
     [
       'anthropic.usage.cache_creation.ephemeral_5m_input_tokens',
@@ -93,6 +94,11 @@ export const genAi: Vocabulary = {
       'input_token_details.ephemeral_1hr_input_tokens',
       count,
     ],
+    // Mastra's names.
+    ['gen_ai.usage.cache_creation.5m_input_tokens', 'input_token_details.ephemeral_5m_input_tokens', count],
+    ['gen_ai.usage.cache_creation.1h_input_tokens', 'input_token_details.ephemeral_1hr_input_tokens', count],
+    ['gen_ai.usage.audio_input_tokens', 'input_token_details.audio', count],
+    ['gen_ai.usage.audio_output_tokens', 'output_token_details.audio', count],
     ['gen_ai.usage.text.input_tokens', 'input_token_details.text', count],
     ['gen_ai.usage.image.input_tokens', 'input_token_details.image', count],
     ['gen_ai.usage.audio.input_tokens', 'input_token_details.audio', count],
@@ -179,7 +185,7 @@ function recordsGiven(value: unknown, attributes: Attributes): unknown {
  * Converts `gen_ai.input.messages` from `{ role, parts }` to `{ role, content, tool_calls }`.
  * `gen_ai.system_instructions` becomes the first message. Parts of unknown types are not changed.
  */
-function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
+export function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const messages = objects(json(value)).flatMap(messagesOf);
   if (messages.length === 0) return undefined;
   const [instructions] = genAiInstructions(attributes['gen_ai.system_instructions']) ?? [];
@@ -189,7 +195,7 @@ function genAiInputMessages(value: unknown, attributes: Attributes): Fields[] | 
 /**
  * Converts `gen_ai.output.messages`. If a message has no finish reason, `gen_ai.response.finish_reasons` provides it.
  */
-function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
+export function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const reasons = reasonsIn(attributes['gen_ai.response.finish_reasons']);
   const messages = objects(json(value)).flatMap((message, at) =>
     messagesOf({ finish_reason: reasons[at], ...message }),

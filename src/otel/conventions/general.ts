@@ -1,5 +1,5 @@
-import { json, jsonAs, jsonTexts, text, texts } from './values.ts';
-import { type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { type Attributes, json, jsonAs, jsonTexts, text, texts } from './values.ts';
+import { type Kind, type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 export const inputValue: Row = ['input.value', WHOLE, jsonAs('input.mime_type'), 'repeats'];
 export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type'), 'repeats'];
@@ -14,8 +14,7 @@ export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'enduser', 'tag', 'gen_ai'],
-  // If the run type is unknown, a span that names a model is probably a model call.
-  kindOf: (attributes) => (text(attributes['gen_ai.request.model']) === undefined ? {} : { runType: 'llm' }),
+  kindOf,
   inputs: [inputValue],
   outputs: [outputValue],
   metadata: [
@@ -27,6 +26,12 @@ export const generalAttributes: Vocabulary = {
   tags: [tagList],
   ignored: ['input.mime_type', 'output.mime_type'],
 };
+
+/** A span of an unknown type that names a model is probably a model call, and one with the id of a tool call a tool. */
+function kindOf(attributes: Attributes): Kind {
+  if (text(attributes['gen_ai.request.model']) !== undefined) return { runType: 'llm' };
+  return attributes['gen_ai.tool.call.id'] === undefined ? {} : { runType: 'tool', nameFrom: 'gen_ai.tool.name' };
+}
 
 const PROJECT = 'runspan.project';
 

@@ -4,6 +4,7 @@ import { enclosingCall, type RecordedCall, type RunContext, recordedCall } from 
 import { CALL_TYPES, type Call } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import type { RowIndex } from '../mapping/row-index.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
 
@@ -39,19 +40,25 @@ const WITH_CONTENT: readonly string[] = [
 const SCOPES_WITH_CONTENT = /^(ai|gen_ai|langfuse-sdk|langsmith)$|^@(ai-sdk|arizeai|langfuse|traceloop)\//;
 
 /** Returns the call that a span records. Pass `knownType` if the run type is already known. */
-export function spanCall(span: SpanLike, knownType?: string): Call | undefined {
+export function spanCall(span: SpanLike, index: RowIndex, knownType?: string): Call | undefined {
   const { attributes } = span;
-  if (!isMarked(attributes)) return undefined;
-  const type = knownType ?? guard(OPERATION, () => runTypeOf(attributes));
+  if (!isMarked(attributes, index)) return undefined;
+  const type = knownType ?? guard(OPERATION, () => runTypeOf(attributes, index));
   if (type === undefined || !CALL_TYPES.includes(type)) return undefined;
   const name = TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? span.name;
   return { type, name, source: scopeOf(span) };
 }
 
 /** Returns the run that already records the call of a new span. */
-export function recordOfSpan(span: SpanLike, parent: RunContext | undefined, sink: RunSink): RecordedCall | undefined {
+export function recordOfSpan(
+  span: SpanLike,
+  parent: RunContext | undefined,
+  sink: RunSink,
+  index: RowIndex,
+): RecordedCall | undefined {
   // Most spans record no call, and this check is fast.
-  const call = isMarked(span.attributes) && enclosingCall(parent, sink) !== undefined ? spanCall(span) : undefined;
+  const isCall = isMarked(span.attributes, index) && enclosingCall(parent, sink) !== undefined;
+  const call = isCall ? spanCall(span, index) : undefined;
   return call && recordedCall(call, parent, sink);
 }
 
@@ -78,7 +85,7 @@ export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLi
   return (instrumentationScope ?? instrumentationLibrary)?.name;
 }
 
-function isMarked(attributes: Attributes): boolean {
+function isMarked(attributes: Attributes, index: RowIndex): boolean {
   for (const key of MARKS) if (attributes[key] !== undefined) return true;
-  return false;
+  return index.hasOwnType(attributes);
 }

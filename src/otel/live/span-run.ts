@@ -28,6 +28,7 @@ import { isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { LogMessages } from '../mapping/message-events.ts';
 import type { ResourceMetadata } from '../mapping/resource.ts';
+import type { RowIndex } from '../mapping/row-index.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
 import { runIdOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
@@ -61,6 +62,7 @@ export interface SpanStart {
   readonly baggage?: Fields | undefined;
   /** Payloads that the run must not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
+  readonly index: RowIndex;
   /** The completion of the run that already records the call. The span's run is then not sent itself. */
   readonly completion?: Completion | undefined;
 }
@@ -98,6 +100,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
   readonly #resources: ResourceMetadata;
+  readonly #index: RowIndex;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
   /**
@@ -129,9 +132,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   constructor(
     span: SpanLike,
-    { ids, parentIds, parent, sink, project, resources, baggage, hiding, completion }: SpanStart,
+    { ids, parentIds, parent, sink, project, resources, baggage, hiding, index, completion }: SpanStart,
   ) {
     super(ids);
+    this.#index = index;
     const { capture } = completion ?? sink;
     const startUs = startUsOf(span);
     const inherited = withBaggage(inheritedFrom(parent, sink), baggage, capture.payload);
@@ -173,7 +177,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** Determined on each access, because some instrumentations set attributes only after the start. */
   get call(): Call | undefined {
     const span = this.isEnded ? this.#refusing : this.#openSpan;
-    return span && spanCall(span);
+    return span && spanCall(span, this.#index);
   }
 
   get completion(): SpanCompletion {
@@ -195,7 +199,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** The fingerprint of the request in the attributes of the open span. */
   get request(): string | undefined {
     const span = this.#openSpan;
-    const inputs = span && spanToOpenRun(span, { ...this.#capture, hideInputs: false }).inputs;
+    const inputs = span && spanToOpenRun(span, { ...this.#capture, hideInputs: false }, this.#index).inputs;
     return inputs && requestKey(parsedJson(inputs.json));
   }
 
@@ -206,7 +210,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** Adds messages from a log record by attribute name. Returns false if the span has ended. */
   addMessages(values: Attributes): boolean {
     if (this.isEnded) return this.context.refused;
-    const isHidden = hiddenNames(this.#capture);
+    const isHidden = hiddenNames(this.#capture, this.#index);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
     this.#logMessages ??= new LogMessages(this.#capture.payload);
@@ -223,7 +227,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Returns whether this ended span has inputs, outputs and usage if another ended span has them. */
   hasPartsOf(span: SpanLike): boolean {
-    const others = partsOf(spanToRun(span, this.#capture, { startUs: this.#startUs, parentIds: undefined }));
+    const around = { startUs: this.#startUs, parentIds: undefined, index: this.#index };
+    const others = partsOf(spanToRun(span, this.#capture, around));
     return others.every((isPresent, at) => !isPresent || this.#parts[at] === true);
   }
 
@@ -231,7 +236,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     const record = this.#record;
     const span = this.#openSpan;
     if (record === undefined || span === undefined) return;
-    const { name, runType, inputs } = spanToOpenRun(span, this.#capture);
+    const { name, runType, inputs } = spanToOpenRun(span, this.#capture, this.#index);
     record.name = shownName(name, this.#capture.payload);
     record.runType = runType;
     const origin = this.#inTrace(openOriginJson(this.ids, this.#parentIds));
@@ -264,6 +269,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       resources: this.#resources,
       sentInputs: this.#sentInputs?.json,
       hasUsageBelow: this.#hasUsageBelow,
+      index: this.#index,
     });
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
     const completion = this.#completion;

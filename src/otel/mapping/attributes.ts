@@ -4,7 +4,7 @@ import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
 import { type Attributes, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
-import { type NameFacts, type Place, rowIndex } from './row-index.ts';
+import type { NameFacts, Place, RowIndex } from './row-index.ts';
 
 /** The fields that the table rows of a group set. */
 export interface Found {
@@ -58,6 +58,7 @@ export class AttributeReader {
   readonly attributes: Attributes;
   /** The mapping tables that the span uses, in order of precedence. */
   readonly vocabularies: readonly Vocabulary[];
+  readonly #index: RowIndex;
   readonly #matchedBits: number;
   readonly #rules: PayloadRules | undefined;
   readonly #knownText: string | undefined;
@@ -67,8 +68,9 @@ export class AttributeReader {
   readonly #matches: Match[] = [];
 
   /** If the inputs can be recorded unchanged, `knownText` is their JSON text from an earlier reader. */
-  constructor(attributes: Attributes, rules: PayloadRules | undefined, knownText?: string) {
+  constructor(attributes: Attributes, index: RowIndex, rules: PayloadRules | undefined, knownText?: string) {
     this.attributes = attributes;
+    this.#index = index;
     this.#rules = rules;
     this.#knownText = knownText;
     let candidates = 0;
@@ -79,13 +81,13 @@ export class AttributeReader {
       const value = attributes[name];
       // Other span processors may set attributes to undefined.
       if (value === undefined) continue;
-      const facts = rowIndex.factsOf(name);
+      const facts = index.factsOf(name);
       candidates |= facts.candidates;
       if (facts.prefix === undefined) this.#sources.push(new Source(name, facts, value, undefined));
       else this.#addPart(facts.prefix, name, facts);
     }
-    this.#matchedBits = rowIndex.matchedBits(candidates, attributes);
-    this.vocabularies = rowIndex.vocabulariesOf(this.#matchedBits);
+    this.#matchedBits = index.matchedBits(candidates, attributes);
+    this.vocabularies = index.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
       // If a name is also a prefix of other attributes, only the other attributes are read.
@@ -113,7 +115,7 @@ export class AttributeReader {
         continue;
       }
       for (const part of parts) {
-        const { ignoredBy, cleaned } = rowIndex.factsOf(part);
+        const { ignoredBy, cleaned } = this.#index.factsOf(part);
         if ((ignoredBy & this.#matchedBits) === 0) add(part, this.attributes[part], cleaned);
       }
     }
@@ -123,14 +125,14 @@ export class AttributeReader {
    * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one mapping table, so that
    * descriptions are never mixed.
    */
-  read(isSkipped: (group: Group, rank: number) => boolean): Groups {
+  read(isSkipped: (group: Group, vocabulary: Vocabulary | undefined) => boolean): Groups {
     const matches = this.#matches;
     const groups: Groups = {};
     for (let from = 0, to = 0; from < matches.length; from = to) {
       const { group, rank } = (matches[from] as Match).place;
       to = from + 1;
       while (matches[to]?.place.rank === rank && matches[to]?.place.group === group) to++;
-      if (isSkipped(group, rank)) continue;
+      if (isSkipped(group, this.#index.vocabularyAt(rank))) continue;
       if (isPayload(group)) {
         groups[group] ??= this.#textIn(from, to, group) ?? this.#collect(from, to, WHOLE_KEYS[group], undefined);
       } else groups[group] = this.#collect(from, to, 'value', groups[group]?.fields);

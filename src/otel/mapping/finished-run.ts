@@ -7,6 +7,7 @@ import { withTags } from '../../run/fields.ts';
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { SpanLike } from '../span-like.ts';
+import type { RowIndex } from './row-index.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
 import { openOriginJson } from './span-origin.ts';
 import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
@@ -35,14 +36,19 @@ export const CAPTURE: SpanCapture = {
  * Maps a span to a run. If the span has not ended, only the start of the run is returned. `project` is used if the span
  * names no project.
  */
-export function finishedRun(span: SpanLike, project: string | undefined, hasEnded: boolean): FinishedRun {
+export function finishedRun(
+  span: SpanLike,
+  project: string | undefined,
+  hasEnded: boolean,
+  index?: RowIndex,
+): FinishedRun {
   const startUs = startUsOf(span);
   const ids = span.spanContext();
   const parentIds = span.parentSpanContext;
   const named = projectOf(span.attributes) ?? project;
   const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
-    ? spanToRun(span, CAPTURE, { startUs, parentIds })
-    : { ...spanToOpenRun(span, CAPTURE), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
+    ? spanToRun(span, CAPTURE, { startUs, parentIds, index })
+    : { ...spanToOpenRun(span, CAPTURE, index), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
   const tags = withTags(undefined, fields.tags, CAPTURE.payload);
   return {
     id: runIdOf(startUs, ids),

@@ -1,16 +1,18 @@
 import { aiSdk, aiSdkBesideGenAi } from '../conventions/ai-sdk.ts';
+import { adk, mastra, pydanticAi, strands } from '../conventions/frameworks.ts';
 import { genAi } from '../conventions/genai.ts';
 import { generalAttributes, runspanAttributes } from '../conventions/general.ts';
 import { langfuse } from '../conventions/langfuse.ts';
 import { langSmith } from '../conventions/langsmith.ts';
 import { openInference } from '../conventions/openinference.ts';
 import { database, http, mcp, messaging } from '../conventions/protocols.ts';
+import { type SpanVocabulary, vocabularyOf } from '../conventions/span-vocabulary.ts';
 import { traceloop } from '../conventions/traceloop.ts';
 import type { Attributes, Read } from '../conventions/values.ts';
 import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
 
 /**
- * All mapping tables, in order of precedence. Later tables never change a field that is already set. Protocol
+ * runspan's mapping tables, in order of precedence. Later tables never change a field that is already set. Protocol
  * attributes come last, so that explicit attributes override values derived from a URL.
  */
 export const vocabularies: readonly Vocabulary[] = [
@@ -18,6 +20,10 @@ export const vocabularies: readonly Vocabulary[] = [
   langSmith,
   openInference,
   aiSdk,
+  mastra,
+  adk,
+  pydanticAi,
+  strands,
   genAi,
   aiSdkBesideGenAi,
   traceloop,
@@ -58,8 +64,13 @@ const GROUPS: readonly Group[] = ['inputs', 'outputs', 'usage', 'parameters', 'm
 /** Matches the first index in a flattened name. The list name comes before the index. */
 const FIRST_INDEX = /\.\d+(?=\.|$)/;
 
-/** Finds the rows that read an attribute, in all mapping tables. */
-class RowIndex {
+/** Matches the second word of a name. */
+const MIDDLE = /\.[^.]+\./;
+
+/** Finds the rows that read an attribute, in all mapping tables. The application's own tables take precedence. */
+export class RowIndex {
+  readonly #own: readonly Vocabulary[];
+  readonly #vocabularies: readonly Vocabulary[];
   readonly #places = new Map<string, Place[]>();
   readonly #lists = new Set<string>();
   readonly #prefixes = new Set<string>();
@@ -70,9 +81,11 @@ class RowIndex {
   readonly #facts = new Map<string, NameFacts>();
   readonly #byBits = new Map<number, readonly Vocabulary[]>();
 
-  constructor() {
+  constructor(own: readonly SpanVocabulary[] = []) {
+    this.#own = own.map((given) => vocabularyOf('own', given));
+    this.#vocabularies = [...this.#own, ...vocabularies];
     let order = 0;
-    for (const [rank, vocabulary] of vocabularies.entries()) {
+    for (const [rank, vocabulary] of this.#vocabularies.entries()) {
       const bit = 1 << rank;
       for (const root of vocabulary.namespaces) this.#candidates.set(root, (this.#candidates.get(root) ?? 0) | bit);
       for (const name of vocabulary.ignored ?? []) this.#ignored.set(name, (this.#ignored.get(name) ?? 0) | bit);
@@ -91,7 +104,7 @@ class RowIndex {
       candidates: this.#candidates.get(name.split('.', 1)[0] as string) ?? 0,
       prefix,
       isList: prefix !== undefined && this.#lists.has(prefix),
-      places: this.#places.get(prefix ?? name) ?? [],
+      places: this.#places.get(prefix ?? name) ?? this.#places.get(name.replace(MIDDLE, '.*.')) ?? [],
       ignoredBy: this.#ignored.get(name) ?? 0,
       cleaned: this.#cleaned.get(name),
     };
@@ -110,7 +123,7 @@ class RowIndex {
     let matched = candidates;
     for (let rank = 0; candidates >> rank !== 0; rank++) {
       const bit = 1 << rank;
-      if ((candidates & bit) !== 0 && vocabularies[rank]?.matches?.(attributes) === false) matched &= ~bit;
+      if ((candidates & bit) !== 0 && this.#vocabularies[rank]?.matches?.(attributes) === false) matched &= ~bit;
     }
     return matched;
   }
@@ -118,10 +131,20 @@ class RowIndex {
   vocabulariesOf(bits: number): readonly Vocabulary[] {
     let known = this.#byBits.get(bits);
     if (known === undefined) {
-      known = vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
+      known = this.#vocabularies.filter((_, rank) => (bits & (1 << rank)) !== 0);
       this.#byBits.set(bits, known);
     }
     return known;
+  }
+
+  /** Returns the table with this rank. */
+  vocabularyAt(rank: number): Vocabulary | undefined {
+    return this.#vocabularies[rank];
+  }
+
+  /** Returns whether one of the application's own tables selects the run type. */
+  hasOwnType(attributes: Attributes): boolean {
+    return this.#own.some((vocabulary) => vocabulary.kindOf(attributes).runType !== undefined);
   }
 
   #add(place: Place): void {
@@ -149,4 +172,5 @@ class RowIndex {
   }
 }
 
+/** The index of runspan's tables. */
 export const rowIndex: RowIndex = new RowIndex();

@@ -23,7 +23,7 @@ import {
   withoutUsedEvents,
 } from './message-events.ts';
 import { ResourceMetadata } from './resource.ts';
-import { rowIndex, vocabularies } from './row-index.ts';
+import { type RowIndex, rowIndex, vocabularies } from './row-index.ts';
 import { isAbortedSpan, spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
@@ -47,6 +47,8 @@ interface SpanSurroundings {
   readonly sentInputs?: string | undefined;
   /** Whether a nested span has token counts. An agent's own token counts would repeat those of nested spans. */
   readonly hasUsageBelow?: boolean;
+  /** @default the index of runspan's tables */
+  readonly index?: RowIndex | undefined;
 }
 
 /** Run fields that are known when the span starts. */
@@ -103,19 +105,19 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
   return fields;
 }
 
-export function spanToOpenRun(span: SpanLike, capture: SpanCapture): SpanStartFields {
+export function spanToOpenRun(span: SpanLike, capture: SpanCapture, index: RowIndex = rowIndex): SpanStartFields {
   const fields: SpanStartFields = { name: safeText(span.name), runType: 'chain', inputs: undefined };
   try {
     if (!isEmpty(span.attributes))
-      mapStart(fields, new AttributeReader(span.attributes, capture.payload), capture, false);
+      mapStart(fields, new AttributeReader(span.attributes, index, capture.payload), capture, false);
   } catch (thrown) {
     reportFailure(OPERATION, thrown);
   }
   return fields;
 }
 
-export function runTypeOf(attributes: Attributes): string {
-  for (const vocabulary of new AttributeReader(attributes, undefined).vocabularies) {
+export function runTypeOf(attributes: Attributes, index: RowIndex = rowIndex): string {
+  for (const vocabulary of new AttributeReader(attributes, index, undefined).vocabularies) {
     const { runType } = vocabulary.kindOf(attributes);
     if (runType !== undefined) return runType;
   }
@@ -136,14 +138,14 @@ const WITH_PROJECT = vocabularies.flatMap(({ project, matches }) =>
 );
 
 /** Returns a function that checks whether an attribute or event name belongs to a hidden payload. */
-export function hiddenNames({
-  hideInputs,
-  hideOutputs,
-}: Pick<SpanCapture, 'hideInputs' | 'hideOutputs'>): IsHidden | undefined {
+export function hiddenNames(
+  { hideInputs, hideOutputs }: Pick<SpanCapture, 'hideInputs' | 'hideOutputs'>,
+  index: RowIndex = rowIndex,
+): IsHidden | undefined {
   if (!hideInputs && !hideOutputs) return undefined;
   return (name) =>
-    (hideInputs && (rowIndex.isPayload(name, 'inputs') || carriesInputs(name))) ||
-    (hideOutputs && (rowIndex.isPayload(name, 'outputs') || carriesOutputs(name)));
+    (hideInputs && (index.isPayload(name, 'inputs') || carriesInputs(name))) ||
+    (hideOutputs && (index.isPayload(name, 'outputs') || carriesOutputs(name)));
 }
 
 type Part = (fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings) => void;
@@ -153,10 +155,10 @@ const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError]
 function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
   const { attributes, events } = span;
   const ofEvents = events.length === 0 ? undefined : messagesOfEvents(events);
-  const { messages } = around;
+  const { messages, index = rowIndex } = around;
   const beside = ofEvents && messages ? { ...messages, ...ofEvents.attributes } : (ofEvents?.attributes ?? messages);
   const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
-  const reader = new AttributeReader(given, capture.payload, around.sentInputs);
+  const reader = new AttributeReader(given, index, capture.payload, around.sentInputs);
   const isAlone = around.hasUsageBelow !== true && isAgentAlone(span.kind, given);
   const {
     outputs,
@@ -178,7 +180,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
     fields.outputs = encoded('outputs', outputs, capture, fields.inputs);
   }
   if (tags !== undefined) fields.tags = filled(tags.fields.tags as string[]);
-  const isHidden = hiddenNames(capture);
+  const isHidden = hiddenNames(capture, index);
   const shown = beside === undefined ? events : withoutUsed(span, beside, ofEvents, reader);
   addMetadata(fields.metadata, metadata, reader, capture.payload, isHidden);
   const firstTokenUs = firstTokenAfterUs(times?.fields, around.startUs, hrTimeUs(span.endTime));
@@ -274,12 +276,12 @@ function mapStart(
     }
   }
   fields.runType = runType ?? 'chain';
-  const requestRank = NOT_REQUESTS.has(fields.runType) ? HTTP_RANK : -1;
+  const isNoRequest = NOT_REQUESTS.has(fields.runType);
   // A span that encloses model calls usually repeats the sum of their token counts.
   const isUsageRepeated = fields.runType === 'chain' && !isAgentAlone;
-  const groups = reader.read((group, rank) => {
-    if (group === 'inputs') return capture.hideInputs || rank === requestRank;
-    if (group === 'outputs') return capture.hideOutputs || rank === requestRank;
+  const groups = reader.read((group, vocabulary) => {
+    if (group === 'inputs') return capture.hideInputs || (isNoRequest && vocabulary === http);
+    if (group === 'outputs') return capture.hideOutputs || (isNoRequest && vocabulary === http);
     return group === 'usage' && isUsageRepeated;
   });
   if (groups.inputs !== undefined) fields.inputs = encoded('inputs', groups.inputs, capture, undefined);
@@ -291,8 +293,6 @@ function mapStart(
   }
   return groups;
 }
-
-const HTTP_RANK = vocabularies.indexOf(http);
 
 /** Runs of these types never take their payloads from HTTP attributes. */
 const NOT_REQUESTS: ReadonlySet<string> = new Set(['llm', 'embedding', 'tool']);

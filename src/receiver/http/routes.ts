@@ -23,7 +23,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
-  extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received'> {
+  extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received' | 'index'> {
   readonly metrics?: Metrics;
   readonly jobs?: RemovalJobs;
 }

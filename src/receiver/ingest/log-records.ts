@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { objects } from '../../otel/conventions/values.ts';
 import { CAPTURE, finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanEventLike, SpanLike } from '../../otel/span-like.ts';
-import { defined } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import { grouped } from '../domain/grouped.ts';
 import type { Scope } from '../domain/query.ts';
@@ -120,6 +119,7 @@ function eventsIn({ extra = {} }: RunFields): SpanEventLike[] {
 /** Returns a span that has only these events, and the error and the system message of the run. */
 function spanWith(events: readonly SpanEventLike[], { fields }: MergedRun): SpanLike {
   const { error } = fields;
+  const instructions = instructionsOf(fields);
   return {
     name: '',
     kind: 0,
@@ -128,7 +128,7 @@ function spanWith(events: readonly SpanEventLike[], { fields }: MergedRun): Span
     endTime: [0, 0],
     // `Error` is the error of a span whose status has no message.
     status: error === undefined ? { code: 0 } : { code: 2, message: error === 'Error' ? '' : error },
-    attributes: defined({ 'gen_ai.system_instructions': instructionsOf(fields) }),
+    attributes: instructions === undefined ? {} : { 'gen_ai.system_instructions': instructions },
     links: [],
     events,
     resource: { attributes: {} },

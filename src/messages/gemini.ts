@@ -1,0 +1,38 @@
+import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../payload/fields.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from './chat.ts';
+
+/** Converts a Gemini content to messages. Each function response becomes a separate message. */
+export function geminiMessages(content: unknown): Fields[] {
+  const { role = 'user', parts } = fieldsOf(content);
+  const calls: Fields[] = [];
+  const results: Fields[] = [];
+  const blocks: unknown[] = [];
+  for (const part of listOf(parts).map(fieldsOf)) {
+    const call = part.functionCall ?? part.function_call;
+    const result = part.functionResponse ?? part.function_response;
+    const { id, name, args, response } = fieldsOf(call ?? result);
+    if (call !== undefined) calls.push(toolCall(id, name, args));
+    else if (result !== undefined) results.push(defined({ role: 'tool', tool_call_id: id, name, content: response }));
+    else blocks.push(blockOf(part));
+  }
+  const own = defined({
+    role: role === 'model' ? 'assistant' : role,
+    content: contentOfBlocks(blocks),
+    tool_calls: filled(calls),
+  });
+  return Object.keys(own).length > 1 ? [own, ...results] : results;
+}
+
+/** Converts a message part. Parts of unknown types are not changed. */
+function blockOf(part: Fields): unknown {
+  const { text, thought } = part;
+  if (typeof text === 'string')
+    return thought === true ? { type: 'reasoning', reasoning: text } : { type: 'text', text };
+  const { mimeType, mime_type, data } = fieldsOf(part.inlineData ?? part.inline_data);
+  if (typeof data !== 'string') return part;
+  const type = textOf(mimeType ?? mime_type);
+  const url = urlOfBase64(data, type);
+  return type?.startsWith('image/')
+    ? { type: 'image_url', image_url: { url } }
+    : { type: 'file', mime_type: type, data: url };
+}
