@@ -11,14 +11,18 @@
 // Modules that no entry exports but that tests and benchmarks use are in node_modules/.cache/modules, one file each.
 //
 // Does nothing if no source has changed since the last build. `--force` always builds.
+import { deepStrictEqual } from 'node:assert';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, posix, relative, sep } from 'node:path';
+import { basename, dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runInThisContext } from 'node:vm';
+import { brotliCompressSync } from 'node:zlib';
 import commonjs from '@rollup/plugin-commonjs';
 import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { rollup } from 'rollup';
+import { parseAst } from 'rollup/parseAst';
 import { transformWithEsbuild } from 'vite';
 import { buildPage } from './build-page.mjs';
 import { writeNotices } from './notices.mjs';
@@ -103,9 +107,24 @@ async function copyPackages() {
       target: 'es2022',
       loader: 'js',
     });
-    writeFileSync(join(compiled, file), code);
+    writeFileSync(join(compiled, file), withListAside(code, file));
   }
   return Object.keys(LOADED_LATE).map((name) => resolve(name));
+}
+
+/** Writes the longest list of a module to a compressed file beside the module, because it is most of the module. */
+function withListAside(code, file) {
+  const { start, end } = parseAst(code)
+    .body.flatMap(({ declarations = [] }) => declarations.map(({ init }) => init))
+    .filter((init) => init?.type === 'ArrayExpression')
+    .reduce((longest, list) => (list.end - list.start > longest.end - longest.start ? list : longest));
+  const list = runInThisContext(code.slice(start, end));
+  const json = JSON.stringify(list);
+  deepStrictEqual(JSON.parse(json), list);
+  const listFile = file.replace('.cjs', '.json.br');
+  writeFileSync(join(compiled, listFile), brotliCompressSync(json));
+  const read = `require('node:fs').readFileSync(__dirname+'/${basename(listFile)}')`;
+  return `${code.slice(0, start)}JSON.parse(require('node:zlib').brotliDecompressSync(${read}))${code.slice(end)}`;
 }
 
 /** Loads the copies of these packages. */
