@@ -134,6 +134,19 @@ export const notes: Readonly<Record<string, Notes>> = {
   },
   pydantic_ai: { title: 'pydantic-ai', specification: 'https://ai.pydantic.dev/logfire/' },
   strands: { title: 'Strands', specification: 'https://strandsagents.com/' },
+  claude_code: {
+    title: 'Claude Code',
+    specification: 'https://code.claude.com/docs/en/monitoring-usage',
+  },
+  codex: {
+    title: 'Codex',
+    specification: 'https://github.com/openai/codex/tree/main/codex-rs/otel',
+    kinds: [
+      { target: 'codex_core::tasks' },
+      { target: 'codex_core', 'codex.turn.phase': 'sampling' },
+      { target: 'codex_core', call_id: 'call_1' },
+    ],
+  },
   ai_sdk_beside_gen_ai: { title: 'AI SDK with GenAI' },
   traceloop: {
     title: 'Traceloop',

@@ -4,7 +4,7 @@ import { clock } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { visible, visibleJson } from '../../base/text.ts';
 import { isOrigin } from '../../config/checker.ts';
-import { env } from '../../config/environment.ts';
+import { env, variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { realPathOf } from '../../receiver/store/sqlite/file.ts';
@@ -23,10 +23,11 @@ import {
 import { NoReceiver } from '../query/run-source.ts';
 import { DEFAULT_PORT, PRICES_OPTION, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
+import { agentSettings, isAgent } from './agents.ts';
 import { attach } from './attach.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
-import { hookVariables } from './hook-variables.ts';
+import { hookVariables, otlpHeaders } from './hook-variables.ts';
 import { nothingArrived } from './nothing-arrived.ts';
 import { type DevReceiver, openReceiver, PORT_WAIT_MS, receiverKeys, withDevNames } from './own-receiver.ts';
 import { registeredReceiver } from './registration.ts';
@@ -46,6 +47,10 @@ their spans. RUNSPAN_ENDPOINT, RUNSPAN_TRACING, LANGSMITH_ENDPOINT, LANGSMITH_TR
 LANGSMITH_API_KEY send the runs of programs that use runspan or langsmith. LANGSMITH_PROJECT names
 their project: that of RUNSPAN_PROJECT or LANGSMITH_PROJECT, otherwise the name in package.json.
 RUNSPAN_API_KEY contains the write key if a write key is set, otherwise the key.
+
+The coding agents claude and codex send their own telemetry to the receiver, for example with
+runspan dev --content -- claude. Without --content, it contains no prompts, answers, tool arguments
+or tool outputs.
 
 Exit code:
   the exit code or signal of the command; 0 after Ctrl-C without a command; 1 if the receiver cannot
@@ -78,6 +83,7 @@ function withOptions(command: Command) {
     .option('--max-size <size>', 'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)', size)
     .option('--prices <file>', PRICES_OPTION)
     .option('--strict', 'reject requests that deviate from the documented interface')
+    .option('--content', 'record the prompts, answers, tool arguments and tool outputs of claude and codex')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
     .addOption(
       new Option(
@@ -162,7 +168,10 @@ async function receiverFor({ options, command, warn }: Session): Promise<DevRece
 }
 
 /** Warns of options that affect only a receiver of this process. */
-function warnOfIgnored({ json: _, quiet: __, ...ignored }: DevOptions, warn: (option: string) => void): void {
+function warnOfIgnored(
+  { json: _, quiet: __, content: ___, ...ignored }: DevOptions,
+  warn: (option: string) => void,
+): void {
   for (const name of Object.keys(ignored)) warn(`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
 }
 
@@ -184,7 +193,7 @@ async function useReceiver(
   stopped: Promise<Ending> | undefined,
 ): Promise<Ending | undefined> {
   const { options, command, stdout, stderr, warn } = session;
-  const watch = options.quiet ? undefined : watchOf(receiver, options.json === true, stdout);
+  const watch = options.quiet ? undefined : watchOf(receiver, session);
   try {
     if (!options.json) {
       // With `--quiet`, only the command writes to standard output.
@@ -215,7 +224,11 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   const { url, programId, storePath, traces } = receiver;
   const { readKey, writeKey } = receiverKeys();
   const apiKey = writeKey ?? readKey;
-  const hooks = await hookVariables(command[0], url, apiKey, programId, warn);
+  const [name, ...args] = command;
+  const agent = agentSettings(name, url, otlpHeaders(apiKey, programId), options.content === true);
+  const hooks = agent?.variables ?? (await hookVariables(name, url, apiKey, programId, warn));
+  const given = agent && OTLP_ENDPOINTS.find(variable);
+  if (given !== undefined) warn(`${name} sends its traces and logs to the receiver, not to ${given}`);
   const environment = { ...environmentFor(url, readKey, writeKey, programId), ...hooks };
   let endTime = '';
   let isLost = false;
@@ -229,7 +242,7 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
   const output = options.json ? 'stderr' : 'stdout';
   const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
-    const ending = await runChild(command, { ...environment, ...variables }, output);
+    const ending = await runChild([name, ...(agent?.args ?? []), ...args], { ...environment, ...variables }, output);
     endTime = isoTimestamp(clock.nowUs());
     await waitForIdle(traces);
     return ending;
@@ -238,14 +251,21 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   // A receiver of another process does not recognize requests of the langsmith package with another key.
   const isKnown = receiver.hasArrived() || isLost || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.
-  if (!isKnown && !options.quiet && hooks.NODE_OPTIONS !== undefined) warn(await nothingArrived(command[0], ending));
+  const isHooked = agent !== undefined || hooks.NODE_OPTIONS !== undefined;
+  if (!isKnown && !options.quiet && isHooked) warn(await nothingArrived(name, ending));
   return ending;
 }
+
+/** The variables with which the user may have named another endpoint for the traces and logs of a coding agent. */
+const OTLP_ENDPOINTS: readonly string[] = ['', 'TRACES_', 'LOGS_'].map(
+  (signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`,
+);
 
 /** Maximum number of lines of a trace in the terminal. */
 const LINES_MAX = 40;
 
-function watchOf(receiver: DevReceiver, isJson: boolean, stdout: CommandContext['stdout']): TraceWatch {
+function watchOf(receiver: DevReceiver, { options, command, stdout }: Session): TraceWatch {
+  const isJson = options.json === true;
   return new TraceWatch({
     store: receiver.traces,
     draw: async (runs, traceId) =>
@@ -253,6 +273,8 @@ function watchOf(receiver: DevReceiver, isJson: boolean, stdout: CommandContext[
         ? visibleJson((await receiver.exported(traceId)) ?? '')
         : drawTree(runs, { ...treeOptionsFor(stdout), isFolded: true, linesMax: LINES_MAX }),
     isPlain: isJson,
+    // A coding agent uses the whole terminal.
+    isAtEnd: command !== undefined && isAgent(command[0]),
     lastLine: (traceId) => treeOptionsFor(stdout).paint('detail', receiver.url + pagePath({ id: traceId, traceId })),
     show: (text) => stdout.write(isJson ? `${text}\n` : `\n${text}\n`),
   });

@@ -51,7 +51,7 @@ function otlpVariables(url: string, apiKey: string | undefined, programId: strin
  * Adds the API key, the id of the program, and the project if a variable of the user names one, to the user's headers.
  * Otherwise the service name is the project. A header cannot contain all characters that a project can.
  */
-function otlpHeaders(apiKey: string | undefined, programId: string): string {
+export function otlpHeaders(apiKey: string | undefined, programId: string): string {
   const project = variable(variableOf('project') ?? '')?.trim() ?? '';
   const headers = [
     variable('OTEL_EXPORTER_OTLP_HEADERS') ?? '',

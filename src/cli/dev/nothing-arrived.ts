@@ -3,6 +3,7 @@ import { visible } from '../../base/text.ts';
 import { isAtLeast } from '../../base/version.ts';
 import { documentationUrl, type Ending } from '../command-line.ts';
 import { samplingOff } from '../doctor/settings.ts';
+import { isAgent } from './agents.ts';
 import { nodeVersionFor } from './hook-variables.ts';
 
 /** The first version of Node with hooks for ES modules. */
@@ -23,6 +24,7 @@ async function reasonFor(program: string): Promise<readonly [reason: string, pag
   const sampling = samplingOff();
   if (sampling !== undefined) return [`${sampling} is 0, so no run is recorded`, 'docs/configuration.md#settings'];
   const name = visible(basename(program));
+  if (isAgent(program)) return [`${name} sent no telemetry`, 'docs/dev.md#trace-a-coding-agent'];
   if (BUN_OR_DENO.test(name)) return [`${name} does not read NODE_OPTIONS`, 'docs/register.md#other-runtimes'];
   const other = `${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`;
   if (OTHER_LANGUAGE.test(name)) return [other, 'docs/opentelemetry.md#services-in-other-languages'];

@@ -30,6 +30,11 @@ export interface TraceWatchOptions {
    * @default false
    */
   isPlain?: boolean;
+  /**
+   * Whether to draw only when the watch ends.
+   * @default false
+   */
+  isAtEnd?: boolean;
   /** Returns the last line of a drawing. */
   lastLine?: (traceId: string) => string;
   show: (text: string) => void;
@@ -80,7 +85,7 @@ export class TraceWatch {
     this.#traces.delete(traceId);
     this.#traces.set(traceId, watched);
     watched.isDue = true;
-    this.#checkLater(traceId, watched);
+    if (!this.#options.isAtEnd) this.#checkLater(traceId, watched);
   }
 
   #checkLater(traceId: string, watched: Watched): void {

@@ -1,6 +1,7 @@
 import { defined, type Fields, isFields } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
+import { CLAUDE_REDACTED } from '../conventions/claude-code.ts';
 import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
@@ -120,11 +121,16 @@ const INPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>(
   ['gen_ai.assistant.message', (fields) => listed(INPUTS, messageOf('assistant', fields))],
   ['gen_ai.tool.message', (fields) => listed(INPUTS, messageOf('tool', fields))],
   ['gen_ai.content.prompt', (fields) => named(fields, ['gen_ai.prompt'])],
+  ['codex.user_prompt', ({ prompt }) => listed(INPUTS, agentMessage('user', prompt))],
 ]);
 
 const OUTPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ['gen_ai.choice', (fields) => listed(OUTPUTS, choiceOf(fields))],
   ['gen_ai.content.completion', (fields) => named(fields, ['gen_ai.completion'])],
+  ['codex.agent_response', ({ response }) => listed(OUTPUTS, agentMessage('assistant', response))],
+  // Claude Code: a log record for each answer of an interaction or a subagent, and a span event of a tool.
+  ['assistant_response', ({ response }) => listed(OUTPUTS, agentMessage('assistant', response))],
+  ['tool.output', ({ bash_command: _, ...result }) => ({ 'gen_ai.tool.call.result': result })],
 ]);
 
 /** Attributes of the event `gen_ai.client.inference.operation.details` in the current conventions. */
@@ -134,6 +140,10 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ...INPUT_EVENTS,
   ...OUTPUT_EVENTS,
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
+  [
+    'codex.tool_result',
+    ({ arguments: args, output }) => ({ 'gen_ai.tool.call.arguments': args, 'gen_ai.tool.call.result': output }),
+  ],
 ]);
 
 /** Returns the body of an event. Azure's packages set the body as JSON text in a single attribute. */
@@ -182,3 +192,11 @@ function choiceOf(fields: Attributes): Fields | undefined {
   const message = messageOf('assistant', { tool_calls: fields.tool_calls, ...body });
   return message && defined({ ...message, finish_reason: text(fields.finish_reason) });
 }
+
+/** Returns a message of a coding agent, or undefined if the agent sends no content. */
+function agentMessage(role: string, content: unknown): Fields | undefined {
+  return REDACTED.has(content) ? undefined : messageOf(role, { content });
+}
+
+/** The texts that Claude Code and Codex send in place of content. */
+const REDACTED: ReadonlySet<unknown> = new Set([CLAUDE_REDACTED, '[REDACTED]']);

@@ -1,4 +1,6 @@
 import { aiSdk, aiSdkBesideGenAi } from '../conventions/ai-sdk.ts';
+import { claudeCode } from '../conventions/claude-code.ts';
+import { codex } from '../conventions/codex.ts';
 import { adk, mastra, pydanticAi, strands } from '../conventions/frameworks.ts';
 import { genAi } from '../conventions/genai.ts';
 import { generalAttributes, runspanAttributes } from '../conventions/general.ts';
@@ -24,6 +26,8 @@ export const vocabularies: readonly Vocabulary[] = [
   adk,
   pydanticAi,
   strands,
+  claudeCode,
+  codex,
   genAi,
   aiSdkBesideGenAi,
   traceloop,

@@ -3,6 +3,7 @@ import { isExceptionEvent, isMessageEvent } from '../../otel/mapping/message-eve
 import { EVALUATION } from '../../otel/otlp/own-attributes.ts';
 import type { SpanEventLike } from '../../otel/span-like.ts';
 import type { SpanIds } from '../domain/tree.ts';
+import { codexSpanIds } from './codex.ts';
 import {
   anyValueOf,
   attributesIn,
@@ -43,7 +44,8 @@ export function readOtlpLogs(request: unknown): { records: SpanRecord[]; others:
 function recordOf(given: Fields): SpanRecord | undefined {
   const [traceId, spanId] = [parseId(given.traceId, 32), parseId(given.spanId, 16)];
   const attributes = attributesIn(given.attributes);
-  const name = textOf(given.eventName) || textOf(attributes['event.name']);
+  // Rust's `tracing` sets the event name to a place in the code.
+  const name = textOf(attributes['event.name']) || textOf(given.eventName);
   const isException = isExceptionEvent(name);
   if (traceId === undefined || spanId === undefined) return undefined;
   if (!isException && !isMessageEvent(name) && name !== EVALUATION) return undefined;
@@ -54,5 +56,6 @@ function recordOf(given: Fields): SpanRecord | undefined {
     time: parseTime(time) ?? [0, 0],
     attributes: { ...(isObject(body) && body), ...attributes },
   } as const;
-  return { span: { traceId, spanId }, event };
+  const span = { traceId, spanId };
+  return { span: name.startsWith('codex.') ? codexSpanIds(span, attributes) : span, event };
 }

@@ -4,6 +4,7 @@ import { isServiceName } from '../../otel/mapping/resource.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parsed, validate } from '../http/validation.ts';
+import { codexSpan } from './codex.ts';
 import {
   attributesIn,
   countOrZero,
@@ -63,7 +64,8 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
           rejected += 1;
           continue;
         }
-        const span = spanOf(given, identity, resource, scope);
+        const span = codexSpan(spanOf(given, identity, resource, scope));
+        if (span === undefined) continue;
         spans.push({ span, hasEnded: identity.endTimeUnixNano !== null, project });
       }
     }
