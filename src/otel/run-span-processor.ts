@@ -2,7 +2,7 @@ import { type Context, propagation, type Span, trace } from '@opentelemetry/api'
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import type { Check, Checks } from '../config/checker.ts';
+import type { Checks } from '../config/checker.ts';
 import { resourceFromEnvironment } from '../config/otlp.ts';
 import { defined, type Fields } from '../payload/fields.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
@@ -18,7 +18,7 @@ import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
-import { ResourceMetadata } from './mapping/resource.ts';
+import { namesCheck, ResourceMetadata } from './mapping/resource.ts';
 import { RowIndex, rowIndex } from './mapping/row-index.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
@@ -70,18 +70,13 @@ export interface RunSpanProcessorOptions {
   vocabularies?: readonly SpanVocabulary[];
 }
 
-const NAMES: Check = [
-  'a list of names',
-  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== ''),
-];
-
 export const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
   projectId: commonChecks.projectId,
   shouldExport: shouldExportCheck,
-  resource: NAMES,
-  baggage: NAMES,
+  resource: namesCheck,
+  baggage: namesCheck,
   vocabularies: vocabulariesCheck,
 };
 

@@ -11,6 +11,7 @@ import {
   wholeFrom,
 } from '../config/checker.ts';
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../otel/conventions/span-vocabulary.ts';
+import { namesCheck, ResourceMetadata } from '../otel/mapping/resource.ts';
 import { RowIndex } from '../otel/mapping/row-index.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
@@ -85,6 +86,11 @@ export interface ReceiverOptions {
    */
   allowedOrigins?: readonly string[];
   /**
+   * Names of the resource attributes of spans that become metadata. `k8s.*` stands for all names that begin with `k8s.`.
+   * @default ['service.*', 'deployment.environment', 'deployment.environment.name', 'host.name', 'k8s.*']
+   */
+  resource?: readonly string[];
+  /**
    * Vocabularies of your own for the attributes of OpenTelemetry spans, at most 10, in order of precedence. They take
    * precedence over those that the receiver reads.
    * @default none
@@ -137,14 +143,17 @@ export async function receiverWith(
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
   checkKeys(given, host);
   const faults = new Faults();
-  const { apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins, vocabularies } = given;
+  const { apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins, resource, vocabularies } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
   const access = new Access(
     { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) },
     new TokenSigner(store),
   );
-  const index = vocabularies && new RowIndex(checkedVocabularies(vocabularies));
-  const parts = { store, strict, faults, access, ...(index && { index }), ...(received && { received }) };
+  const mapping = {
+    index: vocabularies && new RowIndex(checkedVocabularies(vocabularies)),
+    resources: resource && new ResourceMetadata(resource),
+  };
+  const parts = { store, strict, faults, access, mapping, ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);
   return {
     url: server.url,
@@ -231,5 +240,6 @@ const CHECKS: Checks<ReceiverOptions> = {
     'a list of origins such as https://shop.example.com',
     (value) => Array.isArray(value) && value.every((text) => isOrigin(text)),
   ],
+  resource: namesCheck,
   vocabularies: vocabulariesCheck,
 };

@@ -153,6 +153,7 @@ describe('the configuration', () => {
       maxAge: '90d',
       maxSize: '2gb',
       publicUrl: 'https://a.example/',
+      resource: ['cloud.*'],
       vocabularies: [{ inputs: { 'acme.question': 'question' } }],
     });
     expect(readConfig(path)).toEqual({
@@ -162,6 +163,7 @@ describe('the configuration', () => {
       store: join(path, '../data/runs.db'),
       maxAge: 90 * 86_400_000,
       maxSize: 2 * 1024 ** 3,
+      resource: ['cloud.*'],
       vocabularies: [{ inputs: { 'acme.question': 'question' } }],
       tenants: { acme: { projects: { chat: {} }, limits: {} } },
       proxies: [],
@@ -211,6 +213,7 @@ describe('the configuration', () => {
       { ...acme, prices: { m: { input: 1, output: 2, tiers: { flex: { input: 1 } } } } },
       'Expected the price of "m" in the tier "flex" to be an object',
     ],
+    [{ ...acme, resource: 'cloud.*' }, 'expected `resource` to be an array, got "cloud.*"'],
     [
       { ...acme, vocabularies: [{ inputs: { a: 1 } }] },
       'expected `vocabularies` to be an array of vocabularies (Expected `inputs` to be an object that maps attributes',

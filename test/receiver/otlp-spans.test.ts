@@ -26,6 +26,19 @@ async function runOf(fields: Record<string, unknown>, resource?: unknown[], scop
   return (await receiver.runs())[0];
 }
 
+test('a receiver records the resource attributes that `resource` names', async () => {
+  const receiver = await start({ resource: ['cloud.*'] });
+  const resource = [textAttribute('cloud.region', 'eu'), textAttribute('host.name', 'box')];
+  await send(receiver, requestOf([makeSpan()], resource));
+  const [run] = await receiver.runs();
+  expect(run?.extra?.metadata).toMatchObject({ 'cloud.region': 'eu' });
+  expect(run?.extra?.metadata).not.toHaveProperty(['host.name']);
+  await expect(createReceiver({ resource: [''] })).rejects.toMatchObject({
+    code: 'RUNSPAN_INVALID_OPTION',
+    message: 'Expected `resource` to be a list of names, got an array',
+  });
+});
+
 test('a receiver maps the attributes of its own vocabularies', async () => {
   const vocabulary = {
     attribute: 'acme.kind',

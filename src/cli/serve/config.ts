@@ -23,6 +23,8 @@ export interface Config {
   /** Maximum size of the store file in bytes. */
   readonly maxSize?: number | undefined;
   readonly prices?: Prices | undefined;
+  /** Names of the resource attributes of OpenTelemetry spans that become metadata. */
+  readonly resource?: readonly string[] | undefined;
   /** Vocabularies of OpenTelemetry spans. */
   readonly vocabularies?: readonly SpanVocabulary[] | undefined;
   readonly tenants: Readonly<Record<string, TenantConfig>>;
@@ -176,6 +178,7 @@ const SCHEMA: Schema<Config> = fields({
   maxAge,
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
   prices: v.optional(checked(object, 'an object with prices', checkedPrices)),
+  resource: v.optional(v.pipe(v.array(filledText), v.readonly())),
   vocabularies: v.optional(checked(v.unknown(), 'an array of vocabularies', checkedVocabularies)),
   tenants: v.pipe(
     anObject('an object with a field per tenant'),

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visibleJson } from '../../base/text.ts';
+import { ResourceMetadata } from '../../otel/mapping/resource.ts';
 import { RowIndex } from '../../otel/mapping/row-index.ts';
 import type { ProjectAges } from '../../receiver/domain/ages.ts';
 import { Access, type AccessRules, type TrustedProxy } from '../../receiver/http/access.ts';
@@ -76,7 +77,7 @@ const DRAIN_MS = 20_000;
 /** Interval at which the configuration file is checked, in milliseconds. */
 const CHECK_INTERVAL_MS = 1_000;
 /** Fields that take effect only after a restart. */
-const FIXED_FIELDS = ['host', 'port', 'store', 'maxAge', 'maxSize', 'prices', 'vocabularies'] as const;
+const FIXED_FIELDS = ['host', 'port', 'store', 'maxAge', 'maxSize', 'prices', 'resource', 'vocabularies'] as const;
 
 async function serve(
   given: { readonly config: string; readonly store?: string | undefined; readonly prices?: string | undefined },
@@ -97,8 +98,9 @@ async function serve(
     const access = new Access(rulesOf(config, keys), new TokenSigner(store));
     const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
     const status = (): Promise<StoreStatus> => store.status();
-    const index = new RowIndex(started.vocabularies);
-    const options = { store, strict: false, faults: new Faults(), access, limits, status, index };
+    const { vocabularies, resource } = started;
+    const mapping = { index: new RowIndex(vocabularies), resources: new ResourceMetadata(resource) };
+    const options = { store, strict: false, faults: new Faults(), access, limits, status, mapping };
     const server = await startServer(options, host, port, { closeMs: DRAIN_MS });
     const stopWatching = watchConfig(given.config, log, (changed) => {
       const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(started[field]));

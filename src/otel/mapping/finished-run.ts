@@ -7,10 +7,16 @@ import { withTags } from '../../run/fields.ts';
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { SpanLike } from '../span-like.ts';
-import type { RowIndex } from './row-index.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
 import { openOriginJson } from './span-origin.ts';
-import { projectOf, type SpanCapture, type SpanFields, spanToOpenRun, spanToRun } from './span-to-run.ts';
+import {
+  projectOf,
+  type SpanCapture,
+  type SpanFields,
+  type SpanMapping,
+  spanToOpenRun,
+  spanToRun,
+} from './span-to-run.ts';
 
 /**
  * The run for a span from another process. Has the same fields as a run from a `RunSpanProcessor` with default options.
@@ -40,15 +46,15 @@ export function finishedRun(
   span: SpanLike,
   project: string | undefined,
   hasEnded: boolean,
-  index?: RowIndex,
+  mapping: SpanMapping = {},
 ): FinishedRun {
   const startUs = startUsOf(span);
   const ids = span.spanContext();
   const parentIds = span.parentSpanContext;
   const named = projectOf(span.attributes) ?? project;
   const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
-    ? spanToRun(span, CAPTURE, { startUs, parentIds, index })
-    : { ...spanToOpenRun(span, CAPTURE, index), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
+    ? spanToRun(span, CAPTURE, { startUs, parentIds, ...mapping })
+    : { ...spanToOpenRun(span, CAPTURE, mapping.index), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
   const tags = withTags(undefined, fields.tags, CAPTURE.payload);
   return {
     id: runIdOf(startUs, ids),

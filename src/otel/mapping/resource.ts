@@ -1,3 +1,4 @@
+import type { Check } from '../../config/checker.ts';
 import { metadataJson } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Attributes } from '../conventions/values.ts';
@@ -10,6 +11,11 @@ const DEFAULT_NAMES: readonly string[] = [
   'deployment.environment.name',
   'host.name',
   'k8s.*',
+];
+
+export const namesCheck: Check = [
+  'a list of names',
+  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== ''),
 ];
 
 /** Matches the default service name of OpenTelemetry SDKs. */

@@ -32,8 +32,16 @@ import { openOriginJson, originJson } from './span-origin.ts';
 /** The sink settings that affect the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
+/** What a user may change in the mapping of spans. */
+export interface SpanMapping {
+  /** @default the index of runspan's tables */
+  readonly index?: RowIndex | undefined;
+  /** @default the attributes that are recorded by default */
+  readonly resources?: ResourceMetadata | undefined;
+}
+
 /** Data that is needed to map a span but is not part of the span. */
-interface SpanSurroundings {
+interface SpanSurroundings extends SpanMapping {
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
   /** Messages from log records, by attribute name. Span attributes take precedence. */
@@ -41,14 +49,10 @@ interface SpanSurroundings {
   /** Number of log records dropped because of the limits. */
   readonly droppedMessages?: number | undefined;
   readonly exception?: Attributes | undefined;
-  /** @default the attributes that are recorded by default */
-  readonly resources?: ResourceMetadata | undefined;
   /** JSON text of the inputs that were sent with the start of the run. */
   readonly sentInputs?: string | undefined;
   /** Whether a nested span has token counts. An agent's own token counts would repeat those of nested spans. */
   readonly hasUsageBelow?: boolean;
-  /** @default the index of runspan's tables */
-  readonly index?: RowIndex | undefined;
 }
 
 /** Run fields that are known when the span starts. */

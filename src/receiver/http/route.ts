@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RowIndex } from '../../otel/mapping/row-index.ts';
+import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type { Permission } from '../store/key-store.ts';
@@ -55,8 +55,8 @@ export interface Call {
   readonly jobs: RemovalJobs;
   /** Limits of the tenants. Undefined if there are none. */
   readonly limits?: RunLimits;
-  /** Maps the attributes of spans. Undefined if runspan's tables map them. */
-  readonly index?: RowIndex;
+  /** How spans are mapped. Undefined if nothing was changed. */
+  readonly mapping?: SpanMapping;
   /** Called after the store has applied the operations in a request. */
   readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;
   /** Returns the figures of the store, if the store has any. */

@@ -23,7 +23,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
-  extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received' | 'index'> {
+  extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received' | 'mapping'> {
   readonly metrics?: Metrics;
   readonly jobs?: RemovalJobs;
 }

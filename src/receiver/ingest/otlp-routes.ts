@@ -1,5 +1,6 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { finishedRun } from '../../otel/mapping/finished-run.ts';
+import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import { ownRecord } from '../../otel/otlp/own-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
 import { setSoon } from '../../platform/timers.ts';
@@ -143,7 +144,7 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
   const feedback: Feedback[] = [];
   for (const [index, span] of spans.entries()) {
     if (index % SPANS_AT_ONCE === SPANS_AT_ONCE - 1) await new Promise<void>((resolve) => void setSoon(resolve));
-    const operation = operationOf(span, header, call.index);
+    const operation = operationOf(span, header, call.mapping);
     operations.push(operation);
     feedback.push(...feedbackOn(span.span, operation.id));
   }
@@ -172,10 +173,14 @@ function ownOperationOf(span: SpanLike, project: string | undefined): RunOperati
  * order. Without a project, the run keeps the project of another message about it. The store derives the run's position in
  * the trace from the parent span.
  */
-function operationOf({ span, hasEnded, project }: OtlpSpan, header: unknown, index: Call['index']): RunOperation {
+function operationOf(
+  { span, hasEnded, project }: OtlpSpan,
+  header: unknown,
+  mapping: SpanMapping | undefined,
+): RunOperation {
   const own = ownOperationOf(span, typeof header === 'string' ? header : project);
   if (own !== undefined) return own;
-  const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded, index);
+  const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded, mapping);
   const payloads = Object.entries(run.texts).map(([field, text]) => [field, JSON.parse(text)]);
   return { kind: 'post', ...run, fields: { ...run.fields, ...Object.fromEntries(payloads) } };
 }
