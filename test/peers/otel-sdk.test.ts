@@ -21,7 +21,7 @@ const LINES: readonly [line: string, setUps: readonly string[]][] = [
 
 async function runsOf(line: string, setUp: string): Promise<readonly RunRecord[]> {
   const binary = line === '3' ? laterNode() : process.execPath;
-  const options = { env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
+  const options = { env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1', OTEL_SERVICE_NAME: 'tea' } };
   const { stdout } = await promisify(execFile)(binary, [here('otel-sdk-program.mjs'), line, setUp], options);
   return JSON.parse(stdout);
 }
@@ -56,7 +56,7 @@ describe.each(LINES)('a processor in SDK %s.x', (line, setUps) => {
     });
     // Values that are objects came with 3.x.
     expect(agent.extra?.metadata?.['shop.basket']).toEqual(line === '3' ? { tea: 2 } : undefined);
-    expect(agent.extra?.metadata?.['service.name']).toMatch(/^unknown_service/);
+    expect(agent.extra?.metadata?.['service.name']).toBe('tea');
   });
 });
 

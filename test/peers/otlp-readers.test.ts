@@ -33,7 +33,7 @@ const link = fc.record({ trace_id: hex(32), span_id: hex(16), attributes: fc.dic
 const START_US = Date.UTC(2026, 10, 20) * 1_000;
 const time = fc.integer({ min: 0, max: 10 ** 12 }).map((us) => START_US + us);
 
-const runRecord: fc.Arbitrary<RunRecord> = fc
+const runRecord = fc
   .record({
     id: fc.uuid({ version: 7 }),
     parent: fc.option(fc.uuid({ version: 7 }), { nil: undefined }),
@@ -73,7 +73,7 @@ const runRecord: fc.Arbitrary<RunRecord> = fc
     start_time: isoTimestamp(startUs),
     end_time: durationUs === undefined ? undefined : isoTimestamp(startUs + durationUs),
     extra: { metadata: otel === undefined ? metadata : { ...metadata, otel } },
-  }));
+  })) as fc.Arbitrary<RunRecord>;
 
 test('protobuf has the values of JSON and nothing else, for any runs', () => {
   fc.assert(
