@@ -22,10 +22,8 @@ const ROUTE = '/v1/traces';
 
 const DEFAULT_ENDPOINT = 'http://localhost:4318';
 
-type OtlpName = 'ENDPOINT' | 'HEADERS' | 'PROTOCOL';
-
 /** `OTEL_EXPORTER_OTLP_TRACES_<name>` takes precedence over `OTEL_EXPORTER_OTLP_<name>`. */
-function otlpEnv(name: OtlpName): string | undefined {
+function otlpEnv(name: 'HEADERS' | 'PROTOCOL'): string | undefined {
   return env(`OTEL_EXPORTER_OTLP_TRACES_${name}`) ?? env(`OTEL_EXPORTER_OTLP_${name}`);
 }
 

@@ -20,7 +20,7 @@ import type { Encoding } from './wire/compress.ts';
  *
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
  *   batch that is being sent or waits for a retry.
- * - `posted`: nothing of the open run is sent before its end. With OTLP, which has no open runs, this is the first stage.
+ * - `posted`: the run is still open, and no part of it waits. With OTLP, runs begin in this stage, without a post.
  * - `incomplete`: the run is still open, but is sent because `limits.openRuns` or `limits.openRunAgeMs` was reached.
  * - `held`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
  *   the start.

@@ -258,9 +258,9 @@ export class Exporter implements RunSink {
 
   /** At the end, sends the runs that are open as incomplete, unless their starts are sent. */
   #sendOpenRuns(): void {
+    if (this.#parts.sendsStarts) return;
     const { queue } = this.#states;
     const atTime = isoTimestamp(clock.nowUs());
-    if (this.#parts.sendsStarts) return;
     while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, atTime);
   }
 

@@ -183,22 +183,16 @@ function readBytes(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
   });
 }
 
-function readOptional(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    body.on('error', () => {});
-    const timer = setTimer(() => body.destroy(), OPTIONAL_BODY_MS).unref();
-    body.once('close', () => {
-      clearTimer(timer);
-      resolve(Buffer.concat(chunks));
-    });
-    // `resume` depends on `setImmediate`, which never fires if the application uses fake timers.
-    body.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= RESPONSE_BYTES_MAX) chunks.push(chunk);
-    });
-  });
+/** Returns no bytes if the body is cut off or does not end within a second. */
+async function readOptional(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
+  const timer = setTimer(() => body.destroy(), OPTIONAL_BODY_MS).unref();
+  try {
+    return await readBytes(body);
+  } catch {
+    return Buffer.alloc(0);
+  } finally {
+    clearTimer(timer);
+  }
 }
 
 /**

@@ -52,7 +52,8 @@ export class FetchClient implements Transport {
       const fetched = await this.#fetch(own, request, attempt);
       const { status, headers } = fetched;
       if (request.isBodyOptional) attempt.shorten(OPTIONAL_BODY_MS);
-      const bytes = await (request.isBodyOptional ? readOptional(fetched) : readBytes(fetched.body));
+      const read = readBytes(fetched.body);
+      const bytes = await (request.isBodyOptional ? read.catch(() => new Uint8Array()) : read);
       const text = new TextDecoder().decode(bytes);
       response = { status, headers: Object.fromEntries(headers), bytes, text, isKeyless: isKeyless(own) };
     } catch (thrown) {
@@ -164,12 +165,6 @@ class Attempt implements Progress {
     this.#attempts.delete(this);
     this.#caller?.removeEventListener('abort', this.#onCaller);
   }
-}
-
-/** Reads a response body to its end, so that the connection can be reused. Returns no bytes if the body is incomplete. */
-async function readOptional(response: Response): Promise<Uint8Array> {
-  if (response.headers.get('content-length') === '0') return new Uint8Array();
-  return new Uint8Array(await response.arrayBuffer().catch(() => []));
 }
 
 async function readBytes(stream: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {

@@ -44,7 +44,7 @@ export interface HttpRequest {
   /** Stream to send instead of `body`. Only `open` accepts a stream, because `send` may retry the request. */
   readonly stream?: StreamBody;
   readonly signal?: AbortSignal;
-  /** Set to `true` if the status code alone decides. `bytes` then contains what arrives of the body within a second. */
+  /** Set to `true` if the status code alone decides. `bytes` is then empty if the body is cut off or takes over a second. */
   readonly isBodyOptional?: boolean;
   /**
    * Timeout for this request, in milliseconds.

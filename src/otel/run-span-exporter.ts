@@ -1,6 +1,5 @@
 import { guard } from '../base/guard.ts';
 import { SPAN_RECORDER } from '../base/shared.ts';
-import { resourceFromEnvironment } from '../config/otlp.ts';
 import { type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { isSameCall } from '../run/same-call.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -11,9 +10,8 @@ import { SkippedSpan, type SpanEntry } from './live/span-entry.ts';
 import type { SpanKey } from './live/span-registry.ts';
 import { SpanRun, startSpanRun } from './live/span-run.ts';
 import { idsOf, type WaitingSpan, WaitingSpans } from './live/waiting-spans.ts';
-import { ResourceMetadata } from './mapping/resource.ts';
-import type { RowIndex } from './mapping/row-index.ts';
-import { indexOf, processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
+import type { SpanMapping } from './mapping/span-to-run.ts';
+import { mappingOf, processorChecks, type RunSpanProcessorOptions } from './run-span-processor.ts';
 import { isExported } from './span-filter.ts';
 import type { ExportResultLike, SpanContextLike, SpanExporterLike, SpanLike } from './span-like.ts';
 
@@ -46,8 +44,7 @@ export class RunSpanExporter implements SpanExporterLike {
   }
 
   readonly #options: RunSpanExporterOptions & Hiding;
-  readonly #resources: ResourceMetadata;
-  readonly #index: RowIndex;
+  readonly #mapping: SpanMapping;
   /** The latest exported spans by id. Used to find the parents of later spans. */
   readonly #latest = new Map<string, SpanEntry>();
   readonly #waiting = new WaitingSpans(() => this.#giveUpWaiting(() => this.#waiting.isOverdue));
@@ -57,8 +54,7 @@ export class RunSpanExporter implements SpanExporterLike {
   constructor(options?: RunSpanExporterOptions) {
     const { baggage: _, ...checks } = processorChecks;
     this.#options = usableOptions<RunSpanExporterOptions>('RunSpanExporter', options, checks);
-    this.#resources = new ResourceMetadata(this.#options.resource, resourceFromEnvironment);
-    this.#index = indexOf('RunSpanExporter', this.#options);
+    this.#mapping = mappingOf('RunSpanExporter', this.#options);
     observeActiveSpan();
   }
 
@@ -153,21 +149,22 @@ export class RunSpanExporter implements SpanExporterLike {
       parent,
       sink,
       project,
-      resources: this.#resources,
+      mapping: this.#mapping,
       hiding: this.#options,
-      index: this.#index,
     };
     const isSame =
-      above instanceof SpanRun && above.sink === sink && isSameCall(above.endedCall, spanCall(span, this.#index));
+      above instanceof SpanRun &&
+      above.sink === sink &&
+      isSameCall(above.endedCall, spanCall(span, this.#mapping.index));
     // The parent is already on its way, so data that it lacks would be lost with the span.
-    const isRun = isExported(span, shouldExport, this.#index) && !(isSame && above.hasPartsOf(span));
+    const isRun = isExported(span, shouldExport, this.#mapping.index) && !(isSame && above.hasPartsOf(span));
     const entry = isRun ? startSpanRun(span, start) : new SkippedSpan(ids, parent);
     this.#latest.set(idsOf(span), entry);
     for (const oldest of this.#latest.keys()) {
       if (this.#latest.size <= LATEST_MAX) break;
       this.#latest.delete(oldest);
     }
-    if (entry instanceof SpanRun) entry.endedCall = spanCall(span, this.#index, entry.end(span));
+    if (entry instanceof SpanRun) entry.endedCall = spanCall(span, this.#mapping.index, entry.end(span));
     return entry;
   }
 

@@ -19,7 +19,8 @@ import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { namesCheck, ResourceMetadata } from './mapping/resource.ts';
-import { RowIndex, rowIndex } from './mapping/row-index.ts';
+import { indexWith } from './mapping/row-index.ts';
+import type { SpanMapping } from './mapping/span-to-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 
@@ -80,13 +81,12 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
   vocabularies: vocabulariesCheck,
 };
 
-/** Returns the index for the option `vocabularies`. `place` is the name of the class in log lines. */
-export function indexOf(place: string, { vocabularies = [] }: RunSpanProcessorOptions): RowIndex {
-  if (vocabularies.length === 0) return rowIndex;
-  const usable = vocabularies.map((given, at) =>
+/** Returns the mapping for the options `resource` and `vocabularies`. `place` is the name of the class in log lines. */
+export function mappingOf(place: string, { resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {
+  const usable = vocabularies?.map((given, at) =>
     usableOptions<SpanVocabulary>(`${place}: vocabularies[${at}]`, given, vocabularyChecks),
   );
-  return new RowIndex(usable);
+  return { index: indexWith(usable), resources: new ResourceMetadata(resource, resourceFromEnvironment) };
 }
 
 /**
@@ -106,8 +106,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   readonly #options: RunSpanProcessorOptions & Hiding;
   readonly #project: Project | undefined;
   readonly #shouldExport: ShouldExport;
-  readonly #resources: ResourceMetadata;
-  readonly #index: RowIndex;
+  readonly #mapping: SpanMapping;
   readonly #spans = new SpanRegistry();
   #flushTime = new FlushTime();
   /** Number of ended spans that became no run. */
@@ -118,8 +117,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
     this.#project = projectIn(this.#options);
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
-    this.#resources = new ResourceMetadata(this.#options.resource, resourceFromEnvironment);
-    this.#index = indexOf('RunSpanProcessor', this.#options);
+    this.#mapping = mappingOf('RunSpanProcessor', this.#options);
     attach(this.#spans);
   }
 
@@ -180,10 +178,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
       isAboveRequest,
       sink,
       project: this.#project,
-      resources: this.#resources,
+      mapping: this.#mapping,
       baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
-      index: this.#index,
     };
     const above = this.#filteredAbove(parentSpan);
     const entry = isCallUnknown(span, parent, sink)
@@ -211,13 +208,13 @@ export class RunSpanProcessor implements SpanProcessorLike {
   #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
     const { ids, sink } = given;
     if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, given.parent);
-    if (!isExported(span, this.#shouldExport, this.#index)) {
+    if (!isExported(span, this.#shouldExport, this.#mapping.index)) {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
     }
     const parent = above === undefined ? given.parent : above.context;
     const start = { ...given, parent };
-    const recorded = recordOfSpan(span, parent, sink, this.#index);
+    const recorded = recordOfSpan(span, parent, sink, this.#mapping.index);
     if (recorded === undefined) return startSpanRun(span, start);
     const { completion } = recorded;
     return completion === undefined ? new SkippedSpan(ids, parent) : new SpanRun(span, { ...start, completion });

@@ -12,7 +12,7 @@ import {
 } from '../config/checker.ts';
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../otel/conventions/span-vocabulary.ts';
 import { namesCheck, ResourceMetadata } from '../otel/mapping/resource.ts';
-import { RowIndex } from '../otel/mapping/row-index.ts';
+import { indexWith } from '../otel/mapping/row-index.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
@@ -150,8 +150,8 @@ export async function receiverWith(
     new TokenSigner(store),
   );
   const mapping = {
-    index: vocabularies && new RowIndex(checkedVocabularies(vocabularies)),
-    resources: resource && new ResourceMetadata(resource),
+    index: indexWith(checkedVocabularies(vocabularies)),
+    resources: new ResourceMetadata(resource),
   };
   const parts = { store, strict, faults, access, mapping, ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);

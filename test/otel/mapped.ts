@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
 import type { Attributes } from '#src/otel/conventions/values.ts';
-import { projectOf, type SpanCapture, spanToRun } from '#src/otel/mapping/span-to-run.ts';
+import { DEFAULT_MAPPING, projectOf, type SpanCapture, spanToRun } from '#src/otel/mapping/span-to-run.ts';
 import type { SpanLike } from '#src/otel.ts';
 import { payloadRules } from '#src/payload/truncate.ts';
 import { bareSpan } from '../support/bare-span.ts';
@@ -40,7 +40,7 @@ export function mapped(attributes: Attributes, span: Partial<SpanLike> = {}, cap
     ...span,
     attributes,
   };
-  const around = { startUs: 1_000_000, parentIds: undefined };
+  const around = { startUs: 1_000_000, parentIds: undefined, mapping: DEFAULT_MAPPING };
   const { name, runType, inputs, outputs, tags, metadata, error, events } = spanToRun(
     given,
     { ...SHOW_ALL, ...capture },

@@ -198,7 +198,7 @@ test('other log records are counted as rejected', async () => {
     body: {
       partialSuccess: {
         rejectedLogRecords: '4',
-        errorMessage: expect.stringContaining('4 log records are no messages, exceptions or evaluations of a span'),
+        errorMessage: expect.stringContaining('4 log records that are not messages, exceptions or evaluations of a span'),
       },
     },
   });

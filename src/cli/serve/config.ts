@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import * as v from 'valibot';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject, isOrigin } from '../../config/checker.ts';
-import { checkedVocabularies, type SpanVocabulary } from '../../otel/conventions/span-vocabulary.ts';
+import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../../otel/conventions/span-vocabulary.ts';
 import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
@@ -142,6 +142,8 @@ function checked<Input, Output>(schema: v.GenericSchema<Input>, expected: string
   );
 }
 
+const vocabularyList = v.custom<readonly unknown[]>(vocabulariesCheck[1], vocabulariesCheck[0]);
+
 const maxAge = v.optional(parsed('a time, for example 12h or 30d', string(durationMs)));
 
 const FILLED = 'a non-empty string';
@@ -179,7 +181,7 @@ const SCHEMA: Schema<Config> = fields({
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
   prices: v.optional(checked(object, 'an object with prices', checkedPrices)),
   resource: v.optional(v.pipe(v.array(filledText), v.readonly())),
-  vocabularies: v.optional(checked(v.unknown(), 'an array of vocabularies', checkedVocabularies)),
+  vocabularies: v.optional(checked(vocabularyList, 'an array of vocabularies', checkedVocabularies)),
   tenants: v.pipe(
     anObject('an object with a field per tenant'),
     v.record(v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/, TENANT_NAME)), tenant),

@@ -49,8 +49,9 @@ export class OtlpEncoder implements RunEncoder {
   }
 
   rejectedIn({ bytes }: HttpResponse): Rejected | undefined {
-    const { spans, message } = this.#encoding?.readResponse(bytes) ?? { spans: 0, message: '' };
-    if (spans === 0) return undefined;
+    const rejected = this.#encoding?.readResponse(bytes);
+    if (rejected === undefined) return undefined;
+    const { spans, message } = rejected;
     return { runs: spans, detail: `the service rejected ${spans} spans of a request: ${safeText(message)}` };
   }
 }

@@ -167,7 +167,7 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
   return { kind: 'failed', failure: 'refused', detail: `${detail}: ${why}` };
 }
 
-/** The service does not say which runs it rejected. A request must not be sent again for them. */
+/** The service reports only the number of rejected runs. OTLP forbids sending a request again after a partial success. */
 function outcomesOf(runs: number, { runs: rejected, detail }: Rejected): Outcome[] {
   const dropped: Outcome = { kind: 'dropped', reason: 'rejected', detail };
   return Array.from({ length: runs }, (_, at) => (at < rejected ? dropped : ACCEPTED));

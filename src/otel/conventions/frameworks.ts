@@ -4,7 +4,7 @@ import { defined, definedOrNone, type Fields, fieldsOf, filled, isFields, listOf
 import { timestampUs } from '../../run/time.ts';
 import { genAiInputMessages, genAiOutputMessages } from './genai.ts';
 import { vocabularyOf } from './span-vocabulary.ts';
-import { type Attributes, anyJson, count, json, jsonObject, objects } from './values.ts';
+import { type Attributes, anyJson, count, json, jsonObject, objects, type Read } from './values.ts';
 import { FIRST_TOKEN_AT, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 /** Attributes that Mastra adds to the GenAI conventions: https://mastra.ai/docs/observability/tracing/exporters/otel */
@@ -86,14 +86,14 @@ export const strands: Vocabulary = {
   inputs: [
     ['gen_ai.tool.call.arguments', WHOLE, json],
     ['gen_ai.input.messages', WHOLE, strandsArguments, 'repeats'],
-    ['gen_ai.input.messages', 'messages', strandsInputs],
+    ['gen_ai.input.messages', 'messages', strandsMessages(genAiInputMessages)],
     ['gen_ai.agent.input', WHOLE, json],
     ['system_prompt', 'system_prompt', json],
   ],
   outputs: [
     ['gen_ai.tool.call.result', WHOLE, (value) => resultOf(json(value))],
     ['gen_ai.output.messages', WHOLE, strandsResult, 'repeats'],
-    ['gen_ai.output.messages', 'messages', strandsOutputs],
+    ['gen_ai.output.messages', 'messages', strandsMessages(genAiOutputMessages)],
   ],
   ignored: [STARTED, 'gen_ai.event.end_time'],
 };
@@ -162,24 +162,17 @@ function strandsResult(value: unknown, attributes: Attributes): unknown {
   return resultOf(objects(message.parts)[0]?.response ?? json(message.content));
 }
 
-function strandsInputs(value: unknown, attributes: Attributes): Fields[] | undefined {
-  const messages = strandsMessages(value, attributes);
-  return messages && genAiInputMessages(messages, attributes);
-}
-
-function strandsOutputs(value: unknown, attributes: Attributes): Fields[] | undefined {
-  const messages = strandsMessages(value, attributes);
-  return messages && genAiOutputMessages(messages, attributes);
-}
-
-/** Converts the blocks in messages to parts of the GenAI conventions. Returns undefined if Strands has converted them. */
-function strandsMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
-  const messages = objects(json(value));
-  if (isTool(attributes) || messages.some(({ parts }) => parts !== undefined)) return undefined;
-  return messages.map(({ content, ...message }) => {
-    const blocks = objects(json(content));
-    return blocks.length === 0 ? defined({ ...message, content }) : { ...message, parts: blocks.map(partOf) };
-  });
+/** Reads messages with blocks as messages of the GenAI conventions. Ignores messages that Strands has converted itself. */
+function strandsMessages(read: Read): Read {
+  return (value, attributes) => {
+    const messages = objects(json(value));
+    if (isTool(attributes) || messages.some(({ parts }) => parts !== undefined)) return undefined;
+    const converted = messages.map(({ content, ...message }) => {
+      const blocks = objects(json(content));
+      return blocks.length === 0 ? defined({ ...message, content }) : { ...message, parts: blocks.map(partOf) };
+    });
+    return read(converted, attributes);
+  };
 }
 
 function partOf(block: Fields): Fields {

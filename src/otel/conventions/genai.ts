@@ -1,9 +1,10 @@
 import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
+import { genAiMetadata, genAiParameters, genAiUsage, reasonsIn } from './genai-rows.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
 import { withoutCredentials } from './protocols.ts';
-import { type Attributes, cost, count, json, microseconds, number, objects, same, text, texts } from './values.ts';
-import { FIRST_TOKEN, type Kind, kindsOf, SERVICE_TIER, type Vocabulary, WHOLE } from './vocabulary.ts';
+import { type Attributes, json, microseconds, number, objects, same, text } from './values.ts';
+import { FIRST_TOKEN, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'gen_ai.operation.name';
 
@@ -70,90 +71,9 @@ export const genAi: Vocabulary = {
     ['gen_ai.tool.call.result', WHOLE, json],
     ['gen_ai.completion', WHOLE, genAiText, 'repeats'],
   ],
-  usage: [
-    ['gen_ai.usage.input_tokens', 'input_tokens', count],
-    ['gen_ai.usage.prompt_tokens', 'input_tokens', count],
-    ['gen_ai.usage.output_tokens', 'output_tokens', count],
-    ['gen_ai.usage.completion_tokens', 'output_tokens', count],
-    ['gen_ai.usage.total_tokens', 'total_tokens', count],
-    ['gen_ai.usage.cache_read.input_tokens', 'input_token_details.cache_read', count],
-    ['gen_ai.usage.cache_read_input_tokens', 'input_token_details.cache_read', count],
-    ['gen_ai.usage.details.cache_read_tokens', 'input_token_details.cache_read', count],
-    ['gen_ai.usage.cache_write.input_tokens', 'input_token_details.cache_creation', count],
-    ['gen_ai.usage.cache_creation.input_tokens', 'input_token_details.cache_creation', count],
-    ['gen_ai.usage.cache_creation_input_tokens', 'input_token_details.cache_creation', count],
-    ['gen_ai.usage.cache_write_input_tokens', 'input_token_details.cache_creation', count],
-    ['gen_ai.usage.details.cache_write_tokens', 'input_token_details.cache_creation', count],
-    [
-      'anthropic.usage.cache_creation.ephemeral_5m_input_tokens',
-      'input_token_details.ephemeral_5m_input_tokens',
-      count,
-    ],
-    [
-      'anthropic.usage.cache_creation.ephemeral_1h_input_tokens',
-      'input_token_details.ephemeral_1hr_input_tokens',
-      count,
-    ],
-    // Mastra's names.
-    ['gen_ai.usage.cache_creation.5m_input_tokens', 'input_token_details.ephemeral_5m_input_tokens', count],
-    ['gen_ai.usage.cache_creation.1h_input_tokens', 'input_token_details.ephemeral_1hr_input_tokens', count],
-    ['gen_ai.usage.audio_input_tokens', 'input_token_details.audio', count],
-    ['gen_ai.usage.audio_output_tokens', 'output_token_details.audio', count],
-    ['gen_ai.usage.text.input_tokens', 'input_token_details.text', count],
-    ['gen_ai.usage.image.input_tokens', 'input_token_details.image', count],
-    ['gen_ai.usage.audio.input_tokens', 'input_token_details.audio', count],
-    ['gen_ai.usage.video.input_tokens', 'input_token_details.video', count],
-    ['gen_ai.usage.text.cache_read.input_tokens', 'input_token_details.text_cache_read', count],
-    ['gen_ai.usage.image.cache_read.input_tokens', 'input_token_details.image_cache_read', count],
-    ['gen_ai.usage.audio.cache_read.input_tokens', 'input_token_details.audio_cache_read', count],
-    ['gen_ai.usage.reasoning.output_tokens', 'output_token_details.reasoning', count],
-    ['gen_ai.usage.reasoning_tokens', 'output_token_details.reasoning', count],
-    ['gen_ai.usage.output_tokens.reasoning', 'output_token_details.reasoning', count],
-    ['gen_ai.usage.details.reasoning_tokens', 'output_token_details.reasoning', count],
-    ['gen_ai.usage.text.output_tokens', 'output_token_details.text', count],
-    ['gen_ai.usage.image.output_tokens', 'output_token_details.image', count],
-    ['gen_ai.usage.audio.output_tokens', 'output_token_details.audio', count],
-    ['gen_ai.usage.cost', 'total_cost', cost],
-  ],
-  parameters: [
-    ['gen_ai.request.model', 'model', text],
-    ['gen_ai.request.temperature', 'temperature', number],
-    ['gen_ai.request.max_tokens', 'max_tokens', number],
-    ['gen_ai.request.stop_sequences', 'stop', texts],
-    ['gen_ai.request.top_p', 'top_p', number],
-    ['gen_ai.request.top_k', 'top_k', number],
-    ['gen_ai.request.frequency_penalty', 'frequency_penalty', number],
-    ['gen_ai.request.presence_penalty', 'presence_penalty', number],
-    ['gen_ai.request.seed', 'seed', number],
-    ['gen_ai.request.choice.count', 'n', number],
-    ['gen_ai.request.encoding_formats', 'encoding_formats', texts],
-    ['gen_ai.request.reasoning.level', 'reasoning_effort', text],
-    ['gen_ai.request.previous_response.id', 'previous_response_id', text],
-    ['gen_ai.request.stream', 'stream', same],
-    ['gen_ai.request.stream_cursor', 'stream_cursor', text],
-    ['gen_ai.output.type', 'output_type', text],
-    ['gen_ai.tool.definitions', 'tools', json],
-    ['gen_ai.openai.request', WHOLE, same, 'below'],
-    ['openai.request', WHOLE, same, 'below'],
-  ],
-  metadata: [
-    ['gen_ai.provider.name', 'ls_provider', text],
-    ['gen_ai.system', 'ls_provider', text],
-    ['gen_ai.request.model', 'ls_model_name', text],
-    ['gen_ai.response.model', 'ls_model_name', text],
-    ['gen_ai.response.model', 'response_model', text],
-    [OPERATION, 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'],
-    ['gen_ai.conversation.id', 'thread_id', text, 'kept'],
-    ['gen_ai.conversation.compacted', 'conversation_compacted', same],
-    ['gen_ai.prompt.name', 'prompt_name', promptName],
-    ['gen_ai.prompt.version', 'prompt_version', text],
-    ['gen_ai.tool.call.id', 'tool_call_id', text],
-    ['gen_ai.response.id', 'response_id', text],
-    ['gen_ai.response.status', 'response_status', text],
-    ['gen_ai.response.finish_reasons', 'finish_reasons', (value) => texts(reasonsIn(value))],
-    ['openai.response.service_tier', SERVICE_TIER, text],
-    ['gen_ai.openai.response.service_tier', SERVICE_TIER, text],
-  ],
+  usage: genAiUsage,
+  parameters: genAiParameters,
+  metadata: [[OPERATION, 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'], ...genAiMetadata],
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
   cleaned: new Map([['gen_ai.skill.source.uri', withoutCredentials]]),
 };
@@ -163,11 +83,6 @@ function kindOf(attributes: Attributes): Kind {
   const kind = OPERATIONS.get(attributes[OPERATION]) ?? {};
   const isRenamed = kind.nameFrom === 'gen_ai.workflow.name' && attributes[kind.nameFrom] === undefined;
   return isRenamed ? { ...kind, nameFrom: 'gen_ai.agent.name' } : kind;
-}
-
-/** Returns the name of a prompt template. In spans of an MCP client or server, the prompt is part of the inputs. */
-function promptName(value: unknown, attributes: Attributes): string | undefined {
-  return attributes['mcp.method.name'] === undefined ? text(value) : undefined;
 }
 
 /**
@@ -201,11 +116,6 @@ export function genAiOutputMessages(value: unknown, attributes: Attributes): Fie
     messagesOf({ finish_reason: reasons[at], ...message }),
   );
   return filled(messages);
-}
-
-/** Returns finish reasons. Mastra sets a list that contains the actual list as JSON text. */
-function reasonsIn(value: unknown): unknown[] {
-  return [value].flat().flatMap(json);
 }
 
 /** Converts the system instructions to a system message. Most instrumentations set a list of parts, some plain text. */

@@ -70,13 +70,8 @@ export const vocabularyChecks: Checks<SpanVocabulary> = {
   tags: ['a list of attributes', (value) => Array.isArray(value) && value.every(isText)],
 };
 
-/** Returns copies of the vocabularies. Throws if the list or one of them is invalid. */
-export function checkedVocabularies(vocabularies: unknown): SpanVocabulary[] {
-  const { vocabularies: list = [] } = checkedOptions<{ vocabularies?: readonly unknown[] }>(
-    'the options',
-    { vocabularies },
-    { vocabularies: vocabulariesCheck },
-  );
+/** Returns copies of the vocabularies. Throws if one of them is invalid. */
+export function checkedVocabularies(list: readonly unknown[] = []): SpanVocabulary[] {
   return list.map((one, at) => checkedOptions(`\`vocabularies[${at}]\``, one, vocabularyChecks));
 }
 

@@ -27,8 +27,6 @@ import type { CapturePolicy, EncodedFields, RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { LogMessages } from '../mapping/message-events.ts';
-import type { ResourceMetadata } from '../mapping/resource.ts';
-import type { RowIndex } from '../mapping/row-index.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
 import { runIdOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
@@ -37,6 +35,7 @@ import {
   OPERATION,
   projectOf,
   type SpanFields,
+  type SpanMapping,
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
@@ -57,12 +56,11 @@ export interface SpanStart {
   readonly sink: RunSink;
   /** The project for a run without a parent. A project in the span's attributes takes precedence. */
   readonly project: Project | undefined;
-  readonly resources: ResourceMetadata;
+  readonly mapping: SpanMapping;
   /** Metadata from the baggage of the span's parent context. */
   readonly baggage?: Fields | undefined;
   /** Payloads that the run must not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
-  readonly index: RowIndex;
   /** The completion of the run that already records the call. The span's run is then not sent itself. */
   readonly completion?: Completion | undefined;
 }
@@ -99,8 +97,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
   readonly #capture: CapturePolicy;
-  readonly #resources: ResourceMetadata;
-  readonly #index: RowIndex;
+  readonly #mapping: SpanMapping;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
   /**
@@ -132,10 +129,9 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   constructor(
     span: SpanLike,
-    { ids, parentIds, parent, sink, project, resources, baggage, hiding, index, completion }: SpanStart,
+    { ids, parentIds, parent, sink, project, mapping, baggage, hiding, completion }: SpanStart,
   ) {
     super(ids);
-    this.#index = index;
     const { capture } = completion ?? sink;
     const startUs = startUsOf(span);
     const inherited = withBaggage(inheritedFrom(parent, sink), baggage, capture.payload);
@@ -155,7 +151,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
     this.#startUs = startUs;
     this.#parentIds = parentIds;
-    this.#resources = resources;
+    this.#mapping = mapping;
     this.#capture = hiding === undefined ? capture : hidingCapture(hiding, capture);
     this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
     this.#record = record;
@@ -177,7 +173,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** Determined on each access, because some instrumentations set attributes only after the start. */
   get call(): Call | undefined {
     const span = this.isEnded ? this.#refusing : this.#openSpan;
-    return span && spanCall(span, this.#index);
+    return span && spanCall(span, this.#mapping.index);
   }
 
   get completion(): SpanCompletion {
@@ -199,7 +195,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** The fingerprint of the request in the attributes of the open span. */
   get request(): string | undefined {
     const span = this.#openSpan;
-    const inputs = span && spanToOpenRun(span, { ...this.#capture, hideInputs: false }, this.#index).inputs;
+    const inputs = span && spanToOpenRun(span, { ...this.#capture, hideInputs: false }, this.#mapping.index).inputs;
     return inputs && requestKey(parsedJson(inputs.json));
   }
 
@@ -210,7 +206,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** Adds messages from a log record by attribute name. Returns false if the span has ended. */
   addMessages(values: Attributes): boolean {
     if (this.isEnded) return this.context.refused;
-    const isHidden = hiddenNames(this.#capture, this.#index);
+    const isHidden = hiddenNames(this.#capture, this.#mapping.index);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
     this.#logMessages ??= new LogMessages(this.#capture.payload);
@@ -227,7 +223,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
 
   /** Returns whether this ended span has inputs, outputs and usage if another ended span has them. */
   hasPartsOf(span: SpanLike): boolean {
-    const around = { startUs: this.#startUs, parentIds: undefined, index: this.#index };
+    const around = { startUs: this.#startUs, parentIds: undefined, mapping: this.#mapping };
     const others = partsOf(spanToRun(span, this.#capture, around));
     return others.every((isPresent, at) => !isPresent || this.#parts[at] === true);
   }
@@ -236,7 +232,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     const record = this.#record;
     const span = this.#openSpan;
     if (record === undefined || span === undefined) return;
-    const { name, runType, inputs } = spanToOpenRun(span, this.#capture, this.#index);
+    const { name, runType, inputs } = spanToOpenRun(span, this.#capture, this.#mapping.index);
     record.name = shownName(name, this.#capture.payload);
     record.runType = runType;
     const origin = this.#inTrace(openOriginJson(this.ids, this.#parentIds));
@@ -266,10 +262,9 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       messages: this.#logMessages?.attributes,
       droppedMessages: this.#logMessages?.leftOut,
       exception: this.#exception,
-      resources: this.#resources,
+      mapping: this.#mapping,
       sentInputs: this.#sentInputs?.json,
       hasUsageBelow: this.#hasUsageBelow,
-      index: this.#index,
     });
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
     const completion = this.#completion;
@@ -411,7 +406,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     }
     void wait.then(() => {
       guard(OPERATION, () => {
-        const known = this.#resources.of(resource, this.#capture.payload);
+        const known = this.#mapping.resources.of(resource, this.#capture.payload);
         record.metadata = new Map([...known, ...(record.metadata ?? [])]);
       });
       this.#target.end(record);

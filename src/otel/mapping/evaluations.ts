@@ -1,6 +1,7 @@
-import { defined, type Fields, isFields, numberOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, numberOf, textOf } from '../../payload/fields.ts';
 import { runIdFrom } from '../../run/ids.ts';
 import { isoTimestamp } from '../../run/time.ts';
+import { jsonObject } from '../conventions/values.ts';
 import { EVALUATION, OWN } from '../otlp/own-attributes.ts';
 import type { SpanLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
@@ -33,9 +34,8 @@ export function evaluationsOf({ attributes, events, endTime }: SpanLike, runId: 
 }
 
 function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
-  const own = attributes[OWN.feedback];
-  const feedback = typeof own === 'string' ? parsedJson(own) : undefined;
-  if (isFields(feedback)) return feedback;
+  const feedback = jsonObject(attributes[OWN.feedback]);
+  if (feedback !== undefined) return feedback;
   return {
     key: attributes['gen_ai.evaluation.name'],
     created_at: isoTimestamp(timeUs),
@@ -48,8 +48,7 @@ function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
 }
 
 function annotationFields({ name, score, label, explanation, metadata, ...rest }: Fields, timeUs = 0): Fields {
-  const given = typeof metadata === 'string' ? parsedJson(metadata) : undefined;
-  const added = { ...(isFields(given) && given), ...rest };
+  const added = { ...jsonObject(metadata), ...rest };
   return {
     key: name,
     created_at: isoTimestamp(timeUs),

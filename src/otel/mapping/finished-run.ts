@@ -10,6 +10,7 @@ import type { SpanLike } from '../span-like.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
 import { openOriginJson } from './span-origin.ts';
 import {
+  DEFAULT_MAPPING,
   projectOf,
   type SpanCapture,
   type SpanFields,
@@ -46,14 +47,14 @@ export function finishedRun(
   span: SpanLike,
   project: string | undefined,
   hasEnded: boolean,
-  mapping: SpanMapping = {},
+  mapping: SpanMapping = DEFAULT_MAPPING,
 ): FinishedRun {
   const startUs = startUsOf(span);
   const ids = span.spanContext();
   const parentIds = span.parentSpanContext;
   const named = projectOf(span.attributes) ?? project;
   const fields: Partial<SpanFields> & Pick<SpanFields, 'name' | 'runType'> = hasEnded
-    ? spanToRun(span, CAPTURE, { startUs, parentIds, ...mapping })
+    ? spanToRun(span, CAPTURE, { startUs, parentIds, mapping })
     : { ...spanToOpenRun(span, CAPTURE, mapping.index), metadata: new Map([['otel', openOriginJson(ids, parentIds)]]) };
   const tags = withTags(undefined, fields.tags, CAPTURE.payload);
   return {

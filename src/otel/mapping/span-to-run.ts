@@ -32,16 +32,17 @@ import { openOriginJson, originJson } from './span-origin.ts';
 /** The sink settings that affect the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
 
-/** What a user may change in the mapping of spans. */
+/** The attributes of spans and of resources that become fields of runs. */
 export interface SpanMapping {
-  /** @default the index of runspan's tables */
-  readonly index?: RowIndex | undefined;
-  /** @default the attributes that are recorded by default */
-  readonly resources?: ResourceMetadata | undefined;
+  readonly index: RowIndex;
+  readonly resources: ResourceMetadata;
 }
 
+export const DEFAULT_MAPPING: SpanMapping = { index: rowIndex, resources: new ResourceMetadata() };
+
 /** Data that is needed to map a span but is not part of the span. */
-interface SpanSurroundings extends SpanMapping {
+interface SpanSurroundings {
+  readonly mapping: SpanMapping;
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
   /** Messages from log records, by attribute name. Span attributes take precedence. */
@@ -109,7 +110,7 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
   return fields;
 }
 
-export function spanToOpenRun(span: SpanLike, capture: SpanCapture, index: RowIndex = rowIndex): SpanStartFields {
+export function spanToOpenRun(span: SpanLike, capture: SpanCapture, index: RowIndex): SpanStartFields {
   const fields: SpanStartFields = { name: safeText(span.name), runType: 'chain', inputs: undefined };
   try {
     if (!isEmpty(span.attributes))
@@ -120,7 +121,7 @@ export function spanToOpenRun(span: SpanLike, capture: SpanCapture, index: RowIn
   return fields;
 }
 
-export function runTypeOf(attributes: Attributes, index: RowIndex = rowIndex): string {
+export function runTypeOf(attributes: Attributes, index: RowIndex): string {
   for (const vocabulary of new AttributeReader(attributes, index, undefined).vocabularies) {
     const { runType } = vocabulary.kindOf(attributes);
     if (runType !== undefined) return runType;
@@ -144,7 +145,7 @@ const WITH_PROJECT = vocabularies.flatMap(({ project, matches }) =>
 /** Returns a function that checks whether an attribute or event name belongs to a hidden payload. */
 export function hiddenNames(
   { hideInputs, hideOutputs }: Pick<SpanCapture, 'hideInputs' | 'hideOutputs'>,
-  index: RowIndex = rowIndex,
+  index: RowIndex,
 ): IsHidden | undefined {
   if (!hideInputs && !hideOutputs) return undefined;
   return (name) =>
@@ -159,7 +160,10 @@ const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError]
 function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
   const { attributes, events } = span;
   const ofEvents = events.length === 0 ? undefined : messagesOfEvents(events);
-  const { messages, index = rowIndex } = around;
+  const {
+    messages,
+    mapping: { index },
+  } = around;
   const beside = ofEvents && messages ? { ...messages, ...ofEvents.attributes } : (ofEvents?.attributes ?? messages);
   const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
   const reader = new AttributeReader(given, index, capture.payload, around.sentInputs);
@@ -221,12 +225,10 @@ function addResource(
   { metadata }: SpanFields,
   { resource }: SpanLike,
   { payload }: SpanCapture,
-  { resources = DEFAULT_RESOURCES }: SpanSurroundings,
+  { mapping }: SpanSurroundings,
 ): void {
-  for (const entry of resources.of(resource, payload)) metadata.set(entry[0], entry[1]);
+  for (const entry of mapping.resources.of(resource, payload)) metadata.set(entry[0], entry[1]);
 }
-
-const DEFAULT_RESOURCES = new ResourceMetadata();
 
 function addOrigin(
   fields: SpanFields,

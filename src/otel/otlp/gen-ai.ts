@@ -1,84 +1,43 @@
 import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
 import type { Message, Part } from '../../messages/message.ts';
 import { defined, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { genAiMetadata, genAiParameters, genAiUsage } from '../conventions/genai-rows.ts';
+import type { Rows } from '../conventions/vocabulary.ts';
 import type { AttributeValue } from './otlp-span.ts';
 
 /** The attributes of a span that is being built. */
 export type NewAttributes = Map<string, AttributeValue>;
 
-/**
- * The current names of attributes, by the key of the metadata. `conventions/` reads them, and their earlier names. A test
- * compares both tables.
- */
+/** The current attribute of each key. `user_id` and the parameters in LangSmith's metadata have no row of their own. */
 const METADATA: ReadonlyMap<string, string> = new Map([
-  ['ls_provider', 'gen_ai.provider.name'],
-  ['ls_model_name', 'gen_ai.request.model'],
-  ['response_model', 'gen_ai.response.model'],
-  ['response_id', 'gen_ai.response.id'],
-  ['response_status', 'gen_ai.response.status'],
-  ['finish_reasons', 'gen_ai.response.finish_reasons'],
-  ['thread_id', 'gen_ai.conversation.id'],
-  ['conversation_compacted', 'gen_ai.conversation.compacted'],
-  ['prompt_name', 'gen_ai.prompt.name'],
-  ['prompt_version', 'gen_ai.prompt.version'],
-  ['tool_call_id', 'gen_ai.tool.call.id'],
-  ['service_tier', 'openai.response.service_tier'],
-]);
-
-/** By the key of `ls_invocation_params`. */
-const PARAMETERS: ReadonlyMap<string, string> = new Map([
-  ['temperature', 'gen_ai.request.temperature'],
-  ['max_tokens', 'gen_ai.request.max_tokens'],
-  ['stop', 'gen_ai.request.stop_sequences'],
-  ['top_p', 'gen_ai.request.top_p'],
-  ['top_k', 'gen_ai.request.top_k'],
-  ['frequency_penalty', 'gen_ai.request.frequency_penalty'],
-  ['presence_penalty', 'gen_ai.request.presence_penalty'],
-  ['seed', 'gen_ai.request.seed'],
-  ['n', 'gen_ai.request.choice.count'],
-  ['encoding_formats', 'gen_ai.request.encoding_formats'],
-  ['reasoning_effort', 'gen_ai.request.reasoning.level'],
-  ['previous_response_id', 'gen_ai.request.previous_response.id'],
-  ['stream', 'gen_ai.request.stream'],
-  ['output_type', 'gen_ai.output.type'],
-  ['tools', 'gen_ai.tool.definitions'],
-]);
-
-/** By the key of the usage. Of OpenInference, which Phoenix reads, only what it adds up. */
-const USAGE: ReadonlyMap<string, readonly string[]> = new Map([
-  ['input_tokens', ['gen_ai.usage.input_tokens', 'llm.token_count.prompt']],
-  ['output_tokens', ['gen_ai.usage.output_tokens', 'llm.token_count.completion']],
-  ['total_tokens', ['gen_ai.usage.total_tokens', 'llm.token_count.total']],
-  ['total_cost', ['gen_ai.usage.cost', 'llm.cost.total']],
-  ['input_cost', ['llm.cost.prompt']],
-  ['output_cost', ['llm.cost.completion']],
-  [
-    'input_token_details.cache_read',
-    ['gen_ai.usage.cache_read.input_tokens', 'llm.token_count.prompt_details.cache_read'],
-  ],
-  [
-    'input_token_details.cache_creation',
-    ['gen_ai.usage.cache_write.input_tokens', 'llm.token_count.prompt_details.cache_write'],
-  ],
-  ['input_token_details.text', ['gen_ai.usage.text.input_tokens']],
-  ['input_token_details.image', ['gen_ai.usage.image.input_tokens']],
-  ['input_token_details.audio', ['gen_ai.usage.audio.input_tokens', 'llm.token_count.prompt_details.audio']],
-  ['input_token_details.video', ['gen_ai.usage.video.input_tokens']],
-  [
-    'output_token_details.reasoning',
-    ['gen_ai.usage.reasoning.output_tokens', 'llm.token_count.completion_details.reasoning'],
-  ],
-  ['output_token_details.text', ['gen_ai.usage.text.output_tokens']],
-  ['output_token_details.image', ['gen_ai.usage.image.output_tokens']],
-  ['output_token_details.audio', ['gen_ai.usage.audio.output_tokens', 'llm.token_count.completion_details.audio']],
-]);
-
-/** Metadata with the parameters of a model call that has no `ls_invocation_params`. */
-const LS_PARAMETERS: ReadonlyMap<string, string> = new Map([
   ['ls_temperature', 'gen_ai.request.temperature'],
   ['ls_max_tokens', 'gen_ai.request.max_tokens'],
   ['ls_stop', 'gen_ai.request.stop_sequences'],
+  ['user_id', 'user.id'],
+  ...namesOf(genAiMetadata),
 ]);
+const PARAMETERS = namesOf(genAiParameters);
+const USAGE = namesOf(genAiUsage);
+
+/** What Phoenix adds up of OpenInference. */
+const OPENINFERENCE_USAGE: ReadonlyMap<string, string> = new Map([
+  ['input_tokens', 'llm.token_count.prompt'],
+  ['output_tokens', 'llm.token_count.completion'],
+  ['total_tokens', 'llm.token_count.total'],
+  ['total_cost', 'llm.cost.total'],
+  ['input_cost', 'llm.cost.prompt'],
+  ['output_cost', 'llm.cost.completion'],
+  ['input_token_details.cache_read', 'llm.token_count.prompt_details.cache_read'],
+  ['input_token_details.cache_creation', 'llm.token_count.prompt_details.cache_write'],
+  ['input_token_details.audio', 'llm.token_count.prompt_details.audio'],
+  ['output_token_details.reasoning', 'llm.token_count.completion_details.reasoning'],
+  ['output_token_details.audio', 'llm.token_count.completion_details.audio'],
+]);
+
+/** Returns the first attribute of each key. */
+function namesOf(rows: Rows): ReadonlyMap<string, string> {
+  return new Map(rows.map(([attribute, key]) => [key, attribute] as const).reverse());
+}
 
 interface Kind {
   readonly operation: string;
@@ -107,7 +66,7 @@ export interface DescribedRun {
 
 /** Whether the metadata of a run with this key is described by attributes of the conventions. */
 export function isDescribed(key: string): boolean {
-  return METADATA.has(key) || key.startsWith('ls_') || key === 'usage_metadata' || key === 'user_id';
+  return METADATA.has(key) || key.startsWith('ls_') || key === 'usage_metadata';
 }
 
 /**
@@ -136,23 +95,11 @@ function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): s
 }
 
 function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, string>): void {
-  for (const [key, json] of metadata) {
-    const name = METADATA.get(key);
-    if (name !== undefined) setValue(attributes, name, parsedJson(json));
-  }
-  const given = metadata.get('ls_invocation_params');
-  const parameters = given === undefined ? {} : fieldsOf(parsedJson(given));
-  for (const [key, name] of PARAMETERS) setValue(attributes, name, parameters[key]);
-  for (const [key, name] of LS_PARAMETERS) {
-    const json = metadata.get(key);
-    if (json !== undefined && !attributes.has(name)) setValue(attributes, name, parsedJson(json));
-  }
-  const { thread_id: thread, user_id: user } = {
-    thread_id: metadata.get('thread_id'),
-    user_id: metadata.get('user_id'),
-  };
-  if (thread !== undefined) setValue(attributes, 'session.id', parsedJson(thread));
-  if (user !== undefined) setValue(attributes, 'user.id', parsedJson(user));
+  const valueIn = (key: string): unknown => parsedJson(metadata.get(key) ?? 'null');
+  const parameters = fieldsOf(valueIn('ls_invocation_params'));
+  for (const [key, name] of METADATA) setValue(attributes, name, valueIn(key));
+  for (const [key, name] of PARAMETERS) if (key !== 'model') setValue(attributes, name, parameters[key]);
+  setValue(attributes, 'session.id', valueIn('thread_id'));
 }
 
 function addTool(attributes: NewAttributes, { name, inputs, outputs }: DescribedRun): void {
@@ -189,13 +136,16 @@ function addUsage(attributes: NewAttributes, usage: Fields): void {
       ? Object.entries(value).map(([detail, count]) => [`${key}.${detail}`, count] as const)
       : [[key, value] as const];
     for (const [name, count] of counts) {
-      for (const attribute of USAGE.get(name) ?? []) setValue(attributes, attribute, count);
+      for (const names of [USAGE, OPENINFERENCE_USAGE]) {
+        const attribute = names.get(name);
+        if (attribute !== undefined) setValue(attributes, attribute, count);
+      }
     }
   }
 }
 
 /** Sets an attribute. Objects and mixed lists become JSON text. Null and undefined are left out. */
-function setValue(attributes: NewAttributes, name: string, value: unknown): void {
+export function setValue(attributes: NewAttributes, name: string, value: unknown): void {
   if (value === undefined || value === null) return;
   const isPlain = typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
   const isTexts = Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -1,12 +1,5 @@
 import { fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
-import {
-  ALL_ACCEPTED,
-  type AttributeValue,
-  type OtlpAttributes,
-  type OtlpEncoding,
-  type OtlpSpan,
-  type SpanGroup,
-} from './otlp-span.ts';
+import type { AttributeValue, OtlpAttributes, OtlpEncoding, OtlpSpan, SpanGroup } from './otlp-span.ts';
 
 /** OTLP/JSON: ids are hexadecimal, and 64-bit integers are text. */
 export const jsonEncoding: OtlpEncoding = {
@@ -20,7 +13,7 @@ export const jsonEncoding: OtlpEncoding = {
     const { partialSuccess } = fieldsOf(parsedJson(Buffer.from(bytes).toString()));
     const { rejectedSpans, errorMessage } = fieldsOf(partialSuccess);
     const spans = Number(rejectedSpans ?? 0);
-    return Number.isSafeInteger(spans) && spans > 0 ? { spans, message: textOf(errorMessage) ?? '' } : ALL_ACCEPTED;
+    return Number.isSafeInteger(spans) && spans > 0 ? { spans, message: textOf(errorMessage) ?? '' } : undefined;
   },
 };
 

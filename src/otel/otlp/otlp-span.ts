@@ -66,8 +66,6 @@ export interface OtlpEncoding {
   encode(groups: readonly SpanGroup[]): Uint8Array;
   /** Returns the chunks of the request body. */
   join(slices: Uint8Array[]): Uint8Array[];
-  /** Reads an `ExportTraceServiceResponse`. */
-  readResponse(bytes: Uint8Array): PartialSuccess;
+  /** Reads an `ExportTraceServiceResponse`. Returns undefined if all spans were accepted. */
+  readResponse(bytes: Uint8Array): PartialSuccess | undefined;
 }
-
-export const ALL_ACCEPTED: PartialSuccess = { spans: 0, message: '' };

@@ -1,5 +1,6 @@
 /** The attributes that only runspan's receiver reads. With them, a span becomes the same run again. */
 export const OWN = {
+  name: 'runspan.name',
   order: 'runspan.dotted_order',
   runType: 'runspan.run_type',
   projectId: 'runspan.project_id',

@@ -1,5 +1,6 @@
-import { defined, definedOrNone, type Fields, filled, isFields, parsedJson, textOf } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, filled, textOf } from '../../payload/fields.ts';
 import { isoTimestamp, parseDottedOrder } from '../../run/time.ts';
+import { jsonObject } from '../conventions/values.ts';
 import { hrTimeUs } from '../mapping/span-identity.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
 import { OWN } from './own-attributes.ts';
@@ -16,7 +17,7 @@ export function ownRecord(span: SpanLike): Fields | undefined {
   if (segments === undefined || own === undefined) return undefined;
   const endUs = hrTimeUs(span.endTime);
   const error = errorOf(span);
-  // A span has an end. That of a run without an end is its start.
+  // Every span has an end time. If the run has none, its span ends at the start time.
   const isOpen = attributes[OWN.incomplete] === true && endUs === own.startUs;
   const events = span.events.filter((event) => !isErrorEvent(event) && !isFeedback(event)).map(eventOf);
   return defined({
@@ -24,24 +25,19 @@ export function ownRecord(span: SpanLike): Fields | undefined {
     trace_id: segments[0]?.id,
     parent_run_id: parent?.id,
     dotted_order: order,
-    name: attributes['runspan.name'] ?? span.name,
+    name: attributes[OWN.name] ?? span.name,
     run_type: attributes[OWN.runType],
     start_time: isoTimestamp(own.startUs),
     end_time: endUs === undefined || isOpen ? undefined : isoTimestamp(endUs),
-    inputs: jsonIn(attributes['input.value']) ?? {},
-    outputs: jsonIn(attributes['output.value']),
+    inputs: jsonObject(attributes['input.value']) ?? {},
+    outputs: jsonObject(attributes['output.value']),
     error,
     events: filled(events),
     tags: attributes['tag.tags'],
     reference_example_id: attributes[OWN.example],
-    extra: definedOrNone({ metadata: jsonIn(attributes.metadata), runtime: jsonIn(attributes[OWN.runtime]) }),
+    extra: definedOrNone({ metadata: jsonObject(attributes.metadata), runtime: jsonObject(attributes[OWN.runtime]) }),
     session_id: attributes[OWN.projectId],
   });
-}
-
-function jsonIn(value: unknown): Fields | undefined {
-  const parsed = typeof value === 'string' ? parsedJson(value) : undefined;
-  return isFields(parsed) ? parsed : undefined;
 }
 
 function isErrorEvent({ name, attributes }: SpanEventLike): boolean {
@@ -58,5 +54,9 @@ function errorOf({ attributes, events }: SpanLike): string | undefined {
 
 function eventOf({ name, time, attributes = {} }: SpanEventLike): Fields {
   const plain = Object.keys(attributes).length === 0 ? undefined : attributes;
-  return defined({ name, time: isoTimestamp(hrTimeUs(time) ?? 0), kwargs: jsonIn(attributes[OWN.kwargs]) ?? plain });
+  return defined({
+    name,
+    time: isoTimestamp(hrTimeUs(time) ?? 0),
+    kwargs: jsonObject(attributes[OWN.kwargs]) ?? plain,
+  });
 }

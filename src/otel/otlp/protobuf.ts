@@ -1,11 +1,4 @@
-import {
-  ALL_ACCEPTED,
-  type AttributeValue,
-  type OtlpAttributes,
-  type OtlpEncoding,
-  type OtlpSpan,
-  type SpanGroup,
-} from './otlp-span.ts';
+import type { AttributeValue, OtlpAttributes, OtlpEncoding, OtlpSpan, SpanGroup } from './otlp-span.ts';
 
 /** OTLP/protobuf. The numbers of the fields are those of `trace.proto`, `resource.proto` and `common.proto`. */
 export const protobufEncoding: OtlpEncoding = {
@@ -21,7 +14,7 @@ export const protobufEncoding: OtlpEncoding = {
     const partial = fieldsIn(bytes).get(1);
     const fields = partial instanceof Uint8Array ? fieldsIn(partial) : undefined;
     const [spans, message] = [fields?.get(1), fields?.get(2)];
-    if (typeof spans !== 'number' || spans === 0) return ALL_ACCEPTED;
+    if (typeof spans !== 'number' || spans === 0) return undefined;
     return { spans, message: message instanceof Uint8Array ? Buffer.from(message).toString() : '' };
   },
 };
@@ -136,8 +129,7 @@ class ProtobufWriter {
    * length of a message of this size, so that `end` moves nothing.
    */
   begin(field: number, content?: AttributeValue): number {
-    this.#reserve(NUMBER_BYTES_MAX);
-    this.#writeVarint((field << 3) | LENGTH_DELIMITED);
+    this.#tag(field, LENGTH_DELIMITED);
     const characters = typeof content === 'string' ? content.length : 0;
     const room = characters < 0x60 ? 1 : characters < 0x3f00 ? 2 : characters < 0x1f_ff00 ? 3 : 4;
     this.#length += room;
@@ -161,8 +153,7 @@ class ProtobufWriter {
 
   text(field: number, text: string): void {
     const isShort = text.length <= ESTIMATED_CHARACTERS_MAX;
-    this.#reserve(NUMBER_BYTES_MAX + (isShort ? text.length * CHARACTER_BYTES_MAX : Buffer.byteLength(text)));
-    this.#writeVarint((field << 3) | LENGTH_DELIMITED);
+    this.#tag(field, LENGTH_DELIMITED, isShort ? text.length * CHARACTER_BYTES_MAX : Buffer.byteLength(text));
     if (text.length <= COPIED_CHARACTERS_MAX && this.#copyAscii(text)) return;
     const room = sizeOfVarint(text.length);
     const start = this.#length + room;
@@ -175,15 +166,13 @@ class ProtobufWriter {
 
   /** `digits` is an id in hexadecimal digits. */
   hex(field: number, digits: string): void {
-    this.#reserve(NUMBER_BYTES_MAX + digits.length);
-    this.#writeVarint((field << 3) | LENGTH_DELIMITED);
+    this.#tag(field, LENGTH_DELIMITED, digits.length);
     this.#writeVarint(digits.length >>> 1);
     this.#length += this.#buffer.write(digits, this.#length, 'hex');
   }
 
   varint(field: number, value: number): void {
-    this.#reserve(NUMBER_BYTES_MAX);
-    this.#writeVarint((field << 3) | VARINT);
+    this.#tag(field, VARINT);
     this.#writeVarint(value);
   }
 
@@ -193,8 +182,7 @@ class ProtobufWriter {
       this.varint(field, value);
       return;
     }
-    this.#reserve(NUMBER_BYTES_MAX);
-    this.#writeVarint((field << 3) | VARINT);
+    this.#tag(field, VARINT);
     let low = value >>> 0;
     let high = Math.floor(value / 0x1_0000_0000) >>> 0;
     for (let bytes = 1; bytes < NEGATIVE_BYTES; bytes++) {
@@ -206,15 +194,13 @@ class ProtobufWriter {
   }
 
   double(field: number, value: number): void {
-    this.#reserve(NUMBER_BYTES_MAX);
-    this.#writeVarint((field << 3) | FIXED64);
+    this.#tag(field, FIXED64);
     this.#length = this.#buffer.writeDoubleLE(value, this.#length);
   }
 
   /** Writes microseconds as the nanoseconds of a `fixed64`, in two halves, because the number is not a safe integer. */
   time(field: number, us: number): void {
-    this.#reserve(NUMBER_BYTES_MAX);
-    this.#writeVarint((field << 3) | FIXED64);
+    this.#tag(field, FIXED64);
     const low = (us % 0x1_0000_0000) * 1_000;
     const high = Math.floor(us / 0x1_0000_0000) * 1_000 + Math.floor(low / 0x1_0000_0000);
     this.#length = this.#buffer.writeUInt32LE(low % 0x1_0000_0000, this.#length);
@@ -233,6 +219,12 @@ class ProtobufWriter {
     buffer[this.#length] = text.length;
     this.#length = at;
     return true;
+  }
+
+  /** Writes the tag of a field. Reserves room for a number and for `bytes` more. */
+  #tag(field: number, type: number, bytes = 0): void {
+    this.#reserve(NUMBER_BYTES_MAX + bytes);
+    this.#writeVarint((field << 3) | type);
   }
 
   #writeVarint(value: number): void {

@@ -1,9 +1,8 @@
-import { defined, type Fields } from '../../payload/fields.ts';
 import type { RunRecord } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { OtlpEvent } from './otlp-span.ts';
 import { EVALUATION, OWN } from './own-attributes.ts';
-import { flatAttributes, type SentRun } from './run-to-span.ts';
+import { attributesOfFields, type SentRun } from './run-to-span.ts';
 
 /** Feedback on a run, which becomes an event of the span. */
 export interface Evaluation {
@@ -46,7 +45,7 @@ export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[]
 /** Converts feedback to the event `gen_ai.evaluation.result` of the GenAI conventions. */
 function evaluationEvent(evaluation: Evaluation): OtlpEvent {
   const { key, score, value, comment, created_at } = evaluation;
-  const attributes: Fields = defined({
+  const attributes = attributesOfFields({
     'gen_ai.evaluation.name': key,
     'gen_ai.evaluation.score.value': typeof score === 'boolean' ? Number(score) : score,
     'gen_ai.evaluation.score.label': typeof value === 'string' ? value : undefined,
@@ -55,6 +54,6 @@ function evaluationEvent(evaluation: Evaluation): OtlpEvent {
   return {
     name: EVALUATION,
     timeUs: parseIsoTimestamp(created_at) ?? 0,
-    attributes: flatAttributes(attributes).set(OWN.feedback, JSON.stringify(evaluation)),
+    attributes: attributes.set(OWN.feedback, JSON.stringify(evaluation)),
   };
 }

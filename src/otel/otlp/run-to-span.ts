@@ -1,8 +1,8 @@
-import { type Fields, fieldsOf, isFields, listOf, numberOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { type EncodedRun, isFilled } from '../../run/encoded-run.ts';
 import { isHex } from '../../run/ids.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { addGenAi, isDescribed, type NewAttributes } from './gen-ai.ts';
+import { addGenAi, isDescribed, type NewAttributes, setValue } from './gen-ai.ts';
 import type { AttributeValue, OtlpAttributes, OtlpEvent, OtlpLink, OtlpSpan } from './otlp-span.ts';
 import { OWN } from './own-attributes.ts';
 
@@ -110,7 +110,7 @@ function attributesOf(sent: SentRun, origin: Fields): NewAttributes {
   if (tags !== undefined) attributes.set('tag.tags', tags);
   if (metadata !== undefined) addMetadata(attributes, metadata);
   addGenAi(attributes, { name, runType, metadata, inputs, outputs });
-  if (textOf(origin.name) !== undefined) attributes.set('runspan.name', name);
+  if (textOf(origin.name) !== undefined) attributes.set(OWN.name, name);
   if (typeof run.project !== 'string') attributes.set(OWN.projectId, run.project.id);
   if (run.referenceExampleId !== undefined) attributes.set(OWN.example, run.referenceExampleId);
   if (run.runtime !== undefined) attributes.set(OWN.runtime, run.runtime);
@@ -149,20 +149,15 @@ function eventsOf(json: string | undefined, startUs: number): OtlpEvent[] {
 
 function eventAttributes(kwargs: unknown): OtlpAttributes {
   if (!isFields(kwargs)) return new Map();
-  const attributes = flatAttributes(kwargs);
+  const attributes = attributesOfFields(kwargs);
   const values = Object.values(kwargs);
   const isWhole = values.length > 0 && values.every((value) => typeof value !== 'object');
   return isWhole ? attributes : attributes.set(OWN.kwargs, JSON.stringify(kwargs));
 }
 
-/** Objects and lists become JSON text. */
-export function flatAttributes(fields: Fields): NewAttributes {
+export function attributesOfFields(fields: Fields): NewAttributes {
   const attributes: NewAttributes = new Map();
-  for (const [key, value] of Object.entries(fields)) {
-    if (typeof value === 'string' || typeof value === 'boolean') attributes.set(key, value);
-    else if (typeof value === 'number') attributes.set(key, numberOf(value) ?? String(value));
-    else if (value !== null && value !== undefined) attributes.set(key, JSON.stringify(value));
-  }
+  for (const [key, value] of Object.entries(fields)) setValue(attributes, key, value);
   return attributes;
 }
 
@@ -190,5 +185,5 @@ function linkOf(link: unknown): OtlpLink[] {
   const { trace_id, span_id, attributes } = fieldsOf(link);
   const [traceId, spanId] = [hexIn(trace_id, 32), hexIn(span_id, 16)];
   if (traceId === undefined || spanId === undefined) return [];
-  return [{ traceId, spanId, attributes: flatAttributes(fieldsOf(attributes)) }];
+  return [{ traceId, spanId, attributes: attributesOfFields(fieldsOf(attributes)) }];
 }

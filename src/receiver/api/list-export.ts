@@ -6,8 +6,8 @@ import type { Store } from '../store/store.ts';
 import { exportedLines } from './trace-export.ts';
 
 /**
- * Yields runs or traces as text. JSON lines contain one complete run each, or with the format `otlp` a request. CSV contains the fields of the list: one row
- * for each run or trace, latest start first.
+ * Yields runs or traces as text. With `jsonl`, each line is a complete run. With `otlp`, each line is an OTLP request. With
+ * `csv`, each row has the fields of the list for a run or trace, latest start first.
  */
 export function exported(
   store: Store,

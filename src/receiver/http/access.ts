@@ -112,8 +112,8 @@ export class Access {
 
   /**
    * Returns the scope and the permission of the request. `isForPages` is true if pages of `allowedOrigins` may send it.
-   * Throws an HTTP 403 error if a page from another origin sent the
-   * request or the key does not allow the route. Throws a 401 error if the key is missing or wrong.
+   * Throws an HTTP 403 error if a page from another origin sent the request or the key does not allow the route. Throws a
+   * 401 error if the key is missing or wrong.
    */
   async admit(request: IncomingMessage, admission: Admission, isForPages = false): Promise<Admitted> {
     if (admission === 'anyone') return NOTHING;

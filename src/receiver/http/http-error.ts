@@ -21,7 +21,7 @@ export class HttpError extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, detail: Detail, headers: Readonly<Record<string, string>> = {}) {
-    super(typeof detail === 'string' ? detail : `${status}`);
+    super(typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; '));
     this.status = status;
     this.detail = detail;
     this.headers = headers;

@@ -32,24 +32,9 @@ interface PartialSuccess {
 }
 
 const SIGNALS: readonly Signal[] = [
-  {
-    name: 'traces',
-    request: 'ExportTraceServiceRequest',
-    rejected: 'rejectedSpans',
-    ingest: ingestSpans,
-  },
-  {
-    name: 'logs',
-    request: 'ExportLogsServiceRequest',
-    rejected: 'rejectedLogRecords',
-    ingest: ingestLogs,
-  },
-  {
-    name: 'metrics',
-    request: 'ExportMetricsServiceRequest',
-    rejected: 'rejectedDataPoints',
-    ingest: async (call) => ignoreMetrics(call),
-  },
+  { name: 'traces', request: 'ExportTraceServiceRequest', rejected: 'rejectedSpans', ingest: ingestSpans },
+  { name: 'logs', request: 'ExportLogsServiceRequest', rejected: 'rejectedLogRecords', ingest: ingestLogs },
+  { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: ignoreMetrics },
 ];
 
 /**
@@ -80,11 +65,8 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
     'application/json',
     {
       read: (body) => new JsonReader().parse(body, 'The body').value,
-      response: (signal, rejected, errorMessage) => {
-        return JSON.stringify(
-          rejected === 0 ? {} : { partialSuccess: { [signal.rejected]: `${rejected}`, errorMessage } },
-        );
-      },
+      response: (signal, rejected, errorMessage) =>
+        JSON.stringify(rejected === 0 ? {} : { partialSuccess: { [signal.rejected]: `${rejected}`, errorMessage } }),
       // `detail` is added because all other error responses contain it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
@@ -116,15 +98,13 @@ async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   } catch (error) {
     const known = toHttpError(error);
     if (known === undefined) throw error;
-    const { status, detail } = known;
-    const message =
-      typeof detail === 'string' ? detail : detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ');
+    const { status, message } = known;
     return { status, headers: { ...known.headers, ...headers }, content: await encoding.status(message) };
   }
 }
 
 /** Exporters send metrics to the same endpoint. A refusal would make them report an error for each request. */
-function ignoreMetrics({ metrics }: Call): PartialSuccess {
+async function ignoreMetrics({ metrics }: Call): Promise<PartialSuccess> {
   metrics.ignoredMetrics += 1;
   diagnostics.warnOnce('metrics', 'the receiver accepts the metrics of OpenTelemetry, but stores none; logged once');
   return { rejected: 0, reason: '' };
@@ -133,7 +113,7 @@ function ignoreMetrics({ metrics }: Call): PartialSuccess {
 async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSuccess> {
   const { records, others } = readOtlpLogs(await read());
   const refused = records.length === 0 ? 0 : await storeRecords(call, records);
-  const reason = `${others} log records are no messages, exceptions or evaluations of a span, and the spans of ${refused} have too many`;
+  const reason = `not stored: ${others} log records that are not messages, exceptions or evaluations of a span, and ${refused} beyond 1,000 per span`;
   return { rejected: others + refused, reason };
 }
 

@@ -1,5 +1,5 @@
 import { isObject } from '../../../config/checker.ts';
-import { uuidOf } from '../../domain/uuid.ts';
+import { canonicalId } from '../../../run/time.ts';
 import { type ClickHouse, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
@@ -115,7 +115,7 @@ function otelTraceOf({ fields }: Message): string | undefined {
   const otel = fields.extra?.metadata?.otel;
   const id = isObject(otel) ? otel.trace_id : undefined;
   if (typeof id !== 'string' || !/^[0-9a-f]{32}$/i.test(id)) return undefined;
-  return uuidOf(id);
+  return canonicalId(id);
 }
 
 /** Returns `day`, or `today` if `day` is missing, earlier than 2000 or later than tomorrow. */

@@ -1,4 +1,5 @@
 import type { Attachment } from '../../../run/record.ts';
+import { canonicalId } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
@@ -12,7 +13,6 @@ import {
 } from '../../domain/run-view.ts';
 import { outlineOf, summaryOf } from '../../domain/summary.ts';
 import { inOrder, type SpanIds, spanKey, type TreeNode } from '../../domain/tree.ts';
-import { uuidOf } from '../../domain/uuid.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { MergedRun } from '../store.ts';
@@ -186,7 +186,7 @@ export async function readMergedRuns(
       string(tenant),
       uuids(ids),
       string(tenant),
-      uuids([...new Set(spans.map(({ traceId }) => uuidOf(traceId)))]),
+      uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
       strings(spans.map(({ spanId }) => spanId)),
     ),
   );
