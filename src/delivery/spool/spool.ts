@@ -75,8 +75,8 @@ export class Spool {
 
   /**
    * Appends a record to the open segment file. If `start` still exists, the file with the run's start, appends the run's
-   * end there. Otherwise the start could outlast the end, and the next process would send it after the end. Returns
-   * `undefined` if the write fails or the size limit is reached.
+   * end there. Otherwise the start could outlast the end, and the next process would send it after the end. If that file
+   * cannot be opened, the open file is used. Returns `undefined` if the write fails or the size limit is reached.
    */
   append(record: SpooledRecord, start?: Segment): Segment | undefined {
     return this.#write(() => this.#append(record, start));
@@ -190,6 +190,7 @@ export class Spool {
     try {
       this.#segments.append(segment, frames.bytes);
     } catch (thrown) {
+      if (segment !== this.#open) return this.#append(record, undefined);
       this.#seal();
       throw thrown;
     }
