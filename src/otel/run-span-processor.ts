@@ -222,6 +222,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   /** Starts the runs of an open span and of the open spans above it, because a run starts below them. */
   #promoted(span: SpanLike, { start, above }: FilteredSpan): SpanEntry {
+    const recorded = recordedRun(span, start.sink);
+    if (recorded !== undefined) return new SkippedSpan(start.ids, recorded.context);
     const entry = startSpanRun(span, above === undefined ? start : { ...start, parent: above.context });
     this.#spans.add(span, entry);
     return entry;

@@ -120,6 +120,28 @@ describe('the filter llm', () => {
     expect(new Set(ids)).toEqual(new Set([request?.id]));
   });
 
+  test('records a span once that two processors with one exporter keep', async () => {
+    const { sink, asked } = notingSink();
+    const processors = (['llm', 'all'] as const).map(
+      (shouldExport) => new RunSpanProcessor({ exporter: sink, shouldExport }),
+    );
+    const { tracer } = setUp({ processors });
+    await inSpan(tracer, 'request', async () => tracer.startSpan('chat', CHAT).end());
+    expect(asked).toEqual(['start request', 'start chat', 'end chat', 'end request']);
+  });
+
+  test('ends an open span at shutdown, however many spans it has kept for the model calls below', async () => {
+    const { sink, asked } = notingSink();
+    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter: sink, shouldExport: 'llm' })] });
+    tracer.startSpan('open', CHAT);
+    for (let count = 0; count < 10_100; count++) {
+      await inSpan(tracer, 'request', async () => tracer.startSpan('chat', CHAT).end());
+    }
+    expect(asked).not.toContain('end open');
+    await provider.shutdown();
+    expect(asked).toContain('end open');
+  });
+
   test('starts the trace of a model call below an ended span', async () => {
     const { tracer, recorder } = filtering(undefined);
     const outer = tracer.startSpan('outer');
