@@ -6,6 +6,7 @@ import {
   type Completion,
   contextOfRoot,
   inheritedFrom,
+  otelIdsBelow,
   type RunContext,
   sinkOf,
   spanIdsOf,
@@ -92,11 +93,6 @@ export function newRecord(
   if (above !== undefined) record.metadata = new Map(record.metadata).set('otel', otelIdsBelow(above));
   record.referenceExampleId = options.referenceExampleId?.toLowerCase();
   return record;
-}
-
-/** A run below a span belongs to the span's trace. Runs below inherit this metadata. */
-function otelIdsBelow({ traceId, spanId }: NonNullable<ReturnType<typeof spanIdsOf>>): string {
-  return JSON.stringify({ trace_id: traceId, parent_span_id: spanId });
 }
 
 const NOTHING_ADDED: Pick<RunOptions, 'tags' | 'metadata'> = {};

@@ -197,8 +197,18 @@ export function spanIdsOf(parent: RunContext | undefined): RunOwner['spanIds'] {
   return parent && ownerOf(parent)?.spanIds;
 }
 
-/** Matches the trace id at the start of the JSON text in `metadata.otel`. */
-const OTEL_TRACE_ID = /^\{"trace_id":"([\da-f]{32})"/;
+const OTEL_IDS = /^\{"trace_id":"([\da-f]{32})","enclosing_span_id":"([\da-f]{16})"\}$/;
+
+/** Returns the JSON text in `metadata.otel` of a run that is below a span, but is no span. Runs below inherit it. */
+export function otelIdsBelow({ traceId, spanId }: NonNullable<RunOwner['spanIds']>): string {
+  return JSON.stringify({ trace_id: traceId, enclosing_span_id: spanId });
+}
+
+/** Returns the ids of the nearest span. Undefined if the run is no span and below none. */
+export function enclosingSpanIds(context: RunContext): RunOwner['spanIds'] {
+  const [, traceId, spanId] = OTEL_IDS.exec(context.metadata?.get('otel') ?? '') ?? [];
+  return spanIdsOf(context) ?? (traceId && spanId ? { traceId, spanId } : undefined);
+}
 
 /**
  * Returns the id that the trace of `parent` has in OpenTelemetry: that of a span, or the digits of our own. Undefined if
@@ -206,8 +216,7 @@ const OTEL_TRACE_ID = /^\{"trace_id":"([\da-f]{32})"/;
  */
 export function otelTraceIdOf(parent: RunContext | undefined): string | undefined {
   if (parent?.traceId === undefined) return undefined;
-  const above = spanIdsOf(parent)?.traceId ?? OTEL_TRACE_ID.exec(parent.metadata?.get('otel') ?? '')?.[1];
-  return above ?? parent.traceId.replaceAll('-', '');
+  return enclosingSpanIds(parent)?.traceId ?? parent.traceId.replaceAll('-', '');
 }
 
 /** Returns the call that the enclosing run records, if that run has the same sink. */

@@ -92,8 +92,8 @@ function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => strin
   }
   // Parents and links may refer to runs that other processes recorded.
   for (const run of runs) {
-    const { links, parent_span_id: parent } = otelOf(run);
-    for (const id of [run.trace_id, run.parent_run_id, parent]) add(id);
+    const { links, parent_span_id: parent, enclosing_span_id: enclosing } = otelOf(run);
+    for (const id of [run.trace_id, run.parent_run_id, parent, enclosing]) add(id);
     for (const id of JSON.stringify(links ?? []).match(IDS) ?? []) add(id);
   }
   return owners;

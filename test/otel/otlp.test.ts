@@ -2,7 +2,7 @@
 import { trace } from '@opentelemetry/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fromHeaders, startRun, traceable, withRun } from '#src/index.ts';
+import { fromHeaders, startRun, toHeaders, traceable, withRun } from '#src/index.ts';
 import { finishedRun } from '#src/otel/mapping/finished-run.ts';
 import type { OtlpSpan } from '#src/otel/otlp/otlp-span.ts';
 import { jsonEncoding, protobufEncoding, SpanGroups, sentRecord } from '#src/otel/otlp/traces.ts';
@@ -107,6 +107,25 @@ describe('the ids of a span', () => {
     withRun(remote as NonNullable<typeof remote>, () => startRun({ name: 'handler' }).end());
     expect(spansOf(recorder.runs)).toMatchObject([{ traceId, parentSpanId: '8000000000000001' }]);
     recorder.stop();
+  });
+
+  test('form one tree over several processes', async () => {
+    const names = fc.array(fc.constantFrom('span', 'run'), { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(names, names, async (caller, handler) => {
+        const { tracer, recorder, stop } = setUp();
+        let headers = {};
+        await nest(tracer, caller.join(' > '), async () => {
+          headers = toHeaders();
+        });
+        const remote = fromHeaders(headers);
+        await withRun(remote as NonNullable<typeof remote>, () => nest(tracer, handler.join(' > ')));
+        expect(recorder.runs).toHaveLength(caller.length + handler.length);
+        expectTree(recorder);
+        await stop();
+      }),
+      { numRuns: 40 },
+    );
   });
 });
 

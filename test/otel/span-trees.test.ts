@@ -324,7 +324,7 @@ test('tags and metadata of a run are inherited by the spans and runs below it', 
   expect(runNamed(recorder, 'span').tags).toEqual(['t', 'own']);
   expect(metadata('span')).toMatchObject({ user: 'a', 'shop.user': 'b' });
   const { span_id, root_trace_id } = (metadata('span')?.otel ?? {}) as Record<string, string>;
-  const otel = { trace_id: root_trace_id, parent_span_id: span_id };
+  const otel = { trace_id: root_trace_id, enclosing_span_id: span_id };
   expect([runNamed(recorder, 'leaf').tags, metadata('leaf')]).toEqual([['t'], { user: 'a', otel }]);
 });
 

@@ -9,6 +9,7 @@ import {
   belowRequest,
   type Completion,
   contextOf,
+  enclosingSpanIds,
   inheritedFrom,
   observeRun,
   otelTraceIdOf,
@@ -96,6 +97,8 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly spanIds: RunOwner['spanIds'];
   readonly #startUs: number;
   readonly #parentIds: SpanContextLike | undefined;
+  /** The span id of a caller, if the span has no parent in OpenTelemetry. */
+  readonly #enclosingId: string | undefined;
   readonly #capture: CapturePolicy;
   readonly #mapping: SpanMapping;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
@@ -149,6 +152,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#target = completion ?? sink;
     const traceId = otelTraceIdOf(parent) ?? ids.traceId;
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
+    this.#enclosingId = parent && parentIds === undefined ? enclosingSpanIds(parent)?.spanId : undefined;
     this.#startUs = startUs;
     this.#parentIds = parentIds;
     this.#mapping = mapping;
@@ -347,10 +351,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return hidingCapture(hiding, this.#capture);
   }
 
-  /** Adds the id of the trace to `metadata.otel` if it is not that of the span. */
+  /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */
   #inTrace(origin: string): string {
     const { spanIds } = this;
-    return spanIds === this.ids ? origin : `${origin.slice(0, -1)},"root_trace_id":"${spanIds?.traceId}"}`;
+    if (spanIds === this.ids) return origin;
+    const enclosing = this.#enclosingId === undefined ? '' : `,"enclosing_span_id":"${this.#enclosingId}"`;
+    return `${origin.slice(0, -1)},"root_trace_id":"${spanIds?.traceId}"${enclosing}}`;
   }
 
   #release(record: EncodedRun): void {

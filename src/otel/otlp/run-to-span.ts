@@ -61,10 +61,12 @@ export function spanOfRun(sent: SentRun, origin: Fields = originOf(sent.run)): O
   const isError = error !== undefined && error !== '';
   if (isError && events.some(({ name }) => name === 'exception')) attributes.set(OWN.error, error);
   else if (isError) events.push(errorEvent(error, endUs));
+  // The run succeeded, but was sent as incomplete before, with an error.
+  else if (error === '') attributes.set(OWN.error, '');
   return {
     traceId: hexIn(origin.root_trace_id, 32) ?? hexIn(origin.trace_id, 32) ?? hexOf(run.traceId),
     spanId: hexIn(origin.span_id, 16) ?? spanIdOf(run.id),
-    parentSpanId: parentSpanIdOf(run, hexIn(origin.parent_span_id, 16)),
+    parentSpanId: parentSpanIdOf(run, hexIn(origin.parent_span_id, 16), hexIn(origin.enclosing_span_id, 16)),
     name: textOf(origin.name) ?? run.name,
     kind: Math.max(KINDS.indexOf(origin.kind), REQUESTS.has(run.runType) ? CLIENT : INTERNAL),
     startUs,
@@ -89,11 +91,15 @@ function hexIn(value: unknown, digits: number): string | undefined {
   return typeof value === 'string' && isHex(value, digits) ? value : undefined;
 }
 
-/** The parent of a run is a span if its id contains the digits of the span id, see `spanRunId`. */
-function parentSpanIdOf({ parentRunId }: RunFields, spanId: string | undefined): string | undefined {
-  if (parentRunId === undefined || spanId === undefined) return spanId ?? (parentRunId && spanIdOf(parentRunId));
-  const isSpan = parentRunId.slice(15, 18) + parentRunId.slice(22).replace('-', '') === spanId;
-  return isSpan ? spanId : spanIdOf(parentRunId);
+/** The parent of a run is one of two spans if its id contains the digits of the span id, see `spanRunId`. */
+function parentSpanIdOf(
+  { parentRunId }: RunFields,
+  parentId: string | undefined,
+  enclosingId: string | undefined,
+): string | undefined {
+  if (parentRunId === undefined) return parentId;
+  const digits = parentRunId.slice(15, 18) + parentRunId.slice(22).replace('-', '');
+  return digits === parentId || digits === enclosingId ? digits : spanIdOf(parentRunId);
 }
 
 function attributesOf(sent: SentRun, origin: Fields): NewAttributes {
@@ -124,11 +130,14 @@ function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, st
   for (const [key, json] of metadata) {
     all += `${all === '{' ? '' : ','}${JSON.stringify(key)}:${json}`;
     const first = json.charCodeAt(0);
-    if (first === OPENING_BRACE || first === OPENING_BRACKET || first === SMALL_N || isDescribed(key)) continue;
-    attributes.set(key, JSON.parse(json));
+    if (first === OPENING_BRACE || first === OPENING_BRACKET || first === SMALL_N) continue;
+    if (!isDescribed(key) && !RESERVED.test(key)) attributes.set(key, JSON.parse(json));
   }
   attributes.set('metadata', `${all}}`);
 }
+
+/** Matches the attributes that contain other fields of the run. */
+const RESERVED = /^(runspan\.|(input|output)\.(value|mime_type)$|tag\.tags$|metadata$)/;
 
 const OPENING_BRACE = 0x7b;
 const OPENING_BRACKET = 0x5b;

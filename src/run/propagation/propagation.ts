@@ -6,6 +6,7 @@ import { type Check, isObject } from '../../config/checker.ts';
 import { types } from '../../platform/node.ts';
 import {
   currentContext,
+  enclosingSpanIds,
   inheritedFrom,
   otelTraceIdOf,
   type RunContext,
@@ -105,7 +106,7 @@ interface InheritedFields {
   readonly tags: readonly string[] | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly sampled: boolean;
-  /** The caller's ids in OpenTelemetry, if its trace has a span above the caller's run. */
+  /** The trace id of the caller in OpenTelemetry, and the nearest span, if a span is above the caller's run or is the run. */
   readonly spanIds?: RunOwner['spanIds'];
 }
 
@@ -127,10 +128,11 @@ export function fromHeaders(headers: HeadersLike, options?: FromHeadersOptions):
       const segments = parseDottedOrder(order);
       const [first, last] = [segments?.at(0), segments?.at(-1)];
       if (first === undefined || last === undefined) continue;
-      const inherited = inheritedFields(parseBaggage(headerOf(headers, 'baggage') ?? ''), prefix, accept);
+      const baggage = parseBaggage(headerOf(headers, 'baggage') ?? '');
+      const inherited = inheritedFields(baggage, prefix, accept);
       const traceparent = headerOf(headers, 'traceparent');
       const sampled = inherited.sampled && !isLeftOut(first.id, traceparent);
-      const spanIds = spanIdsIn(traceparent, first.id);
+      const spanIds = spanIdsIn(baggageValue(baggage, `${prefix}-otel`), '') ?? spanIdsIn(traceparent, first.id);
       return new RemoteRun(order, [first.id, last.id], { ...inherited, sampled, spanIds });
     }
   } catch {
@@ -206,7 +208,8 @@ export function toHeaders(run?: Run, headers?: HeadersLike): Record<string, stri
     const order = orderToSend('toHeaders', context, ORDER_MAX);
     if (context === undefined || order === undefined) return;
     const key = keyOf(result, 'baggage') ?? 'baggage';
-    const baggage = baggageOf(withAddedFields(context), parseBaggage(result[key] ?? ''));
+    const sent = { ...withAddedFields(context), spanIds: enclosingSpanIds(context) };
+    const baggage = baggageOf(sent, parseBaggage(result[key] ?? ''));
     result[keyOf(result, 'runspan-trace') ?? 'runspan-trace'] = order;
     if (baggage !== '') result[key] = baggage;
   });
@@ -264,7 +267,10 @@ export function withAddedFields(context: RunContext): RunContext {
   return context.added === undefined ? context : { ...context, ...inheritedFrom(context, sinkOf(context)) };
 }
 
-export type BaggageContext = Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'>;
+export interface BaggageContext extends Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'> {
+  /** The nearest span, for headers without a `traceparent`. */
+  readonly spanIds?: RunOwner['spanIds'];
+}
 
 /**
  * Returns the baggage header for a run. Keeps the members from other libraries. Omits run fields that would exceed the
@@ -282,7 +288,8 @@ export function baggageOf(context: BaggageContext, present: readonly BaggageMemb
     texts.push(text);
   };
   if (!context.sampled) add('sampled', 'false');
-  const { project } = context;
+  const { project, spanIds } = context;
+  if (spanIds !== undefined) add('otel', `00-${spanIds.traceId}-${spanIds.spanId}-01`);
   if (project !== undefined) add(typeof project === 'string' ? 'project' : 'project-id', projectText(project));
   if (context.tags !== undefined) add('tags', JSON.stringify(context.tags));
   const metadata = context.metadata && fittingJson(context.metadata, bytesLeft - 1);
@@ -299,7 +306,8 @@ function fittingJson(metadata: ReadonlyMap<string, string>, bytesMax: number): s
   const entries: string[] = [];
   for (const key of new Set([...FIRST_KEYS, ...metadata.keys()])) {
     const json = metadata.get(key);
-    if (json === undefined) continue;
+    // The ids of a span have a member of their own.
+    if (json === undefined || key === 'otel') continue;
     const entry = `${JSON.stringify(key)}:${json}`;
     const bytes = baggageMember('', entries.length === 0 ? entry : `,${entry}`).text.length - '='.length;
     if (bytes > left) continue;
