@@ -283,6 +283,12 @@ describe('pydantic-ai', () => {
   });
 });
 
+test('tool results of Codex are hidden with inputs or outputs', () => {
+  const events = [event('codex.tool_result', { arguments: '{"city":"Oslo"}', output: 'Rain.' })];
+  expect(JSON.stringify(mappedSpan({}, { events }, { hideInputs: true }))).not.toContain('Oslo');
+  expect(JSON.stringify(mappedSpan({}, { events }, { hideOutputs: true }))).not.toContain('Rain');
+});
+
 // Spans of @strands-agents/sdk 1.16.0. The Python package 1.9 sends the same events.
 describe('Strands', () => {
   const common = {

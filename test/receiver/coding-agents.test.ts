@@ -176,6 +176,13 @@ test('a turn of Codex is a trace with its model calls and tool calls, and a sess
   expect(JSON.stringify(runs)).not.toMatch(SECRET);
 });
 
+test('a span of another program with a similar target is kept', async () => {
+  const [request] = spansOnly(recorded(CODEX)) as [Recording[number]];
+  const renamed = JSON.stringify(request.body).replaceAll('codex_exec', 'shop');
+  const store = await storeAfter([{ ...request, body: JSON.parse(renamed) }]);
+  expect((await runsIn(store)).map(({ name }) => name)).toContain('receiving');
+});
+
 test('the token counts of a turn of Codex count once, with cached tokens and cost', async () => {
   // At 1.25 USD per million new input tokens, 0.125 per million read from the cache, and 10 per million output tokens.
   expect(await usageAfter(recorded(CODEX))).toMatchObject([

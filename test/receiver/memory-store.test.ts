@@ -63,7 +63,7 @@ describe('a memory store', () => {
     ],
     ['deletes a trace that exceeds the limit alone', { bytesMax: 9_000 }, [[post(1, 1)], [large], [post(3, 3)]], [3]],
     ['counts small values by their size in memory', { bytesMax: 60_000 }, [[post(1, 1)], [brackets]], []],
-    ['counts runs that are not visible', { runsMax: 1 }, [[post(1, 1)], [hidden]], []],
+    ['counts runs that are not visible, and deletes them first', { runsMax: 1 }, [[post(1, 1)], [hidden]], [1]],
     [
       'uses defaults for undefined options',
       { runsMax: undefined as never, bytesMax: undefined as never },

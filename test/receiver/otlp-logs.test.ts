@@ -148,6 +148,40 @@ test('an evaluation becomes feedback, once', async () => {
   ]);
 });
 
+test('an evaluation with any fields harms no other, and has a time', async () => {
+  const valid = fc.constantFrom('2026-11-20T07:22:40Z', '2026-11-20T07:22:40.5+01:00');
+  const given = fc.record(
+    { key: fc.string(), created_at: fc.oneof(fc.jsonValue(), valid), modified_at: fc.oneof(fc.jsonValue(), valid) },
+    { requiredKeys: ['key'] },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(given, { maxLength: 4 }), async (all) => {
+      const receiver = await start();
+      const records = all.map((own) => logOf('any', { given: { 'runspan.feedback': JSON.stringify(own) } }));
+      const named = records.map((record) => ({ ...record, eventName: 'gen_ai.evaluation.result' }));
+      expect((await sendLogs(receiver, ...named, evaluation(0.5))).status).toBe(200);
+      for (const _ of [1, 2]) expect((await sendSpans(receiver, spanOf())).status).toBe(200);
+      const { id } = await runOf(receiver);
+      const feedback = (await (await request(`${receiver.url}/feedback?run=${id}`)).body.json()) as {
+        key: string;
+        created_at: string;
+      }[];
+      expect(feedback.map(({ key }) => key)).toContain('helpful');
+      for (const { created_at } of feedback) expect(created_at).toMatch(/^\d{4}-\d\d-\d\dT[\d:]+\.\d{6}Z$/);
+      expect((await request(`${receiver.url}/query/export?format=otlp`)).statusCode).toBe(200);
+      await receiver.close();
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test('a request has at most 10,000 log records of spans', async () => {
+  const receiver = await start();
+  const many = (count: number) => Array.from({ length: count }, (_, at) => evaluation(at));
+  expect((await sendLogs(receiver, ...many(10_001))).status).toBe(413);
+  expect((await sendLogs(receiver, ...many(1_000))).status).toBe(200);
+});
+
 test('everything that the span itself contains takes precedence', async () => {
   const receiver = await start();
   const text = (role: string, content: string) => JSON.stringify([{ role, parts: [{ type: 'text', content }] }]);
@@ -198,7 +232,9 @@ test('other log records are counted as rejected', async () => {
     body: {
       partialSuccess: {
         rejectedLogRecords: '4',
-        errorMessage: expect.stringContaining('4 log records that are not messages, exceptions or evaluations of a span'),
+        errorMessage: expect.stringContaining(
+          '4 log records that are not messages, exceptions or evaluations of a span',
+        ),
       },
     },
   });

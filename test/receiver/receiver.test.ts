@@ -18,7 +18,7 @@ describe('options', () => {
     [{ store: null }, 'Expected `store` to be an object with all methods of `Store`, got null'],
     [
       { prot: 4777 },
-      'Expected the options to contain only host, port, store, strict, apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins, got `prot`',
+      'Expected the options to contain only host, port, store, strict, apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins, resource, vocabularies, got `prot`',
     ],
   ])('%j is refused', async (options, message) => {
     await expect(createReceiver(options as ReceiverOptions)).rejects.toMatchObject({

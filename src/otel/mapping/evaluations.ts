@@ -1,13 +1,17 @@
 import { defined, type Fields, numberOf, textOf } from '../../payload/fields.ts';
 import { runIdFrom } from '../../run/ids.ts';
-import { isoTimestamp } from '../../run/time.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { jsonObject } from '../conventions/values.ts';
 import { EVALUATION, OWN } from '../otlp/own-attributes.ts';
 import type { SpanLike } from '../span-like.ts';
 import { hrTimeUs } from './span-identity.ts';
 
 /** The result of an evaluation, as the fields of feedback. */
-export type EvaluationFields = Fields & { readonly key: string; readonly created_at: string };
+export type EvaluationFields = Fields & {
+  readonly key: string;
+  readonly created_at: string;
+  readonly modified_at?: string;
+};
 
 /**
  * Matches the attributes of OpenInference:
@@ -35,7 +39,10 @@ export function evaluationsOf({ attributes, events, endTime }: SpanLike, runId: 
 
 function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
   const feedback = jsonObject(attributes[OWN.feedback]);
-  if (feedback !== undefined) return feedback;
+  if (feedback !== undefined) {
+    const created_at = validTime(feedback.created_at) ?? isoTimestamp(timeUs);
+    return { ...feedback, created_at, modified_at: validTime(feedback.modified_at) ?? created_at };
+  }
   return {
     key: attributes['gen_ai.evaluation.name'],
     created_at: isoTimestamp(timeUs),
@@ -45,6 +52,11 @@ function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
       attributes['gen_ai.evaluation.explanation'],
     ),
   };
+}
+
+function validTime(value: unknown): string | undefined {
+  const us = parseIsoTimestamp(textOf(value) ?? '');
+  return us === undefined ? undefined : isoTimestamp(us);
 }
 
 function annotationFields({ name, score, label, explanation, metadata, ...rest }: Fields, timeUs = 0): Fields {

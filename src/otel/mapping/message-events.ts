@@ -82,13 +82,13 @@ export function isMessageEvent(name: string): boolean {
   return EVENTS.has(name);
 }
 
-/** Returns whether all attributes of an event belong to the inputs. */
+/** Returns whether attributes of an event belong to the inputs, so that the event is hidden with them. */
 export function carriesInputs(name: string): boolean {
-  return INPUT_EVENTS.has(name);
+  return INPUT_EVENTS.has(name) || name === CODEX_RESULT;
 }
 
 export function carriesOutputs(name: string): boolean {
-  return OUTPUT_EVENTS.has(name);
+  return OUTPUT_EVENTS.has(name) || name === CODEX_RESULT;
 }
 
 /**
@@ -133,6 +133,9 @@ const OUTPUT_EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>
   ['tool.output', ({ bash_command: _, ...result }) => ({ 'gen_ai.tool.call.result': result })],
 ]);
 
+/** The arguments and the output of a tool. */
+const CODEX_RESULT = 'codex.tool_result';
+
 /** Attributes of the event `gen_ai.client.inference.operation.details` in the current conventions. */
 const DETAILS: readonly string[] = [INPUTS, OUTPUTS, 'gen_ai.system_instructions', 'gen_ai.tool.definitions'];
 
@@ -141,7 +144,7 @@ const EVENTS: ReadonlyMap<string, ReadEvent> = new Map<string, ReadEvent>([
   ...OUTPUT_EVENTS,
   ['gen_ai.client.inference.operation.details', (fields) => named(fields, DETAILS)],
   [
-    'codex.tool_result',
+    CODEX_RESULT,
     ({ arguments: args, output }) => ({ 'gen_ai.tool.call.arguments': args, 'gen_ai.tool.call.result': output }),
   ],
 ]);

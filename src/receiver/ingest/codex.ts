@@ -11,8 +11,9 @@ import { derivedUuid } from '../domain/uuid.ts';
  * become runs. The spans between them do not, so the ids of these spans are derived from attributes that they share.
  */
 export function codexSpan(span: SpanLike): SpanLike | undefined {
-  const { name, attributes, events } = span;
-  if (!isCodexSpan(attributes)) return span;
+  const { name, attributes, events, instrumentationScope } = span;
+  // Another program may have a crate whose name begins with `codex_`.
+  if (!isCodexSpan(attributes) || instrumentationScope?.name.startsWith('codex') !== true) return span;
   const ids = span.spanContext();
   if (name === 'session_task.turn') {
     const profile = events.find((event) => event.name === 'codex.turn_profile');

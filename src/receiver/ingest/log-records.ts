@@ -3,7 +3,9 @@ import { objects } from '../../otel/conventions/values.ts';
 import { CAPTURE, finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanEventLike, SpanLike } from '../../otel/span-like.ts';
 import { serialize } from '../../payload/serialize.ts';
+import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import { type SpanIds, spanKey, spanKeysOf } from '../domain/tree.ts';
@@ -33,7 +35,8 @@ export async function storeRecords(call: Call, records: readonly SpanRecord[]): 
   const bySpan = grouped(records, ({ span }) => holderId(scope, span));
   const stored = new Map((await store.mergedRuns(scope, [...bySpan.keys()])).map((run) => [run.id, run]));
   let refused = 0;
-  const operations = [...bySpan].map(([id, own]): RunOperation => {
+  const operations: RunOperation[] = [];
+  for await (const [id, own] of inTurns(bySpan)) {
     const { metadata: _, ...extra } = { ...stored.get(id)?.fields.extra };
     let room = RECORDS_MAX - Object.keys(extra).length;
     for (const { event } of own) {
@@ -46,8 +49,8 @@ export async function storeRecords(call: Call, records: readonly SpanRecord[]): 
     }
     const [{ span }] = own as [SpanRecord, ...SpanRecord[]];
     const otel = { trace_id: span.traceId, span_id: id.replaceAll('-', '').slice(16), parent_span_id: span.spanId };
-    return { kind: 'post', id, fields: { extra: { ...extra, metadata: { otel } } }, attachments: [] };
-  });
+    operations.push({ kind: 'post', id, fields: { extra: { ...extra, metadata: { otel } } }, attachments: [] });
+  }
   limits?.take(scope.tenant, operations.length, request);
   await store.apply(scope, inProject(scope, operations));
   await joinRecords(
@@ -82,9 +85,13 @@ export async function joinRecords({ store, scope }: Call, spans: readonly Joined
       const run = runs.get(span.runId ?? spanKey(span));
       return run === undefined ? [] : [{ run, logged: spanWith(events, run) }];
     });
-    const patches = found.flatMap(({ run, logged }) => patchOf(run, logged) ?? []);
+    const patches: RunOperation[] = [];
+    const feedback: Feedback[] = [];
+    for await (const { run, logged } of inTurns(found)) {
+      patches.push(...patchOf(run, logged));
+      feedback.push(...feedbackOn(logged, run.id));
+    }
     if (patches.length > 0) await store.apply(scope, patches);
-    const feedback = found.flatMap(({ run, logged }) => feedbackOn(logged, run.id));
     if (feedback.length > 0) await addFeedbackBatch(store, scope, feedback);
   }
 }
@@ -148,10 +155,10 @@ function fromLogsOf({ extra }: RunFields): readonly string[] {
 }
 
 /**
- * Returns a patch with what the log records add to a run. Everything that the span itself contains takes precedence. The
+ * Returns a patch, if any, with what the log records add to a run. Everything that the span itself contains takes precedence. The
  * metadata `from_logs` names the fields that are from log records, so that further records can change these.
  */
-function patchOf({ id, fields }: MergedRun, logged: SpanLike): RunOperation | undefined {
+function patchOf({ id, fields }: MergedRun, logged: SpanLike): RunOperation[] {
   const { texts, fields: read, attachments } = finishedRun(logged, undefined, true);
   const fromLogs = new Set(fromLogsOf(fields));
   const isReplaced = (field: string): boolean =>
@@ -170,6 +177,8 @@ function patchOf({ id, fields }: MergedRun, logged: SpanLike): RunOperation | un
     changes.error = read.error;
     fromLogs.add('error');
   }
-  if (Object.keys(changes).length === 0) return undefined;
-  return { kind: 'patch', id, fields: { ...changes, extra: { metadata: { from_logs: [...fromLogs] } } }, attachments };
+  if (Object.keys(changes).length === 0) return [];
+  return [
+    { kind: 'patch', id, fields: { ...changes, extra: { metadata: { from_logs: [...fromLogs] } } }, attachments },
+  ];
 }

@@ -3,6 +3,7 @@ import { isExceptionEvent, isMessageEvent } from '../../otel/mapping/message-eve
 import { EVALUATION } from '../../otel/otlp/own-attributes.ts';
 import type { SpanEventLike } from '../../otel/span-like.ts';
 import type { SpanIds } from '../domain/tree.ts';
+import { HttpError } from '../http/http-error.ts';
 import { codexSpanIds } from './codex.ts';
 import {
   anyValueOf,
@@ -16,6 +17,9 @@ import {
   textOf,
 } from './otlp-values.ts';
 
+/** Maximum number of messages, exceptions and evaluations per request. */
+const RECORDS_MAX = 10_000;
+
 /** A log record of a span, as an event of this span. */
 export interface SpanRecord {
   readonly span: SpanIds;
@@ -24,7 +28,7 @@ export interface SpanRecord {
 
 /**
  * Reads an `ExportLogsServiceRequest` in its JSON form. Returns the messages, exceptions and evaluations of spans, and the
- * number of other log records. Throws an HTTP 400 error if the request is malformed.
+ * number of other log records. Throws an HTTP 400 error if the request is malformed, or a 413 error if it is too large.
  */
 export function readOtlpLogs(request: unknown): { records: SpanRecord[]; others: number } {
   const records: SpanRecord[] = [];
@@ -34,7 +38,8 @@ export function readOtlpLogs(request: unknown): { records: SpanRecord[]; others:
       for (const given of listIn(scopeLogs, 'logRecords')) {
         const record = recordOf(given);
         if (record === undefined) others += 1;
-        else records.push(record);
+        else if (records.push(record) > RECORDS_MAX)
+          throw new HttpError(413, `The body has more than ${RECORDS_MAX} log records of spans`);
       }
     }
   }

@@ -3,8 +3,8 @@ import { finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import { ownRecord } from '../../otel/otlp/own-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
-import { setSoon } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, toHttpError, ValidationIssues } from '../http/http-error.ts';
 import { JsonReader } from '../http/json.ts';
@@ -49,9 +49,6 @@ export const otlpRoutes: readonly Route[] = SIGNALS.flatMap((signal) =>
     }),
   ),
 );
-
-/** Number of spans to convert before the server processes other requests. */
-const SPANS_AT_ONCE = 200;
 
 /** An encoding for OTLP requests and responses: JSON or protobuf. */
 interface Encoding {
@@ -122,8 +119,7 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
   const header = call.request.headers['langsmith-project'];
   const operations: RunOperation[] = [];
   const feedback: Feedback[] = [];
-  for (const [index, span] of spans.entries()) {
-    if (index % SPANS_AT_ONCE === SPANS_AT_ONCE - 1) await new Promise<void>((resolve) => void setSoon(resolve));
+  for await (const span of inTurns(spans)) {
     const operation = operationOf(span, header, call.mapping);
     operations.push(operation);
     feedback.push(...feedbackOn(span.span, operation.id));

@@ -10,7 +10,7 @@ export function feedbackOn(span: SpanLike, runId: string): Feedback[] {
   return evaluationsOf(span, runId).flatMap(({ created_at, modified_at = created_at, ...fields }) => {
     try {
       const feedback = readFeedback({ ...fields, run_id: runId }, ['span', 'events']);
-      return [{ ...feedback, created_at, modified_at: String(modified_at) }];
+      return [{ ...feedback, created_at, modified_at }];
     } catch (error) {
       diagnostics.warnOnce(
         'evaluation',

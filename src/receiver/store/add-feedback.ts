@@ -1,6 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { Store } from './store.ts';
 
@@ -39,8 +40,12 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
 
 /** Stores all feedback in a batch. Logs feedback whose run is missing. Returns the number of stored feedback items. */
 export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
-  const isStored = await Promise.all(feedback.map((one) => addFeedback(store, scope, one)));
-  const missing = feedback.filter((_, index) => !isStored[index]);
+  const firstTries: Promise<boolean>[] = [];
+  for await (const one of inTurns(feedback)) firstTries.push(store.addFeedback(scope, one));
+  const isKnown = await Promise.all(firstTries);
+  const early = feedback.filter((_, index) => !isKnown[index]);
+  const isStored = await Promise.all(early.map((one) => addFeedback(store, scope, one)));
+  const missing = early.filter((_, index) => !isStored[index]);
   if (missing[0] !== undefined) {
     const others = missing.length === 1 ? '' : ` and ${missing.length - 1} more`;
     diagnostics.warn(`dropped feedback on runs that are not stored: ${missing[0].run_id}${others}`);

@@ -464,7 +464,11 @@ export class MemoryStore implements Store {
     const others = [...this.#tenants.keys()].filter((name) => name !== tenantName);
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
-      for (const [traceId, runs] of new Places(tenant.runs).runsByTrace()) {
+      const traces = [...new Places(tenant.runs).runsByTrace()];
+      const isShown = ([, runs]: (typeof traces)[number]): boolean =>
+        runs.some(({ fields }) => fields.name !== undefined);
+      // First those that no query returns, for example log records of spans that never arrived.
+      for (const [traceId, runs] of [...traces.filter((trace) => !isShown(trace)), ...traces.filter(isShown)]) {
         // Traces in the current request are deleted only to meet the limit, not to free additional space.
         if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
         for (const { id, sizeBytes } of runs) {
