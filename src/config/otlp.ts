@@ -58,8 +58,10 @@ export function otlpServiceOptions(options: ServiceOptions): ServiceOptions {
 
 function withRoute(endpoint: string): string {
   if (!URL.canParse(endpoint)) return endpoint;
-  const { origin, pathname, search, hash } = new URL(endpoint);
-  return pathname === '/' && search === '' && hash === '' ? origin + ROUTE : endpoint;
+  const url = new URL(endpoint);
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return endpoint;
+  url.pathname = ROUTE;
+  return url.href;
 }
 
 /** Returns the attributes of the resource in OpenTelemetry's variables. `OTEL_SERVICE_NAME` takes precedence. */

@@ -361,6 +361,13 @@ describe('with the protocol otlp', () => {
     expect(lines).toEqual([]);
   });
 
+  it('an endpoint with a password is refused with and without a path', () => {
+    for (const path of ['', '/', '/v1/traces'])
+      expect(resolve({ endpoint: `http://user:secret@127.0.0.1:4777${path}` }, OTLP)).toBeUndefined();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toContain('secret');
+  });
+
   it("OpenTelemetry's headers go only to OpenTelemetry's endpoint, and the key and the workspace only to the own endpoint", () => {
     const environment = {
       ...OTLP,

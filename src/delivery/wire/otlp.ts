@@ -1,5 +1,4 @@
 import { diagnostics } from '../../base/diagnostics.ts';
-import { safeText } from '../../base/text.ts';
 import type { OtlpSettings } from '../../config/otlp.ts';
 import type { HttpResponse } from '../../http/transport.ts';
 import type { OtlpEncoding } from '../../otel/otlp/otlp-span.ts';
@@ -49,10 +48,10 @@ export class OtlpEncoder implements RunEncoder {
   }
 
   rejectedIn({ bytes }: HttpResponse): Rejected | undefined {
-    const rejected = this.#encoding?.readResponse(bytes);
-    if (rejected === undefined) return undefined;
-    const { spans, message } = rejected;
-    return { runs: spans, detail: `the service rejected ${spans} spans of a request: ${safeText(message)}` };
+    // 64-bit integers are text in JSON.
+    const spans = Number(this.#encoding?.rejectedSpansIn(bytes));
+    if (!Number.isSafeInteger(spans) || spans <= 0) return undefined;
+    return { runs: spans, detail: `the service rejected ${spans} spans of a request` };
   }
 }
 

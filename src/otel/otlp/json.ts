@@ -1,4 +1,4 @@
-import { fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import type { AttributeValue, OtlpAttributes, OtlpEncoding, OtlpSpan, SpanGroup } from './otlp-span.ts';
 
 /** OTLP/JSON: ids are hexadecimal, and 64-bit integers are text. */
@@ -9,11 +9,9 @@ export const jsonEncoding: OtlpEncoding = {
     const separated = slices.flatMap((slice, at) => (at === 0 ? [slice] : [Buffer.from(','), slice]));
     return [Buffer.concat([Buffer.from('{"resourceSpans":['), ...separated, Buffer.from(']}')])];
   },
-  readResponse: (bytes) => {
-    const { partialSuccess } = fieldsOf(parsedJson(Buffer.from(bytes).toString()));
-    const { rejectedSpans, errorMessage } = fieldsOf(partialSuccess);
-    const spans = Number(rejectedSpans ?? 0);
-    return Number.isSafeInteger(spans) && spans > 0 ? { spans, message: textOf(errorMessage) ?? '' } : undefined;
+  rejectedSpansIn: (response) => {
+    const { partialSuccess } = fieldsOf(parsedJson(Buffer.from(response).toString()));
+    return fieldsOf(partialSuccess).rejectedSpans;
   },
 };
 

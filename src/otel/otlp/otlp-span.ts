@@ -53,12 +53,6 @@ export interface SpanGroup {
   readonly spans: OtlpSpan[];
 }
 
-/** The spans that a service rejected in a request that it accepted. */
-export interface PartialSuccess {
-  readonly spans: number;
-  readonly message: string;
-}
-
 /** One of OTLP's encodings of a request, `ExportTraceServiceRequest`. */
 export interface OtlpEncoding {
   readonly contentType: string;
@@ -66,6 +60,6 @@ export interface OtlpEncoding {
   encode(groups: readonly SpanGroup[]): Uint8Array;
   /** Returns the chunks of the request body. */
   join(slices: Uint8Array[]): Uint8Array[];
-  /** Reads an `ExportTraceServiceResponse`. Returns undefined if all spans were accepted. */
-  readResponse(bytes: Uint8Array): PartialSuccess | undefined;
+  /** Returns the number of rejected spans in an `ExportTraceServiceResponse`, or what it has in place of a number. */
+  rejectedSpansIn(response: Uint8Array): unknown;
 }

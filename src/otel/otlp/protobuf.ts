@@ -10,12 +10,9 @@ export const protobufEncoding: OtlpEncoding = {
   },
   // A message is the concatenation of its fields.
   join: (slices) => slices,
-  readResponse: (bytes) => {
-    const partial = fieldsIn(bytes).get(1);
-    const fields = partial instanceof Uint8Array ? fieldsIn(partial) : undefined;
-    const [spans, message] = [fields?.get(1), fields?.get(2)];
-    if (typeof spans !== 'number' || spans === 0) return undefined;
-    return { spans, message: message instanceof Uint8Array ? Buffer.from(message).toString() : '' };
+  rejectedSpansIn: (response) => {
+    const partial = fieldsIn(response).get(1);
+    return partial instanceof Uint8Array ? fieldsIn(partial).get(1) : undefined;
   },
 };
 
