@@ -32,7 +32,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 237,
+  bundle: 240,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
   dist: 3_870,
 };
