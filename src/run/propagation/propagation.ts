@@ -196,7 +196,7 @@ function innermostOrder(value: string | undefined): string | undefined {
 /**
  * Returns a copy of `headers` with two headers that propagate a run to another process, worker or message. `run`
  * defaults to the current run. The `runspan-trace` header contains the run ids. The W3C `baggage` header keeps its
- * existing members and adds the run's project, tags, metadata and sampling decision.
+ * existing members and adds the run's project, tags, metadata and sampling decision, and the ids of the nearest span.
  *
  * Adds no header if there is no run, tracing is off, or the dotted order is longer than 8,192 characters. Run fields
  * and metadata entries are omitted if they would make the baggage longer than 8,192 bytes.
