@@ -149,7 +149,9 @@ export function isLoopback(host: string): boolean {
 
 /** Whether a value is the origin of a URL with the scheme http or https, without a slash at the end. */
 export function isOrigin(value: unknown): value is string {
-  return typeof value === 'string' && /^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value;
+  return (
+    typeof value === 'string' && /^https?:[^*]+$/.test(value) && URL.canParse(value) && new URL(value).origin === value
+  );
 }
 
 /** Returns an endpoint's URL without credentials, query and trailing slashes. */

@@ -46,13 +46,16 @@ export function otlpServiceOptions(options: ServiceOptions): ServiceOptions {
   if (given !== undefined) return { ...options, endpoint: withRoute(given) };
   const own = env('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT');
   const base = env('OTEL_EXPORTER_OTLP_ENDPOINT') ?? DEFAULT_ENDPOINT;
+  const named = Object.entries(entriesOf(otlpEnv('HEADERS'), 'OTEL_EXPORTER_OTLP_HEADERS'));
+  const lower = Object.fromEntries(named.map(([name, value]) => [name.toLowerCase(), value]));
+  const { 'x-api-key': apiKey = '', 'x-tenant-id': workspaceId = '', ...headers } = lower;
   return {
     ...options,
     endpoint: own ?? base.replace(/\/?$/, ROUTE),
-    // The variables with a key and a workspace belong to another service.
-    apiKey: options.apiKey ?? '',
-    workspaceId: options.workspaceId ?? '',
-    headers: options.headers ?? entriesOf(otlpEnv('HEADERS'), 'OTEL_EXPORTER_OTLP_HEADERS'),
+    // runspan's variables for a key and a workspace belong to another service.
+    apiKey: options.apiKey ?? apiKey,
+    workspaceId: options.workspaceId ?? workspaceId,
+    headers: options.headers ?? headers,
   };
 }
 

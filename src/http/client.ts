@@ -133,7 +133,7 @@ export class HttpClient implements Transport {
     if (attempt.aborted) throw attempt.reason;
     const options = {
       origin: this.#origin,
-      path: this.#basePath + request.path,
+      path: this.#basePath + request.path || '/',
       method: request.method,
       headers: { ...headers, ...request.headers, ...lengthOf(request) },
       body: bodyOf(request),

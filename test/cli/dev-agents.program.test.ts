@@ -86,9 +86,7 @@ it('no variable of the user sends content of Claude Code, and one line names the
   const { stderr, url, env } = await runAgent('claude', [], { ...own, ...content, ENABLE_BETA_TRACING_DETAILED: '1' });
   expect(env).toMatchObject({ OTEL_LOGS_EXPORTER: 'none', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces` });
   for (const name of [...CONTENT, 'ENABLE_BETA_TRACING_DETAILED']) expect(env).toHaveProperty(name, '0');
-  expect(stderr).toBe(
-    'runspan: claude sends its traces and logs to the receiver, not to OTEL_EXPORTER_OTLP_ENDPOINT\n',
-  );
+  expect(stderr).toBe('runspan: claude sends its telemetry to the receiver, not to OTEL_EXPORTER_OTLP_ENDPOINT\n');
 });
 
 it('Codex gets the settings as arguments, and the API key only as a variable', async () => {

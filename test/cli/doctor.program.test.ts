@@ -106,6 +106,17 @@ describe('runspan doctor', () => {
     expect(stdout).toContain(run?.id);
   });
 
+  it('sends one span with OTLP, and asks the service for nothing else', async () => {
+    const server = await ingestServer(() => ({ status: 200, body: '' }));
+    onTestFinished(() => server.close());
+    const env = { RUNSPAN_PROTOCOL: 'otlp', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: server.url };
+    const { code, stdout } = await runDoctor(env);
+    expect([code, problems(stdout)]).toEqual([0, []]);
+    expect(lineOf(stdout, 'endpoint')).toMatch(new RegExp(`${server.url}, by the variables of OpenTelemetry`));
+    expect(lineOf(stdout, 'test run')).toMatch(/accepted in/);
+    expect([server.infos, ...server.received.map(({ method, path }) => `${method} ${path}`)]).toEqual([0, 'POST /']);
+  });
+
   it('prints one object of JSON with --json', async () => {
     const { url } = await receiver();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url }, '--json');

@@ -213,7 +213,7 @@ describe('the configuration', () => {
       { ...acme, prices: { m: { input: 1, output: 2, tiers: { flex: { input: 1 } } } } },
       'Expected the price of "m" in the tier "flex" to be an object',
     ],
-    [{ ...acme, resource: 'cloud.*' }, 'expected `resource` to be an array, got "cloud.*"'],
+    [{ ...acme, resource: 'cloud.*' }, 'expected `resource` to be a list of names, got "cloud.*"'],
     [
       { ...acme, vocabularies: [{ inputs: { a: 1 } }] },
       'expected `vocabularies` to be an array of vocabularies (Expected `inputs` to be an object that maps attributes',

@@ -53,7 +53,12 @@ it.each<[Record<string, string>, string | undefined]>([
   onTestFinished(() => void vi.unstubAllEnvs());
   const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT);
   expect(LANGSMITH_TRACING).toBe(expected);
-  expect(others).toMatchObject({ RUNSPAN_ENDPOINT: ENDPOINT, RUNSPAN_TRACING: 'true', LANGSMITH_ENDPOINT: ENDPOINT });
+  expect(others).toMatchObject({
+    RUNSPAN_ENDPOINT: ENDPOINT,
+    RUNSPAN_TRACING: 'true',
+    RUNSPAN_PROTOCOL: 'runs',
+    LANGSMITH_ENDPOINT: ENDPOINT,
+  });
 });
 
 /** Returns `LANGSMITH_PROJECT` of a program that `runspan dev` starts in the folder `app/api` with these files around it. */

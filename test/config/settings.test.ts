@@ -361,6 +361,16 @@ describe('with the protocol otlp', () => {
     expect(lines).toEqual([]);
   });
 
+  it("OpenTelemetry's headers may contain the key", () => {
+    const headers = 'X-API-Key=secret,x-tenant-id=w1,x-team=search';
+    const settings = resolve(
+      {},
+      { ...OTLP, OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: headers },
+    );
+    expect(settings?.headers).toMatchObject({ 'x-api-key': 'secret', 'x-tenant-id': 'w1', 'x-team': 'search' });
+    expect(lines).toEqual([]);
+  });
+
   it('an endpoint with a password is refused with and without a path', () => {
     for (const path of ['', '/', '/v1/traces'])
       expect(resolve({ endpoint: `http://user:secret@127.0.0.1:4777${path}` }, OTLP)).toBeUndefined();

@@ -200,6 +200,16 @@ test('a program hears about mistakes once, and the rest of the vocabulary applie
   ]);
 });
 
+test.each<[keyof SpanVocabulary, string, string]>([
+  ['usage', 'acme.tokens', 'tokens'],
+  ['inputs', 'acme.*.a.*', 'x'],
+  ['metadata', '*', 'x'],
+])('a key or a name that has no effect is a mistake: %s', (field, name, key) => {
+  const lines = logLines();
+  runOf(MODEL, { vocabularies: [{ [field]: { [name]: key } }] });
+  expect(lines).toEqual([expect.stringContaining(`vocabularies[0]: expected \`${field}\` to be an object that maps`)]);
+});
+
 test('a list has at most 10 vocabularies', () => {
   const lines = logLines();
   const list = (length: number) => Array.from({ length }, (_, at) => (at === length - 1 ? acme : {}));

@@ -51,7 +51,10 @@ const metadata = fc.oneof(
   fc.record({ 'input.value': json, 'tag.tags': json, 'runspan.dotted_order': text, metadata: json }),
   fc.record({ ls_invocation_params: json, usage_metadata: json, ls_agent_type: text, 'gen_ai.request.model': json }),
 );
-const event = fc.record({ name: filled, time, kwargs: object }, { requiredKeys: ['name', 'time'] });
+const event = fc.record(
+  { name: fc.oneof(filled, fc.constant('gen_ai.evaluation.result')), time, kwargs: object },
+  { requiredKeys: ['name', 'time'] },
+);
 
 const record = fc
   .record(
@@ -71,7 +74,7 @@ const record = fc
       events: fc.array(event, { minLength: 1, maxLength: 3 }),
       tags: fc.array(text, { minLength: 1, maxLength: 3 }),
       reference_example_id: fc.uuid({ version: 4 }),
-      extra: fc.record({ metadata, runtime: object }, { requiredKeys: ['metadata'] }),
+      extra: fc.record({ metadata, runtime: object, invocation_params: json }, { requiredKeys: ['metadata'] }),
       project: fc.oneof(
         filled.map((session_name) => ({ session_name })),
         fc.uuid({ version: 4 }).map((session_id) => ({ session_id })),

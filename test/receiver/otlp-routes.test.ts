@@ -367,7 +367,10 @@ describe('a page of another origin', () => {
     expect((await send({ 'x-api-key': 'a-write-key-of-pages' })).status).toBe(200);
   });
 
-  test.each(['*', 'shop.example', 'https://shop.example/', 'null'])('cannot be named %s', async (name) => {
-    await expect(start({ allowedOrigins: [name] })).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
-  });
+  test.each(['*', 'https://*.shop.example', 'shop.example', 'https://shop.example/', 'null'])(
+    'cannot be named %s',
+    async (name) => {
+      await expect(start({ allowedOrigins: [name] })).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    },
+  );
 });

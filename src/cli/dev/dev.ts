@@ -228,7 +228,8 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   const agent = agentSettings(name, url, otlpHeaders(apiKey, programId), options.content === true);
   const hooks = agent?.variables ?? (await hookVariables(name, url, apiKey, programId, warn));
   const given = agent && OTLP_ENDPOINTS.find(variable);
-  if (given !== undefined) warn(`${name} sends its traces and logs to the receiver, not to ${given}`);
+  if (given !== undefined) warn(`${name} sends its telemetry to the receiver, not to ${given}`);
+  if (agent === undefined && options.content) warn('--content has an effect only on claude and codex');
   const environment = { ...environmentFor(url, readKey, writeKey, programId), ...hooks };
   let endTime = '';
   let isLost = false;

@@ -33,6 +33,8 @@ export function environmentFor(
   return environmentWith({
     RUNSPAN_ENDPOINT: url,
     RUNSPAN_TRACING: 'true',
+    // As spans, runs would arrive only at their end.
+    RUNSPAN_PROTOCOL: 'runs',
     // With a short delay, the page shows open runs early. The user's setting takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     RUNSPAN_PROGRAM: programId,

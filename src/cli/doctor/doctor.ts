@@ -72,7 +72,7 @@ async function* allFindings(): AsyncGenerator<Finding> {
       yield finding;
       if (finding.level === 'fail') return;
     }
-    yield await keyFinding(settings, client);
+    if (settings.otlp === undefined) yield await keyFinding(settings, client);
     yield* runFindings(settings, client);
   } finally {
     await client.destroy();

@@ -19,7 +19,10 @@ import { addressOf } from './settings.ts';
  */
 const SKEW_MAX_MS = 5_000;
 
-/** Checks the connection to the service, the response to `GET /info`, and the difference between the clocks. */
+/**
+ * Checks the connection to the service, the response to `GET /info`, and the difference between the clocks. A service that
+ * takes spans has only one route, which the test run checks.
+ */
 export async function* serviceFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
   const { endpoint, proxies } = settings;
   const proxy = proxyFor(endpoint, proxies);
@@ -33,7 +36,7 @@ export async function* serviceFindings(settings: Settings, client: Transport): A
   }
   // With a proxy, the connection is not checked, because the proxy connects to the service.
   if (typeof proxy === 'string') yield* connectionFindings(settings);
-  yield* infoFindings(client, proxy, sendsKey(settings));
+  if (settings.otlp === undefined) yield* infoFindings(client, proxy, sendsKey(settings));
 }
 
 /** Checks the API key with a query for a trace that does not exist. */
@@ -212,9 +215,12 @@ const ADVICE: Readonly<Record<number, string>> = {
   501: PATH_ADVICE,
 };
 
+const OTLP_ADVICE = 'check the path in the endpoint, and whether the service takes OTLP/protobuf or JSON (otlp-json)';
+
 /** Returns advice for a response status. If no response arrived, `status` is undefined. */
-export function adviceFor(status: number | undefined, hasKey: boolean): string {
+export function adviceFor(status: number | undefined, hasKey: boolean, isOtlp = false): string {
   if (status === undefined) return LATER_ADVICE;
+  if (isOtlp && ADVICE[status] === PATH_ADVICE) return OTLP_ADVICE;
   if (!hasKey && isKeyRefused(status)) return 'set RUNSPAN_API_KEY';
   if (status >= 300 && status < 400) return 'set the endpoint to the target of the redirect';
   const other = 'see the documentation of the service for the meaning of this status';

@@ -64,7 +64,9 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
     const used = variableOf(setting);
     const problem = problems.find((one) => one.setting === setting)?.problem;
     return [
-      used === undefined ? ok(setting, defaultOf(setting, otherwise)) : findingOf(setting, kind, used, problem, isOn),
+      used === undefined
+        ? ok(setting, defaultOf(setting, otherwise, settings))
+        : findingOf(setting, kind, used, problem, isOn),
       ...unusedFindings(setting, kind, used),
     ];
   });
@@ -135,7 +137,9 @@ function findingOf(
   return ok(setting, text);
 }
 
-function defaultOf(setting: SettingName, otherwise: string): string {
+function defaultOf(setting: SettingName, otherwise: string, settings: Settings | undefined): string {
+  if (setting === 'endpoint' && settings?.otlp !== undefined)
+    return `${addressOf(settings.endpoint.href)}, by the variables of OpenTelemetry or by default`;
   const isLangsmith = setting === 'endpoint' && usesLangsmithService() && langsmithEnv('API_KEY') !== undefined;
   return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
 }

@@ -31,12 +31,16 @@ export async function* runFindings(settings: Settings, client: Transport): Async
   const { sent, lastError, droppedByReason } = exporter.stats();
   if (sent === 1) {
     yield ok('test run', `accepted in ${Math.max(1, Math.round(performance.now() - startedAtMs))} ms: ${run.id}`);
-    yield await readBack(client, run.traceId);
+    if (settings.otlp === undefined) yield await readBack(client, run.traceId);
     return;
   }
   const reason =
     droppedByReason.closed > 0 ? `no response within ${SEND_MAX_MS / 1_000} s` : 'the service rejected the run';
-  yield fail('test run', `not accepted: ${lastError?.message ?? reason}`, adviceFor(status, sendsKey(settings)));
+  yield fail(
+    'test run',
+    `not accepted: ${lastError?.message ?? reason}`,
+    adviceFor(status, sendsKey(settings), settings.otlp !== undefined),
+  );
 }
 
 async function readBack(client: Transport, traceId: string): Promise<Finding> {

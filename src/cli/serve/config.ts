@@ -5,6 +5,7 @@ import * as v from 'valibot';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject, isOrigin } from '../../config/checker.ts';
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../../otel/conventions/span-vocabulary.ts';
+import { namesCheck } from '../../otel/mapping/resource.ts';
 import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
@@ -180,7 +181,7 @@ const SCHEMA: Schema<Config> = fields({
   maxAge,
   maxSize: v.optional(parsed('a size, for example 500mb or 4gb', string(sizeBytes))),
   prices: v.optional(checked(object, 'an object with prices', checkedPrices)),
-  resource: v.optional(v.pipe(v.array(filledText), v.readonly())),
+  resource: v.optional(v.custom<readonly string[]>(namesCheck[1], namesCheck[0])),
   vocabularies: v.optional(checked(vocabularyList, 'an array of vocabularies', checkedVocabularies)),
   tenants: v.pipe(
     anObject('an object with a field per tenant'),

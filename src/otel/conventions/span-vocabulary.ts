@@ -50,10 +50,15 @@ export const vocabulariesCheck: Check = [
 
 const isText = (value: unknown): boolean => text(value) !== undefined;
 const NAME: Check = ['the name of an attribute', isText];
+/** Matches a name without a star, with `.*` at the end, or with a star as the second word. */
+const PATTERN = /^(?:[^*]+(?:\.\*)?|[^.*]+\.\*\.[^*]+)$/;
+
 const KEYS: Check = [
   "an object that maps attributes to keys, for example { 'acme.question': 'question' }",
-  (value) => isObject(value) && Object.values(value).every(isText),
+  (value) => isObject(value) && Object.entries(value).every(([name, key]) => PATTERN.test(name) && isText(key)),
 ];
+
+const USAGE_KEY = /^(?:\*|(?:input|output|total)_(?:tokens|cost)|(?:input|output)_(?:token|cost)_details\.\w+)$/;
 
 export const vocabularyChecks: Checks<SpanVocabulary> = {
   attribute: NAME,
@@ -64,7 +69,10 @@ export const vocabularyChecks: Checks<SpanVocabulary> = {
   nameFrom: NAME,
   inputs: KEYS,
   outputs: KEYS,
-  usage: KEYS,
+  usage: [
+    "an object that maps attributes to token counts or costs, for example { 'acme.tokens': 'input_tokens' }",
+    (value) => KEYS[1](value) && Object.values(value as object).every((key) => USAGE_KEY.test(key)),
+  ],
   parameters: KEYS,
   metadata: KEYS,
   tags: ['a list of attributes', (value) => Array.isArray(value) && value.every(isText)],

@@ -21,8 +21,10 @@ const ANNOTATION = /^((?:trace\.)?(?:annotations|evaluations)\.\d+)\.(?:annotati
 
 /** Returns the evaluations in the events and attributes of a span. The feedback has the same ids each time. */
 export function evaluationsOf({ attributes, events, endTime }: SpanLike, runId: string): EvaluationFields[] {
+  const isOwn = attributes[OWN.order] !== undefined;
   const found = events
-    .filter(({ name }) => name === EVALUATION)
+    // In a run of our own, an event of that name is feedback only if we have made it.
+    .filter(({ name, attributes: given }) => name === EVALUATION && (!isOwn || given?.[OWN.feedback] !== undefined))
     .map(({ time, attributes: given = {} }) => eventFields(given, hrTimeUs(time)));
   const annotations = new Map<string, Fields>();
   for (const [name, value] of Object.entries(attributes)) {

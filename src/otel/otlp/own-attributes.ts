@@ -6,6 +6,8 @@ export const OWN = {
   projectId: 'runspan.project_id',
   example: 'runspan.reference_example_id',
   runtime: 'runspan.runtime',
+  /** The other fields of `extra` as JSON text. */
+  extra: 'runspan.extra',
   /** The error. Or in an event: true if its stack is the error. */
   error: 'runspan.error',
   /** The data of an event as JSON text, if attributes cannot hold all of it. */

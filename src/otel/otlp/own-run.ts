@@ -35,7 +35,11 @@ export function ownRecord(span: SpanLike): Fields | undefined {
     events: filled(events),
     tags: attributes['tag.tags'],
     reference_example_id: attributes[OWN.example],
-    extra: definedOrNone({ metadata: jsonObject(attributes.metadata), runtime: jsonObject(attributes[OWN.runtime]) }),
+    extra: definedOrNone({
+      ...jsonObject(attributes[OWN.extra]),
+      metadata: jsonObject(attributes.metadata),
+      runtime: jsonObject(attributes[OWN.runtime]),
+    }),
     session_id: attributes[OWN.projectId],
   });
 }

@@ -15,7 +15,7 @@ export interface Evaluation {
 
 /** Returns what is sent of a run's record. */
 export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[] = []): SentRun {
-  const { metadata, runtime } = record.extra ?? {};
+  const { metadata, runtime, ...extra } = record.extra ?? {};
   const text = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
   return {
     run: {
@@ -38,6 +38,7 @@ export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[]
     endTime: record.end_time,
     error: record.error,
     isIncomplete: record.end_time === undefined,
+    extra: Object.keys(extra).length === 0 ? undefined : JSON.stringify(extra),
     evaluations: evaluations.map(evaluationEvent),
   };
 }

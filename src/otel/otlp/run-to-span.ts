@@ -23,6 +23,8 @@ export interface SentRun {
   readonly error: string | undefined;
   /** Whether the run had not ended when it was sent. */
   readonly isIncomplete: boolean;
+  /** The fields of `extra` besides metadata and runtime, as JSON text. */
+  readonly extra?: string | undefined;
   /** Events for the run's feedback. */
   readonly evaluations?: readonly OtlpEvent[];
 }
@@ -120,6 +122,7 @@ function attributesOf(sent: SentRun, origin: Fields): NewAttributes {
   if (typeof run.project !== 'string') attributes.set(OWN.projectId, run.project.id);
   if (run.referenceExampleId !== undefined) attributes.set(OWN.example, run.referenceExampleId);
   if (run.runtime !== undefined) attributes.set(OWN.runtime, run.runtime);
+  if (sent.extra !== undefined) attributes.set(OWN.extra, sent.extra);
   if (isIncomplete) attributes.set(OWN.incomplete, true);
   return attributes;
 }

@@ -100,7 +100,7 @@ export async function protobufResponse(rejected: number, reason: string): Promis
     to.writeVarintField(1, rejected);
     to.writeStringField(2, reason);
   };
-  if (rejected > 0) pbf.writeMessage(1, writePartialSuccess, undefined);
+  if (reason !== '') pbf.writeMessage(1, writePartialSuccess, undefined);
   return pbf.finish();
 }
 

@@ -63,7 +63,9 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
     {
       read: (body) => new JsonReader().parse(body, 'The body').value,
       response: (signal, rejected, errorMessage) =>
-        JSON.stringify(rejected === 0 ? {} : { partialSuccess: { [signal.rejected]: `${rejected}`, errorMessage } }),
+        JSON.stringify(
+          errorMessage === '' ? {} : { partialSuccess: { [signal.rejected]: `${rejected}`, errorMessage } },
+        ),
       // `detail` is added because all other error responses contain it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
@@ -110,6 +112,7 @@ async function ignoreMetrics({ metrics }: Call): Promise<PartialSuccess> {
 async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSuccess> {
   const { records, others } = readOtlpLogs(await read());
   const refused = records.length === 0 ? 0 : await storeRecords(call, records);
+  if (others + refused === 0) return { rejected: 0, reason: '' };
   const reason = `not stored: ${others} log records that are not messages, exceptions or evaluations of a span, and ${refused} beyond 1,000 per span`;
   return { rejected: others + refused, reason };
 }

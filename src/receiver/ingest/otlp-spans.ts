@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { isServiceName } from '../../otel/mapping/resource.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
@@ -15,6 +16,7 @@ import {
   parseId,
   parseTime,
   textOf,
+  type Warn,
 } from './otlp-values.ts';
 
 /**
@@ -46,6 +48,7 @@ interface OtlpSpans {
 export function readOtlpSpans(request: unknown): OtlpSpans {
   const spans: OtlpSpan[] = [];
   const issues = new ValidationIssues();
+  const warn = (problem: string): void => issues.add(['span'], 'value', problem);
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
     const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
@@ -59,12 +62,14 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
         if (spans.length + rejected === SPANS_MAX) {
           throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
         }
+        const misspelled = Object.keys(given).find((field) => field.includes('_'));
+        if (misspelled !== undefined) warn(`Expected fields in lowerCamelCase, got \`${cut(misspelled, 100)}\``);
         const identity = validate(identitySchema, given, ['span'], issues);
         if (identity === undefined) {
           rejected += 1;
           continue;
         }
-        const span = codexSpan(spanOf(given, identity, resource, scope));
+        const span = codexSpan(spanOf(given, identity, resource, scope, warn));
         if (span === undefined) continue;
         spans.push({ span, hasEnded: identity.endTimeUnixNano !== null, project });
       }
@@ -79,7 +84,7 @@ function resourceProject(attributes: Fields): string | undefined {
 
 const TIME = 'nanoseconds between 1970 and 2255, not seconds, milliseconds or microseconds';
 
-/** Schema for the required fields of a span. Invalid values in other fields are ignored. */
+/** Schema for the required fields of a span. Invalid values in other fields are left out with a warning. */
 const identitySchema = v.object({
   traceId: parsed('32 hexadecimal digits, not all zero', (value) => parseId(value, 32)),
   spanId: parsed('16 hexadecimal digits, not all zero', (value) => parseId(value, 16)),
@@ -96,6 +101,7 @@ function spanOf(
   identity: v.InferOutput<typeof identitySchema>,
   resource: SpanLike['resource'],
   scope: NonNullable<SpanLike['instrumentationScope']>,
+  warn: Warn,
 ): SpanLike {
   const { traceId, spanId, parentSpanId: parentId, startTimeUnixNano: start, endTimeUnixNano: end } = identity;
   const flags = countOrZero(given.flags);
@@ -106,25 +112,25 @@ function spanOf(
   return {
     name: textOf(given.name) || 'span',
     // Span kinds are one lower in the OpenTelemetry API than in OTLP, because the API has no `UNSPECIFIED`.
-    kind: Math.max(0, enumOf(given.kind, KINDS) - 1),
+    kind: Math.max(0, enumOf(given.kind, KINDS, warn) - 1),
     spanContext: () => ids,
     ...(parentId && { parentSpanContext: { ...ids, spanId: parentId, isRemote } }),
     startTime: start,
     endTime: end ?? start,
-    status: { code: enumOf(code, STATUS_CODES), ...(textOf(message) !== '' && { message: textOf(message) }) },
-    attributes: attributesIn(given.attributes),
+    status: { code: enumOf(code, STATUS_CODES, warn), ...(textOf(message) !== '' && { message: textOf(message) }) },
+    attributes: attributesIn(given.attributes, warn),
     links: listIn(given, 'links').map((link) => ({
       context: {
         traceId: textOf(link.traceId).toLowerCase(),
         spanId: textOf(link.spanId).toLowerCase(),
         traceFlags: 0,
       },
-      attributes: attributesIn(link.attributes),
+      attributes: attributesIn(link.attributes, warn),
     })),
     events: listIn(given, 'events').map((event) => ({
       name: textOf(event.name),
       time: parseTime(event.timeUnixNano) ?? start,
-      attributes: attributesIn(event.attributes),
+      attributes: attributesIn(event.attributes, warn),
     })),
     resource,
     instrumentationScope: scope,
@@ -140,6 +146,9 @@ const KINDS = ['UNSPECIFIED', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSU
 );
 const STATUS_CODES = ['UNSET', 'OK', 'ERROR'].map((name) => `STATUS_CODE_${name}`);
 
-function enumOf(value: unknown, names: readonly string[]): number {
-  return typeof value === 'string' && names.includes(value) ? names.indexOf(value) : countOrZero(value);
+function enumOf(value: unknown, names: readonly string[], warn: Warn): number {
+  if (typeof value !== 'string') return countOrZero(value);
+  const index = names.indexOf(value);
+  if (index < 0) warn(`Expected a number, or a name such as ${names[1]}, got ${JSON.stringify(cut(value, 100))}`);
+  return Math.max(0, index);
 }

@@ -1,3 +1,4 @@
+import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { HttpError } from '../http/http-error.ts';
 
@@ -35,33 +36,47 @@ function isInOtherUnit(time: number): boolean {
   return [1, 1e3, 1e6].some((perSecond) => time >= UNIT_MIN * perSecond && time < UNIT_MAX * perSecond);
 }
 
+/** Called with a description of a part that is malformed and is left out. */
+export type Warn = (problem: string) => void;
+
+const silently: Warn = () => {};
+
 /**
  * Converts a list of `KeyValue` to an object. `Object.fromEntries` defines own properties, so even the key `__proto__`
  * is safe.
  */
-export function attributesIn(list: unknown): Record<string, unknown> {
-  const all: readonly unknown[] = Array.isArray(list) ? list : [];
+export function attributesIn(list: unknown, warn: Warn = silently): Record<string, unknown> {
+  const all: unknown = list ?? [];
+  if (!Array.isArray(all)) warn('Expected `attributes` to be an array of objects with `key` and `value`');
   return Object.fromEntries(
-    all.flatMap((item) => {
-      const value = isObject(item) ? anyValueOf(item.value) : undefined;
+    (Array.isArray(all) ? all : []).flatMap((item: unknown) => {
+      const value = isObject(item) ? anyValueOf(item.value, warn) : undefined;
       return isObject(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
     }),
   );
 }
 
 /** Converts an `AnyValue` to the value that OpenTelemetry SDKs use. Returns undefined if the `AnyValue` is empty. */
-export function anyValueOf(value: unknown): unknown {
-  if (!isObject(value)) return undefined;
+export function anyValueOf(value: unknown, warn: Warn = silently): unknown {
+  if (value === undefined || value === null) return undefined;
+  if (!isObject(value)) return malformed(value, warn);
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
   if (typeof stringValue === 'string') return stringValue;
   if (typeof boolValue === 'boolean') return boolValue;
-  if (typeof intValue === 'number' || typeof intValue === 'string') return intOf(intValue);
+  if (typeof intValue === 'number' || typeof intValue === 'string') return intOf(intValue) ?? malformed(value, warn);
   if (typeof doubleValue === 'number') return doubleValue;
   if (doubleValue === 'NaN' || doubleValue === 'Infinity' || doubleValue === '-Infinity') return Number(doubleValue);
-  if (isObject(arrayValue)) return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map(anyValueOf);
-  if (isObject(kvlistValue)) return attributesIn(kvlistValue.values);
+  if (isObject(arrayValue))
+    return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map((item) => anyValueOf(item, warn));
+  if (isObject(kvlistValue)) return attributesIn(kvlistValue.values, warn);
   if (bytesValue instanceof Uint8Array) return bytesValue;
-  return typeof bytesValue === 'string' ? Uint8Array.from(Buffer.from(bytesValue, 'base64')) : undefined;
+  if (typeof bytesValue === 'string') return Uint8Array.from(Buffer.from(bytesValue, 'base64'));
+  return Object.keys(value).length === 0 ? undefined : malformed(value, warn);
+}
+
+function malformed(value: unknown, warn: Warn): undefined {
+  const given = isObject(value) ? Object.keys(value).join() : JSON.stringify(value);
+  warn(`Expected a value such as { "stringValue": "text" } or { "intValue": "1" }, got ${cut(`${given}`, 100)}`);
 }
 
 /**
