@@ -362,20 +362,20 @@ describe('with the protocol otlp', () => {
   });
 
   it("OpenTelemetry's headers may contain the key", () => {
-    const headers = 'X-API-Key=secret,x-tenant-id=w1,x-team=search';
+    const headers = 'X-API-Key=sk-of-otel,x-tenant-id=w1,x-team=search';
     const settings = resolve(
       {},
       { ...OTLP, OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: headers },
     );
-    expect(settings?.headers).toMatchObject({ 'x-api-key': 'secret', 'x-tenant-id': 'w1', 'x-team': 'search' });
+    expect(settings?.headers).toMatchObject({ 'x-api-key': 'sk-of-otel', 'x-tenant-id': 'w1', 'x-team': 'search' });
     expect(lines).toEqual([]);
   });
 
   it('an endpoint with a password is refused with and without a path', () => {
     for (const path of ['', '/', '/v1/traces'])
-      expect(resolve({ endpoint: `http://user:secret@127.0.0.1:4777${path}` }, OTLP)).toBeUndefined();
+      expect(resolve({ endpoint: `http://user:pw-of-url@127.0.0.1:4777${path}` }, OTLP)).toBeUndefined();
     expect(lines).toHaveLength(1);
-    expect(lines[0]).not.toContain('secret');
+    expect(lines[0]).not.toContain('pw-of-url');
   });
 
   it("OpenTelemetry's headers go only to OpenTelemetry's endpoint, and the key and the workspace only to the own endpoint", () => {
