@@ -206,8 +206,11 @@ export function otelIdsBelow({ traceId, spanId }: NonNullable<RunOwner['spanIds'
 
 /** Returns the ids of the nearest span. Undefined if the run is no span and below none. */
 export function enclosingSpanIds(context: RunContext): RunOwner['spanIds'] {
-  const [, traceId, spanId] = OTEL_IDS.exec(context.metadata?.get('otel') ?? '') ?? [];
-  return spanIdsOf(context) ?? (traceId && spanId ? { traceId, spanId } : undefined);
+  const own = spanIdsOf(context);
+  const json = own === undefined ? context.metadata?.get('otel') : undefined;
+  if (json === undefined) return own;
+  const [, traceId, spanId] = OTEL_IDS.exec(json) ?? [];
+  return traceId && spanId ? { traceId, spanId } : undefined;
 }
 
 /**

@@ -95,7 +95,10 @@ function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): s
 }
 
 function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, string>): void {
-  const valueIn = (key: string): unknown => parsedJson(metadata.get(key) ?? 'null');
+  const valueIn = (key: string): unknown => {
+    const json = metadata.get(key);
+    return json === undefined ? undefined : parsedJson(json);
+  };
   const parameters = fieldsOf(valueIn('ls_invocation_params'));
   for (const [key, name] of METADATA) setValue(attributes, name, valueIn(key));
   for (const [key, name] of PARAMETERS) if (key !== 'model') setValue(attributes, name, parameters[key]);
