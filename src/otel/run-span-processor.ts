@@ -18,9 +18,8 @@ import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
 import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
-import { namesCheck, ResourceMetadata } from './mapping/resource.ts';
-import { indexWith } from './mapping/row-index.ts';
-import type { SpanMapping } from './mapping/span-to-run.ts';
+import { namesCheck } from './mapping/resource.ts';
+import { mappingWith, type SpanMapping } from './mapping/span-to-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
 
@@ -86,7 +85,7 @@ export function mappingOf(place: string, { resource, vocabularies }: RunSpanProc
   const usable = vocabularies?.map((given, at) =>
     usableOptions<SpanVocabulary>(`${place}: vocabularies[${at}]`, given, vocabularyChecks),
   );
-  return { index: indexWith(usable), resources: new ResourceMetadata(resource, resourceFromEnvironment) };
+  return mappingWith(usable, resource, resourceFromEnvironment);
 }
 
 /**

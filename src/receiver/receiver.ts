@@ -11,8 +11,8 @@ import {
   wholeFrom,
 } from '../config/checker.ts';
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../otel/conventions/span-vocabulary.ts';
-import { namesCheck, ResourceMetadata } from '../otel/mapping/resource.ts';
-import { indexWith } from '../otel/mapping/row-index.ts';
+import { namesCheck } from '../otel/mapping/resource.ts';
+import { mappingWith } from '../otel/mapping/span-to-run.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
@@ -149,10 +149,7 @@ export async function receiverWith(
     { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) },
     new TokenSigner(store),
   );
-  const mapping = {
-    index: indexWith(checkedVocabularies(vocabularies)),
-    resources: new ResourceMetadata(resource),
-  };
+  const mapping = mappingWith(checkedVocabularies(vocabularies), resource);
   const parts = { store, strict, faults, access, mapping, ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);
   return {

@@ -4,8 +4,7 @@ import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visibleJson } from '../../base/text.ts';
-import { ResourceMetadata } from '../../otel/mapping/resource.ts';
-import { indexWith } from '../../otel/mapping/row-index.ts';
+import { mappingWith } from '../../otel/mapping/span-to-run.ts';
 import type { ProjectAges } from '../../receiver/domain/ages.ts';
 import { Access, type AccessRules, type TrustedProxy } from '../../receiver/http/access.ts';
 import { Faults } from '../../receiver/http/faults.ts';
@@ -99,7 +98,7 @@ async function serve(
     const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
     const status = (): Promise<StoreStatus> => store.status();
     const { vocabularies, resource } = started;
-    const mapping = { index: indexWith(vocabularies), resources: new ResourceMetadata(resource) };
+    const mapping = mappingWith(vocabularies, resource);
     const options = { store, strict: false, faults: new Faults(), access, limits, status, mapping };
     const server = await startServer(options, host, port, { closeMs: DRAIN_MS });
     const stopWatching = watchConfig(given.config, log, (changed) => {

@@ -21,7 +21,7 @@ export const codex: Vocabulary = {
     // Not in the group `usage`, because the token counts of a `chain` run usually repeat those of nested runs.
     [`${TOKENS}.total_tokens`, 'usage_metadata', turnUsage],
   ],
-  // Where the code of Codex created the span, and what `turnUsage` reads.
+  // The source location of the span, and token counts that `turnUsage` reads.
   ignored: [
     ...['target', 'busy_ns', 'idle_ns', 'thread.id', 'thread.name', 'turn_id'],
     ...['code.file.path', 'code.module.name', 'code.line.number'],

@@ -177,7 +177,7 @@ export class RowIndex {
 }
 
 /** The index of runspan's tables. */
-export const rowIndex: RowIndex = new RowIndex();
+const rowIndex = new RowIndex();
 
 export function indexWith(own: readonly SpanVocabulary[] = []): RowIndex {
   return own.length === 0 ? rowIndex : new RowIndex(own);

@@ -11,6 +11,7 @@ import type { CapturePolicy } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import { http } from '../conventions/protocols.ts';
+import type { SpanVocabulary } from '../conventions/span-vocabulary.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
 import { FIRST_TOKEN, FIRST_TOKEN_AT, type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
 import type { SpanContextLike, SpanEventLike, SpanLike } from '../span-like.ts';
@@ -23,7 +24,7 @@ import {
   withoutUsedEvents,
 } from './message-events.ts';
 import { ResourceMetadata } from './resource.ts';
-import { type RowIndex, rowIndex, vocabularies } from './row-index.ts';
+import { indexWith, type RowIndex, vocabularies } from './row-index.ts';
 import { isAbortedSpan, spanError } from './span-error.ts';
 import { type IsHidden, spanEventsJson, withFirstToken } from './span-events.ts';
 import { hrTimeUs } from './span-identity.ts';
@@ -38,7 +39,16 @@ export interface SpanMapping {
   readonly resources: ResourceMetadata;
 }
 
-export const DEFAULT_MAPPING: SpanMapping = { index: rowIndex, resources: new ResourceMetadata() };
+/** Returns the mapping with vocabularies of one's own and the names of resource attributes. `environment` adds to a resource. */
+export function mappingWith(
+  own?: readonly SpanVocabulary[],
+  resource?: readonly string[],
+  environment?: () => Attributes,
+): SpanMapping {
+  return { index: indexWith(own), resources: new ResourceMetadata(resource, environment) };
+}
+
+export const DEFAULT_MAPPING: SpanMapping = mappingWith();
 
 /** Data that is needed to map a span but is not part of the span. */
 interface SpanSurroundings {

@@ -63,7 +63,7 @@ export function spanOfRun(sent: SentRun, origin: Fields = originOf(sent.run)): O
   const isError = error !== undefined && error !== '';
   if (isError && events.some(({ name }) => name === 'exception')) attributes.set(OWN.error, error);
   else if (isError) events.push(errorEvent(error, endUs));
-  // The run succeeded, but was sent as incomplete before, with an error.
+  // Removes the error with which the run was sent as incomplete.
   else if (error === '') attributes.set(OWN.error, '');
   return {
     traceId: hexIn(origin.root_trace_id, 32) ?? hexIn(origin.trace_id, 32) ?? hexOf(run.traceId),

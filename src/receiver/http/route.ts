@@ -55,7 +55,7 @@ export interface Call {
   readonly jobs: RemovalJobs;
   /** Limits of the tenants. Undefined if there are none. */
   readonly limits?: RunLimits;
-  /** How spans are mapped. Undefined if nothing was changed. */
+  /** How attributes of spans become fields of runs. Undefined for the default mapping. */
   readonly mapping?: SpanMapping;
   /** Called after the store has applied the operations in a request. */
   readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;

@@ -5,7 +5,7 @@ import type { SpanIds } from '../domain/tree.ts';
 import { derivedUuid } from '../domain/uuid.ts';
 
 /**
- * Returns a span of Codex as it becomes a run, or undefined if it becomes none. Returns other spans unchanged.
+ * Prepares a span of Codex for its run. Returns undefined if the span becomes no run, and other spans unchanged.
  *
  * Codex 0.171.0 sends some hundred spans per turn about its own functions. Only a turn, its model calls and its tool calls
  * become runs. The spans between them do not, so the ids of these spans are derived from attributes that they share.

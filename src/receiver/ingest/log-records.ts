@@ -155,8 +155,8 @@ function fromLogsOf({ extra }: RunFields): readonly string[] {
 }
 
 /**
- * Returns a patch, if any, with what the log records add to a run. Everything that the span itself contains takes precedence. The
- * metadata `from_logs` names the fields that are from log records, so that further records can change these.
+ * Returns a patch with what the log records add to a run, or no patch. What the span itself contains takes precedence.
+ * The metadata `from_logs` names the fields that are from log records, so that further records can change these.
  */
 function patchOf({ id, fields }: MergedRun, logged: SpanLike): RunOperation[] {
   const { texts, fields: read, attachments } = finishedRun(logged, undefined, true);

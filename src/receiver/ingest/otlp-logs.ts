@@ -49,7 +49,7 @@ export function readOtlpLogs(request: unknown): { records: SpanRecord[]; others:
 function recordOf(given: Fields): SpanRecord | undefined {
   const [traceId, spanId] = [parseId(given.traceId, 32), parseId(given.spanId, 16)];
   const attributes = attributesIn(given.attributes);
-  // Rust's `tracing` sets the event name to a place in the code.
+  // The attribute comes first, because Rust's `tracing` sets `eventName` to a source location.
   const name = textOf(attributes['event.name']) || textOf(given.eventName);
   const isException = isExceptionEvent(name);
   if (traceId === undefined || spanId === undefined) return undefined;

@@ -467,7 +467,7 @@ export class MemoryStore implements Store {
       const traces = [...new Places(tenant.runs).runsByTrace()];
       const isShown = ([, runs]: (typeof traces)[number]): boolean =>
         runs.some(({ fields }) => fields.name !== undefined);
-      // First those that no query returns, for example log records of spans that never arrived.
+      // Traces that no query returns are deleted first, for example log records of spans that never arrived.
       for (const [traceId, runs] of [...traces.filter((trace) => !isShown(trace)), ...traces.filter(isShown)]) {
         // Traces in the current request are deleted only to meet the limit, not to free additional space.
         if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
