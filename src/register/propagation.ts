@@ -9,8 +9,8 @@ import type { Method } from '../instrument/results/observer.ts';
 import { fetchShapedLike } from '../integrations/fetch/record-fetch.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { channel, createStorage, runtime } from '../platform/node.ts';
-import { belowRequest, currentContext, type RunContext, sinkOf } from '../run/context.ts';
-import { requestHeaders } from '../run/propagation/propagation.ts';
+import { currentContext, type RunContext, sinkOf } from '../run/context.ts';
+import { headersToAdd } from '../run/propagation/propagation.ts';
 import type { RunSink } from '../run/sink.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
 import { type Instrumentation, patchModule } from './module-hooks.ts';
@@ -112,18 +112,9 @@ function addToHttp(request: ClientRequest): void {
   for (const [name, value] of added(mark, url as URL, request.getHeaderNames())) request.setHeader(name, value);
 }
 
-/**
- * Returns the headers to add to a request. `texts` contains the names of its headers. In an incoming request without a
- * recorded call, the run of the incoming request starts, so that the runs of the called program have a parent.
- */
+/** Returns the headers to add to a request. `texts` contains the names of its headers. */
 function added({ context, sink }: Mark, { origin, hostname }: URL, texts: readonly string[]): [string, string][] {
   const isLocal = isLoopback(hostname) && isDev() && !isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '');
   if (!isLocal && sink.capture.propagateTo?.has(origin) !== true) return [];
-  const names = new Set(texts.map((text) => text.toLowerCase()));
-  if (names.has('runspan-trace')) return [];
-  const parent = belowRequest(context, sink, {});
-  const headers = parent && requestHeaders(parent);
-  // Only our own `traceparent` can tell the other program that the trace is left out.
-  if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
-  return Object.entries(headers).filter(([name]) => !names.has(name));
+  return headersToAdd(context, sink, new Set(texts.map((text) => text.toLowerCase())));
 }

@@ -4,8 +4,10 @@ import { replaceMethod } from '../instrument/methods.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
+import { traceClient } from '../integrations/mcp/client.ts';
+import { traceServer } from '../integrations/mcp/server.ts';
 import { tracedOpenAILoop, tracedToolRunner } from '../integrations/tool-runners.ts';
-import { fieldsOf } from '../payload/fields.ts';
+import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { runtime } from '../platform/node.ts';
 import { addStepSource } from '../run/context.ts';
 import { agents } from './agents.ts';
@@ -45,6 +47,18 @@ const ANTHROPIC_RUNNER: ModulePatch = {
   },
 };
 
+/** The modules with the class `Client` or `Server` of MCP: the folders of the SDK 1, and the packages of the SDK 2. */
+const MCP: readonly ModulePatch[] = [
+  ...['sdk/dist/esm/client', 'sdk/dist/cjs/client', 'client/dist'].map((folder) => ({
+    module: `@modelcontextprotocol/${folder}/index`,
+    patch: ({ Client }: Fields) => traceClient('runspan/register mcp', prototypeOf(Client)),
+  })),
+  ...['sdk/dist/esm/server', 'sdk/dist/cjs/server', 'server/dist'].map((folder) => ({
+    module: `@modelcontextprotocol/${folder}/index`,
+    patch: ({ Server }: Fields) => traceServer('runspan/register mcp', prototypeOf(Server)),
+  })),
+];
+
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
   // Before `fetch`, so that a request of a model call gets the run of the call.
   propagation,
@@ -61,6 +75,7 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'openai', start: () => patchModule(OPENAI_RUNNER) },
   { name: 'anthropic', start: () => patchModule(ANTHROPIC_RUNNER) },
   agents,
+  { name: 'mcp', start: () => MCP.forEach(patchModule) },
   opentelemetry,
   http,
 ];

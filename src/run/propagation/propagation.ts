@@ -5,6 +5,7 @@ import { shareInstances } from '../../base/shared.ts';
 import { type Check, isObject } from '../../config/checker.ts';
 import { types } from '../../platform/node.ts';
 import {
+  belowRequest,
   currentContext,
   enclosingSpanIds,
   inheritedFrom,
@@ -239,6 +240,23 @@ export function requestHeaders(context: RunContext): RequestHeaders | undefined 
   const { traceId = otelTraceIdOf(context) ?? ids.at(0), spanId = ids.at(-1)?.slice(16) } =
     (context.sampled && spanOf(context)) || {};
   return { 'runspan-trace': order, traceparent: `00-${traceId}-${spanId}-0${context.sampled ? 1 : 0}` };
+}
+
+/**
+ * Returns the headers to add to a request that has headers with `names`. In an incoming request without a recorded call,
+ * the run of the incoming request starts, so that the runs of the called program have a parent.
+ */
+export function headersToAdd(
+  context: RunContext | undefined,
+  sink: RunSink,
+  names: ReadonlySet<string>,
+): [string, string][] {
+  if (names.has('runspan-trace')) return [];
+  const parent = belowRequest(context, sink, {});
+  const headers = parent && requestHeaders(parent);
+  // Only our own `traceparent` can tell the other program that the trace is left out.
+  if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
+  return Object.entries(headers).filter(([name]) => !names.has(name));
 }
 
 function hexOf(id: string): string {

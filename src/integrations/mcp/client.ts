@@ -1,0 +1,78 @@
+import { guard } from '../../base/guard.ts';
+import { isLoopback } from '../../config/checker.ts';
+import { replaceMethod } from '../../instrument/methods.ts';
+import type { Method } from '../../instrument/results/observer.ts';
+import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
+import { type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
+import { currentContext, sinkOf } from '../../run/context.ts';
+import { headersToAdd } from '../../run/propagation/propagation.ts';
+import type { RunSink } from '../../run/sink.ts';
+import { isRecorded, type McpRequest, planOf } from './requests.ts';
+
+/** The methods that take the parameters of a request. `request` takes the request itself. */
+const METHODS = {
+  callTool: 'tools/call',
+  readResource: 'resources/read',
+  getPrompt: 'prompts/get',
+  request: undefined,
+};
+
+/** Traces the methods of a `Client`, or of its prototype. */
+export function traceClient(place: string, client: object): void {
+  for (const [name, method] of Object.entries(METHODS)) {
+    replaceMethod(place, client, name, (original) => tracedMethod(place, original, method));
+  }
+}
+
+/** Parameters of calls that have a run. `callTool` and the other methods pass them to `request`. */
+const sent = new WeakSet<object>();
+
+function tracedMethod(place: string, original: Method, method: string | undefined): Method {
+  return shapedLike(function (this: unknown, first: unknown, ...rest: unknown[]): unknown {
+    const call = guard(place, () => {
+      const { method: requested, params } = fieldsOf(first);
+      const request = method === undefined ? { method: requested, params } : { method, params: first };
+      if (!isRecorded(request) || sent.has(request.params as object)) return undefined;
+      const server = textOf(fieldsOf(serverOf(this)).name);
+      // The options follow the schema of the result in some versions.
+      const options = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
+      return { request, plan: planOf(request, options, server) };
+    });
+    if (call === undefined) return Reflect.apply(original, this, [first, ...rest]);
+    const send = (): unknown => {
+      const params = guard(place, () => paramsToSend(this, call.request)) ?? call.request.params;
+      const changed = method === undefined ? { ...fieldsOf(first), params } : params;
+      return Reflect.apply(original, this, [changed, ...rest]);
+    };
+    return tracedBy(call.plan, send)();
+  }, original);
+}
+
+function serverOf(client: unknown): unknown {
+  const { getServerVersion } = fieldsOf(client);
+  return typeof getServerVersion === 'function' ? Reflect.apply(getServerVersion, client, []) : undefined;
+}
+
+/** Returns a copy of the parameters, with the current run in `_meta` if the server may receive it. */
+function paramsToSend(client: unknown, { params }: McpRequest): unknown {
+  const context = currentContext();
+  const sink = sinkOf(context);
+  if (sink === undefined || sink.isOff === true || !isPlainObject(params)) return params;
+  const { _meta: meta = {} } = params;
+  const isSent = isPlainObject(meta) && mayReceive(fieldsOf(client).transport, sink);
+  const added = isSent ? headersToAdd(context, sink, new Set(Object.keys(meta))) : [];
+  const copy: Fields = { ...params };
+  if (added.length > 0) copy._meta = { ...(meta as Fields), ...Object.fromEntries(added) };
+  sent.add(copy);
+  return copy;
+}
+
+/** Properties of the transports to a child process and to a server in this process. */
+const LOCAL = ['pid', '_otherTransport'];
+
+/** Whether the server runs on this machine, or `propagateTo` lists its origin. Transports have no public address. */
+function mayReceive(transport: unknown, { capture }: RunSink): boolean {
+  const { hostname, origin } = fieldsOf(fieldsOf(transport)._url);
+  if (typeof hostname !== 'string') return LOCAL.some((key) => key in fieldsOf(transport));
+  return isLoopback(hostname) || capture.propagateTo?.has(String(origin)) === true;
+}

@@ -1,0 +1,72 @@
+import type { PlanOptions } from '../../instrument/plan.ts';
+import { defined, type Fields, fieldsOf, isFields, listOf, mapped, textOf } from '../../payload/fields.ts';
+import type { CallDescription, Run } from '../../run/run.ts';
+import { blockWithDataUri, dataUriOf } from '../media.ts';
+
+/** A request that becomes a run, on the side that sends it or on the side that handles it. */
+export interface McpRequest {
+  readonly method: 'tools/call' | 'resources/read' | 'prompts/get';
+  readonly params: unknown;
+}
+
+type Reader = (params: Fields) => Pick<CallDescription, 'name' | 'inputs'>;
+
+/** Functions that read the parameters of a request. Only these requests become runs. */
+const READERS: Readonly<Record<McpRequest['method'], Reader>> = {
+  'tools/call': ({ name, arguments: given }) => ({ name: textOf(name) ?? 'tool', inputs: fieldsOf(given) }),
+  'resources/read': ({ uri }) => ({ inputs: { uri } }),
+  'prompts/get': ({ name, arguments: given }) => ({
+    name: `prompts/get ${name}`,
+    inputs: defined({ prompt: name, arguments: given }),
+  }),
+};
+
+export function isRecorded(request: { readonly method: unknown; readonly params: unknown }): request is McpRequest {
+  return typeof request.method === 'string' && Object.hasOwn(READERS, request.method);
+}
+
+/** Returns the plan for the run of a request. `options` are those of the call, or the context of the handler. */
+export function planOf({ method, params }: McpRequest, options: Fields, server?: string): PlanOptions {
+  const { signal } = options;
+  return {
+    name: method,
+    runType: method === 'tools/call' ? 'tool' : 'chain',
+    describe: () => ({
+      ...READERS[method](fieldsOf(params)),
+      metadata: defined({ 'mcp.method.name': method, 'mcp.server.name': server }),
+      signal: signal instanceof AbortSignal ? signal : undefined,
+    }),
+    complete,
+  };
+}
+
+/** Ends a run. A tool reports its failure in the result, so that the model can read it. */
+function complete(run: Run, result: unknown): void {
+  const { content, isError } = fieldsOf(result);
+  run.keepResult(isFields(result) ? withDataUris(result) : result);
+  if (isError !== true) {
+    run.end();
+    return;
+  }
+  const texts = run.capture.hideOutputs ? [] : listOf(content).flatMap((part) => textOf(fieldsOf(part).text) ?? []);
+  run.fail(texts.join('\n') || 'the tool reported an error');
+}
+
+/** Converts the base64 of images, audio and files in a result to data URIs, which are recorded as attachments. */
+function withDataUris(result: Fields): Fields {
+  const { content, contents, messages } = result;
+  const parts = {
+    content: mapped(content, partWithDataUri),
+    contents: mapped(contents, partWithDataUri),
+    messages: mapped(messages, (message) => {
+      return { ...fieldsOf(message), content: partWithDataUri(fieldsOf(message).content) };
+    }),
+  };
+  return { ...result, ...defined(parts) };
+}
+
+function partWithDataUri(part: unknown): unknown {
+  const { resource, blob, mimeType } = fieldsOf(part);
+  if (resource !== undefined) return { ...fieldsOf(part), resource: partWithDataUri(resource) };
+  return blob === undefined ? blockWithDataUri(part) : { ...fieldsOf(part), blob: dataUriOf(mimeType, blob) ?? blob };
+}

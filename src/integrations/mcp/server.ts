@@ -1,0 +1,33 @@
+import { replaceMethod } from '../../instrument/methods.ts';
+import type { Method } from '../../instrument/results/observer.ts';
+import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
+import { fieldsOf } from '../../payload/fields.ts';
+import { fromHeaders, type HeadersLike } from '../../run/propagation/propagation.ts';
+import { withRun } from '../../run/start-run.ts';
+import { isRecorded, planOf } from './requests.ts';
+
+/** Traces the request handlers of a `Server`, or of its prototype, that are registered from now on. */
+export function traceServer(place: string, server: object): void {
+  replaceMethod(place, server, 'setRequestHandler', (original) =>
+    shapedLike(function (this: unknown, ...args: unknown[]): unknown {
+      const traced = args.map((arg) => (typeof arg === 'function' ? tracedHandler(arg as Method) : arg));
+      return Reflect.apply(original, this, traced);
+    }, original),
+  );
+}
+
+/**
+ * Runs the handler of a tool, resource or prompt below the caller's run. That run contains the arguments and the result.
+ * If the caller sends none, the request gets a run here.
+ */
+function tracedHandler(handler: Method): Method {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    const { method, params } = fieldsOf(args[0]);
+    const request = { method, params };
+    if (!isRecorded(request)) return Reflect.apply(handler, this, args);
+    const caller = fromHeaders(fieldsOf(fieldsOf(params)._meta) as HeadersLike);
+    if (caller !== undefined) return withRun(caller, () => Reflect.apply(handler, this, args));
+    const context = fieldsOf(args[1]);
+    return Reflect.apply(tracedBy(planOf(request, fieldsOf(context.mcpReq ?? context)), handler), this, args);
+  };
+}
