@@ -1,0 +1,135 @@
+// Untouched clients and servers of the Model Context Protocol, in two processes, with runspan/register.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it, onTestFinished } from 'vitest';
+import type { RunRecord } from '#src/run/record.ts';
+import { registered } from '../integrations/registered.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { laterNode } from './later-node.ts';
+
+const cwd = fileURLToPath(new URL('./today/', import.meta.url));
+const register = import.meta.resolve('runspan/register');
+const both = { NODE_OPTIONS: `--import ${register}` };
+const versions = ['1', '2'] as const;
+const sdks = versions.flatMap((version) => [[version, 'stdio'] as const, [version, 'http'] as const]);
+
+/** Runs the client. `messages` are those that the server has received. */
+async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const folder = temporaryFolder();
+  onTestFinished(folder.remove);
+  const path = join(folder.path, 'messages');
+  const command = [laterNode(), 'mcp-client.mjs', ...args];
+  const ended = await registered(command, { ...env, MESSAGES: path }, cwd);
+  expect([ended.code, ended.stderr]).toEqual([0, '']);
+  const messages = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : [];
+  const runs = ended.runs.toSorted((one, other) => (one.dotted_order < other.dotted_order ? -1 : 1));
+  return { ...ended, runs, messages };
+}
+
+const OWN = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+
+/** Returns a message without what runspan adds. */
+function asWithoutTracing(text: string): string {
+  const message = JSON.parse(text);
+  const meta = message.params?._meta ?? {};
+  delete meta['runspan-trace'];
+  if (meta.traceparent !== OWN) delete meta.traceparent;
+  if (Object.keys(meta).length === 0) delete message.params?._meta;
+  return JSON.stringify(message);
+}
+
+const metasOf = (messages: readonly string[]): unknown[] =>
+  messages.flatMap((text) => JSON.parse(text).params?._meta ?? []);
+
+const errorsOf = (runs: readonly RunRecord[]): unknown[] => runs.map(({ error }) => error?.split('\n')[0]);
+
+const MODEL = '  openai.responses';
+const CALLS = [
+  ...['ask', MODEL, 'ask', MODEL, 'fail', MODEL, 'draw', 'resources/read', MODEL, 'prompts/get greet', MODEL],
+  ...['ask', MODEL, 'prompts/get absent', 'wait', 'wait'],
+];
+
+it.each(sdks)('calls with the SDK %s over %s are one trace with the work of the server', async (version, kind) => {
+  const bare = await run([version, kind, 'each']);
+  const traced = await run([version, kind, 'each'], both);
+  expect(traced.stdout).toBe(bare.stdout);
+  expect(traced.messages.map(asWithoutTracing)).toEqual(bare.messages);
+  expect(bare.runs).toEqual([]);
+  expect(traced.tree).toEqual(CALLS);
+
+  const calls = traced.runs.filter(({ run_type }) => run_type !== 'llm');
+  const [ask, , fail, draw, note, greet, , absent, cancelled, late] = calls;
+  const about = (method: string) => ({ metadata: { 'mcp.method.name': method, 'mcp.server.name': 'kitchen' } });
+  expect([ask, fail, draw, note, greet]).toMatchObject([
+    {
+      run_type: 'tool',
+      inputs: { question: 'Tea?' },
+      outputs: { content: [{ type: 'text', text: 'You said: Tea?' }] },
+      extra: about('tools/call'),
+    },
+    { inputs: { question: 'Milk?' }, outputs: { isError: true }, error: 'the kettle is broken' },
+    { inputs: {}, outputs: { content: [{ type: 'image', data: expect.stringContaining('image/png, 3000 bytes') }] } },
+    { run_type: 'chain', inputs: { uri: 'note://tea' }, extra: about('resources/read') },
+    { inputs: { prompt: 'greet', arguments: { name: 'Ann' } }, extra: about('prompts/get') },
+  ]);
+  const reasons = [absent, cancelled, late].map((one) => one?.extra?.metadata?.end_reason);
+  expect(reasons).toEqual([undefined, 'cancelled', undefined]);
+  expect(errorsOf([absent, cancelled, late] as RunRecord[])).toEqual([
+    expect.stringMatching(/^(Mcp|Protocol)Error: .*Prompt absent not found$/),
+    expect.stringMatching(/^(Mcp|Sdk)Error: .*enough$/),
+    expect.stringMatching(/^(Mcp|Sdk)Error: .*Request timed out$/),
+  ]);
+  const [own, next] = metasOf(traced.messages.filter((text) => text.includes('"ask"')));
+  expect(own).toEqual({ traceparent: OWN, 'own/list': [1], 'runspan-trace': ask?.dotted_order });
+  expect(next).toMatchObject({ traceparent: expect.stringContaining(calls[1]?.id.replaceAll('-', '') ?? '') });
+});
+
+it.each(sdks)('200 parallel calls with the SDK %s over %s have their own work below them', async (version, kind) => {
+  const { stdout, runs } = await run([version, kind, 'many'], both);
+  expect(JSON.parse(stdout)).toEqual(Array.from({ length: 200 }, (_, at) => `You said: question ${at}`));
+  const calls = new Map(runs.filter(({ name }) => name === 'ask').map((one) => [one.id, one]));
+  const work = runs.filter(({ name }) => name === 'openai.responses');
+  expect([calls.size, work.length]).toEqual([200, 200]);
+  for (const { inputs, parent_run_id, trace_id } of work) {
+    const call = calls.get(parent_run_id ?? '');
+    expect(inputs?.messages).toMatchObject([{ content: call?.inputs?.question }]);
+    expect(trace_id).toBe(call?.id);
+  }
+});
+
+it.each(sdks)(
+  'a server with the SDK %s over %s records the requests of a client that is not traced',
+  async (...sdk) => {
+    const bare = await run([...sdk, 'each']);
+    const { stdout, messages, runs, tree } = await run([...sdk, 'each'], { SERVER_IMPORT: register });
+    expect([stdout, messages]).toEqual([bare.stdout, bare.messages]);
+    // Each request is a request of HTTP. It has a run if there is something to record.
+    const request = sdk[1] === 'http' ? ['POST /mcp'] : [];
+    const expected = CALLS.flatMap((line) =>
+      line === MODEL ? `${request.map(() => '  ').join('')}${line}` : [...request, `${request.map(() => '  ')}${line}`],
+    );
+    expect(tree).toEqual(expected);
+    const failed = runs.filter(({ name, error }) => error !== undefined && name !== 'POST /mcp');
+    expect(failed.map(({ name }) => name)).toEqual(['fail', 'prompts/get absent']);
+  },
+);
+
+const OTHER = 'https://kitchen.example';
+
+it.each(versions)('with the SDK %s, another host gets the run only if it is listed', async (version) => {
+  const args = [version, 'http', 'each'];
+  const bare = await run(args, { ORIGIN: OTHER });
+  const traced = await run(args, { ...both, ORIGIN: OTHER });
+  expect(traced.messages).toEqual(bare.messages);
+  expect(traced.tree).toContain('POST /mcp');
+  const listed = await run(args, { ...both, ORIGIN: OTHER, RUNSPAN_PROPAGATE_TO: OTHER });
+  expect(listed.tree).toEqual(CALLS);
+});
+
+it('the server of a trace that sampling leaves out records nothing', async () => {
+  const { messages, runs } = await run(['1', 'stdio', 'many'], { ...both, RUNSPAN_SAMPLE_RATE: '0' });
+  expect(runs).toEqual([]);
+  expect(metasOf(messages)).toHaveLength(200);
+  for (const meta of metasOf(messages)) expect(meta).toMatchObject({ traceparent: expect.stringMatching(/-00$/) });
+});
