@@ -59,6 +59,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'anthropic.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langsmith.ts': ['base', 'platform', 'config', 'langsmith', ROOT],
+  'mcp.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'openai.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'platform', 'config', 'run', 'otel', ROOT],
   'register.ts': ['register', ROOT],

@@ -1,4 +1,5 @@
 import { guard } from '../../base/guard.ts';
+import { shared } from '../../base/shared.ts';
 import { isLoopback } from '../../config/checker.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
 import type { Method } from '../../instrument/results/observer.ts';
@@ -25,7 +26,7 @@ export function traceClient(place: string, client: object): void {
 }
 
 /** Parameters of calls that have a run. `callTool` and the other methods pass them to `request`. */
-const sent = new WeakSet<object>();
+const sent: WeakSet<object> = shared('mcpParams', () => new WeakSet());
 
 function tracedMethod(place: string, original: Method, method: string | undefined): Method {
   return shapedLike(function (this: unknown, first: unknown, ...rest: unknown[]): unknown {
