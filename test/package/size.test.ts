@@ -8,7 +8,7 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [13, 451],
+  '.': [14, 455],
   base: [13, 484],
   cli: [43, 5_814],
   clients: [43, 6_042],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 240,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_895,
+  dist: 3_912,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

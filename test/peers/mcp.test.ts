@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { transformWithEsbuild } from 'vite';
 import { expect, it, onTestFinished } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { registered } from '../integrations/registered.ts';
@@ -132,4 +133,81 @@ it('the server of a trace that sampling leaves out records nothing', async () =>
   expect(runs).toEqual([]);
   expect(metasOf(messages)).toHaveLength(200);
   for (const meta of metasOf(messages)) expect(meta).toMatchObject({ traceparent: expect.stringMatching(/-00$/) });
+});
+
+const oneProcess = {
+  1: `import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+    import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
+    import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';`,
+  2: `import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
+    import { McpServer } from '@modelcontextprotocol/server';`,
+};
+
+/** Runs a program of one process that awaits `main` with a server, and a client that is not connected. */
+async function runHere(
+  [version, format, register]: readonly [version: 1 | 2, format: 'esm' | 'cjs', register: boolean],
+  main: string,
+  env?: Readonly<Record<string, string>>,
+) {
+  const code = `${oneProcess[version]}
+    import { traceable } from 'runspan';
+    import { wrapMCP } from 'runspan/mcp';
+    const server = new McpServer({ name: 'kitchen', version: '1.0.0' });
+    const client = new Client({ name: 'cook', version: '1.0.0' });
+    const connect = async () => {
+      const [ours, theirs] = InMemoryTransport.createLinkedPair();
+      await server.connect(theirs);
+      await client.connect(ours);
+    };
+    void (async () => {${main}})();`;
+  const text = (await transformWithEsbuild(code, 'program.mjs', { format })).code;
+  const options = register ? ['--import', import.meta.resolve('runspan/register')] : [];
+  const type = format === 'esm' ? 'module' : 'commonjs';
+  const ended = await registered([laterNode(), ...options, `--input-type=${type}`, '-e', text], env, cwd);
+  expect([ended.code, ended.stderr]).toEqual([0, '']);
+  return ended;
+}
+
+const WORK = `
+  const work = traceable(async () => 'done', { name: 'work' });
+  server.registerTool('boil', {}, async () => ({ content: [{ type: 'text', text: await work() }] }));
+  await connect();
+  await client.callTool({ name: 'boil' });`;
+
+it.each([
+  [1, 'esm', true],
+  [1, 'cjs', true],
+  [2, 'esm', true],
+  [2, 'cjs', true],
+  [1, 'esm', false],
+  [2, 'cjs', false],
+] as const)('with the SDK %i, %s and register: %s, a wrapped client and server record a call once', async (...how) => {
+  const { tree } = await runHere(how, `wrapMCP(server); wrapMCP(client); wrapMCP(client); ${WORK}`);
+  expect(tree).toEqual(['boil', '  work']);
+});
+
+it('a wrapped server records a call of another client once', async () => {
+  const { tree } = await runHere([1, 'esm', false], `wrapMCP(wrapMCP(server)); ${WORK}`);
+  expect(tree).toEqual(['boil', '  work']);
+});
+
+it('hidden outputs are not in the error of a tool that reports a failure', async () => {
+  const main = `
+    server.registerTool('tell', {}, async () => ({ isError: true, content: [{ type: 'text', text: 'the secret' }] }));
+    await connect();
+    console.log((await client.callTool({ name: 'tell' })).content[0].text);`;
+  const { stdout, runs } = await runHere([2, 'esm', true], main, { RUNSPAN_HIDE_OUTPUTS: 'true' });
+  expect(stdout).toBe('the secret\n');
+  expect(runs).toMatchObject([{ name: 'tell', error: 'the tool reported an error' }]);
+  expect(JSON.stringify(runs)).not.toContain('the secret');
+});
+
+it('a rejection that the program does not handle ends it as without runspan', async () => {
+  const main = `
+    await connect();
+    client.callTool({ name: 'absent' }, undefined, { signal: AbortSignal.abort('no') });`;
+  const code = `process.on('unhandledRejection', (error) => console.log('unhandled', error.message)); ${main}`;
+  const traced = await runHere([2, 'esm', true], code);
+  expect(traced.stdout).toBe((await runHere([2, 'esm', false], code)).stdout);
+  expect(traced.stdout).toMatch(/^unhandled .+\n$/);
 });
