@@ -13,6 +13,8 @@ const cwd = fileURLToPath(new URL('./today/', import.meta.url));
 const register = import.meta.resolve('runspan/register');
 const both = { NODE_OPTIONS: `--import ${register}` };
 const sdks = ['1', '2'].flatMap((version) => [[version, 'stdio'] as const, [version, 'http'] as const]);
+/** Both versions and both transports, for tests that start many processes or requests. */
+const mixed = [['1', 'http'] as const, ['2', 'stdio'] as const];
 
 /** Runs the client. `messages` are those that the server has received. */
 async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -88,7 +90,7 @@ it.each(sdks)('calls with the SDK %s over %s are one trace with the work of the 
   expect(metas).toContainEqual({ traceparent, 'runspan-trace': fail?.dotted_order });
 });
 
-it.each(sdks)('200 parallel calls with the SDK %s over %s have their own work below them', async (version, kind) => {
+it.each(mixed)('200 parallel calls with the SDK %s over %s have their own work below them', async (version, kind) => {
   const { stdout, runs } = await run([version, kind, 'many'], both);
   expect(JSON.parse(stdout)).toEqual(Array.from({ length: 200 }, (_, at) => `You said: question ${at}`));
   const calls = new Map(runs.filter(({ name }) => name === 'ask').map((one) => [one.id, one]));
@@ -101,20 +103,20 @@ it.each(sdks)('200 parallel calls with the SDK %s over %s have their own work be
   }
 });
 
-it.each([
-  ['1', 'http'],
-  ['2', 'stdio'],
-])('a server with the SDK %s over %s records the requests of a client that is not traced', async (version, kind) => {
-  const args = [version, kind, 'each'];
-  const bare = await run(args);
-  const { stdout, messages, runs, tree } = await run(args, { SERVER_IMPORT: register });
-  expect([stdout, messages]).toEqual([bare.stdout, bare.messages]);
-  // Each request over HTTP has a run too.
-  const below = (line: string): string[] => (line === MODEL ? [`  ${line}`] : ['POST /mcp', `  ${line}`]);
-  expect(tree).toEqual(kind === 'http' ? CALLS.flatMap(below) : CALLS);
-  const failed = runs.filter(({ name, error }) => error !== undefined && name !== 'POST /mcp');
-  expect(failed.map(({ name }) => name)).toEqual(['fail', 'prompts/get absent']);
-});
+it.each(mixed)(
+  'a server with the SDK %s over %s records the requests of a client that is not traced',
+  async (version, kind) => {
+    const args = [version, kind, 'each'];
+    const bare = await run(args);
+    const { stdout, messages, runs, tree } = await run(args, { SERVER_IMPORT: register });
+    expect([stdout, messages]).toEqual([bare.stdout, bare.messages]);
+    // Each request over HTTP has a run too.
+    const below = (line: string): string[] => (line === MODEL ? [`  ${line}`] : ['POST /mcp', `  ${line}`]);
+    expect(tree).toEqual(kind === 'http' ? CALLS.flatMap(below) : CALLS);
+    const failed = runs.filter(({ name, error }) => error !== undefined && name !== 'POST /mcp');
+    expect(failed.map(({ name }) => name)).toEqual(['fail', 'prompts/get absent']);
+  },
+);
 
 const OTHER = 'https://kitchen.example';
 
