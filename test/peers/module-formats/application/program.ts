@@ -3,12 +3,13 @@ import * as ai from 'runspan/ai';
 import * as anthropic from 'runspan/anthropic';
 import * as clients from 'runspan/clients';
 import * as langchain from 'runspan/langchain';
+import * as mcp from 'runspan/mcp';
 import * as openai from 'runspan/openai';
 import * as otel from 'runspan/otel';
 import * as receiver from 'runspan/receiver';
 import { recordRuns } from 'runspan/testing';
 
-const entries = { ai, anthropic, clients, langchain, openai, otel, receiver };
+const entries = { ai, anthropic, clients, langchain, mcp, openai, otel, receiver };
 
 const double = traceable((value: number) => value * 2, { name: 'double', runType: 'tool' });
 const recorder = recordRuns();
