@@ -38,7 +38,7 @@ export interface TracedClientOptions extends ThreadOptions {
   enabled?: boolean;
 }
 
-const optionChecks: Checks<TracedClientOptions> = {
+export const clientChecks: Checks<TracedClientOptions> = {
   ...sharedChecks,
   enabled: TRUE_OR_FALSE,
 };
@@ -60,7 +60,7 @@ export interface Sdk {
 
 /** Traces the methods of a client and of all clients created with its `withOptions`. */
 export function wrapClient<Client>(sdk: Sdk, client: Client, options: unknown): Client {
-  const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(sdk.place, options, optionChecks);
+  const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(sdk.place, options, clientChecks);
   if (!enabled) return client;
   preloadDelivery();
   const wrapped = guard(sdk.place, () => {
@@ -85,7 +85,7 @@ export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
   return client;
 }
 
-type CallOptions = Omit<TracedClientOptions, 'enabled'>;
+export type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 
 interface FoundMethod {
   readonly owner: object;

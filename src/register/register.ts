@@ -2,6 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
+import { tracedSend } from '../integrations/bedrock/client.ts';
 import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { traceClient } from '../integrations/mcp/client.ts';
@@ -59,6 +60,15 @@ const MCP: readonly ModulePatch[] = [
   })),
 ];
 
+const BEDROCK: ModulePatch = {
+  module: '@aws-sdk/client-bedrock-runtime/dist-cjs/index',
+  patch({ BedrockRuntimeClient: Client }) {
+    replaceMethod('runspan/register bedrock', prototypeOf(Client), 'send', (send) =>
+      tracedSend(send, (...call) => !isLeftToLangsmith(...call)),
+    );
+  },
+};
+
 const INSTRUMENTATIONS: readonly Instrumentation[] = [
   // Before `fetch`, so that a request of a model call gets the run of the call.
   propagation,
@@ -74,6 +84,7 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'ai', start: () => patchModule(AI_SDK) },
   { name: 'openai', start: () => patchModule(OPENAI_RUNNER) },
   { name: 'anthropic', start: () => patchModule(ANTHROPIC_RUNNER) },
+  { name: 'bedrock', start: () => patchModule(BEDROCK) },
   agents,
   { name: 'mcp', start: () => MCP.forEach(patchModule) },
   opentelemetry,

@@ -57,6 +57,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'index.browser.ts': ['base', 'platform', 'config', 'payload', 'run', 'instrument'],
   'ai.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
+  'bedrock.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langsmith.ts': ['base', 'platform', 'config', 'langsmith', ROOT],
   'mcp.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],

@@ -1,0 +1,139 @@
+import { guard } from '../../base/guard.ts';
+import { shared } from '../../base/shared.ts';
+import type { PlanOptions } from '../../instrument/plan.ts';
+import type { Method } from '../../instrument/results/observer.ts';
+import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
+import { type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { currentContext, sinkOf } from '../../run/context.ts';
+import { usableOptions } from '../../run/run-options.ts';
+import { preloadDelivery } from '../../run/sink.ts';
+import { endWithAnswer, followStream } from '../answer-stream.ts';
+import type { CallFilter } from '../fetch/record-fetch.ts';
+import { type Step, takeModelStep } from '../langchain/steps.ts';
+import { type CallOptions, clientChecks, type TracedClientOptions } from '../sdk-client.ts';
+import { warnUntraced } from '../warn-untraced.ts';
+import { type BedrockCall, conversation } from './converse.ts';
+import { invocation } from './invoke.ts';
+
+const PLACE = 'wrapBedrock';
+/** The name of the middleware in a client's stack. */
+const MIDDLEWARE = 'runspan';
+/** The name of this integration among the sources of a run. */
+const SOURCE = 'bedrock';
+const PROVIDER = 'amazon_bedrock';
+const SERVICE = 'Bedrock Runtime';
+
+/** The part of a `BedrockRuntimeClient` that tracing requires. */
+export interface BedrockLike {
+  readonly middlewareStack: { add(...args: never[]): unknown; remove(name: string): boolean };
+}
+
+/** The function of a middleware that sends the request, and the next such function in the stack. */
+type Handler = (args: { readonly input: Fields }) => Promise<Fields>;
+
+interface MiddlewareStack {
+  add(middleware: (next: Handler, context: Fields) => Handler, options: Fields): void;
+  remove(name: string): boolean;
+}
+
+/** The commands that call a model. Others, such as `ApplyGuardrailCommand`, are not recorded. */
+const COMMANDS: ReadonlyMap<unknown, (input: Fields) => BedrockCall> = new Map([
+  ['ConverseCommand', conversation],
+  ['ConverseStreamCommand', conversation],
+  ['InvokeModelCommand', invocation],
+  ['InvokeModelWithResponseStreamCommand', invocation],
+]);
+
+/** The clients that have the middleware. */
+const traced: WeakSet<object> = shared('bedrockClients', () => new WeakSet());
+
+/**
+ * Traces the model calls of a `BedrockRuntimeClient` or `BedrockRuntime` from `@aws-sdk/client-bedrock-runtime`:
+ * `Converse` and `InvokeModel`, streamed or not. Each call becomes an `llm` or `embedding` run below the current run. Adds
+ * a middleware to the client and returns the client, which still returns the SDK's own outputs, streams and errors. If the
+ * client is wrapped again, the new options apply.
+ *
+ * If the value is not such a client, `wrapBedrock` logs a warning and returns the value unchanged.
+ */
+export function wrapBedrock<Client extends BedrockLike>(client: Client, options?: TracedClientOptions): Client {
+  const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(PLACE, options, clientChecks);
+  if (!enabled) return client;
+  preloadDelivery();
+  const isWrapped = guard(
+    PLACE,
+    () => fieldsOf(fieldsOf(client).config).serviceId === SERVICE && addTo(client, checked),
+  );
+  if (isWrapped !== true) warnUntraced(`${PLACE}(client)`, 'a client of @aws-sdk/client-bedrock-runtime', client);
+  return client;
+}
+
+/** Removes the middleware of `wrapBedrock` from a client and returns the client. Open runs still end normally. */
+export function unwrapBedrock<Client extends BedrockLike>(client: Client): Client {
+  guard(PLACE, () => client.middlewareStack.remove(MIDDLEWARE));
+  return client;
+}
+
+/** Returns a `send` method that adds the middleware to its client before the first call. */
+export function tracedSend(send: Method, filter: CallFilter): Method {
+  return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
+    guard(PLACE, () => traced.has(this as object) || addTo(this as BedrockLike, {}, filter));
+    return Reflect.apply(send, this, args);
+  }, send);
+}
+
+/** Adds the middleware as the last that sees the input, so that the input is recorded as it is sent. */
+function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): true {
+  const middleware = (next: Handler, context: Fields): Handler => {
+    const callOf = COMMANDS.get(context.commandName);
+    if (callOf === undefined) return next;
+    return (args) => {
+      const record = guard(PLACE, () => recordOf(callOf(args.input), args.input, context, options, filter));
+      if (record !== undefined && !('isRequested' in record))
+        return tracedBy(record, next as Method)(args) as Promise<Fields>;
+      const result = next(args);
+      if (record !== undefined)
+        result.catch(() => {
+          record.isRequested = false;
+        });
+      return result;
+    };
+  };
+  const stack = client.middlewareStack as MiddlewareStack;
+  stack.add(middleware, { name: MIDDLEWARE, step: 'initialize', priority: 'low', override: true });
+  traced.add(client);
+  return true;
+}
+
+/** Returns how to record a call, or LangChain's step that already records it. Undefined if the call is not recorded. */
+function recordOf(
+  call: BedrockCall,
+  input: Fields,
+  context: Fields,
+  options: CallOptions,
+  filter: CallFilter | undefined,
+): PlanOptions | Step | undefined {
+  const around = currentContext(options.exporter);
+  const sink = options.exporter ?? sinkOf(around);
+  if (sink === undefined || sink.isOff === true) return undefined;
+  const { name, runType } = call;
+  const model = textOf(input.modelId) ?? '';
+  const description = call.describe(input, PROVIDER);
+  const step = runType === 'llm' ? takeModelStep(model, description?.inputs, around, sink) : undefined;
+  if (step !== undefined) return step;
+  if (filter?.(() => undefined, runType, model) === false) return undefined;
+  const { abortSignal } = fieldsOf(context.__smithy_context);
+  const signal = abortSignal instanceof AbortSignal ? abortSignal : undefined;
+  return {
+    ...options,
+    name,
+    runType,
+    source: SOURCE,
+    describe: () => description && { ...description, signal },
+    follow(result, run) {
+      const { $metadata, stream, body } = fieldsOf(fieldsOf(result).output);
+      run.set({ metadata: { request_id: fieldsOf($metadata).requestId } });
+      return followStream(stream ?? body, run, call, signal);
+    },
+    complete: (run, result) => endWithAnswer(run, () => call.read(call.answerOf(fieldsOf(result)))),
+  };
+}

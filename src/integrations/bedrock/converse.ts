@@ -1,0 +1,160 @@
+import {
+  defined,
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  isFields,
+  listOf,
+  mapped,
+  numberOf,
+  parsedJson,
+  textOf,
+  without,
+} from '../../payload/fields.ts';
+import type { UsageMetadata } from '../../run/record.ts';
+import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { addDelta, copyOf } from '../deltas.ts';
+import { dataUriOf } from '../media.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+
+/** Reads one kind of call of the client. */
+export interface BedrockCall extends CallReader {
+  /** Returns the answer in the client's result, in the form that `read` takes. */
+  answerOf(result: Fields): unknown;
+}
+
+/** Fields of an output that are not part of the response. */
+const CLIENT_FIELDS: ReadonlySet<string> = new Set(['$metadata']);
+
+export function conversation(): BedrockCall {
+  return { ...converseCall, answerOf: ({ output }) => without(fieldsOf(output), CLIENT_FIELDS) };
+}
+
+/** Reads calls of `Converse` and `ConverseStream`. Requests and responses of Amazon Nova have the same format. */
+export const converseCall: CallReader = {
+  name: 'bedrock.converse',
+  runType: 'llm',
+  describe: (input, provider) =>
+    describeRequest(withParameters(fieldsOf(input)), provider, {
+      modelType: 'chat',
+      inputKeys: ['messages', 'system', 'promptVariables'],
+      inputs: converseInputs,
+    }),
+  ...objectReader(
+    ['output'],
+    (answer) => ({
+      outputs: answer,
+      model: textOf(fieldsOf(fieldsOf(answer.trace).promptRouter).invokedModelId),
+      usage: usageOf(fieldsOf(answer.usage), fieldsOf(answer.serviceTier).type),
+    }),
+    converseFold,
+  ),
+};
+
+function converseInputs({ messages, system, promptVariables }: Fields): Fields {
+  const given = mapped(messages, withMedia);
+  return defined({
+    messages: system === undefined ? given : [{ role: 'system', content: system }, ...listOf(given)],
+    promptVariables,
+  });
+}
+
+/** Renames the parameters to the names that other services use. */
+function withParameters({ inferenceConfig, toolConfig, ...input }: Fields): Fields {
+  const { maxTokens, stopSequences, ...others } = fieldsOf(inferenceConfig);
+  const { tools, toolChoice } = fieldsOf(toolConfig);
+  const declared = mapped(tools, (tool) => fieldsOf(tool).toolSpec ?? tool);
+  return defined({
+    ...input,
+    ...others,
+    max_tokens: maxTokens,
+    stop_sequences: stopSequences,
+    tools: declared,
+    tool_choice: toolChoice,
+  });
+}
+
+/** Adds the MIME type to the media in a message, which then become attachments. */
+function withMedia(message: unknown): unknown {
+  const content = mapped(fieldsOf(message).content, (block) => {
+    const [[kind, media] = []] = Object.entries(fieldsOf(block));
+    const { format, source } = fieldsOf(media);
+    const { bytes } = fieldsOf(source);
+    if (kind === undefined || bytes === undefined) return block;
+    const type = `${kind === 'document' ? 'application' : kind}/${format}`;
+    // Requests in JSON contain base64 text.
+    const typed = ArrayBuffer.isView(bytes)
+      ? new Blob([bytes as Uint8Array<ArrayBuffer>], { type })
+      : dataUriOf(type, bytes);
+    return { [kind]: { ...fieldsOf(media), source: { bytes: typed ?? bytes } } };
+  });
+  return content === fieldsOf(message).content ? message : { ...fieldsOf(message), content };
+}
+
+const USAGE: UsagePaths = {
+  input_tokens: ['inputTokens'],
+  output_tokens: ['outputTokens'],
+  total_tokens: ['totalTokens'],
+  input_token_details: {
+    // The second name is that of Amazon Nova.
+    cache_read: ['cacheReadInputTokens', 'cacheReadInputTokenCount'],
+    cache_creation: ['cacheWriteInputTokens', 'cacheWriteInputTokenCount'],
+    ephemeral_5m_input_tokens: ['writes.5m'],
+    ephemeral_1hr_input_tokens: ['writes.1h'],
+  },
+};
+
+/**
+ * Reads token counts. `inputTokens` exclude cached tokens, but some models include them. The total then equals the sum
+ * of the input and output tokens.
+ */
+function usageOf(usage: Fields, serviceTier: unknown): UsageMetadata | undefined {
+  const { inputTokens, outputTokens, totalTokens, cacheDetails } = usage;
+  const writes = listOf(cacheDetails).map(fieldsOf);
+  const excludesCached = totalTokens !== (numberOf(inputTokens) ?? 0) + (numberOf(outputTokens) ?? 0);
+  return readUsage(
+    { ...usage, writes: Object.fromEntries(writes.map(({ ttl, inputTokens: tokens }) => [ttl, tokens])) },
+    USAGE,
+    { excludesCached, serviceTier },
+  );
+}
+
+/** Combines the events of a streamed response. */
+function converseFold(): Fold {
+  const answer = emptyFields();
+  const blocks = new Map<unknown, Fields>();
+  let role: unknown;
+  return {
+    add(event, isFull) {
+      const { messageStart, contentBlockStart, contentBlockDelta, messageStop, metadata } = fieldsOf(event);
+      role ??= fieldsOf(messageStart).role;
+      Object.assign(answer, copyOf(messageStop), copyOf(metadata));
+      const { contentBlockIndex: index, start, delta } = fieldsOf(contentBlockStart ?? contentBlockDelta);
+      const block = blocks.get(index) ?? emptyFields();
+      if (start !== undefined || delta !== undefined) blocks.set(index, block);
+      Object.assign(block, copyOf(start));
+      return isFields(delta) ? addDelta(isFull ? emptyFields() : block, extensionOf(delta)) : 0;
+    },
+    result() {
+      if (role === undefined) return undefined;
+      return { output: { message: { role, content: [...blocks.values()].map(withInput) } }, ...answer };
+    },
+  };
+}
+
+/** Returns the fields of a block that a delta extends. */
+function extensionOf({ citation, reasoningContent, toolResult, ...others }: Fields): Fields {
+  const isHidden = fieldsOf(reasoningContent).redactedContent !== undefined;
+  return defined({
+    ...others,
+    citations: citation && [citation],
+    reasoningContent: reasoningContent && (isHidden ? reasoningContent : { reasoningText: reasoningContent }),
+    toolResult: toolResult && { content: toolResult },
+  });
+}
+
+function withInput(block: Fields): Fields {
+  const { toolUse } = block;
+  if (!isFields(toolUse)) return block;
+  return { toolUse: { ...toolUse, input: parsedJson(textOf(toolUse.input) || '{}') } };
+}

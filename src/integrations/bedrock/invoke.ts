@@ -1,0 +1,131 @@
+import {
+  defined,
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  isFields,
+  listOf,
+  mapped,
+  parsedJson,
+} from '../../payload/fields.ts';
+import { messageCall } from '../anthropic/calls.ts';
+import { type CallReader, describeRequest, type Fold } from '../call-reader.ts';
+import { addDelta } from '../deltas.ts';
+import { dataUriOf } from '../media.ts';
+import { dimensionsOf } from '../openai/answers.ts';
+import { openaiCalls } from '../openai/calls.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+import { type BedrockCall, converseCall } from './converse.ts';
+
+/** The key of the token counts that Bedrock adds to the last chunk of each streamed response. */
+const METRICS = 'amazon-bedrock-invocationMetrics';
+
+/**
+ * Returns the reader of a call of `InvokeModel` or `InvokeModelWithResponseStream`. The format of the bodies is that of
+ * the model's provider.
+ */
+export function invocation({ modelId, body }: Fields): BedrockCall {
+  const request = fieldsOf(jsonOf(body));
+  const { runType, describe, read, fold } = formatOf(`${modelId}`, request);
+  return {
+    name: 'bedrock.invokeModel',
+    runType,
+    describe: (_, provider) => describe({ ...request, model: modelId }, provider),
+    answerOf: ({ output, response }) => ({
+      ...fieldsOf(jsonOf(fieldsOf(output).body)),
+      [METRICS]: countsIn(fieldsOf(fieldsOf(response).headers)),
+    }),
+    read(fields) {
+      const { [METRICS]: metrics, ...given } = fieldsOf(fields);
+      const answer = read(given);
+      return { ...answer, usage: answer.usage ?? readUsage(metrics, USAGE) };
+    },
+    fold: fold && (() => chunkFold(fold())),
+  };
+}
+
+function jsonOf(body: unknown): unknown {
+  return parsedJson(typeof body === 'string' ? body : new TextDecoder().decode(body as Uint8Array));
+}
+
+function countsIn(headers: Fields): Fields {
+  const count = (name: string): number => Number(headers[`x-amzn-bedrock-${name}-token-count`]);
+  return { inputTokenCount: count('input'), outputTokenCount: count('output') };
+}
+
+/** Reads the JSON in the chunks of a response. */
+function chunkFold(fold: Fold): Fold {
+  return {
+    add: (event, isFull) => {
+      const { bytes } = fieldsOf(fieldsOf(event).chunk);
+      return bytes === undefined ? 0 : fold.add(jsonOf(bytes), isFull);
+    },
+    result: () => fold.result(),
+  };
+}
+
+/** Returns the reader of a format. A model id can be an ARN that does not contain the model's name. */
+function formatOf(modelId: string, { anthropic_version, messages }: Fields): CallReader {
+  if (/embed/.test(modelId)) return embeddingCall;
+  if (anthropic_version !== undefined) return messageCall;
+  if (!Array.isArray(messages)) return completionCall;
+  const [block] = listOf(fieldsOf(messages[0]).content);
+  return isFields(block) && block.type === undefined ? converseCall : openaiCalls.chat;
+}
+
+const USAGE: UsagePaths = {
+  input_tokens: ['prompt_token_count', 'inputTextTokenCount', 'inputTokenCount'],
+  output_tokens: ['generation_token_count', 'totalOutputTextTokenCount', 'tokenCount', 'outputTokenCount'],
+};
+
+/** Parameters in the formats that `otherCall` reads. Any other field is recorded as an input. */
+const PARAMETERS: ReadonlySet<string> = new Set([
+  ...['model', 'temperature', 'topP', 'top_p', 'top_k', 'max_tokens', 'stop_sequences', 'imageGenerationConfig'],
+  ...['dimensions', 'normalize', 'embeddingTypes', 'embedding_types', 'input_type'],
+]);
+
+/** Reads the formats of Meta Llama and Amazon Titan. Other formats are recorded unchanged. */
+const completionCall: CallReader = otherCall(
+  'llm',
+  ({ results, ...answer }) => {
+    // Titan's streamed responses contain no list of results.
+    const { outputText, generation = outputText, images, ...rest } = { ...answer, ...fieldsOf(listOf(results)[0]) };
+    const shown = mapped(images, (image) => dataUriOf('image/png', image) ?? image);
+    return defined({ text: generation, images: shown, ...rest });
+  },
+  () => {
+    const answer = emptyFields();
+    return {
+      add: (chunk, isFull) => addDelta(isFull ? emptyFields() : answer, fieldsOf(chunk)),
+      result: () => answer,
+    };
+  },
+);
+
+/** Reads the number of vectors and their dimensions. The vectors themselves are not recorded. */
+const embeddingCall: CallReader = otherCall('embedding', ({ embedding, embeddings }) => {
+  const byType = Array.isArray(embeddings) ? embeddings : Object.values(fieldsOf(embeddings))[0];
+  const vectors = embedding === undefined ? listOf(byType) : [embedding];
+  return { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).embedding ?? vectors[0]) };
+});
+
+function otherCall(
+  modelType: 'llm' | 'embedding',
+  outputsOf: (answer: Fields) => Fields,
+  fold?: () => Fold,
+): CallReader {
+  return {
+    name: modelType,
+    runType: modelType,
+    describe(body, provider) {
+      const { inputText, prompt = inputText, textGenerationConfig, max_gen_len, ...rest } = fieldsOf(body);
+      const { maxTokenCount, stopSequences, ...config } = fieldsOf(textGenerationConfig);
+      const parameters = { max_tokens: max_gen_len ?? maxTokenCount, stop_sequences: stopSequences };
+      const given = defined({ ...parameters, ...rest, ...config, prompt });
+      const inputKeys = Object.keys(given).filter((key) => !PARAMETERS.has(key));
+      return describeRequest(given, provider, { modelType, inputKeys });
+    },
+    read: (answer) => ({ outputs: outputsOf(fieldsOf(answer)), usage: readUsage(answer, USAGE) }),
+    fold,
+  };
+}
