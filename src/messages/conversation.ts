@@ -19,7 +19,8 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   if (Array.isArray(fields.output) && fields.output.some(isItem)) return messagesOf(fields.output);
   if (Array.isArray(fields.messages)) return messagesOf(fields.messages.flat());
   if (isMessage(fields)) return messagesOf([fields]);
-  if (isMessage(fields.message)) return messagesOf([fields.message]);
+  const { message } = isFields(fields.output) ? fields.output : fields;
+  if (isMessage(message)) return messagesOf([message]);
   const parts = [
     ...textPart('reasoning', textOf(fields.reasoning)),
     ...partsOf(textOf(fields.text, fields.output, fields.content, fields.completion, fields.answer)),

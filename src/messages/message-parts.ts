@@ -44,7 +44,7 @@ function plainResult(value: unknown): unknown {
 function partsOfBlock(block: unknown): Part[] {
   if (typeof block === 'string') return block === '' ? [] : [{ kind: 'text', text: block }];
   if (!isFields(block)) return [{ kind: 'other', value: block }];
-  return partsByType(block) ?? geminiParts(block) ?? [{ kind: 'other', value: block }];
+  return partsByType(block) ?? converseParts(block) ?? geminiParts(block) ?? [{ kind: 'other', value: block }];
 }
 
 function partsByType(block: Fields): Part[] | undefined {
@@ -109,6 +109,24 @@ function mediaOf(block: Fields): Part[] | undefined {
     block.file_data,
   );
   return found === undefined ? undefined : [{ kind: 'media', source: found, type: mime }];
+}
+
+/** Converts blocks of Bedrock's Converse API. Text blocks are those of Gemini. */
+function converseParts(block: Fields): Part[] | undefined {
+  const { toolUse, toolResult, reasoningContent } = block;
+  if (isFields(toolUse)) return [callOf({ ...toolUse, id: toolUse.toolUseId })];
+  if (isFields(toolResult)) {
+    const content = listOf(toolResult.content).map((item) => fieldsOf(item).json ?? item);
+    return [
+      resultOf({ ...toolResult, tool_use_id: toolResult.toolUseId }, content.length === 1 ? content[0] : content),
+    ];
+  }
+  if (isFields(reasoningContent)) return reasoningOf(fieldsOf(reasoningContent.reasoningText));
+  if (isFields(block.citationsContent)) return partsOf(block.citationsContent.content);
+  const media = fieldsOf(block.image ?? block.video ?? block.audio ?? block.document);
+  const source = textOf(fieldsOf(media.source).bytes);
+  const type = isFields(block.image) ? `image/${media.format}` : undefined;
+  return source === undefined ? undefined : [{ kind: 'media', source, type }];
 }
 
 function geminiParts(block: Fields): Part[] | undefined {

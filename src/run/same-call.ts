@@ -168,7 +168,7 @@ function* runsAbove(call: CallRecord, byId: ReadonlyMap<string, CallRecord>): Ge
 /** Fields of a request that contain its texts, in the order in which they are compared. */
 const TEXT_FIELDS: readonly string[] = [
   ...['system', 'instructions', 'prompt', 'messages', 'contents', 'input', 'inputs', 'value', 'values', 'query'],
-  ...['documents', 'content', 'parts', 'text'],
+  ...['documents', 'content', 'parts', 'text', 'toolResult'],
 ];
 
 const DEPTH_MAX = 16;

@@ -1,3 +1,4 @@
+import { toBase64, viewOf } from '../../payload/describe.ts';
 import {
   defined,
   emptyFields,
@@ -60,13 +61,14 @@ function converseInputs({ messages, system, promptVariables }: Fields): Fields {
 }
 
 /** Renames the parameters to the names that other services use. */
-function withParameters({ inferenceConfig, toolConfig, ...input }: Fields): Fields {
+function withParameters({ modelId, model = modelId, inferenceConfig, toolConfig, ...input }: Fields): Fields {
   const { maxTokens, stopSequences, ...others } = fieldsOf(inferenceConfig);
   const { tools, toolChoice } = fieldsOf(toolConfig);
   const declared = mapped(tools, (tool) => fieldsOf(tool).toolSpec ?? tool);
   return defined({
     ...input,
     ...others,
+    model,
     max_tokens: maxTokens,
     stop_sequences: stopSequences,
     tools: declared,
@@ -82,11 +84,9 @@ function withMedia(message: unknown): unknown {
     const { bytes } = fieldsOf(source);
     if (kind === undefined || bytes === undefined) return block;
     const type = `${kind === 'document' ? 'application' : kind}/${format}`;
-    // Requests in JSON contain base64 text.
-    const typed = ArrayBuffer.isView(bytes)
-      ? new Blob([bytes as Uint8Array<ArrayBuffer>], { type })
-      : dataUriOf(type, bytes);
-    return { [kind]: { ...fieldsOf(media), source: { bytes: typed ?? bytes } } };
+    // Requests in JSON already contain base64 text.
+    const base64 = ArrayBuffer.isView(bytes) ? toBase64(viewOf(bytes)) : bytes;
+    return { [kind]: { ...fieldsOf(media), source: { bytes: dataUriOf(type, base64) ?? base64 } } };
   });
   return content === fieldsOf(message).content ? message : { ...fieldsOf(message), content };
 }

@@ -85,22 +85,19 @@ const PARAMETERS: ReadonlySet<string> = new Set([
 ]);
 
 /** Reads the formats of Meta Llama and Amazon Titan. Other formats are recorded unchanged. */
-const completionCall: CallReader = otherCall(
-  'llm',
-  ({ results, ...answer }) => {
-    // Titan's streamed responses contain no list of results.
-    const { outputText, generation = outputText, images, ...rest } = { ...answer, ...fieldsOf(listOf(results)[0]) };
+const completionCall: CallReader = {
+  ...otherCall('llm', ({ outputText, generation = outputText, images, ...rest }) => {
     const shown = mapped(images, (image) => dataUriOf('image/png', image) ?? image);
     return defined({ text: generation, images: shown, ...rest });
-  },
-  () => {
+  }),
+  fold() {
     const answer = emptyFields();
     return {
       add: (chunk, isFull) => addDelta(isFull ? emptyFields() : answer, fieldsOf(chunk)),
       result: () => answer,
     };
   },
-);
+};
 
 /** Reads the number of vectors and their dimensions. The vectors themselves are not recorded. */
 const embeddingCall: CallReader = otherCall('embedding', ({ embedding, embeddings }) => {
@@ -109,23 +106,23 @@ const embeddingCall: CallReader = otherCall('embedding', ({ embedding, embedding
   return { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).embedding ?? vectors[0]) };
 });
 
-function otherCall(
-  modelType: 'llm' | 'embedding',
-  outputsOf: (answer: Fields) => Fields,
-  fold?: () => Fold,
-): CallReader {
+function otherCall(modelType: 'llm' | 'embedding', outputsOf: (answer: Fields) => Fields): CallReader {
   return {
     name: modelType,
     runType: modelType,
     describe(body, provider) {
-      const { inputText, prompt = inputText, textGenerationConfig, max_gen_len, ...rest } = fieldsOf(body);
+      const { inputText, input = inputText, textGenerationConfig, max_gen_len, ...rest } = fieldsOf(body);
       const { maxTokenCount, stopSequences, ...config } = fieldsOf(textGenerationConfig);
       const parameters = { max_tokens: max_gen_len ?? maxTokenCount, stop_sequences: stopSequences };
-      const given = defined({ ...parameters, ...rest, ...config, prompt });
+      const given = defined({ ...parameters, ...rest, ...config, input });
       const inputKeys = Object.keys(given).filter((key) => !PARAMETERS.has(key));
       return describeRequest(given, provider, { modelType, inputKeys });
     },
-    read: (answer) => ({ outputs: outputsOf(fieldsOf(answer)), usage: readUsage(answer, USAGE) }),
-    fold,
+    read(response) {
+      const { results, ...rest } = fieldsOf(response);
+      // Titan's streamed responses contain no list of results.
+      const answer = { ...rest, ...fieldsOf(listOf(results)[0]) };
+      return { outputs: outputsOf(answer), usage: readUsage(answer, USAGE) };
+    },
   };
 }
