@@ -116,10 +116,9 @@ function converseParts(block: Fields): Part[] | undefined {
   const { toolUse, toolResult, reasoningContent } = block;
   if (isFields(toolUse)) return [callOf({ ...toolUse, id: toolUse.toolUseId })];
   if (isFields(toolResult)) {
-    const content = listOf(toolResult.content).map((item) => fieldsOf(item).json ?? item);
-    return [
-      resultOf({ ...toolResult, tool_use_id: toolResult.toolUseId }, content.length === 1 ? content[0] : content),
-    ];
+    const { content } = toolResult;
+    const [{ json } = {}] = listOf(content).map(fieldsOf);
+    return [resultOf({ ...toolResult, tool_use_id: toolResult.toolUseId }, json ?? content)];
   }
   if (isFields(reasoningContent)) return reasoningOf(fieldsOf(reasoningContent.reasoningText));
   if (isFields(block.citationsContent)) return partsOf(block.citationsContent.content);

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { generatedAnswer, modelReader, operationReader } from '#src/integrations/ai-sdk/answer.ts';
 import { describeModelCall, describeOperation } from '#src/integrations/ai-sdk/calls.ts';
 import { messageCall as message } from '#src/integrations/anthropic/calls.ts';
+import { conversation } from '#src/integrations/bedrock/converse.ts';
+import { invocation } from '#src/integrations/bedrock/invoke.ts';
 import type { AnswerReader, CallReader, Fold } from '#src/integrations/call-reader.ts';
 import { eventReader } from '#src/integrations/deltas.ts';
 import { openaiCalls } from '#src/integrations/openai/calls.ts';
@@ -544,3 +546,59 @@ describe('a message of the AI SDK', () => {
     expect(namesOf(undefined)).toBeUndefined();
   });
 });
+
+const blockDelta = (contentBlockIndex: number, delta: object) => ({ contentBlockDelta: { contentBlockIndex, delta } });
+const blockStart = (contentBlockIndex: number, start: object) => ({ contentBlockStart: { contentBlockIndex, start } });
+const started = { messageStart: { role: 'assistant' } };
+
+test.each<[string, unknown[], object[]]>([
+  [
+    'blocks whose deltas alternate',
+    [blockDelta(0, { text: 'a' }), blockDelta(1, { text: 'c' }), blockDelta(0, { text: 'b' })],
+    [{ text: 'ab' }, { text: 'c' }],
+  ],
+  [
+    'hidden reasoning',
+    [blockDelta(0, { reasoningContent: { redactedContent: 'x' } })],
+    [{ reasoningContent: { redactedContent: 'x' } }],
+  ],
+  [
+    'citations',
+    [blockDelta(0, { text: 'a' }), ...['x', 'y'].map((title) => blockDelta(0, { citation: { title } }))],
+    [{ text: 'a', citations: [{ title: 'x' }, { title: 'y' }] }],
+  ],
+  [
+    'a tool without input',
+    [blockStart(0, { toolUse: { toolUseId: 't', name: 'now' } })],
+    [{ toolUse: { toolUseId: 't', name: 'now', input: {} } }],
+  ],
+  [
+    'a tool input that is cut off',
+    [blockStart(0, { toolUse: { name: 'now' } }), blockDelta(0, { toolUse: { input: '{"a"' } })],
+    [{ toolUse: { name: 'now', input: '{"a"' } }],
+  ],
+  [
+    'a result of a tool of the service',
+    [blockStart(0, { toolResult: { toolUseId: 't' } }), blockDelta(0, { toolResult: [{ text: 'a' }] })],
+    [{ toolResult: { toolUseId: 't', content: [{ text: 'a' }] } }],
+  ],
+])('a message of Bedrock is combined from events with %s', (_, events, content) => {
+  const { outputs } = answerOf(conversation(), [started, ...events, { messageStop: { stopReason: 'end_turn' } }]);
+  expect(outputs).toEqual({ output: { message: { role: 'assistant', content } }, stopReason: 'end_turn' });
+});
+
+test('a full fold counts the text of a message of Bedrock and does not store it', () => {
+  const fold = conversation().fold?.() as Fold;
+  fold.add(started, false);
+  expect(fold.add(blockDelta(0, { text: 'long' }), true)).toBe(4);
+  expect(fold.result()).toEqual({ output: { message: { role: 'assistant', content: [{}] } } });
+});
+
+test.each([undefined, '', 'no JSON', '[1]', 'null', new Uint8Array([255, 0])])(
+  'a call of InvokeModel with the body %o is read without an error',
+  (body) => {
+    const call = invocation({ modelId: undefined, body });
+    expect(call.describe(undefined, 'amazon_bedrock')?.inputs).toEqual({});
+    expect(call.read(call.answerOf({ output: { body } }))).toMatchObject({ outputs: {} });
+  },
+);

@@ -56,6 +56,37 @@ test.each<[string, object, string[]]>([
     ],
   ],
   [
+    'Bedrock',
+    {
+      messages: [
+        { role: 'system', content: [{ text: 'Be kind' }] },
+        user([
+          { text: 'See' },
+          { image: { format: 'png', source: { bytes: 'AAAA' } } },
+          { cachePoint: { type: 'default' } },
+        ]),
+        assistant({
+          content: [
+            { reasoningContent: { reasoningText: { text: 'Hm', signature: 's' } } },
+            { toolUse: { toolUseId: 'c', name: 'find', input: { q: 1 } } },
+          ],
+        }),
+        user([
+          { toolResult: { toolUseId: 'c', content: [{ json: { found: 2 } }], status: 'success' } },
+          { toolResult: { toolUseId: 'd', content: [{ text: 'No' }], status: 'error' } },
+        ]),
+        assistant({ content: [{ citationsContent: { content: [{ text: 'Two' }], citations: [] } }] }),
+      ],
+    },
+    [
+      'system: Be kind',
+      'user: See | media image/png AAAA | other {"cachePoint":{"type":"default"}}',
+      'assistant: reasoning Hm | calls find({"q":1})#c',
+      'user: returned {"found":2}#c | failed "No"#d',
+      'assistant: Two',
+    ],
+  ],
+  [
     'OpenAI responses',
     {
       instructions: 'Be kind',
@@ -155,6 +186,7 @@ test.each<[string, object, string[]]>([
     ['assistant: reasoning hm', 'assistant: Hi', 'assistant: other {"type":"web_search_call","status":"completed"}'],
   ],
   ['Anthropic', assistant({ content: [text('Hi')], usage: {} }), ['assistant: Hi']],
+  ['Bedrock', { output: { message: assistant({ content: [{ text: 'Hi' }] }) }, usage: {} }, ['assistant: Hi']],
   ['LangChain', { generations: [[{ text: 'Hi', message: langchain('AIMessageChunk', 'Hi') }]] }, ['assistant: Hi']],
   ['LangChain text', { generations: [[{ text: 'plain' }]] }, ['assistant: plain']],
   [
