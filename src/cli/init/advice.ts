@@ -39,6 +39,10 @@ docs/openai.md`,
 import { wrapAnthropic } from 'runspan/anthropic';
 const client = wrapAnthropic(new Anthropic());
 docs/anthropic.md`,
+  '@aws-sdk/client-bedrock-runtime': `${CLIENT}
+import { wrapBedrock } from 'runspan/bedrock';
+const client = wrapBedrock(new BedrockRuntimeClient());
+docs/bedrock.md`,
   ai: `${WRAPPER}
 import * as ai from 'ai';
 import { wrapAISDK } from 'runspan/ai';
