@@ -60,6 +60,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'bedrock.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langsmith.ts': ['base', 'platform', 'config', 'langsmith', ROOT],
+  'mastra.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'mcp.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'openai.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'otel.ts': ['base', 'platform', 'config', 'run', 'otel', ROOT],
