@@ -1,6 +1,6 @@
 /** Records the traces of Mastra. @packageDocumentation */
 import './runspan.ts';
 
-export { type MastraTracingEvent, RunspanBridge, type RunspanBridgeOptions } from './integrations/mastra/bridge.ts';
+export { RunspanBridge, type RunspanBridgeOptions } from './integrations/mastra/bridge.ts';
 export type { ThreadOptions } from './run/run-options.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';

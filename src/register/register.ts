@@ -15,6 +15,7 @@ import { agents } from './agents.ts';
 import { http } from './http.ts';
 import { langchain } from './langchain.ts';
 import { isLeftToLangsmith, langsmithRun } from './langsmith.ts';
+import { mastra } from './mastra.ts';
 import { warnOfMissedCalls } from './missed-calls.ts';
 import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
@@ -87,6 +88,7 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'bedrock', start: () => patchModule(BEDROCK) },
   agents,
   { name: 'mcp', start: () => MCP.forEach(patchModule) },
+  mastra,
   opentelemetry,
   http,
 ];

@@ -1,14 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import {
-  defined,
-  type Fields,
-  fieldsOf,
-  isPlainObject,
-  listOf,
-  parsedJson,
-  textOf,
-  without,
-} from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isPlainObject, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { prepareRun } from '../../run/begin.ts';
 import {
   type Completion,
@@ -35,18 +26,11 @@ const OPEN_MAX = 10_000;
 /** Options of `RunspanBridge`. Every option is optional. */
 export type RunspanBridgeOptions = CallOptions;
 
-/** An event of Mastra's tracing. */
-export interface MastraTracingEvent {
-  readonly type: string;
-  readonly exportedSpan: object;
-}
-
 interface Span {
   readonly id: string;
   readonly parentSpanId?: string;
   readonly type: string;
   readonly name: string;
-  readonly isEvent?: boolean;
   readonly tags?: readonly string[];
   readonly input?: unknown;
   readonly output?: unknown;
@@ -55,17 +39,19 @@ interface Span {
   readonly errorInfo?: Fields;
 }
 
-/** An open span. */
 interface OpenSpan {
-  /** The run of the span. The run of a model's step is that of its model call. Undefined if the span has none. */
-  run: Run | undefined;
+  /** The run of the span. A model's step has the run of its model call. */
+  run?: Run;
   /** The context of nested spans. */
   readonly below: RunContext | undefined;
   /** The context in which Mastra executes the span. */
   inside: RunContext | undefined;
+  hasToken?: true;
+  /** The error of the model call, if another source records it. */
+  failure?: string | undefined;
 }
 
-/** Spans that have no run. A generation groups the steps of a model, and a step the model call and its tools. */
+/** Spans without a run of their own. A generation consists of steps, and a step of a model call and its tools. */
 const GROUPS: ReadonlySet<string> = new Set(['model_generation', 'model_step']);
 
 /** Types of runs that are not `chain`. */
@@ -79,9 +65,9 @@ const RUN_TYPES: ReadonlyMap<string, RunType> = new Map([
 ]);
 
 /**
- * Records the spans of Mastra as runs: agents, workflows, tools and model calls. Pass it to Mastra as the `bridge` of an
- * `Observability` configuration. Runs that start inside a span become its children. If the configuration has another
- * bridge, pass it in `exporters` instead: then only Mastra's own spans form a tree.
+ * Records the spans of Mastra as runs: agents, workflows, tools and model calls. Pass it as the `bridge` of an
+ * `Observability` configuration, so that runs that start inside a span become its children. If the configuration has
+ * another bridge, pass it in `exporters`: then only Mastra's own spans form a tree.
  *
  * One bridge can serve several configurations. Mastra calls the methods. They never throw.
  */
@@ -95,14 +81,9 @@ export class RunspanBridge {
     preloadDelivery();
   }
 
-  /** Leaves the ids of a span to Mastra. */
+  /** Leaves the ids of spans to Mastra. */
   createSpan(): undefined {
     return undefined;
-  }
-
-  /** Ends the run of a span that Mastra does not export. */
-  releaseSpan(id: string): void {
-    this.#take(id)?.run?.end();
   }
 
   executeInContext<Result>(id: string, fn: () => Promise<Result>): Promise<Result> {
@@ -114,10 +95,10 @@ export class RunspanBridge {
     return inside === undefined ? fn() : enterContext(inside, fn);
   }
 
-  async exportTracingEvent({ type, exportedSpan }: MastraTracingEvent): Promise<void> {
+  async exportTracingEvent({ type, exportedSpan }: { type: string; exportedSpan: object }): Promise<void> {
     const span = exportedSpan as Span;
     guard(PLACE, () => {
-      if (span.type === 'model_chunk') this.#open.get(span.parentSpanId ?? '')?.run?.event('new_token');
+      if (span.type === 'model_chunk') this.#token(span.parentSpanId);
       else if (type === 'span_started') this.#start(span);
       else if (type === 'span_updated') this.#update(span);
       else this.#end(span);
@@ -128,7 +109,7 @@ export class RunspanBridge {
     await (this.#options.exporter ?? currentSink())?.flush();
   }
 
-  /** Interrupts the runs of spans that have not ended, and flushes. */
+  /** Interrupts the runs of open spans, and flushes. */
   async shutdown(): Promise<void> {
     for (const { run } of this.#open.values()) run?.interrupt('Mastra was shut down');
     this.#open.clear();
@@ -136,81 +117,81 @@ export class RunspanBridge {
   }
 
   #start(span: Span): void {
-    // A bridge that is also passed in `exporters` gets each event twice.
+    // A bridge that is also an exporter gets each event twice.
     if (this.#open.has(span.id)) return;
     const parent = this.#open.get(span.parentSpanId ?? '');
     const above = parent?.below;
     if (GROUPS.has(span.type)) {
-      this.#add(span.id, { run: undefined, below: above, inside: above });
+      this.#add(span.id, { below: above, inside: above });
       return;
     }
     const run = this.#begin(span, above);
-    const { context } = run;
-    this.#add(span.id, { run, below: context, inside: context });
+    const open: OpenSpan = { run, below: run.context, inside: run.context };
+    this.#add(span.id, open);
     if (span.type !== 'model_inference' || parent === undefined) return;
     parent.run = run;
-    parent.inside = Object.freeze({ ...context, owner: ownerOf(run) });
+    parent.inside = Object.freeze({ ...run.context, owner: ownerOf(run, open) });
   }
 
-  #begin(span: Span, above: RunContext | undefined): Run {
-    const { attributes = {}, metadata = {}, tags = [], input } = span;
-    const runType = RUN_TYPES.get(span.type) ?? 'chain';
-    const isCall = CALL_TYPES.includes(runType);
-    // A name contains the type and the name of the component: `tool: 'weather'`.
-    const name = textOf(attributes.model) ?? /'(.+)'/.exec(span.name)?.[1] ?? span.name;
-    const options: StartOptions = { ...this.#options, name, runType, tags: [...(this.#options.tags ?? []), ...tags] };
-    if (isCall) options.source = SOURCE;
+  #begin({ type, name: title, attributes = {}, metadata = {}, tags = [], input }: Span, above?: RunContext): Run {
+    const runType = RUN_TYPES.get(type) ?? 'chain';
+    const isModel = runType === 'llm' || runType === 'embedding';
+    // A title contains the name of the component: `tool: 'weather'`.
+    const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
+    const options: StartOptions = { ...this.#options, name, runType };
+    if (tags.length > 0) options.tags = [...(options.tags ?? []), ...tags];
+    const call = CALL_TYPES.includes(runType) ? { type: runType, name, source: SOURCE } : undefined;
+    if (call !== undefined) options.source = SOURCE;
     const current = currentContext(options.exporter);
     const isInside = above?.dottedOrder === undefined || current?.dottedOrder?.startsWith(`${above.dottedOrder}.`);
+    const inputs = input === undefined ? undefined : () => payloadOf('input', input);
     const { threadId, sessionId = threadId, userId, resourceId = userId } = metadata;
-    return beginRun(
-      prepareRun(
-        options,
-        isInside ? current : above,
-        input === undefined ? undefined : () => payloadOf('input', input),
-      ),
-      {
-        ids: defined({ thread_id: threadId ?? sessionId, user_id: userId ?? resourceId }),
-        metadata: isCall && runType !== 'tool' ? modelMetadata(attributes) : metadata,
-      },
-      isCall ? { type: runType, name, source: SOURCE } : undefined,
-    );
+    const ids = defined({ thread_id: threadId ?? sessionId, user_id: userId ?? resourceId });
+    const details = { ids, metadata: isModel ? modelMetadata(attributes) : metadata };
+    return beginRun(prepareRun(options, isInside ? current : above, inputs), details, call);
+  }
+
+  /** Records the first chunk of an answer. Chunks have no runs. */
+  #token(id = ''): void {
+    const call = this.#open.get(id);
+    if (call === undefined || call.hasToken) return;
+    call.hasToken = true;
+    call.run?.event('new_token');
   }
 
   #update({ id, type, input }: Span): void {
     const run = this.#open.get(id)?.run;
-    if (type === 'model_step' && input !== undefined && run?.inputs === undefined) {
-      run?.set({ inputs: payloadOf('input', input) });
-    }
+    if (type !== 'model_step' || input === undefined || run?.inputs !== undefined) return;
+    run?.set({ inputs: payloadOf('input', input) });
   }
 
-  #end(span: Span): void {
-    const { attributes = {}, errorInfo, output } = span;
-    if (span.isEvent === true) {
-      this.#open.get(span.parentSpanId ?? '')?.run?.event(span.name, defined({ input: span.input, output }));
-      return;
-    }
-    const run = this.#take(span.id)?.run;
-    if (run === undefined || GROUPS.has(span.type)) return;
-    if (span.type === 'agent_run') this.#interruptBelow(run);
+  #end({ id, type, attributes = {}, errorInfo, output }: Span): void {
+    const span = this.#open.get(id);
+    this.#open.delete(id);
+    const { finishReason, availableTools, toolCallId, status, responseModel, responseId } = attributes;
+    if (type === 'model_generation') this.#endCalls(span?.below, finishReason, output);
+    const run = span?.run;
+    if (run === undefined || GROUPS.has(type)) return;
     const usage = run.metadata.usage_metadata === undefined ? readUsage(attributes.usage, USAGE) : undefined;
-    const { availableTools, toolCallId, status, responseModel, responseId } = attributes;
     const known = { tools: availableTools, tool_call_id: toolCallId, status };
     const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, usage_metadata: usage };
-    run.set({ metadata: defined(CALL_TYPES.includes(run.runType) ? answered : known) });
+    run.set({ metadata: defined(run.runType === 'llm' ? answered : known) });
     if (run.outputs === undefined && output !== undefined) {
       run.keepResult({ ...payloadOf('output', output), ...(usage && { usage_metadata: usage }) });
     }
-    if (errorInfo === undefined) run.end();
-    else run.fail(errorOf(errorInfo));
+    if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
+    else if (finishReason === 'error') run.fail(span?.failure ?? 'the model call failed');
+    else if (fieldsOf(output).status === 'aborted') run.cancel();
+    else run.end();
   }
 
-  /** Interrupts the model calls of an agent. Mastra does not end their spans if the request is aborted. */
-  #interruptBelow({ dottedOrder }: Run): void {
-    for (const [id, { run }] of this.#open) {
-      if (run?.runType !== 'llm' || !run.dottedOrder.startsWith(`${dottedOrder}.`)) continue;
-      this.#open.delete(id);
-      run.interrupt('the agent ended first');
+  /** Ends the model calls that are open when their generation ends, for example because the request was aborted. */
+  #endCalls(agent: RunContext | undefined, finishReason: unknown, output: unknown): void {
+    for (const { run } of this.#open.values()) {
+      if (run?.runType !== 'llm' || run.parentRunId !== agent?.id) continue;
+      run.keepResult({ text: fieldsOf(output).text });
+      if (finishReason === 'aborted') run.cancel();
+      else run.interrupt('the generation ended first');
     }
   }
 
@@ -221,25 +202,20 @@ export class RunspanBridge {
     this.#open.delete(oldest as string);
     other?.run?.interrupt(`${OPEN_MAX} other spans are open`);
   }
-
-  #take(id: string): OpenSpan | undefined {
-    const span = this.#open.get(id);
-    this.#open.delete(id);
-    return span;
-  }
 }
 
-/** Returns the owner of a context in which another source, such as the recorder of `fetch`, completes a model call. */
-function ownerOf(run: Run): RunOwner {
+/**
+ * Returns the owner of a context in which another source, such as the recorder of `fetch`, completes a model call. Mastra
+ * shortens messages, for example the results of tools.
+ */
+function ownerOf(run: Run, span: OpenSpan): RunOwner {
   const { context, parentRunId, capture, call, sink } = run;
   const completion: Completion = {
-    context,
-    parentRunId,
-    capture: { ...capture, hooks: undefined },
+    ...{ context, parentRunId, capture: { ...capture, hooks: undefined } },
     start: () => true,
     end({ inputs, outputs, attachments = [], metadata = [], error }) {
+      span.failure = error;
       if (error !== undefined || !run.isOpen) return;
-      // Mastra shortens messages, for example the results of tools.
       if (inputs !== undefined) run.set({ inputs: fieldsOf(parsedJson(inputs)) });
       if (outputs !== undefined) run.set({ outputs: fieldsOf(parsedJson(outputs)) });
       for (const { name, bytes, mimeType } of attachments) run.attach(name, bytes, mimeType);
@@ -251,21 +227,17 @@ function ownerOf(run: Run): RunOwner {
 }
 
 function payloadOf(key: 'input' | 'output', value: unknown): Fields {
-  if (isPlainObject(value)) return value;
-  return { [Array.isArray(value) ? 'messages' : key]: value };
+  return isPlainObject(value) ? value : { [Array.isArray(value) ? 'messages' : key]: value };
 }
 
-/** Parameters of a model call that may contain credentials, or are not data. */
-const HIDDEN: ReadonlySet<string> = new Set(['headers', 'abortSignal']);
-
+/** The parameters of a call may contain headers with credentials, and a signal. */
 function modelMetadata({ provider, model, parameters, availableTools, toolChoice }: Fields): Fields {
-  const given = without(fieldsOf(parameters), HIDDEN);
+  const { headers: _, abortSignal: __, ...given } = fieldsOf(parameters);
   return {
     ls_provider: textOf(provider)?.split('.', 1)[0],
     ls_model_name: model,
     ls_temperature: given.temperature,
     ls_max_tokens: given.maxOutputTokens,
-    ls_stop: given.stopSequences,
     ls_invocation_params: defined({ ...given, tools: availableTools, tool_choice: toolChoice }),
   };
 }
@@ -278,10 +250,8 @@ const USAGE: UsagePaths = {
     cache_creation: ['inputDetails.cacheWrite'],
     ephemeral_5m_input_tokens: ['inputDetails.cacheWrite5m'],
     ephemeral_1hr_input_tokens: ['inputDetails.cacheWrite1h'],
-    audio: ['inputDetails.audio'],
-    image: ['inputDetails.image'],
   },
-  output_token_details: { reasoning: ['outputDetails.reasoning'], audio: ['outputDetails.audio'] },
+  output_token_details: { reasoning: ['outputDetails.reasoning'] },
 };
 
 function errorOf({ name, message, stack }: Fields): Error {

@@ -1,0 +1,47 @@
+import { guard } from '../base/guard.ts';
+import { replaceMethod } from '../instrument/methods.ts';
+import { RunspanBridge } from '../integrations/mastra/bridge.ts';
+import { type Fields, fieldsOf } from '../payload/fields.ts';
+import { type Instrumentation, patchModule } from './module-hooks.ts';
+
+const PLACE = 'runspan/register mastra';
+
+/** An instance of a configuration of Mastra's `Observability`. */
+interface Instance {
+  getBridge(): object | undefined;
+  getExporters(): readonly { readonly name: string }[];
+  registerExporter(exporter: object): void;
+}
+
+/**
+ * Adds a bridge to each configuration of Mastra's `Observability` that has none. Spans of the bridge for OpenTelemetry are
+ * recorded by its processor.
+ */
+export const mastra: Instrumentation = {
+  name: 'mastra',
+  start: () => patchModule({ module: '@mastra/observability/dist/index', patch }),
+};
+
+function patch({ BaseObservabilityInstance }: Fields): void {
+  const prototype = fieldsOf(fieldsOf(BaseObservabilityInstance).prototype);
+  const bridge = new RunspanBridge();
+  const known = new WeakSet<Instance>();
+  const add = (instance: Instance): void => {
+    if (known.has(instance)) return;
+    known.add(instance);
+    if (instance.getBridge() !== bridge || instance.getExporters().some(({ name }) => name === bridge.name)) return;
+    // As a bridge that is set later, it gets no events.
+    instance.registerExporter(bridge);
+  };
+  replaceMethod(PLACE, prototype, 'getBridge', (method) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      return Reflect.apply(method, this, args) ?? bridge;
+    };
+  });
+  replaceMethod(PLACE, prototype, 'startSpan', (method) => {
+    return function (this: unknown, ...args: unknown[]): unknown {
+      guard(PLACE, () => add(this as Instance));
+      return Reflect.apply(method, this, args);
+    };
+  });
+}
