@@ -64,8 +64,9 @@ const BRIDGE = '{ bridge }';
 test('a bridge makes one tree of an agent, its model calls, its tools and what they call', async () => {
   const { stdout, tree, runs } = await run(
     BRIDGE,
-    const answer = await traceable(() => mastra.getAgent('small').generate('Tea', { tracingOptions: { metadata: { threadId: 't1', userId: 'ada' }, tags: ['b'] } }), { name: 'main' })();
-    console.log(answer.text);`,
+    `const tracingOptions = { metadata: { threadId: 't1', userId: 'ada' }, tags: ['b'] };
+    const ask = traceable(() => mastra.getAgent('small').generate('Tea', { tracingOptions }), { name: 'main' });
+    console.log((await ask()).text);`,
   );
   expect(stdout).toBe('The tools say: {"found":"Tea is a drink."}\n');
   expect(tree).toEqual(['main', ...below(AGENT)]);
