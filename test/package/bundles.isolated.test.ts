@@ -122,7 +122,7 @@ it('a bundle of the package for browsers has all its exports, and at most 10 KB,
   expect(gzipSync(text).length).toBeLessThanOrEqual(10_000);
 });
 
-it.each(['', '/ai', '/anthropic', '/bedrock', '/langchain', '/mcp', '/openai', '/register'])(
+it.each(['', '/ai', '/anthropic', '/bedrock', '/langchain', '/mastra', '/mcp', '/openai', '/register'])(
   'a bundle of runspan%s for Workers has no module and no global of Node, and all exports',
   async (path) => {
     const { text, metafile } = await browserBundle(`export * from 'runspan${path}'`, ['workerd', 'worker', 'browser']);

@@ -53,6 +53,10 @@ import { RunspanCallbackHandler } from 'runspan/langchain';
 await chain.invoke(input, { callbacks: [new RunspanCallbackHandler()] });
 docs/langchain.md`,
   '@openai/agents @google/genai @mistralai/mistralai cohere-ai ollama groq-sdk': `${AUTOMATIC}\ndocs/register.md`,
+  '@mastra/core': `${WRAPPER}
+import { RunspanBridge } from 'runspan/mastra';
+new Observability({ configs: { default: { serviceName, bridge: new RunspanBridge() } } });
+docs/mastra.md`,
   langsmith: `change the imports from langsmith to runspan/langsmith
 import { traceable } from 'runspan/langsmith';
 docs/from-langsmith.md`,

@@ -14,7 +14,7 @@ import { beginRun, type Run } from '../../run/run.ts';
 import { type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
 import { CALL_TYPES, RESPONSE_ID, SOURCES } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
-import type { CallOptions } from '../sdk-client.ts';
+import type { TracedClientOptions } from '../sdk-client.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
 const PLACE = 'RunspanBridge';
@@ -24,7 +24,7 @@ const SOURCE = 'mastra';
 const OPEN_MAX = 10_000;
 
 /** Options of `RunspanBridge`. Every option is optional. */
-export type RunspanBridgeOptions = CallOptions;
+export type RunspanBridgeOptions = Omit<TracedClientOptions, 'enabled'>;
 
 interface Span {
   readonly id: string;
@@ -53,16 +53,6 @@ interface OpenSpan {
 
 /** Spans without a run of their own. A generation consists of steps, and a step of a model call and its tools. */
 const GROUPS: ReadonlySet<string> = new Set(['model_generation', 'model_step']);
-
-/** Types of runs that are not `chain`. */
-const RUN_TYPES: ReadonlyMap<string, RunType> = new Map([
-  ['model_inference', 'llm'],
-  ['tool_call', 'tool'],
-  ['mcp_tool_call', 'tool'],
-  ['client_tool_call', 'tool'],
-  ['provider_tool_call', 'tool'],
-  ['rag_embedding', 'embedding'],
-]);
 
 /**
  * Records the spans of Mastra as runs: agents, workflows, tools and model calls. Pass it as the `bridge` of an
@@ -134,7 +124,7 @@ export class RunspanBridge {
   }
 
   #begin({ type, name: title, attributes = {}, metadata = {}, tags = [], input }: Span, above?: RunContext): Run {
-    const runType = RUN_TYPES.get(type) ?? 'chain';
+    const runType = runTypeOf(type);
     const isModel = runType === 'llm' || runType === 'embedding';
     // A title contains the name of the component: `tool: 'weather'`.
     const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
@@ -224,6 +214,12 @@ function ownerOf(run: Run, span: OpenSpan): RunOwner {
     },
   };
   return { packageCopy: PACKAGE_COPY, sink, call, completion };
+}
+
+function runTypeOf(type: string): RunType {
+  if (type === 'model_inference') return 'llm';
+  if (type === 'rag_embedding') return 'embedding';
+  return type.endsWith('tool_call') ? 'tool' : 'chain';
 }
 
 function payloadOf(key: 'input' | 'output', value: unknown): Fields {
