@@ -33,7 +33,6 @@ type Handler = (args: { readonly input: Fields }) => Promise<Fields>;
 
 interface MiddlewareStack {
   add(middleware: (next: Handler, context: Fields) => Handler, options: Fields): void;
-  remove(name: string): boolean;
 }
 
 /** The commands that call a model. Others, such as `ApplyGuardrailCommand`, are not recorded. */
@@ -59,10 +58,8 @@ export function wrapBedrock<Client extends BedrockLike>(client: Client, options?
   const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(PLACE, options, clientChecks);
   if (!enabled) return client;
   preloadDelivery();
-  const isWrapped = guard(
-    PLACE,
-    () => fieldsOf(fieldsOf(client).config).serviceId === SERVICE && addTo(client, checked),
-  );
+  const isOfBedrock = guard(PLACE, () => fieldsOf(fieldsOf(client).config).serviceId === SERVICE);
+  const isWrapped = isOfBedrock === true && guard(PLACE, () => addTo(client, checked));
   if (isWrapped !== true) warnUntraced(`${PLACE}(client)`, 'a client of @aws-sdk/client-bedrock-runtime', client);
   return client;
 }
@@ -87,15 +84,13 @@ function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): 
     const callOf = COMMANDS.get(context.commandName);
     if (callOf === undefined) return next;
     return (args) => {
-      const record = guard(PLACE, () => recordOf(callOf(args.input), args.input, context, options, filter));
-      if (record !== undefined && !('isRequested' in record))
-        return tracedBy(record, next as Method)(args) as Promise<Fields>;
-      const result = next(args);
-      if (record !== undefined)
-        result.catch(() => {
-          record.isRequested = false;
-        });
-      return result;
+      const record = guard(PLACE, () => recordOf(callOf, args.input, context, options, filter));
+      if (record === undefined) return next(args);
+      if (!('isRequested' in record)) return tracedBy(record, next as Method)(args) as Promise<Fields>;
+      return next(args).catch((error: unknown) => {
+        record.isRequested = false;
+        throw error;
+      });
     };
   };
   const stack = client.middlewareStack as MiddlewareStack;
@@ -106,7 +101,7 @@ function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): 
 
 /** Returns how to record a call, or LangChain's step that already records it. Undefined if the call is not recorded. */
 function recordOf(
-  call: BedrockCall,
+  callOf: (input: Fields) => BedrockCall,
   input: Fields,
   context: Fields,
   options: CallOptions,
@@ -115,6 +110,7 @@ function recordOf(
   const around = currentContext(options.exporter);
   const sink = options.exporter ?? sinkOf(around);
   if (sink === undefined || sink.isOff === true) return undefined;
+  const call = callOf(input);
   const { name, runType } = call;
   const model = textOf(input.modelId) ?? '';
   const description = call.describe(input, PROVIDER);
