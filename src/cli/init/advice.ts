@@ -55,7 +55,7 @@ docs/langchain.md`,
   '@openai/agents @google/genai @mistralai/mistralai cohere-ai ollama groq-sdk': `${AUTOMATIC}\ndocs/register.md`,
   '@mastra/core': `${WRAPPER}
 import { RunspanBridge } from 'runspan/mastra';
-new Observability({ configs: { default: { serviceName, bridge: new RunspanBridge() } } });
+const configs = { default: { serviceName, bridge: new RunspanBridge() } };
 docs/mastra.md`,
   langsmith: `change the imports from langsmith to runspan/langsmith
 import { traceable } from 'runspan/langsmith';
