@@ -46,6 +46,8 @@ interface OpenSpan {
   readonly below: RunContext | undefined;
   /** The context in which Mastra executes the span. */
   inside: RunContext | undefined;
+  /** The model calls of the generation that contains the span. */
+  readonly calls?: Run[];
   hasToken?: true;
   /** The error of the model call, if another source records it. */
   failure?: string | undefined;
@@ -112,7 +114,7 @@ export class RunspanBridge {
     const parent = this.#open.get(span.parentSpanId ?? '');
     const above = parent?.below;
     if (GROUPS.has(span.type)) {
-      this.#add(span.id, { below: above, inside: above });
+      this.#add(span.id, { below: above, inside: above, calls: parent?.calls ?? [] });
       return;
     }
     const run = this.#begin(span, above);
@@ -120,6 +122,7 @@ export class RunspanBridge {
     this.#add(span.id, open);
     if (span.type !== 'model_inference' || parent === undefined) return;
     parent.run = run;
+    parent.calls?.push(run);
     parent.inside = Object.freeze({ ...run.context, owner: ownerOf(run, open) });
   }
 
@@ -159,7 +162,7 @@ export class RunspanBridge {
     const span = this.#open.get(id);
     this.#open.delete(id);
     const { finishReason, availableTools, toolCallId, status, responseModel, responseId } = attributes;
-    if (type === 'model_generation') this.#endCalls(span?.below, finishReason, output);
+    if (type === 'model_generation') endCalls(span?.calls ?? [], finishReason, output);
     const run = span?.run;
     if (run === undefined || GROUPS.has(type)) return;
     const usage = run.metadata.usage_metadata === undefined ? readUsage(attributes.usage, USAGE) : undefined;
@@ -175,22 +178,21 @@ export class RunspanBridge {
     else run.end();
   }
 
-  /** Ends the model calls that are open when their generation ends, for example because the request was aborted. */
-  #endCalls(agent: RunContext | undefined, finishReason: unknown, output: unknown): void {
-    for (const { run } of this.#open.values()) {
-      if (run?.runType !== 'llm' || run.parentRunId !== agent?.id) continue;
-      run.keepResult({ text: fieldsOf(output).text });
-      if (finishReason === 'aborted') run.cancel();
-      else run.interrupt('the generation ended first');
-    }
-  }
-
   #add(id: string, span: OpenSpan): void {
     this.#open.set(id, span);
     if (this.#open.size <= OPEN_MAX) return;
     const [[oldest, other] = []] = this.#open;
     this.#open.delete(oldest as string);
     other?.run?.interrupt(`${OPEN_MAX} other spans are open`);
+  }
+}
+
+/** Ends the model calls that are open when their generation ends, for example because the request was aborted. */
+function endCalls(calls: readonly Run[], finishReason: unknown, output: unknown): void {
+  for (const run of calls.filter(({ isOpen }) => isOpen)) {
+    run.keepResult({ text: fieldsOf(output).text });
+    if (finishReason === 'aborted') run.cancel();
+    else run.interrupt('the generation ended first');
   }
 }
 
