@@ -67,9 +67,11 @@ function lockOfWorkspace(folder) {
 }
 
 async function npmCi(folder, ...options) {
-  const args = ['ci', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-  const shell = process.platform === 'win32';
-  await promisify(execFile)('npm', [...args, ...options], { cwd: fileURLToPath(folder), shell });
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...options];
+  const where = { cwd: fileURLToPath(folder), shell: process.platform === 'win32' };
+  const npm = promisify(execFile);
+  // A cached list of a package's versions may be older than the lockfile.
+  await npm('npm', [...args, '--prefer-offline'], where).catch(() => npm('npm', args, where));
 }
 
 function jsonAt(url) {
