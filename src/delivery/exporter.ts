@@ -2,6 +2,7 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import { lateContentSettled } from '../run/late-content.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
@@ -102,9 +103,11 @@ export class Exporter implements RunSink {
 
   async flush(limit?: FlushLimit): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
-    if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
+    const isClosing = this.#state === 'closing';
     try {
-      const isInTime = await this.#loop.flush(limitMs, this.#state === 'closing');
+      const leftMs = limitMs - (await lateContentSettled(limitMs));
+      if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
+      const isInTime = await this.#loop.flush(leftMs, isClosing);
       // If the exporter closed during the flush, undelivered runs may remain on disk.
       const pending = isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns;
       return { ok: pending === 0, pending };

@@ -2,6 +2,7 @@ import { monotonicNowMs } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { nodeModule } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
+import { releaseAll } from '../run/late-content.ts';
 
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {
@@ -95,11 +96,13 @@ export function forgetAtEnd(exporter: EndingExporter): void {
 /** Flushes after all other `beforeExit` listeners, because the listeners may record runs. */
 function flushAll(): void {
   queueMicrotask(() => {
+    releaseAll();
     for (const [exporter, allowance] of allowances) void allowance.flush(exporter);
   });
 }
 
 function exitAll(): void {
+  releaseAll();
   for (const exporter of allowances.keys()) exporter.endProcess();
 }
 

@@ -1,5 +1,4 @@
 import { clock } from '../base/clock.ts';
-import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
 import {
@@ -13,11 +12,11 @@ import {
 import type { ConfigureOptions } from '../config/options.ts';
 import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../config/service.ts';
 import { defined, definedOrNone, isPlainObject } from '../payload/fields.ts';
-import { redact } from '../payload/redaction/redact.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { newRunId } from '../run/ids.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { flush, shareExporter } from '../runspan.ts';
+import { type MaskFunction, type Masks, maskingSink } from './masks.ts';
 import { patchRun, postOnce } from './posting.ts';
 import type { KVMap, RunCreate } from './types.ts';
 import { unsupportedMembers } from './unsupported.ts';
@@ -33,23 +32,18 @@ export interface ClientConfig {
   workspaceId?: string | undefined;
   headers?: Record<string, string> | undefined;
   /**
-   * Set `true` or a function to record no inputs. If you pass a function, a warning is logged and the function is not
-   * called.
+   * Set `true` to record no inputs. A function receives a copy of the inputs and returns what to record instead, or a
+   * promise of it. The traced call does not wait for the promise. If the function throws, or the promise rejects or has
+   * not settled 1 s after the run's end or when the process ends, nothing is recorded and a warning is logged.
    */
   hideInputs?: boolean | ((inputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /**
-   * Set `true` or a function to record no outputs. If you pass a function, a warning is logged and the function is not
-   * called.
-   */
+  /** Like `hideInputs`, for the outputs. */
   hideOutputs?: boolean | ((outputs: KVMap) => KVMap | Promise<KVMap>) | undefined;
-  /**
-   * Set `true` or a function to mask metadata values. If you pass a function, a warning is logged and the function is
-   * not called.
-   */
+  /** Like `hideInputs`, for the metadata. Hidden metadata keeps its keys, and headers contain no metadata. */
   hideMetadata?: boolean | ((metadata: KVMap) => KVMap | Promise<KVMap>) | undefined;
   /**
-   * Hides inputs, outputs and metadata. The function is not called, and a warning is logged. Use `configure`'s `redact`
-   * option instead.
+   * The function for inputs, outputs and metadata without an option of their own. Also receives error texts, as
+   * `{ error }`.
    */
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
   tracingSamplingRate?: number | undefined;
@@ -87,8 +81,7 @@ export interface Feedback {
 
 /**
  * Replaces the parts of LangSmith's client that record runs, flush and send feedback. By default, the client uses the
- * exporter set up by `configure`. If `apiUrl`, `apiKey` or an option that hides payloads is set, the client uses an
- * exporter for these options. Clients with the same options share one exporter. The exporter closes when no client and
+ * exporter set up by `configure`. If `apiUrl` or `apiKey` is set, the client uses an exporter for these options. Clients with the same options share one exporter. The exporter closes when no client and
  * no traced function uses it any more, and its runs are delivered. All other methods and properties of LangSmith's
  * client throw a RunspanError that names an alternative.
  */
@@ -110,8 +103,10 @@ export class Client {
     this.#config = config;
     const options = exporterOptions(config);
     const isOwn = Object.keys(options).length > 0;
-    this.forcedExporter = isOwn ? shareExporter(exporterKey(options), options) : undefined;
-    this.exporter = this.forcedExporter && whileTracingIsOn(this.forcedExporter);
+    const own = isOwn ? shareExporter(exporterKey(options), options) : undefined;
+    const masks = masksOf(config);
+    this.forcedExporter = masks ? maskingSink(() => own ?? currentSink() ?? noopSink, masks) : own;
+    this.exporter = own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
   }
 
   /** Records the start of a run. If `run` has an end time, also records the end. */
@@ -251,31 +246,32 @@ function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig):
 }
 
 /** Returns a key that is equal for clients whose runs are recorded and delivered in the same way. */
-function exporterKey({ redact: hiding, headers = {}, ...options }: ConfigureOptions): unknown {
+function exporterKey({ headers = {}, ...options }: ConfigureOptions): unknown {
   const key = guard('Client', () => {
     const values = isPlainObject(headers) ? [...Object.values(options), ...Object.values(headers)] : [headers];
     const isComparable = values.every((value) => ['string', 'number', 'boolean'].includes(typeof value));
-    return isComparable ? JSON.stringify([options, headers, hiding !== undefined, exporterVariables()]) : undefined;
+    return isComparable ? JSON.stringify([options, headers, exporterVariables()]) : undefined;
   });
   // An object is equal to no other key.
   return key ?? {};
 }
 
 function exporterOptions(config: ClientConfig): ConfigureOptions {
-  const { hideInputs, hideOutputs, hideMetadata, anonymizer, tracingSamplingRate } = config;
-  for (const [name, value] of Object.entries({ hideInputs, hideOutputs, hideMetadata, anonymizer })) {
-    if (typeof value !== 'function') continue;
-    const place = `langsmith Client.${name}`;
-    diagnostics.warnOnce(
-      place,
-      `Client: functions are not supported for \`${name}\`, so the values are hidden; use \`redact\`.`,
-    );
-  }
+  const { tracingSamplingRate } = config;
   return {
     ...serviceOptions(config),
     ...(tracingSamplingRate !== undefined && { sampleRate: tracingSamplingRate }),
-    ...((hideInputs || anonymizer) && { hideInputs: true }),
-    ...((hideOutputs || anonymizer) && { hideOutputs: true }),
-    ...((hideMetadata || anonymizer) && { redact: redact({ paths: ['metadata.*'] }) }),
   };
+}
+
+/** Returns what the client hides, or undefined if it hides nothing. */
+function masksOf({ hideInputs, hideOutputs, hideMetadata, anonymizer }: ClientConfig): Masks | undefined {
+  const maskOf = (value: unknown) => (typeof value === 'function' ? (value as MaskFunction) : Boolean(value));
+  const masks = {
+    inputs: maskOf(hideInputs ?? anonymizer),
+    outputs: maskOf(hideOutputs ?? anonymizer),
+    metadata: maskOf(hideMetadata ?? anonymizer),
+    error: maskOf(anonymizer),
+  };
+  return Object.values(masks).some((mask) => mask !== false) ? masks : undefined;
 }

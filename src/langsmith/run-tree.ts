@@ -13,7 +13,7 @@ import {
   type RemoteRun,
 } from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
-import { currentSink } from '../run/sink.ts';
+import { currentSink, type RunSink } from '../run/sink.ts';
 import { currentRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client, exporterOf } from './client.ts';
@@ -205,7 +205,10 @@ export class RunTree {
 
   /** Returns headers that propagate the run to another process. If `headers` is given, also sets the headers there. */
   toHeaders(headers?: HeadersLike): { 'langsmith-trace': string; baggage: string } {
-    const result = { 'langsmith-trace': this.dotted_order, baggage: baggageOf(this) };
+    const result = {
+      'langsmith-trace': this.dotted_order,
+      baggage: baggageOf(this, this.#run?.sink ?? exporterOf(this)),
+    };
     for (const [name, value] of Object.entries(result)) headers?.set(name, value);
     return result;
   }
@@ -341,9 +344,10 @@ export function getDefaultProjectName(): string {
   return project === undefined ? 'default' : projectText(project);
 }
 
-/** Encodes a run's fields in LangSmith's format. If the metadata cannot be encoded as JSON, it is omitted. */
-function baggageOf({ metadata, tags = [], project_name: project }: RunTree): string {
-  const json = guard('RunTree.toHeaders', () => JSON.stringify(metadata));
+/** Encodes a run's fields in LangSmith's format. Omits metadata that is hidden or cannot be encoded as JSON. */
+function baggageOf({ metadata, tags = [], project_name: project }: RunTree, sink: RunSink | undefined): string {
+  const isHidden = sink?.capture.hidesMetadata === true;
+  const json = isHidden ? '' : guard('RunTree.toHeaders', () => JSON.stringify(metadata));
   const members = Object.entries({ metadata: json === '{}' ? '' : json, tags: tags.join(','), project });
   return members.flatMap(([key, value]) => (value ? baggageMember(`langsmith-${key}`, value).text : [])).join(',');
 }

@@ -1,7 +1,8 @@
 import { guard } from '../base/guard.ts';
 import { type PlanOptions, userValue } from '../instrument/plan.ts';
 import { shapedLike, tracedBy } from '../instrument/traceable.ts';
-import { fieldsOf } from '../payload/fields.ts';
+import { fieldsOf, isPlainObject } from '../payload/fields.ts';
+import { LateValue } from '../run/late-content.ts';
 import type { CallDescription, Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
 import { withRun } from '../run/start-run.ts';
@@ -56,15 +57,13 @@ export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConf
   /** Returns metadata about a model call, for example `ls_model_name`. */
   getInvocationParams?: (...args: Parameters<Func>) => KVMap | undefined;
   /**
-   * Returns the inputs to record. If the function throws an error or returns a promise, a placeholder is recorded
-   * instead.
+   * Returns the inputs to record, or a promise of them. The function receives copies of plain objects and arrays. The
+   * traced call does not wait for the promise. If the function throws, a placeholder is recorded instead. If the promise
+   * rejects, or has not settled 1 s after the run's end or when the process ends, nothing is recorded.
    */
-  processInputs?: (inputs: Readonly<ProcessInputs<Parameters<Func>>>) => KVMap;
-  /**
-   * Returns the outputs to record. If the function throws an error or returns a promise, a placeholder is recorded
-   * instead.
-   */
-  processOutputs?: (outputs: Readonly<ProcessOutputs<Awaited<ReturnType<Func>>>>) => KVMap;
+  processInputs?: (inputs: Readonly<ProcessInputs<Parameters<Func>>>) => KVMap | Promise<KVMap>;
+  /** Like `processInputs`, for the outputs. */
+  processOutputs?: (outputs: Readonly<ProcessOutputs<Awaited<ReturnType<Func>>>>) => KVMap | Promise<KVMap>;
 };
 
 /** Result type of a traced function: a promise, unless the function returns an async iterable. */
@@ -248,7 +247,7 @@ export function planOf(config: Config & { name: string }, root = false): PlanOpt
     ...common,
     name: common.name ?? '<lambda>',
     describe: (args) => describe(args, config),
-    outputs: (value) => outputsOf(value, processOutputs as ((outputs: KVMap) => KVMap) | undefined),
+    outputs: (value) => outputsOf(value, processOutputs as ProcessFunction | undefined),
     ...(aggregator && { aggregate: aggregator as (chunks: unknown[]) => unknown }),
     ...(key !== undefined && { stream: (result: unknown) => fieldsOf(result)[key] }),
   };
@@ -258,16 +257,49 @@ function describe(args: unknown[], config: Config & { name: string }): CallDescr
   const { name, extractAttachments, getInvocationParams, processInputs, tags } = config;
   const extracted = extractAttachments && guard('extractAttachments', () => extractAttachments(...args));
   const [attachments, inputs] = extracted ?? [undefined, inputsOf(args)];
-  const process = processInputs as ((inputs: KVMap) => unknown) | undefined;
+  const process = processInputs as ProcessFunction | undefined;
+  const shown =
+    process === undefined ? inputs : userValue('inputs', name, (it) => processed('Inputs', process, it), inputs);
+  const late = shown instanceof LateValue ? shown : undefined;
   return {
-    inputs: (process === undefined ? inputs : userValue('inputs', name, process, inputs)) as KVMap,
+    inputs: (late === undefined ? shown : {}) as KVMap,
     metadata: guard('getInvocationParams', () => getInvocationParams?.(...args)) ?? {},
     started(run) {
       // Set tags after the start, because nested runs inherit tags that are set at the start.
       if (tags !== undefined) run.set({ tags });
       attachAll(run, attachments);
+      if (late !== undefined) run.keepLate('inputs', late);
     },
   };
+}
+
+type ProcessFunction = (values: KVMap) => unknown;
+
+/** Calls `processInputs` or `processOutputs`. */
+function processed(what: 'Inputs' | 'Outputs', process: ProcessFunction, values: KVMap): unknown {
+  const result = process(copied(values) as KVMap);
+  return typeof fieldsOf(result).then === 'function'
+    ? new LateValue(`process${what}`, result as PromiseLike<unknown>)
+    : result;
+}
+
+/** Copies plain objects and arrays, so that a function that changes its argument does not change the application's. */
+function copied(value: unknown, copies = new Map<unknown, unknown>()): unknown {
+  if (!isPlainObject(value) && !Array.isArray(value)) return value;
+  const known = copies.get(value);
+  if (known !== undefined) return known;
+  const copy: object = Array.isArray(value) ? [] : {};
+  copies.set(value, copy);
+  for (const key of Object.keys(value)) {
+    const own = {
+      value: copied(Reflect.get(value, key), copies),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    };
+    Object.defineProperty(copy, key, own);
+  }
+  return copy;
 }
 
 /** Returns the inputs to record for a call. The inputs do not depend on the number of declared parameters. */
@@ -279,9 +311,9 @@ function inputsOf(args: unknown[]): KVMap {
   return isKVMap(first) ? first : { input: first };
 }
 
-function outputsOf(value: unknown, processOutputs: ((outputs: KVMap) => KVMap) | undefined): KVMap {
+function outputsOf(value: unknown, processOutputs: ProcessFunction | undefined): unknown {
   const outputs = isKVMap(value) ? { ...value } : { outputs: value };
-  return processOutputs === undefined ? outputs : processOutputs(outputs);
+  return processOutputs === undefined ? outputs : processed('Outputs', processOutputs, outputs);
 }
 
 function isKVMap(value: unknown): value is KVMap {

@@ -63,14 +63,14 @@ export function encodePayload(
   const plain = plainJson(given, rules, PATHS[field]);
   // A proxy or an object with `toJSON` may be encoded as a string or an array.
   if (plain?.charCodeAt(0) === OPENING_BRACE) return { json: plain, attachments: undefined };
-  const attachments = new PayloadAttachments(field, attachmentBytes, room);
+  const attachments = rules.isInline ? undefined : new PayloadAttachments(field, attachmentBytes, room);
   const json = copiedJson(given, rules, PATHS[field], attachments);
-  if (json.charCodeAt(0) === OPENING_BRACE) return { json, attachments: attachments.taken };
+  if (json.charCodeAt(0) === OPENING_BRACE) return { json, attachments: attachments?.taken };
   const key = KEYS[field];
   const isMasked = matcherAt(rules.redaction?.root, [field, key])?.isMatch === true;
   return isMasked
     ? { json: `{"${key}":${jsonText(MASK)}}`, attachments: undefined }
-    : { json: `{"${key}":${json}}`, attachments: attachments.taken };
+    : { json: `{"${key}":${json}}`, attachments: attachments?.taken };
 }
 
 export function metadataKey(key: string, { redaction }: PayloadRules): string {
@@ -159,9 +159,9 @@ export class ChunkList {
 
   #addCopied(chunk: unknown): number {
     this.#search();
-    const attachments = this.#newAttachments();
+    const attachments = this.#rules.isInline ? undefined : this.#newAttachments();
     const json = copiedJson(chunk, this.#rules, CHUNK, attachments);
-    if (attachments.taken !== undefined) this.#keep(attachments.taken);
+    if (attachments?.taken !== undefined) this.#keep(attachments.taken);
     this.#json.push(json);
     return json.length;
   }

@@ -6,6 +6,8 @@ import type { Redaction } from './redaction/redact.ts';
 export interface PayloadRules extends PayloadLimits {
   /** The redaction rules to apply. Undefined if nothing is masked. */
   readonly redaction?: Redaction | undefined;
+  /** Whether binary values and data URIs stay in the payload, within its limits, and do not become attachments. */
+  readonly isInline?: true;
 }
 
 export function payloadRules(limits: Limits, redaction: Redaction | undefined): PayloadRules {

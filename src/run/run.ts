@@ -22,6 +22,7 @@ import {
 import type { EncodedRun } from './encoded-run.ts';
 import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
+import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
 import {
   changeChecks,
@@ -71,6 +72,7 @@ export class Run implements HookedRun {
   #hooks: readonly RunHooks[] | undefined;
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
+  #late: LateContent | undefined;
 
   /** @internal */
   constructor({ options, parent, sink, sampling, inputs, completion }: RunStart) {
@@ -238,7 +240,18 @@ export class Run implements HookedRun {
 
   /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */
   keepResult(result: unknown): void {
-    if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
+    if (result instanceof LateValue) this.keepLate('outputs', result);
+    else if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
+  }
+
+  /** @internal Records a payload when it arrives. The sink receives the end of the run after that. */
+  keepLate(field: 'inputs' | 'outputs', value: LateValue): void {
+    const isSet = field === 'outputs' && this.#areOutputsSet;
+    if (!this.isOpen || isSet || this.#capture[field === 'inputs' ? 'hideInputs' : 'hideOutputs']) return;
+    this.#late ??= new LateContent();
+    this.#late.add(value, (content) => {
+      this.#record[field] = this.#encode(field, content);
+    });
   }
 
   /** @internal Like `keepResult`, but takes the outputs as JSON text. */
@@ -313,8 +326,13 @@ export class Run implements HookedRun {
     this.#events = undefined;
     this.#attachments = undefined;
     this.call = undefined;
-    observeRun(record, this.sink);
-    (this.#completion ?? this.sink)?.end(record);
+    if (this.#late === undefined) this.#deliver();
+    else this.#late.whenSettled(() => this.#deliver());
+  }
+
+  #deliver(): void {
+    observeRun(this.#record, this.sink);
+    (this.#completion ?? this.sink)?.end(this.#record);
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

@@ -15,6 +15,8 @@ export interface CapturePolicy {
   readonly project: Project;
   readonly hideInputs: boolean;
   readonly hideOutputs: boolean;
+  /** Whether headers for other processes contain no metadata. */
+  readonly hidesMetadata?: boolean;
   readonly payload: PayloadRules;
   /** Maximum total size of a run's attachments, in bytes. */
   readonly attachmentBytes: number;

@@ -280,9 +280,11 @@ function contextToSend(run: Run | undefined): RunContext | undefined {
   return undefined;
 }
 
-/** Returns a context whose tags and metadata include the fields from `withContext`. */
+/** Returns a context whose tags and metadata include the fields from `withContext`. Leaves out hidden metadata. */
 export function withAddedFields(context: RunContext): RunContext {
-  return context.added === undefined ? context : { ...context, ...inheritedFrom(context, sinkOf(context)) };
+  const sink = sinkOf(context);
+  const shown = context.added === undefined ? context : { ...context, ...inheritedFrom(context, sink) };
+  return sink?.capture.hidesMetadata === true ? { ...shown, metadata: undefined } : shown;
 }
 
 export interface BaggageContext extends Pick<RunContext, 'sampled' | 'project' | 'tags' | 'metadata'> {

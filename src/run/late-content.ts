@@ -1,0 +1,105 @@
+import { monotonicNowMs } from '../base/clock.ts';
+import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
+import { shared } from '../base/shared.ts';
+import { clearTimer, delay, setTimer } from '../platform/timers.ts';
+
+/** Time that an ended run waits for late content, in milliseconds. */
+const WAIT_MS = 1_000;
+
+/** Maximum number of ended runs that wait. Above this number, the oldest is released. */
+const WAITING_MAX = 10_000;
+
+/** A payload that a function of the application returns as a promise. `place` names the function in log lines. */
+export class LateValue {
+  readonly place: string;
+  readonly promise: PromiseLike<unknown>;
+
+  constructor(place: string, promise: PromiseLike<unknown>) {
+    this.place = place;
+    this.promise = promise;
+  }
+}
+
+/** The ended runs that wait for late content. */
+const waiting: Set<LateContent> = shared('lateContent', () => new Set());
+
+/**
+ * The content of one run that the application's functions have not returned yet. The record does not contain such
+ * content, so a run that is released early never shows it.
+ */
+export class LateContent {
+  /** The values that have not settled. Empty after the release. */
+  readonly #values = new Set<LateValue>();
+  #end: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #released: (() => void) | undefined;
+  /** Resolves when the run is released. */
+  readonly released: Promise<void> = new Promise((resolve) => {
+    this.#released = resolve;
+  });
+
+  /** Calls `keep` with the value, unless the run is released before. */
+  add(value: LateValue, keep: (content: unknown) => void): void {
+    this.#values.add(value);
+    const settle = (use: () => void): void => {
+      if (!this.#values.delete(value)) return;
+      guard(value.place, use);
+      if (this.#values.size === 0 && this.#end !== undefined) this.release();
+    };
+    Promise.resolve(value.promise).then(
+      (content) => settle(() => keep(content)),
+      () => settle(() => reportHidden(value.place, 'rejected')),
+    );
+  }
+
+  /** Calls `end` when all values have settled, but at most after 1 s and before the process ends. */
+  whenSettled(end: () => void): void {
+    this.#end = end;
+    if (this.#values.size === 0) {
+      this.release();
+      return;
+    }
+    this.#timer = setTimer(() => this.release(), WAIT_MS).unref();
+    waiting.add(this);
+    const [oldest] = waiting;
+    if (waiting.size > WAITING_MAX) oldest?.release();
+  }
+
+  release(): void {
+    waiting.delete(this);
+    clearTimer(this.#timer);
+    for (const { place } of this.#values) reportHidden(place, 'has not settled in time');
+    this.#values.clear();
+    this.#end?.();
+    this.#released?.();
+  }
+}
+
+/** Logs once per function that its content is hidden. The line contains no message, because errors may contain payloads. */
+export function reportHidden(place: string, reason: string): void {
+  diagnostics.warnOnce(`late ${place}`, `${place} ${reason}, so the content is hidden.`);
+}
+
+/** Releases all runs, because the process ends. */
+export function releaseAll(): void {
+  // Also visits runs that begin to wait during the iteration.
+  for (const content of waiting) content.release();
+}
+
+/**
+ * Waits for the late content of all runs that have ended before this call, for at most `limitMs`. Resolves to the
+ * elapsed milliseconds.
+ */
+export async function lateContentSettled(limitMs: number): Promise<number> {
+  if (waiting.size === 0) return 0;
+  const startedMs = monotonicNowMs();
+  const over = new AbortController();
+  const limit = delay(limitMs, over.signal, true).catch(() => {});
+  // A run waits at most twice: for a function of its own, then for a function of its client.
+  for (let round = 0; round < 2; round++) {
+    await Promise.race([limit, Promise.all(Array.from(waiting, ({ released }) => released))]);
+  }
+  over.abort();
+  return Math.min(limitMs, monotonicNowMs() - startedMs);
+}
