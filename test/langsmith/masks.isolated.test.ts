@@ -1,0 +1,361 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { configure, traceable as traceableOfCore } from '#src/index.ts';
+import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
+import { createReceiver } from '#src/receiver.ts';
+import { releaseAll } from '#src/run/late-content.ts';
+import { toHeaders } from '#src/run/propagation/propagation.ts';
+import { record } from '../instrument/recorder.ts';
+import { addsUp } from '../support/adds-up.ts';
+import { temporaryFolder } from '../support/folders.ts';
+import { ingestServer } from '../support/ingest-server.ts';
+import { logLines } from '../support/log-lines.ts';
+import { filesBelow } from '../support/spool.ts';
+
+const SECRET = 'hunter2';
+type Mask = (values: Record<string, unknown>) => unknown;
+
+/** Masks of every kind. Each returns nothing that it was given. */
+const masks: Readonly<Record<string, Mask>> = {
+  sync: () => ({ masked: true }),
+  changing: (values) => {
+    for (const key of Object.keys(values)) values[key] = 'masked';
+    return values;
+  },
+  nothing: () => undefined,
+  throwing: (values) => {
+    throw new Error(JSON.stringify(values));
+  },
+  soon: async () => ({ masked: true }),
+  later: () => new Promise((resolve) => setTimeout(() => resolve({ masked: true }), 2)),
+  rejecting: (values) => Promise.reject(new Error(JSON.stringify(values))),
+  // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+  thenable: () => ({ then: (resolve: (value: object) => void) => resolve({ masked: true }) }),
+  hostile: () => ({
+    // biome-ignore lint/suspicious/noThenProperty: a value that cannot be read
+    get then() {
+      throw new Error(SECRET);
+    },
+  }),
+  never: () => new Promise(() => {}),
+};
+const mask = fc.constantFrom(...Object.keys(masks));
+
+const ways = ['async', 'throw', 'stream', 'sync', 'by hand', 'client', 'core', 'open'] as const;
+interface Node {
+  readonly way: (typeof ways)[number];
+  readonly children: readonly Node[];
+}
+const { node } = fc.letrec<{ node: Node }>((tie) => ({
+  node: fc.record({
+    way: fc.constantFrom(...ways),
+    children: fc.array(tie('node'), { maxLength: 2, depthSize: 'small' }),
+  }),
+}));
+
+/** Records a tree of runs, with the secret in every payload, metadata value, chunk, event and error. */
+async function recordTree({ way, children }: Node, client: Client, error: string): Promise<void> {
+  const metadata = { note: SECRET };
+  const below = async (): Promise<object> => {
+    for (const child of children) await recordTree(child, client, error);
+    return { text: SECRET };
+  };
+  const traced = (fn: (text: string) => unknown) => traceable(fn, { name: way, client, metadata })(SECRET) as unknown;
+  if (way === 'async') expect(await traced(below)).toEqual({ text: SECRET });
+  else if (way === 'sync') expect(await traced((text) => text)).toBe(SECRET);
+  else if (way === 'core') await traceableOfCore(below, { name: way, metadata, inputs: () => ({ note: SECRET }) })();
+  else if (way === 'throw') {
+    const fail = async (): Promise<never> => {
+      await below();
+      throw new Error(error);
+    };
+    await expect(traced(fail)).rejects.toThrow(error);
+  } else if (way === 'stream') {
+    const chunks = traced(async function* () {
+      yield SECRET;
+      await below();
+      getCurrentRunTree(true)?.addEvent({ name: 'new_token', kwargs: { token: SECRET } });
+      yield { note: SECRET };
+    });
+    for await (const chunk of chunks as AsyncIterable<unknown>) expect(JSON.stringify(chunk)).toContain(SECRET);
+  } else if (way === 'client') {
+    const tree = new RunTree({ name: way, inputs: { note: SECRET }, metadata, client });
+    await client.createRun(tree.toJSON());
+    const end = { outputs: { note: SECRET }, end_time: Date.now(), error, extra: { metadata } };
+    await client.updateRun(tree.id, end);
+  } else {
+    const tree = new RunTree({ name: way, inputs: { note: SECRET }, metadata, client });
+    await tree.postRun();
+    tree.metadata = { more: SECRET };
+    await traceable(below, { name: 'below', client })(tree as never);
+    await tree.end({ note: SECRET });
+    if (way === 'by hand') await tree.patchRun();
+  }
+}
+
+describe('whatever the masks and the runs are', () => {
+  test('nothing unmasked is in a request, in a file or in the log, and every run is counted', async () => {
+    const options = fc.record({
+      hideInputs: mask,
+      hideOutputs: mask,
+      hideMetadata: mask,
+      anonymizer: fc.constantFrom('sync', 'throwing', 'later', 'never'),
+    });
+    const ends = fc.constantFrom('flush', 'close', 'exit');
+    const property = fc.asyncProperty(
+      fc.array(node, { maxLength: 3 }),
+      options,
+      fc.boolean(),
+      ends,
+      fc.constantFrom('write-ahead', 'spill', 'memory'),
+      fc.boolean(),
+      async (trees, names, isOne, end, durability, isAway) => {
+        const server = await ingestServer(() => ({ status: isAway ? 503 : 202 }));
+        const folder = temporaryFolder();
+        const lines: string[] = [];
+        const exporter = configure({
+          log: (_, line) => lines.push(line),
+          endpoint: server.url,
+          durability: durability as 'memory',
+          spoolDir: folder.path,
+          compress: false,
+          limits: { lingerMs: 1 },
+        });
+        const given = Object.entries(names).map(([option, name]) => [option, masks[name]]);
+        const config = isOne ? { anonymizer: masks[names.anonymizer] } : Object.fromEntries(given);
+        const client = new Client(config as ClientConfig);
+        const error = isOne ? SECRET : 'failed';
+        const root = traceable(async () => await Promise.all(trees.map((tree) => recordTree(tree, client, error))), {
+          client,
+        });
+        await root();
+        if (end === 'flush') await exporter.flush({ timeoutMs: 10 });
+        releaseAll();
+        if (end === 'exit') (exporter as unknown as { endProcess(): void }).endProcess();
+        else await exporter.close({ timeoutMs: isAway ? 1 : 5_000 });
+        const bodies = server.received.map(({ body }) => body.toString('latin1'));
+        const files = filesBelow(folder.path).map((path) => readFileSync(join(folder.path, path), 'latin1'));
+        await exporter.close({ timeoutMs: 1 });
+        await server.close();
+        folder.remove();
+        for (const text of [...bodies, ...files, ...lines]) expect(text).not.toContain(SECRET);
+        const counts = exporter.stats();
+        expect(addsUp(counts)).toBe(true);
+        const isWhole = end !== 'exit' && !isAway && counts.created > 0;
+        if (isWhole) expect(bodies.join('')).toContain('dotted_order');
+      },
+    );
+    await fc.assert(property, { numRuns: 150 });
+  }, 120_000);
+});
+
+/** Sends runs to a receiver. */
+async function service() {
+  const receiver = await createReceiver();
+  const exporter = configure({ endpoint: receiver.url });
+  onTestFinished(async () => {
+    await exporter.close();
+    await receiver.close();
+  });
+  const runs = async () => {
+    await exporter.flush();
+    return (await receiver.runs({})).map(({ inputs, outputs, error, extra }) => {
+      return { inputs, outputs, error: error?.split('\n')[0], metadata: extra?.metadata };
+    });
+  };
+  return { exporter, runs };
+}
+
+describe('the result of a mask is recorded', () => {
+  const shown = (values: Record<string, unknown>) => ({ ...values, note: 'masked', password: 'x', size: 1 });
+
+  test.each<[string, Mask]>([
+    ['a function', shown],
+    ['an asynchronous function', async (values) => shown(values)],
+  ])('of %s, after redaction', async (_, hide) => {
+    const { runs } = await service();
+    const given: unknown[] = [];
+    const spy: Mask = (values) => {
+      given.push(values);
+      return hide(values);
+    };
+    const client = new Client({ hideInputs: spy, hideOutputs: spy, hideMetadata: spy } as ClientConfig);
+    const answer = traceable((input: object) => ({ ...input, of: 'outputs' }), {
+      client,
+      metadata: { of: 'metadata' },
+    });
+    expect(await answer({ note: SECRET, date: new Date(0) })).toEqual({
+      note: SECRET,
+      date: new Date(0),
+      of: 'outputs',
+    });
+    const fields = { note: 'masked', password: '[Redacted]', size: 1 };
+    const date = '1970-01-01T00:00:00.000Z';
+    expect(await runs()).toEqual([
+      {
+        inputs: { date, ...fields },
+        outputs: { date, of: 'outputs', ...fields },
+        metadata: { of: 'metadata', ...fields },
+      },
+    ]);
+    expect(given).toContainEqual({ note: SECRET, date });
+  });
+
+  test('of `anonymizer`, which also masks errors, and is not called for fields with an option of their own', async () => {
+    const { runs } = await service();
+    const client = new Client({
+      anonymizer: (values) => JSON.parse(JSON.stringify(values).replaceAll(SECRET, 'masked')),
+      hideOutputs: false,
+    });
+    const options = { client, metadata: { user: SECRET } };
+    await traceable((text: string) => text, options)(SECRET);
+    const fail = traceable(() => Promise.reject(new TypeError(SECRET)), options);
+    await expect(fail()).rejects.toThrow(SECRET);
+    const metadata = { user: 'masked' };
+    expect(await runs()).toMatchObject([
+      { inputs: { input: 'masked' }, outputs: { outputs: SECRET }, metadata },
+      { inputs: {}, error: 'TypeError: masked', metadata },
+    ]);
+  });
+
+  test('in nested runs of other functions, once for each run', async () => {
+    const { runs } = await service();
+    const client = new Client({
+      hideMetadata: ({ n }) => ({ n: n + 1 }),
+      hideInputs: ({ input }) => ({ input: input + 1 }),
+    });
+    const inner = traceableOfCore((input: number) => input, { name: 'inner' });
+    await traceable((input: number) => inner(input), { client, metadata: { n: 1 } })(1);
+    const run = { inputs: { input: 2 }, outputs: { outputs: 1 }, metadata: { n: 2 } };
+    expect(await runs()).toEqual([run, run]);
+  });
+
+  test('including long data URIs, which the mask receives and which stay in the payload', async () => {
+    const { runs } = await service();
+    const uri = `data:image/png;base64,${'A'.repeat(4_000)}`;
+    const sizes: number[] = [];
+    const client = new Client({
+      hideInputs: (values) => {
+        sizes.push(values.input.length);
+        return values;
+      },
+    });
+    await traceable((input: string) => input.length, { client })(uri);
+    expect(sizes).toEqual([uri.length]);
+    expect(await runs()).toMatchObject([{ inputs: { input: uri } }]);
+  });
+});
+
+describe('a mask that does not return in time', () => {
+  test('delays no call, hides the content after 1 s, and is logged once', async () => {
+    const { exporter, runs } = await service();
+    const lines = logLines('warn');
+    const client = new Client({ hideInputs: masks.never as never });
+    const answer = traceable((text: string) => text.length, { client });
+    const startMs = performance.now();
+    for (let call = 0; call < 3; call++) expect(await answer(SECRET)).toBe(7);
+    expect(performance.now() - startMs).toBeLessThan(900);
+    expect(exporter.stats().open).toBe(3);
+    const run = { inputs: {}, outputs: { outputs: 7 } };
+    expect(await runs()).toMatchObject([run, run, run]);
+    expect(performance.now() - startMs).toBeGreaterThan(900);
+    expect(lines).toEqual(['warn: Client.hideInputs has not settled in time, so the content is hidden.']);
+  });
+
+  test('does not prolong `close` beyond its timeout', async () => {
+    const { exporter } = await service();
+    await traceable((text: string) => text, { client: new Client({ hideOutputs: masks.never as never }) })(SECRET);
+    expect(await exporter.close({ timeoutMs: 10 })).toEqual({ ok: false, pending: 1 });
+    releaseAll();
+    expect(addsUp(exporter.stats())).toBe(true);
+  });
+});
+
+test('headers for other processes contain no metadata that a client hides', async () => {
+  await service();
+  const client = new Client({ hideMetadata: (metadata) => metadata });
+  const call = traceable(() => [toHeaders().baggage, getCurrentRunTree().toHeaders().baggage], {
+    client,
+    metadata: { note: SECRET },
+  });
+  expect(await call()).toEqual(['runspan-project=default', 'langsmith-project=default']);
+});
+
+describe('`processInputs` and `processOutputs`', () => {
+  test('may return promises, for which the caller does not wait', async () => {
+    const recorder = record();
+    let settle: () => void = () => {};
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const answer = traceable(async (input: { text: string }) => ({ ...input, more: SECRET }), {
+      processInputs: async ({ text }) => {
+        await settled;
+        return { size: text.length, password: 'x' };
+      },
+      processOutputs: ({ more }) => settled.then(() => ({ size: more.length })),
+    });
+    expect(await answer({ text: SECRET })).toEqual({ text: SECRET, more: SECRET });
+    expect(recorder.runs).toMatchObject([{ inputs: {} }]);
+    expect(recorder.runs[0]?.outputs).toEqual({});
+    settle();
+    await settled;
+    await expect
+      .poll(() => recorder.runs)
+      .toMatchObject([{ inputs: { size: 7, password: '[Redacted]' }, outputs: { size: 7 } }]);
+  });
+
+  test('of a stream may return promises', async () => {
+    const { runs } = await service();
+    const chunks = traceable(
+      async function* () {
+        yield SECRET;
+      },
+      { processOutputs: async ({ outputs }) => ({ chunks: outputs.length }) },
+    );
+    for await (const chunk of chunks()) expect(chunk).toBe(SECRET);
+    expect(await runs()).toMatchObject([{ inputs: {}, outputs: { chunks: 1 } }]);
+  });
+
+  test('receive copies, so a function that changes its argument does not change the call', async () => {
+    const recorder = record();
+    class User {
+      name = 'ada';
+    }
+    const hide = (values: { users: User[]; notes: { text: string }[]; self?: unknown }) => {
+      values.notes[0] = { text: 'masked' };
+      expect(values.users[0]).toBeInstanceOf(User);
+      expect(values.self).toBe(values);
+      delete values.self;
+      return values;
+    };
+    const answer = traceable((input: Parameters<typeof hide>[0]) => input, {
+      processInputs: hide,
+      processOutputs: hide,
+    });
+    const given: Parameters<typeof hide>[0] = { users: [new User()], notes: [{ text: SECRET }] };
+    given.self = given;
+    expect(await answer(given)).toBe(given);
+    expect(given.notes).toEqual([{ text: SECRET }]);
+    expect(JSON.stringify(recorder.runs)).not.toContain(SECRET);
+  });
+
+  test('that throw or reject hide the content', async () => {
+    const { runs } = await service();
+    const lines = logLines('warn');
+    const answer = traceable((text: string) => text, {
+      processInputs: () => {
+        throw new TypeError(SECRET);
+      },
+      processOutputs: () => Promise.reject(new Error(SECRET)),
+      name: 'answer',
+    });
+    expect(await answer(SECRET)).toBe(SECRET);
+    expect(await runs()).toMatchObject([
+      { inputs: { error: '`inputs` of "answer" threw TypeError' }, outputs: undefined },
+    ]);
+    expect(lines).toEqual(['warn: processOutputs rejected, so the content is hidden.']);
+  });
+});
