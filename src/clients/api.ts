@@ -49,6 +49,7 @@ export interface ApiOptions extends Omit<ClientOptions, 'apiKey'> {
   readonly url: URL;
   /** Additional values to mask in errors, recorded runs and hooks. */
   readonly secrets?: readonly string[];
+  readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
 /** The data and headers of a successful response. */
@@ -83,7 +84,7 @@ export class Api {
   readonly timeoutMs: number;
 
   constructor(options: ApiOptions) {
-    const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher, headers, secrets = [] } = options;
+    const { url, timeoutMs = 60_000, connectTimeoutMs = 5_000, dispatcher, fetch, headers, secrets = [] } = options;
     this.#options = options;
     this.timeoutMs = timeoutMs;
     this.#secrets = new Secrets([...secrets, ...secretsIn(headers)]);
@@ -94,6 +95,7 @@ export class Api {
       connectTimeoutMs,
       requestTimeoutMs: timeoutMs,
       dispatcher,
+      fetch,
       holdsProcess: true,
     });
     // Every call adds a listener to this signal, and Node warns about more than ten listeners.

@@ -151,6 +151,11 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
   headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** undici dispatcher for all requests, for example a `ProxyAgent`. */
   dispatcher?: Dispatcher;
+  /**
+   * Function that sends all requests, instead of undici or the global `fetch`. Has the signature of `fetch`. If it is
+   * set, `dispatcher` and proxy settings have no effect.
+   */
+  fetch?: typeof globalThis.fetch;
   /** Function that is called for each dropped run. If the function throws, the first error is logged. */
   onDrop?: OnDrop;
   /**
@@ -185,6 +190,7 @@ export interface Settings extends Service {
   /** Whether large requests are compressed, if the service accepts it. */
   readonly compress: boolean;
   readonly dispatcher: Dispatcher | undefined;
+  readonly fetch: typeof globalThis.fetch | undefined;
   readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
   readonly handleSignals: boolean;
@@ -224,6 +230,7 @@ const CHECKS: Checks<ConfigureOptions> = {
   limits: LATER,
   headers: LATER,
   dispatcher: ['an undici dispatcher', (value) => typeof (value as Partial<Dispatcher> | null)?.request === 'function'],
+  fetch: FUNCTION,
   onDrop: FUNCTION,
   onStart: FUNCTION,
   onEnd: FUNCTION,
@@ -253,7 +260,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const address = otlp === undefined ? options : otlpServiceOptions(options);
   const service = isWanted ? serviceOf(address, isForProcess) : undefined;
   if (service === undefined) return undefined;
-  const { onDrop, dispatcher } = options;
+  const { onDrop, dispatcher, fetch } = options;
   const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, false);
   // Compression saves no time if the service runs on this machine.
@@ -267,6 +274,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     compress,
     onDrop,
     dispatcher,
+    fetch,
     proxies,
     handleSignals,
   };

@@ -45,8 +45,8 @@ export function exporterFor(
   closed: () => void,
   time: ExporterTime = realTime,
 ): Exporter {
-  const { limits, endpoint, durability, compress, dispatcher, proxies } = settings;
-  const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, proxies });
+  const { limits, endpoint, durability, compress, dispatcher, fetch, proxies } = settings;
+  const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, fetch, proxies });
   const { monotonicMs } = time;
   const requestBytesMax = Math.max(REQUEST_BYTES_MIN, (limits.queueBytes * BODIES_SHARE) / limits.requestsInFlight);
   const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };

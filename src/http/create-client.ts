@@ -8,6 +8,6 @@ export const usesFetch: boolean = 'Bun' in globalThis || 'Deno' in globalThis;
 
 /** Creates a client that uses undici on Node.js and `fetch` on other runtimes. Only undici supports `dispatcher`. */
 export function createClient(options: HttpClientOptions): Transport {
-  if (usesFetch && options.dispatcher === undefined) return new FetchClient(options);
+  if (options.fetch || (usesFetch && options.dispatcher === undefined)) return new FetchClient(options);
   return new HttpClient('proxies' in options ? options : { ...options, proxies: environmentProxies() });
 }

@@ -109,7 +109,8 @@ export class FetchClient implements Transport {
       ...(method === 'GET' && 'cache' in Request.prototype && { cache: 'no-store' }),
     } as RequestInit;
     ownRequests.add(init);
-    const response = await withoutTracing(() => fetch(this.#address + path, init));
+    const send = this.#options.fetch ?? fetch;
+    const response = await withoutTracing(() => send(this.#address + path, init));
     // In browsers, a redirect has the response type `opaqueredirect`, and its status is hidden.
     if (response.type === 'opaqueredirect')
       throw new SetupError('the service redirects to another URL; set the URL of the service itself');

@@ -33,6 +33,8 @@ export interface HttpClientOptions extends ConnectionOptions {
   readonly headers: HttpHeaders | HeadersFunction;
   /** undici dispatcher to use instead of a connection pool. If set, proxy settings have no effect. */
   readonly dispatcher?: Dispatcher | undefined;
+  /** Function to use instead of undici and the global `fetch`. */
+  readonly fetch?: typeof fetch | undefined;
 }
 
 export interface HttpRequest {

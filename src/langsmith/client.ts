@@ -16,9 +16,10 @@ import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { newRunId } from '../run/ids.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { flush, shareExporter } from '../runspan.ts';
-import { type MaskFunction, type Masks, maskingSink } from './masks.ts';
+import { clientSink, type Replica, replicaSink } from './client-sinks.ts';
 import { patchRun, postOnce } from './posting.ts';
-import type { KVMap, RunCreate } from './types.ts';
+import { copyingSink, type MaskFunction, type Masks } from './run-copies.ts';
+import type { ClientLike, KVMap, RunCreate } from './types.ts';
 import { unsupportedMembers } from './unsupported.ts';
 
 /** Options of `Client`. Other LangSmith options have no effect, for example the queue options. */
@@ -48,6 +49,8 @@ export interface ClientConfig {
   anonymizer?: ((values: KVMap) => KVMap | Promise<KVMap>) | undefined;
   tracingSamplingRate?: number | undefined;
   timeout_ms?: number | undefined;
+  /** Function that sends all requests, with the signature of `fetch`. */
+  fetchImplementation?: typeof fetch | undefined;
   readonly [other: string]: unknown;
 }
 
@@ -81,7 +84,7 @@ export interface Feedback {
 
 /**
  * Replaces the parts of LangSmith's client that record runs, flush and send feedback. By default, the client uses the
- * exporter set up by `configure`. If `apiUrl` or `apiKey` is set, the client uses an exporter for these options. Clients with the same options share one exporter. The exporter closes when no client and
+ * exporter set up by `configure`. If `apiUrl`, `apiKey` or `fetchImplementation` is set, the client uses an exporter for these options. Clients with the same options share one exporter. The exporter closes when no client and
  * no traced function uses it any more, and its runs are delivered. All other methods and properties of LangSmith's
  * client throw a RunspanError that names an alternative.
  */
@@ -97,15 +100,16 @@ export class Client {
   readonly exporter: RunSink | undefined;
   /** @internal Like `exporter`, but does not check whether tracing is on. */
   readonly forcedExporter: RunSink | undefined;
-  readonly #config: ClientConfig;
+  /** @internal */
+  readonly config: ClientConfig;
 
   constructor(config: ClientConfig = {}) {
-    this.#config = config;
+    this.config = config;
     const options = exporterOptions(config);
     const isOwn = Object.keys(options).length > 0;
     const own = isOwn ? shareExporter(exporterKey(options), options) : undefined;
     const masks = masksOf(config);
-    this.forcedExporter = masks ? maskingSink(() => own ?? currentSink() ?? noopSink, masks) : own;
+    this.forcedExporter = masks ? copyingSink([{ sink: () => own ?? currentSink() ?? noopSink, masks }]) : own;
     this.exporter = own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
   }
 
@@ -166,7 +170,7 @@ export class Client {
   }
 
   async #sendFeedback(feedback: Feedback): Promise<void> {
-    const service = serviceOf({ ...langsmithService(this.#config), ...serviceOptions(this.#config) });
+    const service = serviceOf({ ...langsmithService(this.config), ...serviceOptions(this.config) });
     if (service === undefined) {
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',
@@ -175,14 +179,14 @@ export class Client {
     }
     const { 'user-agent': _, ...headers } = service.headers;
     const { Api } = await withoutTracing(() => import('../clients/api.ts'));
-    const api = new Api({ url: service.endpoint, headers });
+    const api = new Api({ url: service.endpoint, headers, fetch: this.config.fetchImplementation });
     try {
       await api.send({
         name: 'Client.createFeedback',
         method: 'POST',
         path: '/feedback',
         body: feedback,
-        options: definedOrNone({ timeoutMs: this.#config.timeout_ms }),
+        options: definedOrNone({ timeoutMs: this.config.timeout_ms }),
         // The feedback has an id, so a retry does not store the feedback twice.
         isIdempotent: true,
         response: 'none',
@@ -195,12 +199,29 @@ export class Client {
 
 /** Returns the exporter for a run with these options, or undefined if the run uses `configure`'s exporter. */
 export function exporterOf(options: {
-  readonly client?: Client | undefined;
+  readonly client?: ClientLike | undefined;
   readonly tracingEnabled?: boolean | undefined;
+  readonly replicas?: readonly Replica[] | undefined;
 }): RunSink | undefined {
-  const { client, tracingEnabled } = options;
+  const { client, tracingEnabled, replicas = [] } = options;
   if (tracingEnabled === false) return noopSink;
-  return tracingEnabled === true ? client?.forcedExporter : client?.exporter;
+  if (replicas.length > 0) {
+    return replicaSink(replicas, ({ client: own = client, apiUrl, apiKey, workspaceId }) => {
+      const service = defined({ apiUrl, apiKey, workspaceId });
+      const isApart = Object.keys(service).length > 0;
+      const target = isApart ? new Client({ ...(own instanceof Client && own.config), ...service }) : own;
+      return exporterOf({ client: target, tracingEnabled }) ?? currentSink() ?? noopSink;
+    });
+  }
+  if (client !== undefined && isCalled(client))
+    return clientSink(client, () => tracingEnabled === true || isTracingOn());
+  const { forcedExporter, exporter } = (client ?? {}) as Partial<Client>;
+  return tracingEnabled === true ? forcedExporter : exporter;
+}
+
+/** Whether an application's own object stands for a client, or replaces its methods, for example with spies. */
+export function isCalled({ createRun, updateRun }: ClientLike): boolean {
+  return createRun !== Client.prototype.createRun || updateRun !== Client.prototype.updateRun;
 }
 
 /**
@@ -241,8 +262,9 @@ function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): Servic
   return defined({ endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey: key, workspaceId: workspace });
 }
 
-function serviceOptions({ apiUrl, apiKey, workspaceId, headers }: ClientConfig): ServiceOptions & ConfigureOptions {
-  return defined({ endpoint: apiUrl, apiKey, workspaceId, headers });
+function serviceOptions(config: ClientConfig): ServiceOptions & ConfigureOptions {
+  const { apiUrl, apiKey, workspaceId, headers, fetchImplementation: fetch } = config;
+  return defined({ endpoint: apiUrl, apiKey, workspaceId, headers, fetch });
 }
 
 /** Returns a key that is equal for clients whose runs are recorded and delivered in the same way. */

@@ -1,5 +1,5 @@
 import { clock } from '../base/clock.ts';
-import { guard } from '../base/guard.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
 import { defined } from '../payload/fields.ts';
 import type { RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
@@ -16,9 +16,10 @@ import type { Run } from '../run/run.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
 import { currentRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
-import { Client, exporterOf } from './client.ts';
+import { Client, exporterOf, isCalled } from './client.ts';
+import type { Replica } from './client-sinks.ts';
 import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
-import type { Attachments, KVMap, RunCreate } from './types.ts';
+import type { Attachments, ClientLike, KVMap, RunCreate } from './types.ts';
 import { type Unsupported, unsupported } from './unsupported.ts';
 
 /** Fields of a new `RunTree`. Only `name` is required. */
@@ -28,7 +29,10 @@ export interface RunTreeConfig extends RunCreate {
   metadata?: KVMap | undefined;
   /** Not recorded. */
   serialized?: object | undefined;
-  client?: Client | undefined;
+  /** A client, or an object with its methods `createRun` and `updateRun`, which are called. */
+  client?: ClientLike | undefined;
+  /** Destinations that receive the run and its nested runs, instead of the client's. */
+  replicas?: Replica[] | undefined;
   tracingEnabled?: boolean | undefined;
   on_end?: ((runTree: RunTree) => void) | undefined;
 }
@@ -78,7 +82,8 @@ export class RunTree {
   inputs: KVMap;
   outputs: KVMap | undefined;
   reference_example_id: string | undefined;
-  client: Client;
+  client: ClientLike;
+  replicas: Replica[] | undefined;
   events: KVMap[] | undefined;
   trace_id: string;
   dotted_order: string;
@@ -118,6 +123,7 @@ export class RunTree {
     this.reference_example_id = config.reference_example_id;
     this.events = config.events;
     this.client = client ?? RunTree.getSharedClient();
+    this.replicas = config.replicas;
     this.trace_id = config.trace_id ?? parent_run?.trace_id ?? this.id;
     this.dotted_order = order ?? dottedOrder(parent_run?.dotted_order, startUs, this.id);
     this.tracingEnabled = config.tracingEnabled;
@@ -143,8 +149,8 @@ export class RunTree {
    * Creates a nested run with the same metadata and project. To record the nested run's start, call `postRun` on it.
    */
   createChild(config: RunTreeConfig): RunTree {
-    const { project_name, client, tracingEnabled } = this;
-    const child = new RunTree({ ...config, parent_run: this, project_name, client, tracingEnabled });
+    const { project_name, client, tracingEnabled, replicas } = this;
+    const child = new RunTree({ replicas, ...config, parent_run: this, project_name, client, tracingEnabled });
     child.extra.metadata = { ...this.metadata, ...child.metadata };
     this.child_runs.push(child);
     return child;
@@ -161,12 +167,14 @@ export class RunTree {
   /** Records the start of the run. */
   async postRun(): Promise<void> {
     guard('RunTree.postRun', () => {
+      this.child_runs = [];
       if (this.#run !== undefined) return;
-      const { parent_run, client, tracingEnabled } = this;
+      const { parent_run, client, tracingEnabled, replicas } = this;
+      if (isCalled(client)) return ignoreRejection(client.createRun(this.toJSON()));
       // The parent may be a tree that LangChain created with LangSmith's own package.
       const above = parent_run !== undefined && #run in parent_run ? parent_run.#run : undefined;
       // After a traced function ends, its tree has `tracingEnabled: false`.
-      const options = above === undefined ? this : { client, tracingEnabled: tracingEnabled || undefined };
+      const options = above === undefined ? this : { client, replicas, tracingEnabled: tracingEnabled || undefined };
       this.#run = postRun(this.toJSON(), exporterOf(options), above);
       trees.set(this.#run, this);
     });
@@ -184,7 +192,10 @@ export class RunTree {
       }
       const { name, tags, extra, inputs, outputs, error, end_time } = this;
       const shown = options.excludeInputs === false ? { inputs } : {};
-      patchRun(this.id, { name, tags, extra, outputs, error, end_time, ...shown });
+      const changes = { name, tags, extra, outputs, error, end_time, ...shown };
+      const isPosted = this.#run !== undefined || !isCalled(this.client);
+      if (isPosted) patchRun(this.id, changes);
+      else ignoreRejection(this.client.updateRun(this.id, { ...this.toJSON(), ...changes }));
     });
   }
 

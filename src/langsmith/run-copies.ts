@@ -1,0 +1,194 @@
+import type { HeldAttachment } from '../payload/attachment.ts';
+import { shownError } from '../payload/errors.ts';
+import { fieldsOf } from '../payload/fields.ts';
+import { MASK } from '../payload/redaction/redact.ts';
+import { encodePayload } from '../payload/serialize.ts';
+import { untraced } from '../run/context.ts';
+import { describeOpenRun, EncodedRun, type RunSource, releaseRun } from '../run/encoded-run.ts';
+import { withMetadata } from '../run/fields.ts';
+import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
+import type { CapturePolicy, FlushResult, RunSink } from '../run/sink.ts';
+import type { KVMap } from './types.ts';
+
+/** A function of the application that returns what to record instead of a value. */
+export type MaskFunction = (values: KVMap) => unknown;
+
+/** What is hidden: `true` hides a field, and a function changes it. */
+export type Masks = Readonly<Record<Field, boolean | MaskFunction>>;
+
+type Field = 'inputs' | 'outputs' | 'metadata' | 'error';
+
+/** The options of `Client`, for log lines. */
+const OPTIONS: Readonly<Record<Field, string>> = {
+  inputs: 'hideInputs',
+  outputs: 'hideOutputs',
+  metadata: 'hideMetadata',
+  error: 'anonymizer',
+};
+
+const NO_MASKS: Masks = { inputs: false, outputs: false, metadata: false, error: false };
+
+/** A sink that receives copies of runs. */
+export interface Target {
+  readonly sink: () => RunSink;
+  readonly masks?: Masks;
+  /** Returns the fields in which a copy differs, for example its ids. */
+  readonly change?: (run: EncodedRun) => Partial<EncodedRun>;
+}
+
+/**
+ * Returns a sink that passes a copy of each run to each target. A target never sees what a mask has not returned, so no
+ * queue, request or file contains it.
+ */
+export function copyingSink(targets: readonly [Target, ...Target[]]): RunSink {
+  const [{ sink, masks = NO_MASKS }] = targets;
+  const captures = new WeakMap<CapturePolicy, CapturePolicy>();
+  const all = async (call: (target: RunSink) => Promise<FlushResult>): Promise<FlushResult> => {
+    const results = await Promise.all(targets.map((target) => call(target.sink())));
+    return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };
+  };
+  return {
+    get capture() {
+      const { capture } = sink();
+      const masked = captures.get(capture) ?? maskedCapture(capture, masks);
+      captures.set(capture, masked);
+      return masked;
+    },
+    get isOff() {
+      return sink().isOff as true;
+    },
+    start(run) {
+      const copies = targets.map((target) => new RunCopy(run, target)).filter((copy) => copy.start());
+      run.sinkState = copies;
+      return copies.length > 0;
+    },
+    end(run) {
+      for (const copy of run.sinkState as RunCopy[]) copy.end();
+      releaseRun(run);
+    },
+    skip: () => sink().skip(),
+    urlOf: (run) => sink().urlOf?.(run),
+    flush: (limit) => all((target) => target.flush(limit)),
+    close: (limit) => all((target) => target.close(limit)),
+  };
+}
+
+function maskedCapture(capture: CapturePolicy, masks: Masks): CapturePolicy {
+  if (masks === NO_MASKS) return capture;
+  return {
+    ...capture,
+    hideInputs: capture.hideInputs || masks.inputs === true,
+    hideOutputs: capture.hideOutputs || masks.outputs === true,
+    hidesMetadata: masks.metadata !== false,
+    // A function must see binary values and data URIs, and not only the name of an attachment.
+    payload: { ...capture.payload, isInline: true },
+  };
+}
+
+/** The copy of a run that one target gets. */
+class RunCopy implements RunSource {
+  readonly #run: EncodedRun;
+  readonly #copy: EncodedRun;
+  readonly #sink: RunSink;
+  readonly #masks: Masks;
+  readonly #changes: Partial<EncodedRun>;
+  readonly #late = new LateContent();
+  /** The value of each field that was copied last, or its JSON text if it was masked. */
+  readonly #seen: Partial<Record<Field, unknown>> = {};
+  #attachments: readonly HeldAttachment[] = [];
+
+  constructor(run: EncodedRun, { sink, masks = NO_MASKS, change }: Target) {
+    this.#run = run;
+    this.#sink = sink();
+    this.#masks = masks;
+    this.#changes = change?.(run) ?? {};
+    this.#copy = Object.assign(Object.create(EncodedRun.prototype), run, { sinkState: undefined, endTime: undefined });
+    releaseRun(this.#copy);
+    Object.assign(this.#copy, this.#changes, { source: this });
+  }
+
+  start(): boolean {
+    return this.#sink.start(this.#copy);
+  }
+
+  /** Called before the target sends or stores the open run, so most masks are called once, when the run ends. */
+  describe(): void {
+    const run = this.#run;
+    describeOpenRun(run);
+    const { name, runType, tags, attachments = [], referenceExampleId } = run;
+    Object.assign(this.#copy, { name, runType, tags, referenceExampleId }, this.#changes);
+    const added = attachments.filter((attachment) => !this.#attachments.includes(attachment));
+    if (added.length > 0) this.#copy.attachments = [...(this.#copy.attachments ?? []), ...added];
+    this.#attachments = attachments;
+    this.#update('inputs');
+    this.#update('metadata');
+  }
+
+  end(): void {
+    const { endTime, events } = this.#run;
+    const { inputs, outputs } = this.#masks;
+    const copy = this.#copy;
+    copy.source = undefined;
+    this.describe();
+    this.#update('outputs');
+    this.#update('error');
+    copy.endTime = endTime;
+    copy.events = events && (inputs || outputs) ? withoutData(events) : events;
+    this.#late.whenSettled(() => this.#sink.end(copy));
+  }
+
+  #update(field: Field): void {
+    const mask = this.#masks[field];
+    const value = mask === false ? this.#run[field] : textOf(this.#run, field);
+    // Copied once, because the exporter removes inputs that the service has accepted.
+    if (value === this.#seen[field]) return;
+    this.#seen[field] = value;
+    if (mask === false) Object.assign(this.#copy, { [field]: value });
+    else this.#hide(field);
+    if (typeof mask !== 'function' || typeof value !== 'string') return;
+    const place = `Client.${OPTIONS[field]}`;
+    const keep = (content: unknown): void => {
+      // The application may have replaced the value in the meantime.
+      if (this.#seen[field] === value) this.#keep(field, content);
+    };
+    try {
+      const result = untraced(mask, JSON.parse(value));
+      if (typeof fieldsOf(result).then === 'function') this.#late.add(new LateValue(place, result as never), keep);
+      else keep(result);
+    } catch {
+      reportHidden(place, 'threw');
+    }
+  }
+
+  #hide(field: Field): void {
+    const hidden = Object.fromEntries(Array.from(this.#run.metadata?.keys() ?? [], (key) => [key, MASK]));
+    if (field === 'inputs' || field === 'outputs') this.#copy[field] = undefined;
+    else this.#keep(field, field === 'metadata' ? hidden : undefined);
+  }
+
+  #keep(field: Field, content: unknown): void {
+    const { capture } = this.#sink;
+    const payload = { ...capture.payload, isInline: true } as const;
+    if (field === 'metadata') {
+      this.#copy.metadata = withMetadata(undefined, fieldsOf(content), payload);
+    } else if (field === 'error') {
+      const { error } = fieldsOf(content);
+      this.#copy.error = typeof error === 'string' ? shownError(error, payload.redaction) : MASK;
+    } else {
+      this.#copy[field] = encodePayload(field, content, { ...capture, payload }).json;
+    }
+  }
+}
+
+function textOf(run: EncodedRun, field: Field): string | undefined {
+  if (field === 'error') return run.error && JSON.stringify({ error: run.error });
+  if (field !== 'metadata') return run[field];
+  const entries = Array.from(run.metadata ?? [], ([key, json]) => `${JSON.stringify(key)}:${json}`);
+  return run.metadata && `{${entries.join(',')}}`;
+}
+
+/** Returns the names and times of events. Their data may contain parts of the payloads, for example tokens. */
+function withoutData(events: string): string {
+  const list = JSON.parse(events) as KVMap[];
+  return JSON.stringify(list.map(({ name, time }) => ({ name, time })));
+}
