@@ -5,6 +5,8 @@ import './runspan.ts';
 
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
+export type { Replica, ReplicaOptions } from './langsmith/client-sinks.ts';
+export * from './langsmith/langchain.ts';
 export * from './langsmith/openai.ts';
 export { uuid7, uuid7FromTime } from './langsmith/posting.ts';
 export * from './langsmith/run-tree.ts';
@@ -17,7 +19,6 @@ export {
   type ProcessInputs,
   type ProcessOutputs,
   ROOT,
-  type RunnableConfigLike,
   type SmartPromise,
   type TraceableConfig,
   type TraceableFunction,
@@ -25,6 +26,14 @@ export {
   traceable,
   type UnionToIntersection,
 } from './langsmith/traceable.ts';
-export type { AnyFunction, Attachments, KVMap, Run, RunCreate } from './langsmith/types.ts';
+export type {
+  AnyFunction,
+  Attachments,
+  ClientLike,
+  KVMap,
+  Run,
+  RunCreate,
+  RunnableConfigLike,
+} from './langsmith/types.ts';
 export type { Unsupported } from './langsmith/unsupported.ts';
 export * from './langsmith/unsupported-exports.ts';

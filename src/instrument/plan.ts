@@ -7,7 +7,7 @@ import type { Fields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
 import type { RunType } from '../run/record.ts';
 import type { CallDescription, Run } from '../run/run.ts';
-import { commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
+import { captureFor, commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
 import type { Capturing, RunSink } from '../run/sink.ts';
 
 /** The types of a function's arguments. */
@@ -84,6 +84,7 @@ export class Plan implements StartOptions {
   onEnd?: NonNullable<RunHooks['onEnd']>;
   hideInputs?: true;
   hideOutputs?: true;
+  isLangSmith?: true;
   enabled?: boolean;
   inputs?: (args: unknown[]) => unknown;
   outputs?: (value: unknown) => unknown;
@@ -135,12 +136,9 @@ export class Plan implements StartOptions {
     return new Plan(others);
   }
 
-  encodeInputs(
-    args: unknown[],
-    { capture }: Capturing,
-    description: CallDescription | undefined,
-  ): EncodedPayload | undefined {
-    if (capture.hideInputs || this.hideInputs === true) return undefined;
+  encodeInputs(args: unknown[], sink: Capturing, description: CallDescription | undefined): EncodedPayload | undefined {
+    const capture = captureFor(this, sink.capture);
+    if (capture.hideInputs) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);
     // The callback receives a copy of the array, because it may change the array.

@@ -5,9 +5,9 @@ import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import { RemoteRun } from '../run/propagation/propagation.ts';
-import type { Run } from '../run/run.ts';
+import { type Run, startRunIn } from '../run/run.ts';
 import type { RunSink } from '../run/sink.ts';
-import { startRun, withRun } from '../run/start-run.ts';
+import { withRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 
@@ -42,7 +42,7 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     exporter,
     root: above === undefined,
   });
-  const run = withRun(above, () => startRun({ ...options, name }));
+  const run = withRun(above, () => startRunIn('startRun', { ...options, name }, undefined, { isLangSmith: true }));
   // Set tags after the start, because nested runs inherit tags that are set at the start.
   update(run.id, keep(run.id, run), changes);
   return run;

@@ -1,6 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { guard, ignoreRejection } from '../base/guard.ts';
-import { defined } from '../payload/fields.ts';
+import { runOfStep } from '../integrations/langchain/steps.ts';
+import { defined, fieldsOf, listOf } from '../payload/fields.ts';
 import type { RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
@@ -19,8 +20,7 @@ import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client, exporterOf, isCalled } from './client.ts';
 import type { Replica } from './client-sinks.ts';
 import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
-import type { Attachments, ClientLike, KVMap, RunCreate } from './types.ts';
-import { type Unsupported, unsupported } from './unsupported.ts';
+import type { Attachments, ClientLike, KVMap, RunCreate, RunnableConfigLike } from './types.ts';
 
 /** Fields of a new `RunTree`. Only `name` is required. */
 export interface RunTreeConfig extends RunCreate {
@@ -209,7 +209,8 @@ export class RunTree {
   toJSON(): RunCreate & { id: string } {
     const { id, name, run_type, inputs, outputs, error, start_time, end_time, extra, tags, events } = this;
     const { parent_run_id, trace_id, dotted_order, project_name, reference_example_id, attachments } = this;
-    const payload = { inputs, outputs, error, extra, tags, events, attachments };
+    const child_runs = this.child_runs.map((child) => child.toJSON());
+    const payload = { inputs, outputs, error, extra, tags, events, attachments, child_runs };
     const place = { parent_run_id, trace_id, dotted_order, session_name: project_name, reference_example_id };
     return { id, name, run_type, start_time, end_time, ...payload, ...place };
   }
@@ -253,10 +254,24 @@ export class RunTree {
     return RunTree.fromHeaders({ 'langsmith-trace': dottedOrder });
   }
 
-  static fromRunnableConfig: Unsupported = unsupported(
-    'RunTree.fromRunnableConfig',
-    'pass the configuration as the first argument of a traced function',
-  );
+  /** Returns a run below the LangChain step of a configuration, or a root run if the configuration has no step. */
+  static fromRunnableConfig(config: RunnableConfigLike, props: RunTreeConfig): RunTree {
+    const parent = RunTree.inConfig(config);
+    const metadata = { ...config.metadata, ...props.metadata };
+    return parent?.createChild({ ...props, metadata }) ?? new RunTree(props);
+  }
+
+  /** @internal Returns the tree of the LangChain step that a configuration belongs to. */
+  static inConfig({ callbacks }: RunnableConfigLike): RunTree | undefined {
+    const { handlers, getParentRunId } = fieldsOf(callbacks);
+    if (typeof getParentRunId !== 'function') return undefined;
+    const id = getParentRunId.call(callbacks);
+    const run = runOfStep(id);
+    if (run !== undefined) return RunTree.of(run);
+    const tracer = listOf(handlers).find((handler) => fieldsOf(handler).name === 'langchain_tracer');
+    const step: unknown = (tracer as KVMap | undefined)?.getRun?.(id);
+    return typeof fieldsOf(step).dotted_order === 'string' ? new RunTree(step as RunTree) : undefined;
+  }
 
   /** @internal Returns the tree of a run that this process records. */
   static of(run: Run): RunTree {
@@ -281,7 +296,7 @@ export class RunTree {
     tree.#isTraced = true;
     tree.#recorded = { metadata: { ...tree.metadata } };
     trees.set(run, tree);
-    run.addHooks({ onEnd: () => tree.#keepChanges() });
+    run.addHooks({ onEnd: () => tree.#keepChanges(true) });
     return tree;
   }
 
@@ -323,9 +338,12 @@ export class RunTree {
     return (#run in tree ? tree.#run : undefined) ?? remoteRun(tree);
   }
 
-  /** Records the fields that have changed since the last recording. */
-  #keepChanges(): void {
+  /** Records the fields that have changed since the last recording. At the end, also the usage in the metadata. */
+  #keepChanges(isEnd = false): void {
     const run = this.#run as Run;
+    const { usage_metadata: usage } = this.metadata;
+    if (isEnd && usage !== undefined && run.error === undefined)
+      this.outputs = { usage_metadata: usage, ...(this.outputs ?? run.outputs) };
     const { metadata: seen = {}, outputs } = this.#recorded;
     const added = Object.entries(this.metadata).filter(([key, value]) => value !== seen[key]);
     const metadata = added.length === 0 ? undefined : Object.fromEntries(added);

@@ -10,17 +10,10 @@ import { exporterOf, isCalled } from './client.ts';
 import { attachAll } from './posting.ts';
 import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree, inStep, shareCurrentRun } from './storage.ts';
-import type { AnyFunction, Attachments, KVMap } from './types.ts';
+import type { AnyFunction, Attachments, KVMap, RunnableConfigLike } from './types.ts';
 
 /** Pass `ROOT` as the first argument of a traced function to start a new trace. */
 export const ROOT: unique symbol = Symbol.for('langsmith:traceable:root');
-
-/** LangChain's configuration for a call, including the callbacks that trace the call. */
-export interface RunnableConfigLike {
-  tags?: string[];
-  metadata?: Record<string, unknown>;
-  callbacks?: KVMap | unknown[];
-}
 
 /** Type of the inputs that `processInputs` receives for a function's arguments. */
 export type ProcessInputs<Args extends unknown[]> = Args extends []
@@ -172,7 +165,7 @@ function callOf(given: unknown[], options: Config): Call {
   if (first === ROOT) return { ...own, args: rest, treeFirst: true, parent: undefined };
   if (isRunTree(first)) return { ...own, args: rest, treeFirst: true, parent: first };
   if (!isRunnableConfigLike(first)) return { ...own, args };
-  const parent = parentIn(first);
+  const parent = RunTree.inConfig(first);
   return parent === undefined ? { ...own, args: rest } : { ...own, args: rest, parent };
 }
 
@@ -187,14 +180,6 @@ function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args
   if (key === undefined) return { args: given.toSpliced(at, 1), config: holder as Config };
   const { [key]: config, ...rest } = holder as Record<string, unknown>;
   return config === undefined ? { args: given } : { args: given.with(at, rest), config: config as Config };
-}
-
-function parentIn({ callbacks }: RunnableConfigLike): RunTree | undefined {
-  const { handlers, getParentRunId } = fieldsOf(callbacks);
-  if (typeof getParentRunId !== 'function' || !Array.isArray(handlers)) return undefined;
-  const tracer = handlers.find((handler) => fieldsOf(handler).name === 'langchain_tracer');
-  const step: unknown = tracer?.getRun?.(getParentRunId.call(callbacks));
-  return typeof fieldsOf(step).dotted_order === 'string' ? new RunTree(step as RunTree) : undefined;
 }
 
 /** Returns a traced function for a call with its own options, or undefined if the call has no options. */
@@ -247,6 +232,7 @@ export function planOf(config: Config & { name: string }, root = false): PlanOpt
   );
   return {
     ...common,
+    isLangSmith: true,
     name: common.name ?? '<lambda>',
     describe: (args) => describe(args, config),
     outputs: (value) => outputsOf(value, processOutputs as ProcessFunction | undefined),

@@ -46,6 +46,14 @@ export interface RunCreate {
   project_name?: string | undefined;
   reference_example_id?: string | undefined;
   attachments?: Attachments | undefined;
+  child_runs?: RunCreate[] | undefined;
+}
+
+/** LangChain's configuration for a call, including the callbacks that trace the call. */
+export interface RunnableConfigLike {
+  tags?: string[];
+  metadata?: Record<string, unknown>;
+  callbacks?: KVMap | unknown[];
 }
 
 /** The methods of a client that record runs. Objects with these methods can be used as clients, for example in tests. */

@@ -4,7 +4,6 @@ import { EVALUATION, PLATFORM, type Unsupported, unsupported } from './unsupport
 
 const TESTS = 'use `recordRuns` of `runspan/testing`';
 const OTEL = 'use `RunSpanProcessor` or `RunSpanExporter` of `runspan/otel`';
-const LANGCHAIN = 'use `RunspanCallbackHandler` of `runspan/langchain`';
 const REDACTION = 'use `redact` of `runspan`';
 const ERRORS = 'use `RunspanError` of `runspan` and its `code`';
 const TRANSPORT = 'use `dispatcher` of `configure`';
@@ -28,9 +27,6 @@ export const LangSmithOTLPTraceExporter: Unsupported = unsupported('LangSmithOTL
 export const LangSmithOTLPSpanProcessor: Unsupported = unsupported('LangSmithOTLPSpanProcessor', OTEL);
 
 export const isTraceableSpan: Unsupported = unsupported('isTraceableSpan', OTEL);
-
-export const getLangchainCallbacks: Unsupported = unsupported('getLangchainCallbacks', LANGCHAIN);
-export const RunnableTraceable: Unsupported = unsupported('RunnableTraceable', 'use `RunnableLambda` of LangChain');
 
 export const createAnonymizer: Unsupported = unsupported('createAnonymizer', REDACTION);
 export const createSecretAnonymizer: Unsupported = unsupported('createSecretAnonymizer', REDACTION);

@@ -20,6 +20,7 @@ import { type PayloadRules, redactAndTruncate, truncate } from './truncate.ts';
 /** After a payload reaches its character limit, only keys up to this length are kept. */
 const KEY_CHARACTERS_KEPT = 256;
 
+const CIRCULAR = '[Circular]';
 const TOO_MANY = '[Truncated: too many values]';
 const TOO_DEEP = '[Truncated: too deep]';
 
@@ -66,7 +67,7 @@ export class Copier {
     if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
     if (typeof value === 'object' && value !== null) return this.#object(value, asksToJson);
     if (value === undefined || value === null || typeof value === 'boolean') return value;
-    return this.#text(primitiveText(value));
+    return this.#text(this.#rules.isLangSmith && typeof value === 'bigint' ? String(value) : primitiveText(value));
   }
 
   #text(given: string): string {
@@ -86,7 +87,7 @@ export class Copier {
   }
 
   #object(value: object, asksToJson: boolean): unknown {
-    if (this.#ancestors.includes(value)) return '[Circular]';
+    if (this.#ancestors.includes(value)) return this.#rules.isLangSmith ? { result: CIRCULAR } : CIRCULAR;
     if (this.#ancestors.length >= this.#rules.depth) return TOO_DEEP;
     this.#ancestors.push(value);
     const copy = types.isProxy(value) ? this.#proxy(value, asksToJson) : this.#byKind(value, asksToJson);

@@ -8,6 +8,8 @@ export interface PayloadRules extends PayloadLimits {
   readonly redaction?: Redaction | undefined;
   /** Whether binary values and data URIs stay in the payload, within its limits, and do not become attachments. */
   readonly isInline?: true;
+  /** Whether BigInts and cycles are encoded as LangSmith does. */
+  readonly isLangSmith?: true;
 }
 
 export function payloadRules(limits: Limits, redaction: Redaction | undefined): PayloadRules {

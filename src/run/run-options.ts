@@ -22,7 +22,14 @@ export interface ContextFields extends ThreadOptions {
 
 export type { Hiding };
 
-export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: CapturePolicy): CapturePolicy {
+/** How the payloads of a run are encoded. */
+export interface Form extends Hiding {
+  /** Encodes BigInts and cycles as LangSmith does. */
+  isLangSmith?: true;
+}
+
+export function captureFor({ hideInputs, hideOutputs, isLangSmith }: Form, given: CapturePolicy): CapturePolicy {
+  const capture = isLangSmith ? langSmithCapture(given) : given;
   if (hideInputs === undefined && hideOutputs === undefined) return capture;
   return {
     ...capture,
@@ -31,7 +38,17 @@ export function hidingCapture({ hideInputs, hideOutputs }: Hiding, capture: Capt
   };
 }
 
-export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Hiding {
+const langSmithCaptures = new WeakMap<CapturePolicy, CapturePolicy>();
+
+function langSmithCapture(capture: CapturePolicy): CapturePolicy {
+  const known = langSmithCaptures.get(capture);
+  if (known !== undefined) return known;
+  const created: CapturePolicy = { ...capture, payload: { ...capture.payload, isLangSmith: true } };
+  langSmithCaptures.set(capture, created);
+  return created;
+}
+
+export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Form {
   /** The start time in microseconds, or undefined if the run starts now. */
   startUs?: number;
   /** Name of the integration, if the run records a call to a model or a tool. A call that another source records is not sent twice. */

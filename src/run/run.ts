@@ -25,10 +25,11 @@ import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
 import {
+  captureFor,
   changeChecks,
   type EndOptions,
   endChecks,
-  hidingCapture,
+  type Form,
   type RunOptions,
   runOptionChecks,
   type StartOptions,
@@ -79,7 +80,7 @@ export class Run implements HookedRun {
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
-    const capture = sink === undefined ? noopSink.capture : hidingCapture(options, (completion ?? sink).capture);
+    const capture = sink === undefined ? noopSink.capture : captureFor(options, (completion ?? sink).capture);
     const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
     this.id = completion?.context.id ?? record.id;
     this.traceId = completion?.context.traceId ?? record.traceId;
@@ -421,9 +422,9 @@ function newIds({ context }: Run, ids: Fields = {}): Fields {
 }
 
 /** Checks the options of a run and starts it. `around` is the current context by default. */
-export function startRunIn(place: string, given: RunOptions, around?: RunContext): Run {
+export function startRunIn(place: string, given: RunOptions, around?: RunContext, form?: Form): Run {
   const { name = 'run', inputs, startTime, ...others } = usableOptions<RunOptions>(place, given, runOptionChecks);
-  const options: StartOptions = { ...others, name };
+  const options: StartOptions = { ...others, ...form, name };
   if (startTime !== undefined) options.startUs = timestampUs(startTime) ?? 0;
   return beginRun(prepareRun(options, around ?? currentContext(options.exporter), inputs));
 }

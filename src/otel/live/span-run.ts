@@ -21,7 +21,7 @@ import {
 import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
 import { withMetadata, withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
-import { type Hiding, hidingCapture } from '../../run/run-options.ts';
+import { captureFor, type Hiding } from '../../run/run-options.ts';
 import { type Call, requestKey } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
 import type { CapturePolicy, EncodedFields, RunSink } from '../../run/sink.ts';
@@ -156,7 +156,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#startUs = startUs;
     this.#parentIds = parentIds;
     this.#mapping = mapping;
-    this.#capture = hiding === undefined ? capture : hidingCapture(hiding, capture);
+    this.#capture = hiding === undefined ? capture : captureFor(hiding, capture);
     this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
     this.#record = record;
     this.#span = span;
@@ -348,7 +348,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #captureOfOthers(): CapturePolicy {
     const span = this.#openSpan;
     const hiding = span && isContentRefused(span) ? ({ hideInputs: true, hideOutputs: true } as const) : {};
-    return hidingCapture(hiding, this.#capture);
+    return captureFor(hiding, this.#capture);
   }
 
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */

@@ -1,0 +1,49 @@
+import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
+import { nodeModule } from '../platform/node.ts';
+import { withRun } from '../run/start-run.ts';
+import { RunTree } from './run-tree.ts';
+import { getCurrentRunTree } from './storage.ts';
+import type { AnyFunction } from './types.ts';
+
+/**
+ * Returns callbacks that record LangChain's steps below `currentRunTree`, which defaults to the current run. Pass them as
+ * the `callbacks` of a call. Unlike LangSmith, returns a list of handlers and not a `CallbackManager`.
+ */
+export async function getLangchainCallbacks(
+  currentRunTree: RunTree = getCurrentRunTree(),
+): Promise<RunspanCallbackHandler[]> {
+  const handler = new RunspanCallbackHandler();
+  const parent = RunTree.parentOf(currentRunTree);
+  for (const name of STARTS) {
+    const start = handler[name].bind(handler) as AnyFunction;
+    // The fourth argument is the id of the enclosing step.
+    handler[name] = (...args: unknown[]) =>
+      args[3] === undefined ? withRun(parent, () => start(...args)) : start(...args);
+  }
+  return [handler];
+}
+
+const STARTS = [
+  'handleChainStart',
+  'handleChatModelStart',
+  'handleLLMStart',
+  'handleToolStart',
+  'handleRetrieverStart',
+] as const;
+
+/** A runnable of LangChain. */
+export type RunnableLike = AnyFunction & Record<'batch' | 'invoke' | 'pipe' | 'stream', AnyFunction>;
+
+/** Returns LangChain's runnable for a traced function. Loads `@langchain/core` from the program's working folder. */
+export class RunnableTraceable {
+  constructor({ func }: { func: AnyFunction }) {
+    const load = nodeModule('node:module').createRequire(`${process.cwd()}/`);
+    const { RunnableLambda } = load('@langchain/core/runnables');
+    // biome-ignore lint/correctness/noConstructorReturn: LangChain's class must be the class of the object
+    return new RunnableLambda({ func });
+  }
+
+  static from(func: AnyFunction): RunnableLike {
+    return new RunnableTraceable({ func }) as unknown as RunnableLike;
+  }
+}
