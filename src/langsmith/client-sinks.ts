@@ -18,22 +18,30 @@ const CAPTURE: CapturePolicy = {
   streamIdleMs: defaultLimits.streamIdleMs,
 };
 
-const sinks = new WeakMap<object, RunSink>();
+type Sinks = WeakMap<object, RunSink>;
 
-function once(key: object, create: () => RunSink): RunSink {
+/** Nested runs inherit from their parent only if both have the same sink. */
+function once(sinks: Sinks, key: object, create: () => RunSink): RunSink {
   const sink = sinks.get(key) ?? create();
   sinks.set(key, sink);
   return sink;
 }
 
-/** Returns a sink that calls the methods of an application's object instead of delivering runs. */
-export function clientSink(client: ClientLike, isOn: () => boolean): RunSink {
+const clients: readonly [Sinks, Sinks] = [new WeakMap(), new WeakMap()];
+const copies: Sinks = new WeakMap();
+
+/**
+ * Returns a sink that calls the methods of an application's object instead of delivering runs. With `isForced`, also
+ * while tracing is off.
+ */
+export function clientSink(client: ClientLike, isForced: boolean, isTracingOn: () => boolean): RunSink {
+  const isOn = (): boolean => isForced || isTracingOn();
   // The client may record the run itself, which must not be passed to this sink again.
   const call = (work: () => unknown): void =>
     void guard('client', () => {
       ignoreRejection(enterContext(contextTo(currentSink() ?? noopSink, undefined), work));
     });
-  return once(client, () => ({
+  return once(clients[isForced ? 1 : 0], client, () => ({
     ...noopSink,
     capture: CAPTURE,
     get isOff() {
@@ -92,7 +100,7 @@ export function replicaSink(replicas: readonly Replica[], sinkOf: (replica: Repl
       },
     };
   });
-  return once(replicas, () => copyingSink(targets as [Target, ...Target[]]));
+  return once(copies, replicas, () => copyingSink(targets as [Target, ...Target[]]));
 }
 
 /** Returns the ids of a copy of a run. Two projects of one service cannot contain runs with the same id. */

@@ -213,8 +213,7 @@ export function exporterOf(options: {
       return exporterOf({ client: target, tracingEnabled }) ?? currentSink() ?? noopSink;
     });
   }
-  if (client !== undefined && isCalled(client))
-    return clientSink(client, () => tracingEnabled === true || isTracingOn());
+  if (client !== undefined && isCalled(client)) return clientSink(client, tracingEnabled === true, isTracingOn);
   const { forcedExporter, exporter } = (client ?? {}) as Partial<Client>;
   return tracingEnabled === true ? forcedExporter : exporter;
 }
