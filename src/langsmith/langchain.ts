@@ -1,8 +1,12 @@
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
+import { runOfStep } from '../integrations/langchain/steps.ts';
+import { defined } from '../payload/fields.ts';
 import { nodeModule } from '../platform/node.ts';
+import { Run } from '../run/run.ts';
+import { currentSink } from '../run/sink.ts';
 import { withRun } from '../run/start-run.ts';
 import { RunTree } from './run-tree.ts';
-import { getCurrentRunTree } from './storage.ts';
+import { getCurrentRunTree, shareCurrentRun } from './storage.ts';
 import type { AnyFunction } from './types.ts';
 
 /**
@@ -12,13 +16,17 @@ import type { AnyFunction } from './types.ts';
 export async function getLangchainCallbacks(
   currentRunTree: RunTree = getCurrentRunTree(),
 ): Promise<RunspanCallbackHandler[]> {
-  const handler = new RunspanCallbackHandler();
+  shareCurrentRun();
   const parent = RunTree.parentOf(currentRunTree);
+  const exporter = parent instanceof Run ? parent.sink : currentSink();
+  const handler = new RunspanCallbackHandler(defined({ exporter }));
   for (const name of STARTS) {
     const start = handler[name].bind(handler) as AnyFunction;
-    // The fourth argument is the id of the enclosing step.
-    handler[name] = (...args: unknown[]) =>
-      args[3] === undefined ? withRun(parent, () => start(...args)) : start(...args);
+    handler[name] = (...args: unknown[]) => {
+      // The fourth argument is the id of the enclosing step or traced function.
+      const isOutermost = runOfStep(args[3] as string | undefined) === undefined;
+      return isOutermost ? withRun(parent, () => start(...args)) : start(...args);
+    };
   }
   return [handler];
 }

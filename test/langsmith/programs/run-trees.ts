@@ -53,3 +53,21 @@ await client.createRun({
   start_time: 1795159360123,
 });
 await client.updateRun(id, { outputs: { b: 2 }, end_time: 1795159361000 });
+
+const around = new RunTree({ name: 'around', client });
+around.createChild({ name: 'nested' }).createChild({ name: 'innermost' });
+const shape = ({ name, child_runs = [] }: { name: string; child_runs?: never[] }): unknown => [
+  name,
+  child_runs.map(shape),
+];
+const before = shape(JSON.parse(JSON.stringify(around)));
+await around.postRun();
+await around.end({ before, after: shape(JSON.parse(JSON.stringify(around))) });
+await around.patchRun();
+await traceable(
+  async () => {
+    getCurrentRunTree().metadata = { usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7 } };
+    return { text: 'hi' };
+  },
+  { name: 'model', run_type: 'llm', client },
+)();

@@ -25,3 +25,5 @@ await traceable((): string => {
   throw 'a text';
 }, options('throws'))().catch(() => {});
 await traceable(async () => fail(4).catch(() => 'recovered'), options('recovers'))();
+
+await traceable(async (size: bigint) => ({ size: size + BigInt(1) }), options('a bigint'))(BigInt(12));
