@@ -62,22 +62,21 @@ function createOf(run: EncodedRun): RunCreate {
   return { ...JSON.parse(wholeJson(run)), ...(attachments && { attachments: Object.fromEntries(attachments) }) };
 }
 
-/** A further destination of runs: a project, with fields to change, or an object with options. */
-export type Replica =
-  | [projectName: string, updates?: KVMap]
-  | {
-      projectName?: string | undefined;
-      apiUrl?: string | undefined;
-      apiKey?: string | undefined;
-      workspaceId?: string | undefined;
-      /** Fields of the copy, of which only `reference_example_id` is recorded. */
-      updates?: KVMap | undefined;
-      /** Whether the runs keep their ids. */
-      primary?: boolean | undefined;
-      client?: ClientLike | undefined;
-    };
+/** A destination of runs: options, or a project and fields to change. */
+export type Replica = ReplicaOptions | [projectName: string, updates?: KVMap];
 
-export type ReplicaOptions = Exclude<Replica, unknown[]>;
+/** A destination of runs, by default that of the client and the project of the run. */
+export interface ReplicaOptions {
+  projectName?: string | undefined;
+  apiUrl?: string | undefined;
+  apiKey?: string | undefined;
+  workspaceId?: string | undefined;
+  /** Fields of the copy, of which only `reference_example_id` is recorded. */
+  updates?: KVMap | undefined;
+  /** Whether the runs keep their ids. */
+  primary?: boolean | undefined;
+  client?: ClientLike | undefined;
+}
 
 /** Returns a sink that passes each run to all replicas. `sinkOf` returns the exporter of a replica. */
 export function replicaSink(replicas: readonly Replica[], sinkOf: (replica: ReplicaOptions) => RunSink): RunSink {

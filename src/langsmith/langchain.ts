@@ -7,15 +7,13 @@ import { currentSink } from '../run/sink.ts';
 import { withRun } from '../run/start-run.ts';
 import { RunTree } from './run-tree.ts';
 import { getCurrentRunTree, shareCurrentRun } from './storage.ts';
-import type { AnyFunction } from './types.ts';
+import type { AnyFunction, KVMap } from './types.ts';
 
 /**
  * Returns callbacks that record LangChain's steps below `currentRunTree`, which defaults to the current run. Pass them as
  * the `callbacks` of a call. Unlike LangSmith, returns a list of handlers and not a `CallbackManager`.
  */
-export async function getLangchainCallbacks(
-  currentRunTree: RunTree = getCurrentRunTree(),
-): Promise<RunspanCallbackHandler[]> {
+export async function getLangchainCallbacks(currentRunTree: RunTree = getCurrentRunTree()): Promise<KVMap[]> {
   shareCurrentRun();
   const parent = RunTree.parentOf(currentRunTree);
   const exporter = parent instanceof Run ? parent.sink : currentSink();
