@@ -1,4 +1,4 @@
-import { guard } from '../base/guard.ts';
+import { guard, ignoreRejection } from '../base/guard.ts';
 import { type PlanOptions, userValue } from '../instrument/plan.ts';
 import { shapedLike, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf, isPlainObject } from '../payload/fields.ts';
@@ -266,9 +266,10 @@ type ProcessFunction = (values: KVMap) => unknown;
 /** Calls `processInputs` or `processOutputs`. */
 function processed(what: 'Inputs' | 'Outputs', process: ProcessFunction, values: KVMap): unknown {
   const result = process(copied(values) as KVMap);
-  return typeof fieldsOf(result).then === 'function'
-    ? new LateValue(`process${what}`, result as PromiseLike<unknown>)
-    : result;
+  if (typeof fieldsOf(result).then !== 'function') return result;
+  // If the run is not recorded, nothing else handles the rejection.
+  ignoreRejection(result);
+  return new LateValue(`process${what}`, result as PromiseLike<unknown>);
 }
 
 /** Copies plain objects and arrays, so that a function that changes its argument does not change the application's. */

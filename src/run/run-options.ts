@@ -28,24 +28,14 @@ export interface Form extends Hiding {
   isLangSmith?: true;
 }
 
-export function captureFor({ hideInputs, hideOutputs, isLangSmith }: Form, given: CapturePolicy): CapturePolicy {
-  const capture = isLangSmith ? langSmithCapture(given) : given;
-  if (hideInputs === undefined && hideOutputs === undefined) return capture;
+export function captureFor({ hideInputs, hideOutputs, isLangSmith }: Form, capture: CapturePolicy): CapturePolicy {
+  if ((hideInputs ?? hideOutputs ?? isLangSmith) === undefined) return capture;
   return {
     ...capture,
     hideInputs: hideInputs ?? capture.hideInputs,
     hideOutputs: hideOutputs ?? capture.hideOutputs,
+    payload: isLangSmith ? { ...capture.payload, isLangSmith } : capture.payload,
   };
-}
-
-const langSmithCaptures = new WeakMap<CapturePolicy, CapturePolicy>();
-
-function langSmithCapture(capture: CapturePolicy): CapturePolicy {
-  const known = langSmithCaptures.get(capture);
-  if (known !== undefined) return known;
-  const created: CapturePolicy = { ...capture, payload: { ...capture.payload, isLangSmith: true } };
-  langSmithCaptures.set(capture, created);
-  return created;
 }
 
 export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Form {

@@ -358,4 +358,18 @@ describe('`processInputs` and `processOutputs`', () => {
     ]);
     expect(lines).toEqual(['warn: processOutputs rejected, so the content is hidden.']);
   });
+
+  test('that reject do not affect the application if the run is refused', async () => {
+    const { exporter } = await service();
+    await exporter.close();
+    const rejections: unknown[] = [];
+    const note = (reason: unknown): void => void rejections.push(reason);
+    process.on('unhandledRejection', note);
+    const reject = () => Promise.reject(new Error(SECRET));
+    const options = { processInputs: reject, processOutputs: reject, client: new Client({ hideInputs: reject }) };
+    expect(await traceable((text: string) => text, options)(SECRET)).toBe(SECRET);
+    await new Promise(setImmediate);
+    process.off('unhandledRejection', note);
+    expect(rejections).toEqual([]);
+  });
 });
