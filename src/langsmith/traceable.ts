@@ -248,7 +248,7 @@ function describe(args: unknown[], config: Config & { name: string }): CallDescr
   const process = processInputs as ProcessFunction | undefined;
   const shown =
     process === undefined ? inputs : userValue('inputs', name, (it) => processed('Inputs', process, it), inputs);
-  const late = shown instanceof LateValue ? shown : undefined;
+  const late = LateValue.is(shown) ? shown : undefined;
   return {
     inputs: (late === undefined ? shown : {}) as KVMap,
     metadata: guard('getInvocationParams', () => getInvocationParams?.(...args)) ?? {},

@@ -241,7 +241,7 @@ export class Run implements HookedRun {
 
   /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */
   keepResult(result: unknown): void {
-    if (result instanceof LateValue) this.keepLate('outputs', result);
+    if (LateValue.is(result)) this.keepLate('outputs', result);
     else if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
   }
 
