@@ -65,16 +65,21 @@ function createOf(run: EncodedRun): RunCreate {
 /** A destination of runs: options, or a project and fields to change. */
 export type Replica = ReplicaOptions | [projectName: string, updates?: KVMap];
 
-/** A destination of runs, by default that of the client and the project of the run. */
+/** A destination of runs. Options that are not set are those of the client. */
 export interface ReplicaOptions {
+  /** @default the project of the run */
   projectName?: string | undefined;
+  /** URL of the service. */
   apiUrl?: string | undefined;
+  /** Key for the service. */
   apiKey?: string | undefined;
+  /** Workspace of the service. */
   workspaceId?: string | undefined;
   /** Fields of the copy, of which only `reference_example_id` is recorded. */
   updates?: KVMap | undefined;
   /** Whether the runs keep their ids. */
   primary?: boolean | undefined;
+  /** @default the client of the run */
   client?: ClientLike | undefined;
 }
 
