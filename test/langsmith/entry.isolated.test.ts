@@ -289,3 +289,13 @@ test('a synchronous method or getter of a wrapped SDK stays synchronous, and `th
     { name: 'Counter.size', outputs: { outputs: 2 } },
   ]);
 });
+
+test('cycles have the marker of LangSmith, in arguments, results and trees', async () => {
+  const recorder = record();
+  const cycle: { self?: object } = {};
+  cycle.self = cycle;
+  await traceable(async (given: object) => given)(cycle);
+  await new RunTree({ name: 'by hand', inputs: cycle }).postRun();
+  const marked = { self: { result: '[Circular]' } };
+  expect(recorder.runs).toMatchObject([{ inputs: marked, outputs: { self: marked } }, { inputs: marked }]);
+});
