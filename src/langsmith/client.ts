@@ -84,9 +84,10 @@ export interface Feedback {
 
 /**
  * Replaces the parts of LangSmith's client that record runs, flush and send feedback. By default, the client uses the
- * exporter set up by `configure`. If `apiUrl`, `apiKey` or `fetchImplementation` is set, the client uses an exporter for these options. Clients with the same options share one exporter. The exporter closes when no client and
- * no traced function uses it any more, and its runs are delivered. All other methods and properties of LangSmith's
- * client throw a RunspanError that names an alternative.
+ * exporter set up by `configure`. If `apiUrl`, `apiKey` or `fetchImplementation` is set, the client uses an exporter for
+ * these options. Clients with the same options share one exporter. The exporter closes when no client and no traced
+ * function uses it any more, and its runs are delivered. All other methods and properties of LangSmith's client throw a
+ * RunspanError that names an alternative.
  */
 export class Client {
   static {
