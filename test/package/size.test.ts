@@ -8,23 +8,23 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [14, 455],
+  '.': [16, 478],
   base: [13, 484],
   cli: [43, 5_822],
-  clients: [43, 6_042],
-  config: [8, 1_357],
-  delivery: [34, 5_525],
-  http: [10, 1_002],
-  instrument: [13, 2_246],
+  clients: [43, 6_044],
+  config: [8, 1_365],
+  delivery: [34, 5_531],
+  http: [10, 1_005],
+  instrument: [13, 2_244],
   integrations: [46, 5_243],
-  langsmith: [10, 1_625],
+  langsmith: [13, 2_075],
   messages: [6, 519],
   otel: [55, 7_438],
-  payload: [16, 2_987],
+  payload: [16, 2_992],
   platform: [9, 416],
   receiver: [145, 21_133],
   register: [15, 1_309],
-  run: [18, 3_309],
+  run: [19, 3_452],
   testing: [8, 1_123],
   viewer: [74, 7_247],
 };
@@ -32,9 +32,9 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 240,
+  bundle: 243,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_912,
+  dist: 3_994,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

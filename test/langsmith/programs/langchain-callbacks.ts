@@ -11,7 +11,7 @@ const model = new FakeListChatModel({ responses: ['yes'] });
 
 await traceable(
   async (question: string) => {
-    const callbacks = await getLangchainCallbacks();
+    const callbacks = (await getLangchainCallbacks()) ?? [];
     const { content } = await model.invoke(question, { callbacks, runName: 'asked' });
     return content;
   },
@@ -21,7 +21,7 @@ await traceable(
 const double = traceable(async (n: number) => n * 2, { name: 'double' });
 await traceable(
   async (n: number) => {
-    const callbacks = await getLangchainCallbacks();
+    const callbacks = (await getLangchainCallbacks()) ?? [];
     const chain = RunnableSequence.from([RunnableTraceable.from(double), RunnableLambda.from((m: number) => m + 1)]);
     return chain.invoke(n, { callbacks, runName: 'calculate' });
   },
@@ -37,5 +37,7 @@ const step = RunnableLambda.from(async (text: string, config) => {
   await tree.patchRun();
   return length;
 }).withConfig({ runName: 'step' });
-await traceable(async () => step.invoke('four', { callbacks: await getLangchainCallbacks() }), { name: 'above' })();
+await traceable(async () => step.invoke('four', { callbacks: (await getLangchainCallbacks()) ?? [] }), {
+  name: 'above',
+})();
 await awaitAllCallbacks();
