@@ -102,6 +102,11 @@ export class Api {
     allowListeners(this.#closing.signal);
   }
 
+  /** Headers of every request, with the API key. */
+  get headers(): ApiOptions['headers'] {
+    return this.#options.headers;
+  }
+
   /** Returns the full URL of a path, without a query. */
   urlOf(path: string): string {
     return this.#address + path.replace(/\?.*$/s, '');

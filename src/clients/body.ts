@@ -8,10 +8,10 @@ import { type FailedResponse, parseJson } from './errors.ts';
 type BodyKind = 'object' | 'list' | 'number' | 'any' | 'none' | 'text';
 
 /**
- * Expected type of a response. `pages` is a page of a list, `events` is an event stream, and `result` is a run's final
- * state.
+ * Expected type of a response. `pages` is a page of a list, `events` is an event stream, `result` is a run's final
+ * state, and `reply` is a response of JSON-RPC.
  */
-export type ResponseKind = BodyKind | 'pages' | 'events' | 'result';
+export type ResponseKind = BodyKind | 'pages' | 'events' | 'result' | 'reply';
 
 /**
  * A valibot schema. Public declarations use this type because valibot is bundled, so users do not have valibot's types.

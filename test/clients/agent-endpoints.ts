@@ -23,7 +23,7 @@ const lastOf = (values: Record<string, unknown>): unknown =>
 const NO_CRONS = 'responds with 500 (not implemented), and with 400 to these fields';
 
 const MISSING: Readonly<Record<string, string>> = Object.fromEntries([
-  ...'threads.prune threads.joinStream statelessRuns.cancel crons.count crons.update system.metrics docs'
+  ...'threads.prune threads.joinStream statelessRuns.cancel crons.count crons.update system.metrics docs a2a.send a2a.stream a2a.card'
     .split(' ')
     .map((call) => [call, 'responds with 404']),
   ...'crons.create crons.createForThread crons.search crons.delete'.split(' ').map((call) => [call, NO_CRONS]),
@@ -339,6 +339,27 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
     expect(await system.metrics()).toBe('runs 1\n');
     expect(await system.metrics({ format: 'json' })).toEqual({ runs: 1 });
   }),
+  row('a2a.send', ['POST /a2a/{assistant_id}'], async ({ a2a }) => {
+    const message = { parts: [{ kind: 'text', text: 'weather?' }], contextId: 'c' };
+    expect(await a2a.send('agent', { message })).toMatchObject({ kind: 'task', contextId: 'c' });
+    await expect(a2a.send('none', { message })).rejects.toMatchObject({
+      code: 'RUNSPAN_RUN_FAILED',
+      detail: 'No such assistant',
+    });
+    await expect(a2a.send('agent', { message: { parts: [] } })).rejects.toMatchObject({
+      errors: [{ loc: ['body', 'message', 'parts'], msg: 'Expected a non-empty list' }],
+    });
+  }),
+  row('a2a.stream', ['POST /a2a/{assistant_id}'], async ({ a2a }) => {
+    const message = { parts: [{ kind: 'text', text: 'weather?' }] };
+    const kinds: string[] = [];
+    for await (const { kind } of await a2a.stream('agent', { message })) kinds.push(kind);
+    expect(kinds).toEqual(['status-update', 'task']);
+    await expect((await a2a.stream('none', { message })).next()).rejects.toMatchObject({ detail: 'No such assistant' });
+  }),
+  row('a2a.card', ['GET /.well-known/agent-card.json'], async ({ a2a }) =>
+    expect(await a2a.card('a b')).toMatchObject({ name: 'a b' }),
+  ),
   row('docs', ['GET /docs'], async (server) => {
     expect(server.docsUrl).toBe(`${server.url}/docs`);
     expect(await server.docs()).toContain('<title>Reference</title>');

@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { AgentServer, type AgentServerOptions } from '#src/clients.ts';
+import { traceable } from '#src/index.ts';
+import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
 import { agentEndpoints } from './agent-endpoints.ts';
 import { FORBIDDEN_KEY, KEY, serveAgents } from './agent-server.ts';
@@ -51,13 +53,36 @@ describe('AgentServer', () => {
     if (apiKey !== undefined) expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(apiKey);
   });
 
-  it('returns the addresses for other SDKs, below the path of the deployment', () => {
-    const server = new AgentServer({ url: 'https://agents.example/prod/' });
+  it('creates an MCP transport, which sends the key and the current run to the deployment alone', async () => {
+    const { strict, server } = await connect({ headers: { tenant: 't' } });
+    const other = await serve((_, response) => response.end());
+    class Transport {
+      readonly url: URL;
+      readonly fetch: typeof fetch;
 
-    expect(server.mcpUrl).toBe('https://agents.example/prod/mcp/');
-    expect(server.a2aUrl('a b')).toBe('https://agents.example/prod/a2a/a%20b');
-    expect(server.docsUrl).toBe('https://agents.example/prod/docs');
-    expect(() => server.a2aUrl('')).toThrow('a2aUrl: path.assistant_id: Expected a non-empty string');
+      constructor(url: URL, options: { fetch: typeof fetch }) {
+        this.url = url;
+        this.fetch = options.fetch;
+      }
+    }
+    const transport = server.mcp(Transport);
+    const recorder = recordRuns();
+
+    await traceable(async () => {
+      await transport.fetch(transport.url, { method: 'POST', headers: { accept: 'a' }, body: '{}' });
+      await transport.fetch(new Request(other.url));
+    })();
+    await transport.fetch(transport.url, { method: 'POST' });
+    recorder.stop();
+
+    expect(transport.url.href).toBe(`${strict.url}/mcp/`);
+    const [{ headers: inRun } = { headers: {} }, outside] = strict.seen;
+    const order = recorder.runs[0]?.dotted_order;
+    expect(inRun).toMatchObject({ 'x-api-key': KEY, tenant: 't', accept: 'a', 'runspan-trace': order });
+    expect(outside?.headers).toMatchObject({ 'x-api-key': KEY });
+    expect(outside?.headers).not.toHaveProperty('runspan-trace');
+    expect(Object.keys(other.seen[0]?.headers ?? {})).not.toEqual(expect.arrayContaining(['x-api-key']));
+    await server.close();
   });
 
   it('shows no key', () => {

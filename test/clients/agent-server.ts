@@ -112,6 +112,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   'PUT /store/items': 'namespace* key* value* index ttl',
   'DELETE /store/items': 'namespace* key*',
   'POST /store/items/search': `namespace_prefix* filter query ${PAGE}`,
+  'POST /a2a/{assistant_id}': 'jsonrpc* id* method* params*',
   'POST /store/namespaces': `prefix suffix max_depth ${PAGE}`,
 };
 
@@ -223,6 +224,20 @@ class World {
     'POST /runs/crons/count': ({ body }) => ({ body: this.#found(this.#crons, body).length }),
     'PATCH /runs/crons/{cron_id}': ({ ids, body }) => ({ body: Object.assign(this.#cron(ids), body) }),
     'DELETE /runs/crons/{cron_id}': ({ ids }) => this.#drop(this.#crons, ids[0]),
+
+    'POST /a2a/{assistant_id}': ({ ids, body }) => {
+      const { message } = body.params as { message: Json };
+      const task = { kind: 'task', id: 't:r', contextId: message.contextId ?? 't', status: { state: 'completed' } };
+      const known = ids[0] === 'agent' ? { result: task } : { error: { code: -32602, message: 'No such assistant' } };
+      const reply = { jsonrpc: '2.0', id: body.id, ...known };
+      if (body.method === 'message/send') return { body: reply };
+      const working = { ...reply, result: { kind: 'status-update', status: { state: 'working' } } };
+      const events = (ids[0] === 'agent' ? [working, reply] : [reply]).map((data) => ['message', data] as const);
+      return { stream: { run: { ...this.#run(undefined, {}), events }, after: -1 } };
+    },
+    'GET /.well-known/agent-card.json': ({ query }) => ({
+      body: { name: query.get('assistant_id'), description: 'Knows the weather', url: '/a2a/agent' },
+    }),
 
     'PUT /store/items': ({ body }) => {
       this.#items.set(placeOf(body), { ...body, created_at: NOW, updated_at: NOW });

@@ -1,7 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { importedBy, installedAbove } from '../package/installs.ts';
@@ -57,7 +57,12 @@ describe('the snippet that needs packages of others', () => {
 
   const run = async (program: Snippet, packages: ReadonlyMap<string, string>): Promise<void> => {
     const { port } = collector.address() as AddressInfo;
-    const { code, stdout, stderr } = await startProgram([laterNode(), asInstalled(program.code, packages)], {
+    const path = asInstalled(program.code, packages);
+    const [page = ''] = program.place.split(':');
+    for (const { file, code } of snippetsOf(page, read(page))) {
+      if (file !== undefined && program.code.includes(`'./${file}'`)) writeFileSync(join(dirname(path), file), code);
+    }
+    const { code, stdout, stderr } = await startProgram([laterNode(), path], {
       RUNSPAN_ENDPOINT: receiver.url,
       SENTRY_DSN: `http://key@127.0.0.1:${port}/1`,
       OPENAI_BASE_URL: `${model.url}/v1`,

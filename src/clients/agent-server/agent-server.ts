@@ -2,6 +2,7 @@ import { INSPECT } from '../../base/text.ts';
 import { type Check, checkedOptions, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { CallOptions } from '../client-options.ts';
 import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send } from '../endpoint.ts';
+import { type A2A, a2aOf } from './a2a.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';
 import { type Assistants, assistantsOf } from './assistants.ts';
 import { CRONS, type Crons } from './crons.ts';
@@ -55,7 +56,6 @@ function systemOf(send: Send): AgentSystem {
 }
 
 const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: 'text' };
-const A2A: Endpoint = { name: 'a2aUrl', method: 'POST', path: '/a2a/{assistant_id}' };
 
 /**
  * A client for an agent server. Methods are grouped by resource, for example `server.threads` and `server.runs`. Inside
@@ -71,6 +71,8 @@ export class AgentServer {
   readonly crons: Crons;
   readonly store: Store;
   readonly system: AgentSystem;
+  /** Sends messages to assistants in the Agent2Agent protocol. */
+  readonly a2a: A2A;
   readonly #service: AgentService;
 
   constructor(options: AgentServerOptions) {
@@ -81,7 +83,8 @@ export class AgentServer {
       const { response } = endpoint;
       if (response === 'pages') return service.list(endpoint, args) as never;
       if (response === 'events') return openRunStream(service, endpoint, args) as never;
-      return (response === 'result' ? waitForRun(service, endpoint, args) : service.call(endpoint, args)) as never;
+      const waits = response === 'result' || response === 'reply';
+      return (waits ? waitForRun(service, endpoint, args) : service.call(endpoint, args)) as never;
     };
     this.assistants = assistantsOf(send);
     this.threads = threadsOf(send);
@@ -90,6 +93,7 @@ export class AgentServer {
     this.crons = methodsOf(CRONS, send);
     this.store = storeOf(send);
     this.system = systemOf(send);
+    this.a2a = a2aOf(send);
   }
 
   /** Base URL of the deployment. */
@@ -108,14 +112,14 @@ export class AgentServer {
     return (await this.#service.api.send<string>({ ...call, headers: { accept: 'text/html' } })).data;
   }
 
-  /** URL of the server's MCP endpoint. MCP clients must send the same API key as this client. */
-  get mcpUrl(): string {
-    return this.#service.api.urlOf('/mcp/');
-  }
-
-  /** Returns the URL of an assistant's A2A endpoint. A2A clients must send the same API key as this client. */
-  a2aUrl(assistantId: string): string {
-    return this.#service.api.urlOf(callOf(A2A, { ids: [assistantId] }).path);
+  /**
+   * Returns a transport to the server's MCP endpoint, for the `connect` of an MCP client. `Transport` is the class
+   * `StreamableHTTPClientTransport` of `@modelcontextprotocol/sdk` or `@modelcontextprotocol/client`. Requests contain
+   * the API key and the headers of this client, and the trace of the current run. They are sent with the global `fetch`,
+   * without this client's `dispatcher`, timeouts and retries. Redirects are not followed.
+   */
+  mcp<Transport>(Transport: new (url: URL, options: { fetch: typeof fetch }) => Transport): Transport {
+    return new Transport(new URL(this.#service.api.urlOf('/mcp/')), { fetch: this.#service.fetch });
   }
 
   /** Aborts all pending calls and closes the connections. */

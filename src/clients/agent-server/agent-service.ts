@@ -3,7 +3,7 @@ import { type Checks, isObject, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { Run } from '../../run/run.ts';
 import { type Api, type ApiResponse, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
-import { ADDRESS, type ClientOptions, clientChecks, TIMEOUT } from '../client-options.ts';
+import { ADDRESS, type ClientOptions, clientChecks, mergedHeaders, TIMEOUT } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, both, whole } from '../schema.ts';
@@ -102,6 +102,20 @@ export class AgentService {
   ): Promise<Result> {
     const inputs = (): Record<string, unknown> => recordedInputs(ids, body);
     return tracedCall({ name, runType: 'chain', inputs }, (run) => send(this.traceHeaders(), run));
+  }
+
+  /** Returns a `fetch` that adds this client's headers, and those of the current run, to requests to the server. */
+  get fetch(): typeof fetch {
+    const { origin } = new URL(this.api.urlOf(''));
+    return (input, init) => {
+      const request = new Request(input, init);
+      // To log in, an MCP client also sends requests to other servers.
+      if (new URL(request.url).origin !== origin) return fetch(request);
+      for (const [name, value] of Object.entries(mergedHeaders(this.api.headers, this.traceHeaders()))) {
+        if (!request.headers.has(name)) request.headers.set(name, value);
+      }
+      return fetch(request, { redirect: 'manual' });
+    };
   }
 
   /** Returns the trace headers of the current run, or no headers if `propagate` is false. */

@@ -1,4 +1,4 @@
-import { TRUE_OR_FALSE } from '../../config/checker.ts';
+import { isObject, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { failureOf } from '../../http/failure.ts';
 import { parseBody, RESPONSE_BYTES_MAX, readText } from '../body.ts';
 import { type CallOptions, oneOrMoreOf, TIMEOUT } from '../client-options.ts';
@@ -171,7 +171,7 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
 });
 
 /**
- * Waits for a run's result. The server sends empty lines to keep the connection alive. `idleTimeoutMs` also limits the
+ * Waits for a run's result, or for a response of JSON-RPC. The server sends empty lines to keep the connection alive. `idleTimeoutMs` also limits the
  * wait for response headers, which may arrive only with the result.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
@@ -191,8 +191,9 @@ export async function waitForRun<Values>(service: AgentService, endpoint: Endpoi
     });
     const { data, problem } = parseBody('any', text, head.headers);
     if (problem !== undefined || text === '') throw api.invalidResponse(call, head, problem ?? 'is not JSON');
-    const error = typeof data === 'object' && data !== null ? (data as { __error__?: unknown }).__error__ : undefined;
-    if (error === undefined) return data as Values;
+    const fields = isObject(data) ? data : {};
+    const { error, result } = endpoint.response === 'reply' ? fields : { error: fields.__error__, result: data };
+    if (error === undefined) return result as Values;
     throw new RunFailedError(place, runErrorOf(error), (shown) => api.masked(shown, call));
   };
   return endpoint.makesRun ? service.traced(call, wait) : wait({});
