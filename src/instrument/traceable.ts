@@ -31,7 +31,7 @@ import {
 } from './plan.ts';
 import { followPromise, followResult, RunObserver } from './results/follow.ts';
 import { followIterator, followLazyGenerator } from './results/iterator.ts';
-import type { Method, StreamObserver } from './results/observer.ts';
+import { noObserver, type StreamObserver } from './results/observer.ts';
 
 type Callable = (...args: unknown[]) => unknown;
 
@@ -270,10 +270,7 @@ function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined
 }
 
 function hiddenSteps(context: RunContext): StreamObserver {
-  const ignore = (): void => {};
-  const step = (method: Method, self: unknown, args: unknown[]): unknown => applyIn(context, method, self, args);
-  const ignored = { chunk: ignore, end: ignore, fail: ignore, cancel: ignore, watch: ignore, detach: ignore };
-  return { ...ignored, isStepping: false, step };
+  return { ...noObserver, step: (method, self, args) => applyIn(context, method, self, args) };
 }
 
 /** Copies the prototype, own properties and `reflect-metadata` entries from `fn` to the wrapper. */

@@ -26,6 +26,18 @@ export interface StreamObserver {
   detach(): void;
 }
 
+/** Observes nothing. */
+export const noObserver: StreamObserver = {
+  isStepping: false,
+  step: (method, self, args) => Reflect.apply(method, self, args),
+  chunk() {},
+  end() {},
+  fail() {},
+  cancel() {},
+  watch() {},
+  detach() {},
+};
+
 /** Receives the outcome of a promise or thenable. */
 export interface Settlement {
   /** Called when the application calls a method of the thenable, which then needs no watching. */

@@ -1,5 +1,5 @@
 import { observedStream } from '../../instrument/results/observed-stream.ts';
-import { replaceOwn, type StreamObserver } from '../../instrument/results/observer.ts';
+import { noObserver, replaceOwn } from '../../instrument/results/observer.ts';
 import { setSoon } from '../../platform/timers.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { currentRun } from '../../run/start-run.ts';
@@ -45,17 +45,11 @@ export function observedOperation(base: ReadableStream, run: Run): ReadableStrea
     replaceOwn(stream, 'tee', (tee) => () => {
       const [branch, rest] = Reflect.apply(tee, stream, []) as [ReadableStream, ReadableStream];
       operation.consumers = (operation.consumers ?? 0) + 1;
-      return [observedStream(branch, cancelObserver(leave)), counting(rest)];
+      return [observedStream(branch, { ...noObserver, cancel: leave }), counting(rest)];
     });
     return stream;
   };
   return counting(observedStream(base, answer));
-}
-
-function cancelObserver(cancel: () => void): StreamObserver {
-  const ignore = (): void => {};
-  const step: StreamObserver['step'] = (method, self, args) => Reflect.apply(method, self, args);
-  return { isStepping: false, step, chunk: ignore, end: ignore, fail: ignore, cancel, watch: ignore, detach: ignore };
 }
 
 /**
