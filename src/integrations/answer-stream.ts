@@ -25,7 +25,7 @@ export function endWithAnswer(run: Run, read: () => Answer): void {
 }
 
 /** Records an answer without ending the run. Returns the error in the answer, if any. */
-function recordAnswer(run: Run, read: () => Answer): unknown {
+export function recordAnswer(run: Run, read: () => Answer): unknown {
   if (!run.isOpen) return undefined;
   const answer = guard('reading a model response', read);
   if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });

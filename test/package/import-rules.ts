@@ -58,6 +58,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'ai.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'anthropic.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'bedrock.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
+  'claude-agent.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langchain.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],
   'langsmith.ts': ['base', 'platform', 'config', 'langsmith', ROOT],
   'mastra.ts': ['base', 'platform', 'config', 'run', 'integrations', ROOT],

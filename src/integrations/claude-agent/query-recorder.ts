@@ -1,0 +1,278 @@
+import { guard } from '../../base/guard.ts';
+import { type Collector, StreamRecorder } from '../../instrument/results/recorder.ts';
+import { defined, type Fields, fieldsOf, listOf, numberOf, sumOfCounts, textOf } from '../../payload/fields.ts';
+import { prepareRun } from '../../run/begin.ts';
+import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
+import type { StartOptions } from '../../run/run-options.ts';
+import { recordAnswer } from '../answer-stream.ts';
+import { messageCall } from '../anthropic/calls.ts';
+import { messageFold } from '../anthropic/message-fold.ts';
+import { errorLine, type Fold } from '../call-reader.ts';
+import { copyOf } from '../deltas.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
+
+/** The name of this integration among the sources of a run. */
+const SOURCE = 'claude-agent';
+/** Maximum number of prompts in the inputs of a query. Later prompts are only in the model calls. */
+const PROMPTS_MAX = 1_000;
+
+/** The main conversation, or that of a subagent. */
+interface Conversation {
+  /** The run of the query, or of the tool that has started the subagent. */
+  readonly run: Run;
+  /** The messages since the last compaction. The context of the model limits their size. */
+  messages: Fields[];
+  /** When the latest message to the model was seen. */
+  seenMs: number;
+  turn?: Turn | undefined;
+  hasTurns?: true;
+}
+
+/** One model call. The SDK sends a message for each content block, and all of them have the same message id. */
+interface Turn {
+  readonly id: unknown;
+  readonly run: Run;
+  readonly fold: Fold;
+  /** The message in the conversation, which gets its content when the turn ends. */
+  readonly message: Fields;
+  /** Whether the SDK also sends the events of the response. */
+  readonly isStreamed: boolean;
+  blocks: number;
+  endMs: number;
+  hasToken?: true;
+  error?: string | undefined;
+}
+
+/** The runs of all open tools, by the id of the `tool_use` block. */
+const openTools = new Map<unknown, Run>();
+
+export function openToolRun(id: unknown): Run | undefined {
+  return openTools.get(id);
+}
+
+/** Records the messages of one query. Model calls and tools become runs below the query, or below their subagent. */
+export class QueryRecorder extends StreamRecorder {
+  readonly #main: Conversation;
+  /** The open tools, and the tools that have started a subagent, because it may be resumed. */
+  readonly #tools = new Map<unknown, Conversation>();
+  readonly #prompts: Fields[] = [];
+  /** The output tokens of all turns that have ended. */
+  #outputTokens = 0;
+  /** The outcome of the latest turn. Undefined while a turn is open, and after an interruption. */
+  #outcome: { readonly error: string | undefined } | undefined;
+  #isInterrupted = false;
+
+  constructor(run: Run) {
+    super(run);
+    this.#main = { run, messages: [], seenMs: Date.now() };
+  }
+
+  /** Adds a message of the user. */
+  prompted({ message }: Fields): void {
+    const prompt = copyOf(fieldsOf(message));
+    this.#main.seenMs = Date.now();
+    this.#main.messages.push(prompt);
+    if (this.#prompts.length < PROMPTS_MAX) this.#prompts.push(prompt);
+    this.run.set({ inputs: { messages: this.#prompts } });
+  }
+
+  override end(): void {
+    if (this.#outcome === undefined) this.cancel();
+    else super.end();
+  }
+
+  override cancel(): void {
+    if (this.#outcome === undefined) {
+      this.#endOpen((run) => run.cancel());
+      super.cancel();
+    } else super.end();
+  }
+
+  override fail(error: unknown): void {
+    if (this.#isInterrupted) this.cancel();
+    this.#endOpen((run) => run.fail(error));
+    super.fail(error);
+  }
+
+  protected override collect(): Collector {
+    const add = (message: unknown): void => this.#add(fieldsOf(message));
+    return {
+      push(message) {
+        guard(SOURCE, () => add(message));
+        return false;
+      },
+      record: () => {
+        this.#endOpen((run) => run.interrupt('the query ended first'));
+        return this.#outcome?.error;
+      },
+    };
+  }
+
+  #add(message: Fields): void {
+    const { type, subtype, parent_tool_use_id: parent } = message;
+    const conversation = this.#tools.get(parent) ?? this.#main;
+    if (type === 'assistant') this.#addBlocks(conversation, message);
+    else if (type === 'stream_event') this.#addEvent(conversation, fieldsOf(message.event));
+    else if (type === 'user' && message.isReplay !== true) this.#addUser(conversation, message);
+    else if (type === 'result') this.#addResult(message);
+    else if (subtype === 'init') this.#addSession(message);
+    else if (subtype === 'task_notification') {
+      this.#endTool({ ...message, content: message.summary, is_error: message.status !== 'completed' });
+    } else if (subtype === 'compact_boundary') {
+      this.run.event('compaction', fieldsOf(message.compact_metadata));
+      conversation.messages = [];
+    }
+  }
+
+  #addSession({ session_id: thread_id, model: ls_model_name }: Fields): void {
+    const isInThread = this.run.context.metadata?.has('thread_id') === true;
+    this.run.set({ metadata: { ls_model_name, ...(!isInThread && { thread_id }) } });
+  }
+
+  #addBlocks(conversation: Conversation, { message: given, error }: Fields): void {
+    const message = fieldsOf(given);
+    // The program has written such a message itself, unless it reports why a request failed.
+    if (message.model === '<synthetic>' && error === undefined) return;
+    const { content, stop_reason, usage } = message;
+    const turn = this.#turnOf(conversation, message, false);
+    turn.endMs = Date.now();
+    if (error !== undefined) turn.error = errorLine(error, fieldsOf(listOf(content)[0]).text);
+    for (const block of listOf(content).map(fieldsOf)) {
+      const start = { type: 'content_block_start', index: turn.blocks++, content_block: block };
+      if (!turn.isStreamed) turn.fold.add(start, false);
+      this.#addTool(conversation, block);
+      this.#endTool(block);
+    }
+    if (!turn.isStreamed) turn.fold.add({ type: 'message_delta', delta: { stop_reason }, usage }, false);
+  }
+
+  #addEvent(conversation: Conversation, event: Fields): void {
+    if (event.type === 'message_start') this.#turnOf(conversation, fieldsOf(event.message), true);
+    const { turn } = conversation;
+    if (turn?.isStreamed !== true) return;
+    turn.endMs = Date.now();
+    const characters = turn.fold.add(event, false);
+    if (characters > 0 && turn.hasToken === undefined) {
+      turn.hasToken = true;
+      turn.run.event('new_token');
+    }
+  }
+
+  #turnOf(conversation: Conversation, message: Fields, isStreamed: boolean): Turn {
+    const { id, model } = message;
+    if (conversation.turn?.id === id && conversation.turn !== undefined) return conversation.turn;
+    this.#endTurn(conversation);
+    conversation.hasTurns = true;
+    if (conversation === this.#main) this.#outcome = undefined;
+    const description = messageCall.describe({ model, messages: conversation.messages }, 'anthropic');
+    const options = { name: messageCall.name, runType: messageCall.runType, startUs: conversation.seenMs * 1_000 };
+    const run = this.#start(conversation.run, options, description as CallDescription);
+    const turn: Turn = {
+      ...{ id, run, isStreamed, fold: messageFold(), blocks: 0, endMs: Date.now() },
+      message: { role: 'assistant', content: [] },
+    };
+    turn.fold.add({ type: 'message_start', message: { ...message, content: [] } }, false);
+    conversation.messages.push(turn.message);
+    conversation.turn = turn;
+    return turn;
+  }
+
+  #endTurn(conversation: Conversation, end?: (run: Run) => void): void {
+    const { turn } = conversation;
+    if (turn === undefined) return;
+    conversation.turn = undefined;
+    const { run, fold, message, error, endMs: endTime } = turn;
+    const answer = fieldsOf(fold.result());
+    message.content = answer.content;
+    this.#outputTokens += numberOf(fieldsOf(answer.usage).output_tokens) ?? 0;
+    recordAnswer(run, () => messageCall.read(answer));
+    if (error !== undefined) run.fail(error, { endTime });
+    else if (end !== undefined) end(run);
+    else run.end(undefined, { endTime });
+  }
+
+  #addUser(conversation: Conversation, { message, tool_use_result }: Fields): void {
+    conversation.seenMs = Date.now();
+    conversation.messages.push(copyOf(fieldsOf(message)));
+    for (const block of listOf(fieldsOf(message).content)) this.#endTool(fieldsOf(block), fieldsOf(tool_use_result));
+  }
+
+  #addTool({ run: parent }: Conversation, { type, id, name, input }: Fields): void {
+    if (textOf(type)?.endsWith('tool_use') !== true || typeof id !== 'string' || this.#tools.has(id)) return;
+    const options = { name: textOf(name) ?? 'tool', runType: 'tool' };
+    const run = this.#start(parent, options, { inputs: fieldsOf(input), metadata: { tool_call_id: id } });
+    const { prompt: content } = fieldsOf(input);
+    const messages = content === undefined ? [] : [{ role: 'user', content }];
+    this.#tools.set(id, { run, messages, seenMs: Date.now() });
+    openTools.set(id, run);
+  }
+
+  /** Ends a tool with its result. A subagent in the background ends later, with a notification. */
+  #endTool({ tool_use_id: id, content: output, is_error }: Fields, result?: Fields): void {
+    if (result?.isAsync === true) return;
+    this.#close(id, output, (run) => {
+      if (is_error !== true) run.end();
+      else run.fail(run.capture.hideOutputs ? 'the tool failed' : (textOf(output) ?? JSON.stringify(output)));
+    });
+  }
+
+  #close(id: unknown, output: unknown, end: (run: Run) => void): void {
+    const tool = this.#tools.get(id);
+    if (tool === undefined) return;
+    openTools.delete(id);
+    this.#endTurn(tool);
+    if (tool.hasTurns === undefined) this.#tools.delete(id);
+    tool.messages = [];
+    if (output !== undefined) tool.run.keepResult({ output });
+    end(tool.run);
+  }
+
+  #addResult(message: Fields): void {
+    const { modelUsage, result, structured_output, errors, subtype, is_error, terminal_reason, stop_reason } = message;
+    const counts = Object.values(fieldsOf(modelUsage)).map(fieldsOf).reduce(sumOfCounts, {});
+    this.#completeTurn(stop_reason, numberOf(counts.outputTokens) ?? 0);
+    const usage = readUsage({ ...counts, ...message }, USAGE, { excludesCached: true });
+    this.run.set({ outputs: defined({ result, structured_output }), ...(usage && { usage }) });
+    const texts = listOf(errors).map((error) => textOf(error));
+    const error = subtype === 'success' ? textOf(result) : errorLine(subtype, texts.join('\n'));
+    this.#isInterrupted = textOf(terminal_reason)?.startsWith('aborted') === true;
+    this.#outcome = this.#isInterrupted ? undefined : { error: is_error === true ? error : undefined };
+  }
+
+  /**
+   * Ends the last turn. Without streaming, the SDK reports the output tokens and the stop reason only with the result, and
+   * the tokens for all turns together. The last turn gets the tokens that the other turns do not have.
+   */
+  #completeTurn(stop_reason: unknown, total: number): void {
+    const { turn } = this.#main;
+    const answer = fieldsOf(turn?.fold.result());
+    if (turn?.isStreamed === false && !answer.stop_reason) {
+      const own = numberOf(fieldsOf(answer.usage).output_tokens) ?? 0;
+      const usage = { output_tokens: Math.max(own, total - this.#outputTokens) };
+      turn.fold.add({ type: 'message_delta', delta: { stop_reason }, usage }, false);
+    }
+    this.#endTurn(this.#main);
+  }
+
+  #endOpen(end: (run: Run) => void): void {
+    for (const conversation of [...this.#tools.values(), this.#main]) this.#endTurn(conversation, end);
+    for (const id of [...this.#tools.keys()].reverse()) this.#close(id, undefined, end);
+  }
+
+  #start({ context }: Run, options: StartOptions, { inputs, ...description }: CallDescription): Run {
+    const start = prepareRun({ ...options, source: SOURCE }, context, () => inputs);
+    return beginRun(start, { ...description, signal: this.run.signal?.deref() });
+  }
+}
+
+const USAGE: UsagePaths = {
+  input_tokens: ['inputTokens'],
+  output_tokens: ['outputTokens'],
+  input_token_details: {
+    cache_read: ['cacheReadInputTokens'],
+    cache_creation: ['cacheCreationInputTokens'],
+    ephemeral_5m_input_tokens: ['cacheCreationEphemeral5mInputTokens'],
+    ephemeral_1hr_input_tokens: ['cacheCreationEphemeral1hInputTokens'],
+  },
+  total_cost: ['total_cost_usd'],
+};

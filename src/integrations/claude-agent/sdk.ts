@@ -1,0 +1,118 @@
+import { guard } from '../../base/guard.ts';
+import { followAsyncIterable } from '../../instrument/results/iterator.ts';
+import { isFollowed, isObjectOrFunction, type Method, noObserver } from '../../instrument/results/observer.ts';
+import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
+import { fieldsOf, textOf } from '../../payload/fields.ts';
+import { environment } from '../../platform/node.ts';
+import type { CallDescription, Run } from '../../run/run.ts';
+import { preloadDelivery } from '../../run/sink.ts';
+import { currentRun, withRun } from '../../run/start-run.ts';
+import { warnUntraced } from '../warn-untraced.ts';
+import { openToolRun, QueryRecorder } from './query-recorder.ts';
+
+/** The functions that `wrapClaudeAgentSDK` replaces. */
+export const TRACED_EXPORTS: readonly string[] = ['query', 'tool'];
+
+/**
+ * Returns the Claude Agent SDK with traced functions. Example: `const { query } = wrapClaudeAgentSDK(sdk)`, where `sdk` is
+ * `import * as sdk from '@anthropic-ai/claude-agent-sdk'`. Each query becomes a run, with a nested run for each model call
+ * and tool. Runs of subagents are below the tool that starts them. Runs that start in the handler of a `tool` are below
+ * the run of the tool. All other exports are unchanged.
+ *
+ * The query is the SDK's own object, and `wrapClaudeAgentSDK` reads no message ahead. Wrapping the SDK again has no effect.
+ * If the argument is not the SDK, `wrapClaudeAgentSDK` logs a warning and returns the argument unchanged.
+ */
+export function wrapClaudeAgentSDK<Sdk extends object>(sdk: Sdk): Sdk {
+  preloadDelivery();
+  const wrapped = guard('wrapClaudeAgentSDK', () => {
+    const { query, tool } = fieldsOf(sdk);
+    if (typeof query !== 'function' || typeof tool !== 'function') return undefined;
+    return { ...sdk, query: once(query as Method, tracedQuery), tool: once(tool as Method, tracedTool) };
+  });
+  if (wrapped !== undefined) return wrapped;
+  warnUntraced('wrapClaudeAgentSDK(sdk)', "what `import * as sdk from '@anthropic-ai/claude-agent-sdk'` gives", sdk);
+  return sdk;
+}
+
+const wrappers = new WeakSet<Method>();
+
+function once(original: Method, traced: (original: Method) => Method): Method {
+  const wrapper = wrappers.has(original) ? original : traced(original);
+  wrappers.add(wrapper);
+  return wrapper;
+}
+
+const recorders = new WeakMap<Run, QueryRecorder>();
+
+function tracedQuery(query: Method): Method {
+  const start = function (this: unknown, params: unknown, ...rest: unknown[]): unknown {
+    const given = currentRun() === undefined ? params : withoutTelemetry(params);
+    return Reflect.apply(query, this, [given, ...rest]);
+  };
+  const plan = { name: 'claude-agent', runType: 'chain', describe: describeQuery, follow: followQuery };
+  return tracedBy(plan, shapedLike(start, query));
+}
+
+function describeQuery([params]: unknown[]): CallDescription {
+  const { prompt, options } = fieldsOf(params);
+  const { model, abortController } = fieldsOf(options);
+  return {
+    inputs: {},
+    metadata: { ls_provider: 'anthropic', ls_model_name: textOf(model) },
+    signal: fieldsOf(abortController).signal as AbortSignal | undefined,
+    started(run) {
+      const recorder = new QueryRecorder(run);
+      recorders.set(run, recorder);
+      const chunk = (given: unknown): void => void guard('claude-agent', () => recorder.prompted(fieldsOf(given)));
+      if (!isObjectOrFunction(prompt)) chunk({ message: { role: 'user', content: prompt } });
+      else isFollowed(prompt, () => followAsyncIterable(prompt, { ...noObserver, chunk }));
+    },
+  };
+}
+
+function followQuery(query: object, run: Run): boolean {
+  const recorder = recorders.get(run);
+  if (recorder === undefined || !isFollowed(query, () => followAsyncIterable(query, recorder))) return false;
+  recorder.watch(query);
+  return true;
+}
+
+/**
+ * Returns the parameters with the telemetry of Claude Code turned off, if it would send the same calls to the endpoint of
+ * the runs, as under `runspan dev`.
+ */
+function withoutTelemetry(params: unknown): unknown {
+  const silent = guard('claude-agent', () => {
+    const { options } = fieldsOf(params);
+    const env = fieldsOf(fieldsOf(options).env ?? environment());
+    const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = env;
+    const isSame = textOf(traces ?? all)?.startsWith(textOf(env.RUNSPAN_ENDPOINT) ?? ' ');
+    if (!env.CLAUDE_CODE_ENABLE_TELEMETRY || !isSame) return params;
+    const silentEnv = { ...env, OTEL_TRACES_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none' };
+    return { ...fieldsOf(params), options: { ...fieldsOf(options), env: silentEnv } };
+  });
+  return silent ?? params;
+}
+
+/** Claude Code sends the id of the `tool_use` block with the request to the tool. */
+function tracedTool(tool: Method): Method {
+  const make = function (
+    this: unknown,
+    name: unknown,
+    text: unknown,
+    schema: unknown,
+    handler: unknown,
+    ...rest: unknown[]
+  ) {
+    const traced = typeof handler === 'function' ? inToolRun(handler as Method) : handler;
+    return Reflect.apply(tool, this, [name, text, schema, traced, ...rest]);
+  };
+  return shapedLike(make as Method, tool);
+}
+
+function inToolRun(handler: Method): Method {
+  return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
+    const id = guard('claude-agent', () => fieldsOf(fieldsOf(args[1])._meta)['claudecode/toolUseId']);
+    return withRun(openToolRun(id), () => Reflect.apply(handler, this, args));
+  }, handler);
+}
