@@ -3,6 +3,7 @@ import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { tracedSend } from '../integrations/bedrock/client.ts';
+import { TRACED_EXPORTS, wrapClaudeAgentSDK } from '../integrations/claude-agent/sdk.ts';
 import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { traceClient } from '../integrations/mcp/client.ts';
@@ -29,6 +30,12 @@ const AI_SDK: ModulePatch = {
   sentWith: { header: 'user-agent', value: /(^| )ai\/\d/ },
   replaced: TRACED_MEMBERS,
   patch: wrapAISDK,
+};
+
+const CLAUDE_AGENT: ModulePatch = {
+  module: '@anthropic-ai/claude-agent-sdk/sdk',
+  replaced: TRACED_EXPORTS,
+  patch: wrapClaudeAgentSDK,
 };
 
 const OPENAI_RUNNER: ModulePatch = {
@@ -86,6 +93,7 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
   { name: 'openai', start: () => patchModule(OPENAI_RUNNER) },
   { name: 'anthropic', start: () => patchModule(ANTHROPIC_RUNNER) },
   { name: 'bedrock', start: () => patchModule(BEDROCK) },
+  { name: 'claude-agent', start: () => patchModule(CLAUDE_AGENT) },
   agents,
   { name: 'mcp', start: () => MCP.forEach(patchModule) },
   mastra,

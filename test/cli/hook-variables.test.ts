@@ -78,6 +78,7 @@ it.each<[boolean, string | undefined]>([
   [true, '/usr/bin/npm'],
   [true, '/home/ada/.cache/node/corepack/v1/pnpm/10.1.0/bin/pnpm.cjs'],
   [true, '/app/.yarn/releases/yarn-4.9.2.cjs'],
+  [true, '/app/node_modules/@anthropic-ai/claude-agent-sdk/cli.js'],
   [true, '/usr/lib/node_modules/corepack/dist/corepack.js'],
   [false, '/app/npm/server.js'],
   [false, '/app/npm-report.js'],

@@ -45,7 +45,7 @@ test('an unknown instrumentation is logged once, and the others are started', as
   const { stderr, tree } = await node([...register, ...asModule], { RUNSPAN_INSTRUMENTATIONS: 'fetch, -opneai,bard' });
   expect(stderr).toBe(
     'runspan: RUNSPAN_INSTRUMENTATIONS: unknown names are ignored: -opneai, bard. ' +
-      'Known names: propagation, fetch, langchain, ai, openai, anthropic, bedrock, openai-agents, mcp, mastra, opentelemetry, http.\n',
+      'Known names: propagation, fetch, langchain, ai, openai, anthropic, bedrock, claude-agent, openai-agents, mcp, mastra, opentelemetry, http.\n',
   );
   expect(tree).toEqual([CHAT]);
 });
