@@ -43,6 +43,11 @@ docs/anthropic.md`,
 import { wrapBedrock } from 'runspan/bedrock';
 const client = wrapBedrock(new BedrockRuntimeClient());
 docs/bedrock.md`,
+  '@anthropic-ai/claude-agent-sdk': `${WRAPPER}
+import * as sdk from '@anthropic-ai/claude-agent-sdk';
+import { wrapClaudeAgentSDK } from 'runspan/claude-agent';
+const { query, tool } = wrapClaudeAgentSDK(sdk);
+docs/claude-agent.md`,
   ai: `${WRAPPER}
 import * as ai from 'ai';
 import { wrapAISDK } from 'runspan/ai';
