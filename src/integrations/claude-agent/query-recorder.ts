@@ -73,6 +73,11 @@ export class QueryRecorder extends StreamRecorder {
     this.#main.seenMs = Date.now();
     this.#main.messages.push(prompt);
     if (this.#prompts.length < PROMPTS_MAX) this.#prompts.push(prompt);
+    // Later prompts are added once, when the query ends.
+    if (this.#prompts.length === 1) this.#setInputs();
+  }
+
+  #setInputs(): void {
     this.run.set({ inputs: { messages: this.#prompts } });
   }
 
@@ -255,6 +260,7 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   #endOpen(end: (run: Run) => void): void {
+    if (this.#prompts.length > 1) this.#setInputs();
     for (const conversation of [...this.#tools.values(), this.#main]) this.#endTurn(conversation, end);
     for (const id of [...this.#tools.keys()].reverse()) this.#close(id, undefined, end);
   }
