@@ -169,7 +169,8 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   [
     'abort',
     (parts, { reason }) => {
-      parts.error ??= new DOMException(textOf(reason) ?? 'This operation was aborted', 'AbortError');
+      const text = textOf(reason)?.replace(/^AbortError: /, '');
+      parts.error ??= new DOMException(text ?? 'This operation was aborted', 'AbortError');
     },
   ],
 ]);
