@@ -1,6 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
+import { recordChannel } from '../integrations/ai-sdk/channel.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { tracedSend } from '../integrations/bedrock/client.ts';
 import { TRACED_EXPORTS, wrapClaudeAgentSDK } from '../integrations/claude-agent/sdk.ts';
@@ -26,8 +27,8 @@ import { startOnce } from './start.ts';
 
 const AI_SDK: ModulePatch = {
   module: 'ai/dist/index',
-  // Other packages, such as `cohere-ai`, have a name that ends in `ai`.
-  sentWith: { header: 'user-agent', value: /(^| )ai\/\d/ },
+  // Other packages, such as `cohere-ai`, have a name that ends in `ai`. Version 7 is also recorded in a bundle.
+  sentWith: { header: 'user-agent', value: /(^| )ai\/[4-6]\./ },
   replaced: TRACED_MEMBERS,
   patch: wrapAISDK,
 };
@@ -88,8 +89,14 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
     },
   },
   langchain,
-  // Only the exports of `ai` are replaced, not the functions inside the package.
-  { name: 'ai', start: () => patchModule(AI_SDK) },
+  {
+    name: 'ai',
+    start() {
+      // Only the exports of `ai` are replaced, not the functions inside the package.
+      patchModule(AI_SDK);
+      recordChannel();
+    },
+  },
   { name: 'openai', start: () => patchModule(OPENAI_RUNNER) },
   { name: 'anthropic', start: () => patchModule(ANTHROPIC_RUNNER) },
   { name: 'bedrock', start: () => patchModule(BEDROCK) },

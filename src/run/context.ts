@@ -1,4 +1,5 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
+import type { Channel } from 'node:diagnostics_channel';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redaction/redact.ts';
@@ -320,6 +321,11 @@ export function setSpanSource(source: SpanSource | undefined): void {
   sources.spans = source;
 }
 
+/** Whether a processor or an exporter of the package records spans of OpenTelemetry in this process. */
+export function areSpansRecorded(): boolean {
+  return sources.spans !== undefined;
+}
+
 export function setRequestSource(source: RequestSource): void {
   sources.requests = source;
 }
@@ -452,6 +458,17 @@ function asEntered(context: RunContext): RunContext {
   const span = sources.spans?.activeSpan();
   const step = activeStep()?.id;
   return span === context.span && step === context.step ? context : Object.freeze({ ...context, span, step });
+}
+
+/**
+ * Enters the context that `contextOf` returns for a message, in the code that publishes the message with `runStores`. If
+ * `contextOf` returns undefined, the context does not change.
+ */
+export function bindContext(channel: Channel, contextOf: (message: unknown) => RunContext | undefined): void {
+  channel.bindStore(storage, (message) => {
+    const context = guard(channel.name.toString(), () => contextOf(message));
+    return context === undefined ? storage.getStore() : asEntered(context);
+  });
 }
 
 /** Without `sampled: false`, a run's `exporter` option would replace the no-op sink. */

@@ -30,8 +30,8 @@ const USAGE = {
 
 /**
  * Starts a server with OpenAI's chat completions and embeddings, without a key. The model `broken` gets 400, the model
- * `silent` gets no answer, the stream of the model `endless` does not end, and that of `long` has a thousand words. With tools, the model calls the first
- * tool once. With a response format, it returns JSON.
+ * `silent` gets no answer, the stream of the model `endless` does not end, that of `cut` breaks off, and that of `long` has
+ * a thousand words. With tools, the model calls the first tool once. With a response format, it returns JSON.
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
   const requests: ModelRequest[] = [];
@@ -88,6 +88,7 @@ async function stream(body: ModelRequest['body'], response: ServerResponse): Pro
   const words = body.model === 'long' ? Array<string>(1_000).fill('la ') : answered;
   for (const content of words) if (content !== '') delta({ content });
   if (body.model === 'endless') return;
+  if (body.model === 'cut') return void setImmediate(() => response.destroy());
   delta({}, reasonOf(message));
   chunk([], { usage: USAGE });
   response.end('data: [DONE]\n\n');

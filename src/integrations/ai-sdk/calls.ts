@@ -93,23 +93,37 @@ export function describeOperation(options: Fields): CallDescription {
   if (Array.isArray(inputs.prompt)) inputs.prompt = aiSdkMessages(inputs.prompt);
   if (tools !== undefined) inputs.tools = toolNames(tools);
   // AI SDK 7 renames the option.
-  const { metadata, functionId, recordInputs, recordOutputs } = fieldsOf(
-    options.telemetry ?? options.experimental_telemetry,
-  );
+  const telemetry = fieldsOf(options.telemetry ?? options.experimental_telemetry);
+  const { metadata, functionId } = telemetry;
   const { userId, threadId, sessionId, conversationId } = fieldsOf(metadata);
   return {
     inputs,
     signal: signalOf(options),
     metadata: { ...fieldsOf(metadata), function_id: textOf(functionId) },
     ids: { user_id: textOf(userId), thread_id: textOf(threadId ?? sessionId ?? conversationId) },
-    hiding: definedOrNone({
-      hideInputs: recordInputs === false || undefined,
-      hideOutputs: recordOutputs === false || undefined,
-    }),
+    hiding: hidingOf(telemetry),
   };
 }
 
-export function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
+export function hidingOf({ recordInputs, recordOutputs }: Fields): CallDescription['hiding'] {
+  return definedOrNone({
+    hideInputs: recordInputs === false || undefined,
+    hideOutputs: recordOutputs === false || undefined,
+  });
+}
+
+/** Describes a call of a tool. `hiding` is that of the operation. */
+export function describeExecution(input: unknown, options: Fields, hiding: CallDescription['hiding']): CallDescription {
+  return {
+    inputs: input as Fields,
+    metadata: { tool_call_id: options.toolCallId },
+    signal: signalOf(options),
+    // The input of a tool is an output of the model, and its output is an input.
+    hiding: hiding && { hideInputs: true, hideOutputs: true },
+  };
+}
+
+function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
   return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }
 

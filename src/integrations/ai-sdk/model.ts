@@ -87,7 +87,7 @@ function followGeneration(run: Run, result: unknown): void {
   if (!observed || !Reflect.set(fieldsOf(result), 'stream', observed)) run.end();
 }
 
-function completeEmbedding(run: Run, result: unknown): void {
+export function completeEmbedding(run: Run, result: unknown): void {
   endWithAnswer(run, () => {
     const { embeddings, usage, providerMetadata } = fieldsOf(result);
     return { outputs: vectorsOf(embeddings), usage: usageOf(usage, providerMetadata) };

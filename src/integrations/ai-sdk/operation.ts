@@ -1,3 +1,4 @@
+import { shared } from '../../base/shared.ts';
 import { observedStream } from '../../instrument/results/observed-stream.ts';
 import { noObserver, replaceOwn } from '../../instrument/results/observer.ts';
 import { setSoon } from '../../platform/timers.ts';
@@ -14,14 +15,24 @@ interface Operation {
   consumers?: number;
   /** The stream of the latest model call. */
   model?: ModelStream;
+  /** Whether the SDK has published the call. Undefined if no wrapper has started the run. */
+  isPublished?: boolean;
 }
 
-const operations = new WeakMap<Run, Operation>();
+const operations: WeakMap<Run, Operation> = shared('aiOperations', () => new WeakMap());
 
 export function operationOf(run: Run | undefined): Operation {
   const operation = (run && operations.get(run)) ?? {};
   if (run !== undefined) operations.set(run, operation);
   return operation;
+}
+
+/** Whether the SDK publishes the call of a wrapped function, of which `run` is the run. True once for each run. */
+export function isWrapped(run: Run | undefined): boolean {
+  const operation = run && operations.get(run);
+  if (operation?.isPublished !== false) return false;
+  operation.isPublished = true;
+  return true;
 }
 
 /**

@@ -3,13 +3,13 @@ import { replaceMethod } from '../../instrument/methods.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { copyWith, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
-import type { CallDescription, Run } from '../../run/run.ts';
+import type { Run } from '../../run/run.ts';
 import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { outcomeOf } from './answer.ts';
-import { describeOperation, signalOf } from './calls.ts';
+import { describeExecution, describeOperation } from './calls.ts';
 import { tryWrapModel } from './model.ts';
 import { observedOperation, operationOf } from './operation.ts';
 
@@ -80,7 +80,8 @@ function operation(name: string, { telemetry, experimental_telemetry }: Fields =
     runType: 'chain',
     describe: ([options]) => {
       const description = describeOperation({ telemetry, experimental_telemetry, ...fieldsOf(options) });
-      const started = (run: Run): void => void Object.assign(operationOf(run), { hiding: description.hiding });
+      const started = (run: Run): void =>
+        void Object.assign(operationOf(run), { hiding: description.hiding, isPublished: false });
       return { ...description, started };
     },
     complete,
@@ -200,17 +201,10 @@ function tracedTool(name: string, tool: unknown): Fields | undefined {
     name,
     runType: 'tool',
     source: 'wrapAISDK',
-    describe: describeExecution,
+    describe: ([input, options]) => describeExecution(input, fieldsOf(options), operationOf(currentRun()).hiding),
     aggregate: (chunks) => chunks.at(-1),
   };
   const copy = copyWith(tool, { execute: tracedBy(plan, execute.bind(tool)) });
   tracedCopies.add(copy);
   return copy;
-}
-
-function describeExecution([input, options]: unknown[]): CallDescription {
-  const fields = fieldsOf(options);
-  // The input of a tool is an output of the model, and its output is an input.
-  const hiding = operationOf(currentRun()).hiding && ({ hideInputs: true, hideOutputs: true } as const);
-  return { inputs: input as Fields, metadata: { tool_call_id: fields.toolCallId }, signal: signalOf(fields), hiding };
 }
