@@ -82,7 +82,7 @@ next: record the model calls, and deliver the runs on Vercel
   export const POST = withFlush(handle);
   ${DOCS}/nextjs.md
 
-ai: only needed before Node 22.15 or in a bundle
+ai: only needed before Node 22.15 or in a bundle, with a version before 7
   import * as ai from 'ai';
   import { wrapAISDK } from 'runspan/ai';
   const { generateText, streamText } = wrapAISDK(ai);
@@ -139,6 +139,10 @@ With --write, this command adds:
     const [external = ''] =
       /serverExternalPackages: \[.*\]/.exec(readFileSync(join(root, 'docs/nextjs.md'), 'utf8')) ?? [];
     expect(await printed({ ai: '6', '@langchain/core': '1' })).toContain(`\n  ${external},\n`);
+    expect(await printed({ ai: '^7.0.1', '@langchain/core': '1' })).toContain(
+      "\n  serverExternalPackages: ['@langchain/core'],\n",
+    );
+    expect(await printed({ ai: '7' })).not.toContain('next.config');
     expect(await printed({})).not.toContain('next.config');
   });
 

@@ -72,6 +72,8 @@ it('a route that streams and a server action deliver their traces before their w
   const [title, ...below] = treeOf(titleRuns);
   expect(title).toMatch(/^POST \/api\/title · chain/);
   expect(below).toEqual(['title · chain', 'generateText · chain', 'gpt-4.1-mini · llm']);
+  const calls = [...chatRuns, ...titleRuns].filter(({ run_type }) => run_type === 'llm');
+  expect(calls.map(({ extra }) => extra?.metadata?.recorded_by)).toEqual([['ai:telemetry'], ['ai:telemetry']]);
   expect(chatRuns.find(({ name }) => name === 'chat')).toMatchObject({
     inputs: { input: messages },
     outputs: { text: 'You said: Is it raining?' },
@@ -97,8 +99,7 @@ async function layOut(project: string): Promise<void> {
     writeFileSync(path.replace('.ts', '.js'), code);
     rmSync(path);
   }
-  // The packages are in folders above the project.
-  const config = join(project, 'next.config.mjs');
-  const own = readFileSync(config, 'utf8').replace('{', `{ turbopack: { root: ${JSON.stringify(root)} },`);
-  writeFileSync(config, own);
+  // The packages are in folders above the project, and all are in the bundle.
+  const config = `export default { turbopack: { root: ${JSON.stringify(root)} } };`;
+  writeFileSync(join(project, 'next.config.mjs'), config);
 }

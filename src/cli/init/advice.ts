@@ -48,7 +48,7 @@ import * as sdk from '@anthropic-ai/claude-agent-sdk';
 import { wrapClaudeAgentSDK } from 'runspan/claude-agent';
 const { query, tool } = wrapClaudeAgentSDK(sdk);
 docs/claude-agent.md`,
-  ai: `${WRAPPER}
+  ai: `${WRAPPER}, with a version before 7
 import * as ai from 'ai';
 import { wrapAISDK } from 'runspan/ai';
 const { generateText, streamText } = wrapAISDK(ai);
@@ -75,6 +75,8 @@ docs/opentelemetry.md`,
 
 export function nextAdvice({ dependencies }: Project, instrumentationFile: string): string {
   const packages = ['ai', '@langchain/core'].filter((name) => name in dependencies);
+  // Version 7 is recorded in the bundle, too.
+  if (Number(/\d+/.exec(dependencies.ai ?? '')?.[0]) >= 7) packages.shift();
   const external = `// next.config, in the exported object: keep the packages out of the bundle
 serverExternalPackages: ['${packages.join("', '")}'],
 `;
