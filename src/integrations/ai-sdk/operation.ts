@@ -28,7 +28,7 @@ export function operationOf(run: Run | undefined): Operation {
 }
 
 /** Whether the SDK publishes the call of a wrapped function, of which `run` is the run. True once for each run. */
-export function isWrapped(run: Run | undefined): boolean {
+export function isLeftToWrapper(run: Run | undefined): boolean {
   const operation = run && operations.get(run);
   if (operation?.isPublished !== false) return false;
   operation.isPublished = true;
