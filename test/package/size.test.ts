@@ -8,23 +8,23 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [16, 478],
+  '.': [17, 483],
   base: [13, 484],
-  cli: [43, 5_822],
-  clients: [43, 6_070],
+  cli: [43, 5_829],
+  clients: [44, 6_179],
   config: [8, 1_365],
   delivery: [34, 5_531],
   http: [10, 1_005],
-  instrument: [13, 2_244],
-  integrations: [46, 5_243],
+  instrument: [13, 2_253],
+  integrations: [49, 5_919],
   langsmith: [13, 2_075],
   messages: [6, 519],
   otel: [55, 7_438],
   payload: [16, 2_992],
   platform: [9, 416],
   receiver: [145, 21_133],
-  register: [15, 1_309],
-  run: [19, 3_452],
+  register: [15, 1_326],
+  run: [19, 3_469],
   testing: [8, 1_123],
   viewer: [74, 7_247],
 };
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 243,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 3_994,
+  dist: 4_035,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
