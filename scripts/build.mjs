@@ -297,9 +297,9 @@ function installedPackages() {
 }
 
 /**
- * Assigns modules to files: `runspan.js` contains delivery and tracing, and `core.js` the modules that entries without
- * delivery also load, including the rest of `payload/` and `messages/`. Fewer files load faster. Rollup distributes all
- * other modules.
+ * Assigns modules to files: `runspan.js` contains delivery and tracing, `core.js` the modules that entries without
+ * delivery also load, including the rest of `payload/` and `messages/`, and `integrations.js` all of `integrations/`, which
+ * `register.js` loads. Fewer files load faster. Rollup distributes all other modules.
  */
 function coreChunks() {
   let chunks;
@@ -325,11 +325,11 @@ function chunksOf(infos) {
   const root = join(modules, 'runspan.js');
   const shared = modulesOf(...entries.filter((id) => !modulesOf(id).has(root)));
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
-  const encoding = infos
-    .map(({ id }) => id)
-    .filter((id) => ['payload', 'messages'].some((folder) => id.startsWith(join(modules, folder))));
+  const idsIn = (...folders) =>
+    infos.map(({ id }) => id).filter((id) => folders.some((folder) => id.startsWith(join(modules, folder))));
   return new Map([
-    ...encoding.map((id) => [id, 'core']),
+    ...idsIn('integrations').map((id) => [id, 'integrations']),
+    ...idsIn('payload', 'messages').map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);
 }
