@@ -1,6 +1,14 @@
 /** Clients for agent servers, the control plane and feedback URLs. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
-export type { A2A, A2AMessage, A2APart, A2ARequest, A2AResult, AgentCard } from './clients/agent-server/a2a.ts';
+export type {
+  A2A,
+  A2AMessage,
+  A2APart,
+  A2ARequest,
+  A2AResult,
+  A2AStream,
+  AgentCard,
+} from './clients/agent-server/a2a.ts';
 export { AgentServer, type AgentServerInfo, type AgentSystem } from './clients/agent-server/agent-server.ts';
 export type { AgentServerOptions, PageRequest } from './clients/agent-server/agent-service.ts';
 export type {

@@ -355,7 +355,11 @@ export const agentEndpoints: readonly AgentEndpoint[] = [
     const kinds: string[] = [];
     for await (const { kind } of await a2a.stream('agent', { message })) kinds.push(kind);
     expect(kinds).toEqual(['status-update', 'task']);
-    await expect((await a2a.stream('none', { message })).next()).rejects.toMatchObject({ detail: 'No such assistant' });
+    const refused = await a2a.stream('none', { message });
+    await expect(refused[Symbol.asyncIterator]().next()).rejects.toMatchObject({ detail: 'No such assistant' });
+    await using unread = await a2a.stream('agent', { message });
+    await unread.close();
+    for await (const _ of unread) expect.unreachable();
   }),
   row('a2a.card', ['GET /.well-known/agent-card.json'], async ({ a2a }) =>
     expect(await a2a.card('a b')).toMatchObject({ name: 'a b' }),

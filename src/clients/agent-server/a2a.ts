@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isObject } from '../../config/checker.ts';
 import type { BodySchema } from '../body.ts';
 import type { CallOptions } from '../client-options.ts';
 import { endpoints, methodsOf, type Send } from '../endpoint.ts';
@@ -41,6 +42,12 @@ export interface A2AResult {
   readonly [field: string]: unknown;
 }
 
+/** The results of a message, read on demand and only once. Close a stream that you do not read. */
+export interface A2AStream extends AsyncIterable<A2AResult>, AsyncDisposable {
+  /** Closes the connection and ends the iteration. */
+  close(): Promise<void>;
+}
+
 /** Describes an assistant to other agents. */
 export interface AgentCard {
   readonly name: string;
@@ -64,11 +71,7 @@ export interface A2A {
    * Sends a message and returns its results as they arrive. Leaving the loop closes the connection. If the connection
    * breaks, the loop throws a StreamError.
    */
-  stream(
-    assistantId: string,
-    request: A2ARequest,
-    options?: Omit<StreamOptions, 'lastEventId'>,
-  ): Promise<AsyncGenerator<A2AResult, void, undefined>>;
+  stream(assistantId: string, request: A2ARequest, options?: Omit<StreamOptions, 'lastEventId'>): Promise<A2AStream>;
   /** Returns the assistant's agent card. */
   card(assistantId: string, options?: CallOptions): Promise<AgentCard>;
 }
@@ -101,9 +104,25 @@ function bodyOf(method: string): BodySchema {
   );
 }
 
-async function* resultsOf(stream: RunStream): AsyncGenerator<A2AResult, void, undefined> {
-  for await (const { event, data } of stream) {
-    // The stream throws an error at its end.
-    if (event !== 'error') yield (data as { result: A2AResult }).result;
-  }
+function resultsOf(stream: RunStream): A2AStream {
+  const close = (): Promise<void> => stream.close();
+  return {
+    close,
+    [Symbol.asyncDispose]: close,
+    [Symbol.asyncIterator]() {
+      const events = stream[Symbol.asyncIterator]();
+      const next = async (): Promise<IteratorResult<A2AResult, void>> => {
+        const step = await events.next();
+        if (step.done === true) return step;
+        const { data } = step.value;
+        // After an event with an error, the stream throws it at its end.
+        return isObject(data) && isObject(data.result) ? { done: false, value: data.result as A2AResult } : next();
+      };
+      const leave = async (): Promise<IteratorResult<A2AResult, void>> => {
+        await events.return?.();
+        return { done: true, value: undefined };
+      };
+      return { next, return: leave };
+    },
+  };
 }

@@ -108,13 +108,12 @@ export class AgentService {
   get fetch(): typeof fetch {
     const { origin } = new URL(this.api.urlOf(''));
     return (input, init) => {
-      const request = new Request(input, init);
+      const request = input instanceof Request ? input : undefined;
       // To log in, an MCP client also sends requests to other servers.
-      if (new URL(request.url).origin !== origin) return fetch(request);
-      for (const [name, value] of Object.entries(mergedHeaders(this.api.headers, this.traceHeaders()))) {
-        if (!request.headers.has(name)) request.headers.set(name, value);
-      }
-      return fetch(request, { redirect: 'manual' });
+      if (new URL(request?.url ?? input.toString()).origin !== origin) return fetch(input, init);
+      const given = Object.fromEntries(new Headers(init?.headers ?? request?.headers));
+      const headers = mergedHeaders(this.api.headers, this.traceHeaders(), given);
+      return fetch(input, { redirect: 'manual', ...init, headers });
     };
   }
 

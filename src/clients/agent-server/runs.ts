@@ -192,8 +192,9 @@ export async function waitForRun<Values>(service: AgentService, endpoint: Endpoi
     const { data, problem } = parseBody('any', text, head.headers);
     if (problem !== undefined || text === '') throw api.invalidResponse(call, head, problem ?? 'is not JSON');
     const fields = isObject(data) ? data : {};
-    const { error, result } = endpoint.response === 'reply' ? fields : { error: fields.__error__, result: data };
-    if (error === undefined) return result as Values;
+    const [error, result] = endpoint.response === 'reply' ? [fields.error, fields.result] : [fields.__error__, data];
+    // Some servers send `error: null` beside the result of a reply.
+    if (error === undefined || error === null) return result as Values;
     throw new RunFailedError(place, runErrorOf(error), (shown) => api.masked(shown, call));
   };
   return endpoint.makesRun ? service.traced(call, wait) : wait({});

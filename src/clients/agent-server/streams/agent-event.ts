@@ -109,9 +109,9 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   const common = { name, namespace, id: id === '' ? undefined : id };
   const data = parseJson(text);
   const textOrData = data === undefined ? text : data;
-  // A response of JSON-RPC has an event without a name.
-  const error = kind === 'error' ? textOrData : name === 'message' && isObject(data) ? data.error : undefined;
-  if (error !== undefined) return { event: 'error', data: runErrorOf(error), ...common };
+  // The events of a stream of JSON-RPC have no type.
+  const error = kind === 'error' ? textOrData : isObject(data) && data.jsonrpc === '2.0' ? data.error : undefined;
+  if (error !== undefined && error !== null) return { event: 'error', data: runErrorOf(error), ...common };
   const isMalformed =
     (OBJECT.test(kind) && !isObject(data)) ||
     (LIST.test(kind) && !Array.isArray(data)) ||
