@@ -8,10 +8,10 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [17, 483],
+  '.': [17, 491],
   base: [13, 484],
   cli: [43, 5_829],
-  clients: [44, 6_179],
+  clients: [44, 6_198],
   config: [8, 1_365],
   delivery: [34, 5_531],
   http: [10, 1_005],
