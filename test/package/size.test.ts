@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 243,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_019,
+  dist: 4_025,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
