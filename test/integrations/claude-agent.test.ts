@@ -123,6 +123,7 @@ it('records each message id once, below the tool of its subagent, in any order o
 it.each([
   ['the reader leaves', 'cancelled', undefined],
   ['the query fails', undefined, 'Error: It broke.'],
+  ['the query is interrupted', 'cancelled', undefined],
 ])('ends every run, wherever %s', async (how, reason, error) => {
   await fc.assert(
     fc.asyncProperty(turns, picks, fc.nat(), async (given, order, length) => {
@@ -132,11 +133,12 @@ it.each([
       const thrown = new Error('It broke.');
       function* failing(): Messages {
         yield* cut;
-        throw thrown;
+        if (how !== 'the query is interrupted') throw thrown;
+        yield { type: 'result', subtype: 'error_during_execution', is_error: true, terminal_reason: 'aborted_tools' };
       }
       let seen = 0;
       try {
-        for await (const _ of queryOf(failing())()) if (++seen === cut.length && reason !== undefined) break;
+        for await (const _ of queryOf(failing())()) if (++seen === cut.length && how === 'the reader leaves') break;
       } catch (caught) {
         expect([caught, how]).toEqual([thrown, 'the query fails']);
       }
