@@ -53,7 +53,8 @@ export class FetchClient implements Transport {
       const { status, headers } = fetched;
       if (request.isBodyOptional) attempt.shorten(OPTIONAL_BODY_MS);
       const read = readBytes(fetched.body);
-      const bytes = await (request.isBodyOptional ? read.catch(() => new Uint8Array()) : read);
+      const inTime = Promise.race([read, attempt.aborted]);
+      const bytes = await (request.isBodyOptional ? inTime.catch(() => new Uint8Array()) : inTime);
       const text = new TextDecoder().decode(bytes);
       response = { status, headers: Object.fromEntries(headers), bytes, text, isKeyless: isKeyless(own) };
     } catch (thrown) {
@@ -79,6 +80,10 @@ export class FetchClient implements Transport {
     }
   }
 
+  abort(): void {
+    for (const attempt of this.#attempts) attempt.abort(new NoResponseError('the process ends'));
+  }
+
   async destroy(): Promise<void> {
     this.#isDestroyed = true;
     for (const attempt of this.#attempts) attempt.abort(new NoResponseError(CLOSED));
@@ -93,10 +98,10 @@ export class FetchClient implements Transport {
   async #ownHeaders(attempt: Attempt): Promise<HttpHeaders> {
     attempt.signal.throwIfAborted();
     if (typeof this.#headers !== 'function') return this.#headers;
-    return Promise.race([this.#headers(attempt), attempt.aborted()]);
+    return Promise.race([this.#headers(attempt), attempt.aborted]);
   }
 
-  async #fetch(own: HttpHeaders, request: HttpRequest, { signal }: Attempt): Promise<Response> {
+  async #fetch(own: HttpHeaders, request: HttpRequest, { signal, aborted }: Attempt): Promise<Response> {
     const { method, path, headers } = request;
     const init = {
       method,
@@ -110,7 +115,8 @@ export class FetchClient implements Transport {
     } as RequestInit;
     ownRequests.add(init);
     const send = this.#options.fetch ?? fetch;
-    const response = await withoutTracing(() => send(this.#address + path, init));
+    // The application's function may ignore the signal.
+    const response = await Promise.race([withoutTracing(() => send(this.#address + path, init)), aborted]);
     // In browsers, a redirect has the response type `opaqueredirect`, and its status is hidden.
     if (response.type === 'opaqueredirect')
       throw new SetupError('the service redirects to another URL; set the URL of the service itself');
@@ -125,6 +131,10 @@ class Attempt implements Progress {
   waitsFor: string | undefined;
   readonly #attempts: Set<Attempt>;
   readonly #ending = new AbortController();
+  /** Rejects when the attempt aborts. */
+  readonly aborted: Promise<never> = new Promise((_, reject) => {
+    this.signal.addEventListener('abort', () => reject(this.signal.reason));
+  });
   readonly #caller: AbortSignal | undefined;
   #timer: NodeJS.Timeout;
   readonly #onCaller = (): void => this.abort(this.#caller?.reason);
@@ -132,6 +142,7 @@ class Attempt implements Progress {
   constructor(attempts: Set<Attempt>, caller: AbortSignal | undefined, timeoutMs: number) {
     this.#attempts = attempts.add(this);
     this.#caller = caller;
+    this.aborted.catch(() => {});
     this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
     caller?.addEventListener('abort', this.#onCaller);
     if (caller?.aborted) this.#onCaller();
@@ -143,13 +154,6 @@ class Attempt implements Progress {
 
   abort(reason: unknown): void {
     this.#ending.abort(reason);
-  }
-
-  /** Rejects when the attempt aborts. */
-  aborted(): Promise<never> {
-    return new Promise((_, reject) => {
-      this.signal.addEventListener('abort', () => reject(this.signal.reason));
-    });
   }
 
   endDeadline(): void {

@@ -99,6 +99,8 @@ export interface Transport {
    */
   open(request: HttpRequest): Promise<UnreadResponse>;
   setHeaders(headers: HttpClientOptions['headers']): void;
+  /** Aborts all requests, if requests keep the process alive. */
+  abort?(): void;
   destroy(): Promise<void>;
 }
 

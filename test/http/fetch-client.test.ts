@@ -82,6 +82,20 @@ it('rejects with the reason of the signal, and with an error when the client is 
   await expect(client.send(POST)).rejects.toThrow('the client was closed');
 });
 
+it.each<[string, typeof fetch]>([
+  ['a `fetch`', () => new Promise(() => {})],
+  ['a body', async () => new Response(new ReadableStream())],
+])('does not wait for %s that ignores the signal', async (_, ignoring) => {
+  const { client } = await connected(() => ({ status: 202 }), { fetch: ignoring, requestTimeoutMs: 20 });
+  expect(await client.send(POST).catch(failureOf)).toMatchObject({ detail: 'no response within 20 ms' });
+  const aborted = client.send({ ...POST, timeoutMs: 20_000 });
+  client.abort();
+  await expect(aborted).rejects.toThrow('the process ends');
+  const closed = client.send(POST);
+  await client.destroy();
+  await expect(closed).rejects.toThrow('the client was closed');
+});
+
 it('names the cause of a refused connection', async () => {
   const { server, client } = await connected(() => ({ status: 202 }));
   await server.close();
