@@ -70,6 +70,7 @@ export function exporterFor(
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     address: endpoint.origin,
     urlOf: (run) => (otlp === undefined ? runUrl(settings, run) : undefined),
+    abort: () => client.abort?.(),
     opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
     closed: async (exporter) => {
       forgetAtEnd(exporter);

@@ -2,7 +2,7 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
-import { lateContentSettled } from '../run/late-content.ts';
+import { lateContentSettled, releaseAll } from '../run/late-content.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
@@ -15,7 +15,7 @@ import { Replay } from './spool/replay.ts';
 import { Spill } from './spool/spill.ts';
 import { DeliveryStates, type ExporterParts } from './states.ts';
 
-const FLUSH_TIMEOUT_MS = 30_000;
+export const FLUSH_TIMEOUT_MS = 30_000;
 
 /**
  * Queues runs and delivers them in the background. `DeliveryStates` stores each run's state. `DeliveryLoop` sends
@@ -105,11 +105,14 @@ export class Exporter implements RunSink {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     const isClosing = this.#state === 'closing';
     try {
-      const leftMs = limitMs - (await lateContentSettled(limitMs));
-      if (this.#states.pendingRuns === 0) return { ok: true, pending: 0 };
+      const { leftMs, waitingRuns } = await lateContentSettled(limitMs);
+      // A closed exporter would drop the runs that still wait.
+      if (isClosing && waitingRuns > 0) releaseAll();
+      const late = isClosing ? 0 : waitingRuns;
+      if (this.#states.pendingRuns === 0) return { ok: late === 0, pending: late };
       const isInTime = await this.#loop.flush(leftMs, isClosing);
       // If the exporter closed during the flush, undelivered runs may remain on disk.
-      const pending = isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns;
+      const pending = Math.max(late, isInTime && this.#state !== 'closed' ? 0 : this.#states.pendingRuns);
       return { ok: pending === 0, pending };
     } catch (thrown) {
       return this.#failed('flush', thrown);
@@ -132,6 +135,7 @@ export class Exporter implements RunSink {
       for (;;) {
         const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
         const result = await this.flush({ timeoutMs: leftMs });
+        if (!result.ok) this.#parts.abort();
         if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
         this.#loop.wake();
         await new Promise<void>((resolve) => setSoon(resolve));

@@ -3,9 +3,11 @@ import { guard } from '../base/guard.ts';
 import { type ConfigureOptions, resolveSettings } from '../config/options.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { projectText } from '../run/encoded-run.ts';
+import { lateContentSettled } from '../run/late-content.ts';
+import { flushLimitMs } from '../run/run-options.ts';
 import type { FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
 import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
-import type { Exporter } from './exporter.ts';
+import { type Exporter, FLUSH_TIMEOUT_MS } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
 
 /** An exporter that several callers share. */
@@ -77,11 +79,22 @@ export class ProcessExporters {
   }
 
   flush(limit: FlushLimit | undefined): Promise<FlushResult> {
-    return together([...this.#open].map((exporter) => exporter.flush(limit)));
+    return this.#all(limit, (exporter) => exporter.flush(limit));
   }
 
   close(limit: FlushLimit | undefined): Promise<FlushResult> {
-    return together([...this.#open].map((exporter) => exporter.close(limit)));
+    return this.#all(limit, (exporter) => exporter.close(limit));
+  }
+
+  async #all(limit: FlushLimit | undefined, call: (exporter: Exporter) => Promise<FlushResult>): Promise<FlushResult> {
+    if (this.isEmpty) {
+      // An object of the application gets runs without an exporter.
+      const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
+      const { waitingRuns: pending } = await lateContentSettled(limitMs);
+      return { ok: pending === 0, pending };
+    }
+    const results = await Promise.all([...this.#open].map(call));
+    return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };
   }
 
   stats(): Stats {
@@ -134,9 +147,4 @@ function sinkOf(exporter: Exporter): RunSink {
     skip: () => exporter.skip(),
     urlOf: (run) => exporter.urlOf(run),
   };
-}
-
-async function together(results: readonly Promise<FlushResult>[]): Promise<FlushResult> {
-  const all = await Promise.all(results);
-  return { ok: all.every(({ ok }) => ok), pending: all.reduce((sum, { pending }) => sum + pending, 0) };
 }

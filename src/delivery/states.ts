@@ -57,6 +57,8 @@ export interface ExporterParts {
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Aborts the requests that would keep the process alive. */
+  readonly abort: () => void;
   readonly opened: (exporter: EndingExporter) => void;
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }

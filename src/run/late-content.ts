@@ -70,13 +70,14 @@ export class LateContent {
       return;
     }
     this.#timer = setTimer(() => this.release(), WAIT_MS).unref();
+    if (waiting.size === 0) watchEnd('on');
     waiting.add(this);
     const [oldest] = waiting;
     if (waiting.size > WAITING_MAX) oldest?.release();
   }
 
   release(): void {
-    waiting.delete(this);
+    if (waiting.delete(this) && waiting.size === 0) watchEnd('off');
     clearTimer(this.#timer);
     for (const { place } of this.#values) reportHidden(place, 'has not settled in time');
     this.#values.clear();
@@ -90,6 +91,11 @@ export function reportHidden(place: string, reason: string): void {
   diagnostics.warnOnce(`late ${place}`, `${place} ${reason}, so the content is hidden.`);
 }
 
+/** An exporter also releases all runs, but the runs may go to an object of the application. */
+function watchEnd(method: 'on' | 'off'): void {
+  for (const event of ['beforeExit', 'exit']) globalThis.process?.[method]?.(event, releaseAll);
+}
+
 /** Releases all runs, because the process ends. */
 export function releaseAll(): void {
   // Also visits runs that begin to wait during the iteration.
@@ -98,17 +104,24 @@ export function releaseAll(): void {
 
 /**
  * Waits for the late content of all runs that have ended before this call, for at most `limitMs`. Resolves to the
- * elapsed milliseconds.
+ * milliseconds left, and to the number of runs that still wait when the time is over.
  */
-export async function lateContentSettled(limitMs: number): Promise<number> {
-  if (waiting.size === 0) return 0;
+export async function lateContentSettled(limitMs: number): Promise<{ leftMs: number; waitingRuns: number }> {
+  if (waiting.size === 0) return { leftMs: limitMs, waitingRuns: 0 };
   const startedMs = monotonicNowMs();
   const over = new AbortController();
-  const limit = delay(limitMs, over.signal, true).catch(() => {});
+  let isOver = false;
+  const limit = delay(limitMs, over.signal, true).then(
+    () => {
+      isOver = true;
+    },
+    () => {},
+  );
   // A run waits at most twice: for a function of its own, then for a function of its client.
   for (let round = 0; round < 2; round++) {
     await Promise.race([limit, Promise.all(Array.from(waiting, ({ released }) => released))]);
   }
   over.abort();
-  return Math.min(limitMs, monotonicNowMs() - startedMs);
+  if (isOver) return { leftMs: 0, waitingRuns: waiting.size };
+  return { leftMs: Math.max(0, limitMs - (monotonicNowMs() - startedMs)), waitingRuns: 0 };
 }

@@ -68,6 +68,7 @@ export class Run implements HookedRun {
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
   readonly #completion: Completion | undefined;
+  #areInputsSet = false;
   #areOutputsSet = false;
   /** Undefined if there are no hooks, or after `onEnd` was called. */
   #hooks: readonly RunHooks[] | undefined;
@@ -245,13 +246,16 @@ export class Run implements HookedRun {
     else if (result !== undefined && this.isOpen && !this.#areOutputsSet) this.#setOutputs(result);
   }
 
-  /** @internal Records a payload when it arrives. The sink receives the end of the run after that. */
+  /**
+   * @internal Records a payload when it arrives, unless the application has set the field. The sink receives the end of
+   *   the run after that.
+   */
   keepLate(field: 'inputs' | 'outputs', value: LateValue): void {
-    const isSet = field === 'outputs' && this.#areOutputsSet;
-    if (!this.isOpen || isSet || this.#capture[field === 'inputs' ? 'hideInputs' : 'hideOutputs']) return;
+    const isSet = (): boolean => (field === 'inputs' ? this.#areInputsSet : this.#areOutputsSet);
+    if (!this.isOpen || isSet() || this.#capture[field === 'inputs' ? 'hideInputs' : 'hideOutputs']) return;
     this.#late ??= new LateContent();
     this.#late.add(value, (content) => {
-      this.#record[field] = this.#encode(field, content);
+      if (!isSet()) this.#record[field] = this.#encode(field, content);
     });
   }
 
@@ -289,7 +293,10 @@ export class Run implements HookedRun {
     if (usage !== undefined) {
       this.#addMetadata({ usage_metadata: guard('Run.set', () => completeUsage(usage)) ?? usage });
     }
-    if (changes.inputs !== undefined && !hideInputs) record.inputs = this.#encode('inputs', changes.inputs);
+    if (changes.inputs !== undefined) {
+      this.#areInputsSet = true;
+      if (!hideInputs) record.inputs = this.#encode('inputs', changes.inputs);
+    }
     if (changes.outputs === undefined) return;
     this.#areOutputsSet = true;
     this.#setOutputs(changes.outputs);

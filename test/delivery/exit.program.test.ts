@@ -61,6 +61,22 @@ describe('the end of a program', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
   });
 
+  it('is not delayed further by requests of a `fetch` option if the service hangs', async () => {
+    await using server = await ingestServer(() => 'hold');
+    const program = `
+      import { configure, startRun } from 'runspan';
+      configure({ endpoint: '${server.url}', fetch: (...args) => fetch(...args), limits: { exitFlushMs: 100 } });
+      startRun({ name: 'work' }).end();
+      let ends = 0;
+      process.on('beforeExit', () => ends++);
+      process.on('exit', () => console.log(ends));
+    `;
+
+    const { code, stdout, stderr } = await runNode(moduleText(program));
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
+    expect(stderr).toContain('the process exits with 1 undelivered run');
+  });
+
   it('waits for an awaited flush up to its timeout if the service hangs', async () => {
     await using server = await ingestServer(() => 'hold');
     const program = `

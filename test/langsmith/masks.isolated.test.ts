@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { configure, traceable as traceableOfCore } from '#src/index.ts';
+import { configure, currentRun, traceable as traceableOfCore } from '#src/index.ts';
 import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { releaseAll } from '#src/run/late-content.ts';
@@ -267,8 +267,36 @@ describe('a mask that does not return in time', () => {
     const { exporter } = await service();
     await traceable((text: string) => text, { client: new Client({ hideOutputs: masks.never as never }) })(SECRET);
     expect(await exporter.close({ timeoutMs: 10 })).toEqual({ ok: false, pending: 1 });
-    releaseAll();
+    expect(exporter.stats().droppedByReason.closed).toBe(1);
     expect(addsUp(exporter.stats())).toBe(true);
+  });
+
+  test('counts as pending after a flush and is dropped by `close`, if the start of the run is already sent', async () => {
+    const server = await ingestServer((_, index) => (index === 0 ? { status: 202 } : 'hold'));
+    onTestFinished(server.close);
+    const exporter = configure({ endpoint: server.url, limits: { startDelayMs: 1, lingerMs: 1 } });
+    const started = server.arrived(1);
+    const client = new Client({ hideOutputs: masks.never as never });
+    await traceable(() => started.then(() => SECRET), { client })();
+    expect(await exporter.flush({ timeoutMs: 10 })).toEqual({ ok: false, pending: 1 });
+    expect(await exporter.close({ timeoutMs: 10 })).toEqual({ ok: false, pending: 1 });
+    const { open, droppedByReason } = exporter.stats();
+    expect([open, droppedByReason.closed]).toEqual([0, 1]);
+  });
+
+  test('is written to disk without the content by `close`', async () => {
+    const server = await ingestServer(() => ({ status: 503 }));
+    const folder = temporaryFolder();
+    onTestFinished(async () => {
+      await server.close();
+      folder.remove();
+    });
+    const exporter = configure({ endpoint: server.url, durability: 'spill', spoolDir: folder.path });
+    await traceable(() => SECRET, { name: 'late', client: new Client({ hideOutputs: masks.never as never }) })();
+    await exporter.close({ timeoutMs: 10 });
+    const files = filesBelow(folder.path).map((path) => readFileSync(join(folder.path, path), 'latin1'));
+    expect(files.join('')).toContain('end_time');
+    expect(files.join('')).not.toContain(SECRET);
   });
 });
 
@@ -339,6 +367,40 @@ describe('`processInputs` and `processOutputs`', () => {
     expect(await answer(given)).toBe(given);
     expect(given.notes).toEqual([{ text: SECRET }]);
     expect(JSON.stringify(recorder.runs)).not.toContain(SECRET);
+  });
+
+  test('that return promises do not replace what the application sets', async () => {
+    const { runs } = await service();
+    const hidden = { hidden: true };
+    const later = async (values: object) => ({ ...values });
+    const answer = traceable(
+      async (text: string) => {
+        currentRun()?.set({ inputs: hidden });
+        return { text };
+      },
+      {
+        processInputs: later,
+        processOutputs: later,
+        on_end: (tree) => {
+          tree.outputs = hidden;
+        },
+      },
+    );
+    expect(await answer(SECRET)).toEqual({ text: SECRET });
+    expect(await runs()).toMatchObject([{ inputs: hidden, outputs: hidden }]);
+  });
+
+  test('that return promises are recorded beside the usage that the application sets', async () => {
+    const { runs } = await service();
+    const usage_metadata = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
+    const answer = traceable(async () => 'text', {
+      processOutputs: async (outputs) => outputs,
+      on_end: (tree) => {
+        tree.metadata = { usage_metadata };
+      },
+    });
+    await answer();
+    expect(await runs()).toMatchObject([{ outputs: { outputs: 'text' }, metadata: { usage_metadata } }]);
   });
 
   test('that throw or reject hide the content', async () => {
