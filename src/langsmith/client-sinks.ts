@@ -1,7 +1,8 @@
-import { guard, ignoreRejection } from '../base/guard.ts';
+import { guard } from '../base/guard.ts';
 import { defaultLimits } from '../config/limits.ts';
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { payloadRules } from '../payload/truncate.ts';
+import { types } from '../platform/node.ts';
 import { contextTo, enterContext } from '../run/context.ts';
 import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import { runIdFrom } from '../run/ids.ts';
@@ -13,22 +14,24 @@ const CAPTURE: CapturePolicy = {
   ...noopSink.capture,
   hideInputs: false,
   hideOutputs: false,
-  payload: payloadRules(defaultLimits, defaultRedaction()),
+  // An attachment would pass the masks of a client that the object calls.
+  payload: { ...payloadRules(defaultLimits, defaultRedaction()), isInline: true },
   attachmentBytes: defaultLimits.attachmentBytes,
   streamIdleMs: defaultLimits.streamIdleMs,
 };
 
 type Sinks = WeakMap<object, RunSink>;
+type SinksByClient = WeakMap<object, Sinks>;
 
 /** Nested runs inherit from their parent only if both have the same sink. */
-function once(sinks: Sinks, key: object, create: () => RunSink): RunSink {
-  const sink = sinks.get(key) ?? create();
-  sinks.set(key, sink);
-  return sink;
+export function once<Value>(values: WeakMap<object, Value>, key: object, create: () => Value): Value {
+  const value = values.get(key) ?? create();
+  values.set(key, value);
+  return value;
 }
 
 const clients: readonly [Sinks, Sinks] = [new WeakMap(), new WeakMap()];
-const copies: Sinks = new WeakMap();
+const copies: readonly [SinksByClient, SinksByClient] = [new WeakMap(), new WeakMap()];
 
 /**
  * Returns a sink that calls the methods of an application's object instead of delivering runs. With `isForced`, also
@@ -37,10 +40,8 @@ const copies: Sinks = new WeakMap();
 export function clientSink(client: ClientLike, isForced: boolean, isTracingOn: () => boolean): RunSink {
   const isOn = (): boolean => isForced || isTracingOn();
   // The client may record the run itself, which must not be passed to this sink again.
-  const call = (work: () => unknown): void =>
-    void guard('client', () => {
-      ignoreRejection(enterContext(contextTo(currentSink() ?? noopSink, undefined), work));
-    });
+  const call = (work: () => unknown): unknown =>
+    guard('client', () => enterContext(contextTo(currentSink() ?? noopSink, undefined), work));
   return once(clients[isForced ? 1 : 0], client, () => ({
     ...noopSink,
     capture: CAPTURE,
@@ -49,11 +50,28 @@ export function clientSink(client: ClientLike, isForced: boolean, isTracingOn: (
     },
     start(run) {
       if (!isOn()) return false;
-      call(() => client.createRun(createOf(run)));
+      const posting = inOrder(undefined, () => call(() => client.createRun(createOf(run))));
+      run.sinkState = posting;
+      void posting?.then(() => {
+        run.sinkState = undefined;
+      });
       return true;
     },
-    end: (run) => call(() => client.updateRun(run.id, createOf(run))),
+    end(run) {
+      const posting = run.sinkState as Promise<unknown> | undefined;
+      void inOrder(posting, () => call(() => client.updateRun(run.id, createOf(run))));
+    },
   }));
+}
+
+/**
+ * Calls `next` at once, or after `earlier` has settled. Returns a promise that never rejects, or undefined if there is
+ * nothing to wait for.
+ */
+export function inOrder(earlier: Promise<unknown> | undefined, next: () => unknown): Promise<unknown> | undefined {
+  if (earlier !== undefined) return earlier.then(next).catch(() => {});
+  const work = next();
+  return types.isPromise(work) ? work.catch(() => {}) : undefined;
 }
 
 function createOf(run: EncodedRun): RunCreate {
@@ -65,7 +83,10 @@ function createOf(run: EncodedRun): RunCreate {
 /** A destination of runs: options, or a project and fields to change. */
 export type Replica = ReplicaOptions | [projectName: string, updates?: KVMap];
 
-/** A destination of runs. Options that are not set are those of the client. */
+/**
+ * A destination of runs. Options that are not set are those of the client. If `apiUrl` has another origin than that of
+ * the client, the client's key, workspace and headers are not used.
+ */
 export interface ReplicaOptions {
   /** @default the project of the run */
   projectName?: string | undefined;
@@ -83,15 +104,27 @@ export interface ReplicaOptions {
   client?: ClientLike | undefined;
 }
 
-/** Returns a sink that passes each run to all replicas. `sinkOf` returns the exporter of a replica. */
-export function replicaSink(replicas: readonly Replica[], sinkOf: (replica: ReplicaOptions) => RunSink): RunSink {
+/**
+ * Returns a sink that passes each run to all replicas. `sinkOf` is called once for each replica, and returns a function
+ * that returns the exporter.
+ */
+export function replicaSink(
+  replicas: readonly Replica[],
+  client: ClientLike | undefined,
+  isForced: boolean,
+  sinkOf: (replica: ReplicaOptions) => () => RunSink,
+): RunSink {
+  const known = once(copies[isForced ? 1 : 0], client ?? replicas, () => new WeakMap<object, RunSink>());
+  return once(known, replicas, () => copyingSink(targetsOf(replicas, sinkOf)));
+}
+
+function targetsOf(replicas: readonly Replica[], sinkOf: (replica: ReplicaOptions) => () => RunSink): Target[] {
   const options = replicas.map((it) => (Array.isArray(it) ? { projectName: it[0], updates: it[1] } : it));
   const hasPrimary = options.some(({ primary }) => primary === true);
-  const targets = options.map((replica): Target => {
+  return options.map((replica): Target => {
     const { projectName, primary, updates } = replica;
-    const sink = sinkOf(replica);
     return {
-      sink: () => sink,
+      sink: sinkOf(replica),
       change(run) {
         const project = projectName ?? run.project;
         const keepsIds = primary ?? (!hasPrimary && project === run.project);
@@ -104,7 +137,6 @@ export function replicaSink(replicas: readonly Replica[], sinkOf: (replica: Repl
       },
     };
   });
-  return once(copies, replicas, () => copyingSink(targets as [Target, ...Target[]]));
 }
 
 /** Returns the ids of a copy of a run. Two projects of one service cannot contain runs with the same id. */

@@ -1,4 +1,5 @@
 import { clock } from '../base/clock.ts';
+import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
 import {
@@ -10,13 +11,13 @@ import {
   parseFlag,
 } from '../config/environment.ts';
 import type { ConfigureOptions } from '../config/options.ts';
-import { isOnByEnvironment, type ServiceOptions, serviceOf } from '../config/service.ts';
+import { isOnByEnvironment, isSameOrigin, type ServiceOptions, serviceOf } from '../config/service.ts';
 import { defined, definedOrNone, isPlainObject } from '../payload/fields.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { newRunId } from '../run/ids.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { flush, shareExporter } from '../runspan.ts';
-import { clientSink, type Replica, replicaSink } from './client-sinks.ts';
+import { clientSink, once, type Replica, type ReplicaOptions, replicaSink } from './client-sinks.ts';
 import { patchRun, postOnce } from './posting.ts';
 import { copyingSink, type MaskFunction, type Masks } from './run-copies.ts';
 import type { ClientLike, KVMap, RunCreate } from './types.ts';
@@ -26,7 +27,7 @@ import { unsupportedMembers } from './unsupported.ts';
 export interface ClientConfig {
   /**
    * URL of the service.
-   * @default the endpoint of `configure` or the environment
+   * @default the endpoint of the environment
    */
   apiUrl?: string | undefined;
   apiKey?: string | undefined;
@@ -110,7 +111,7 @@ export class Client {
     const isOwn = Object.keys(options).length > 0;
     const own = isOwn ? shareExporter(exporterKey(options), options) : undefined;
     const masks = masksOf(config);
-    this.forcedExporter = masks ? copyingSink([{ sink: () => own ?? currentSink() ?? noopSink, masks }]) : own;
+    this.forcedExporter = masks ? maskingSink(masks, own) : own;
     this.exporter = own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
   }
 
@@ -207,17 +208,47 @@ export function exporterOf(options: {
   const { client, tracingEnabled, replicas = [] } = options;
   if (tracingEnabled === false) return noopSink;
   if (replicas.length > 0) {
-    return replicaSink(replicas, ({ client: own = client, apiUrl, apiKey, workspaceId }) => {
-      const service = defined({ apiUrl, apiKey, workspaceId });
-      const isApart = Object.keys(service).length > 0;
-      const target = isApart ? new Client({ ...(own instanceof Client && own.config), ...service }) : own;
-      return exporterOf({ client: target, tracingEnabled }) ?? currentSink() ?? noopSink;
+    return replicaSink(replicas, client, tracingEnabled === true, ({ client: own = client, ...replica }) => {
+      const target = clientFor(replica, own);
+      return () => exporterOf({ client: target, tracingEnabled }) ?? currentSink() ?? noopSink;
     });
   }
   if (client !== undefined && isCalled(client)) return clientSink(client, tracingEnabled === true, isTracingOn);
   const { forcedExporter, exporter } = (client ?? {}) as Partial<Client>;
   return tracingEnabled === true ? forcedExporter : exporter;
 }
+
+/** Returns a client for the service of a replica, or `client` if the replica has no service of its own. */
+function clientFor({ apiUrl, apiKey, workspaceId }: ReplicaOptions, client: ClientLike | undefined) {
+  const service = defined({ apiUrl, apiKey, workspaceId });
+  if (Object.keys(service).length === 0) return client;
+  const config = client instanceof Client ? client.config : {};
+  const isElsewhere = apiUrl !== undefined && !isSameOrigin(apiUrl, config.apiUrl ?? '');
+  // Another service must not receive the client's credentials.
+  const credentials = isElsewhere && { apiKey: undefined, workspaceId: undefined, headers: undefined };
+  return new Client({ ...config, ...credentials, ...service });
+}
+
+/** Returns a sink that masks runs, and passes them to `own` or to the sink that they would have without a client. */
+function maskingSink(masks: Masks, own: RunSink | undefined): RunSink {
+  const sinkTo = (sink: () => RunSink): RunSink => copyingSink([{ sink, masks }]);
+  if (own !== undefined) return sinkTo(() => own);
+  const known = new WeakMap<object, RunSink>();
+  return Object.assign(
+    sinkTo(() => currentSink() ?? noopSink),
+    {
+      over(given: RunSink): RunSink {
+        const sink = unmasked.get(given) ?? given;
+        const masking = once(known, sink, () => sinkTo(() => sink));
+        unmasked.set(masking, sink);
+        return masking;
+      },
+    },
+  );
+}
+
+/** The sinks below those that `over` returns. A client replaces the masks of an outer client. */
+const unmasked = new WeakMap<RunSink, RunSink>();
 
 /** Whether an application's own object stands for a client, or replaces its methods, for example with spies. */
 export function isCalled({ createRun, updateRun }: ClientLike): boolean {
@@ -232,7 +263,10 @@ function whileTracingIsOn(exporter: RunSink): RunSink {
   return {
     capture: exporter.capture,
     get isOff() {
-      return isTracingOn() ? (exporter.isOff as true) : true;
+      const isOn = isTracingOn();
+      const line = 'Client: no run is recorded without a valid endpoint; set `apiUrl` or LANGSMITH_ENDPOINT.';
+      if (isOn && exporter.isOff === true) diagnostics.warnOnce('Client endpoint', line);
+      return (!isOn || exporter.isOff === true) as true;
     },
     start: (run) => isTracingOn() && exporter.start(run),
     end: (run) => exporter.end(run),

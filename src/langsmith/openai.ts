@@ -54,17 +54,17 @@ export function wrapOpenAI<Client extends OpenAIType>(
   openai: Client,
   options: Partial<RunTreeConfig> = {},
 ): PatchedOpenAIClient<Client> {
-  const { name, tags, metadata, project_name } = options;
-  const sdk = { ...openaiSdk, methods: methodsWith(name) };
+  const { tags, metadata, project_name } = options;
+  const sdk = { ...openaiSdk, methods: methodsWith(options) };
   const exporter = exporterOf(options);
   return wrapClient(sdk, openai, defined({ tags, metadata, project: project_name, exporter })) as never;
 }
 
-function methodsWith(name: string | undefined): Sdk['methods'] {
+function methodsWith(config: Partial<RunTreeConfig>): Sdk['methods'] {
   // LangSmith records only the model calls of `runTools`.
   const { 'chat.completions.runTools': _, ...methods } = openaiSdk.methods;
   const method = (path: string, usualName: string, parameters?: Fields) => ({
-    [path]: asLangSmith(methods[path] as CallReader, name ?? usualName, parameters),
+    [path]: asLangSmith(methods[path] as CallReader, { ...config, name: config.name ?? usualName }, parameters),
   });
   return {
     ...methods,
@@ -75,13 +75,13 @@ function methodsWith(name: string | undefined): Sdk['methods'] {
 }
 
 /** Returns a copy of `call` that records the same name, inputs, outputs and metadata as LangSmith. */
-function asLangSmith(call: CallReader, name: string, parameters?: Fields): CallReader {
+function asLangSmith(call: CallReader, config: RunTreeConfig, parameters?: Fields): CallReader {
   return {
     ...call,
-    name,
+    name: config.name,
     describe(body, provider, options) {
       const described = call.describe(body, provider);
-      return described && withExtra(describe(described, fieldsOf(body), provider, name, parameters), options);
+      return described && withExtra(describe(described, fieldsOf(body), provider, config, parameters), options);
     },
     read(response) {
       const answer = call.read(response);
@@ -95,9 +95,10 @@ function describe(
   { metadata }: CallDescription,
   body: Fields,
   provider: string,
-  name: string,
+  config: RunTreeConfig,
   parameters?: Fields,
 ): CallDescription {
+  const { name } = config;
   const requested = isFields(body.metadata) ? body.metadata : {};
   const invocation = Object.entries(body).filter(([key]) => PARAMETERS.has(key));
   const agent = getCurrentRunTree(true) === undefined ? { ls_agent_type: 'root' } : {};
@@ -105,7 +106,7 @@ function describe(
     inputs: body,
     name: provider === 'azure' ? name.replace(/^(Chat)?OpenAI$/, 'Azure$&') : name,
     metadata: {
-      ...RunTree.inheritedMetadata(),
+      ...RunTree.inheritedMetadata(config),
       ...agent,
       ...requested,
       ...metadata,

@@ -1,13 +1,14 @@
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
 import { fieldsOf } from '../payload/fields.ts';
-import { MASK } from '../payload/redaction/redact.ts';
+import type { ValuePath } from '../payload/redaction/paths.ts';
+import { MASK, type Redaction, shownText } from '../payload/redaction/redact.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { untraced } from '../run/context.ts';
 import { describeOpenRun, EncodedRun, type RunSource, releaseRun } from '../run/encoded-run.ts';
 import { withMetadata } from '../run/fields.ts';
 import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
-import type { CapturePolicy, FlushResult, RunSink } from '../run/sink.ts';
+import { type CapturePolicy, type FlushResult, noopSink, type RunSink } from '../run/sink.ts';
 import type { KVMap } from './types.ts';
 
 /** A function of the application that returns what to record instead of a value. */
@@ -37,28 +38,30 @@ export interface Target {
 }
 
 /**
- * Returns a sink that passes a copy of each run to each target. A target never sees what a mask has not returned, so no
- * queue, request or file contains it.
+ * Returns a sink that passes a copy of each run to each target for which tracing is on. A run is encoded once, with the
+ * strictest settings of these targets. A target never sees what a mask has not returned, so no queue, request or file
+ * contains it.
  */
-export function copyingSink(targets: readonly [Target, ...Target[]]): RunSink {
-  const [{ sink, masks = NO_MASKS }] = targets;
-  const captures = new WeakMap<CapturePolicy, CapturePolicy>();
+export function copyingSink(targets: readonly Target[]): RunSink {
+  const active = (): readonly Target[] => targets.filter(({ sink }) => sink().isOff !== true);
+  const capture = (): CapturePolicy =>
+    strictest(active().map(({ sink, masks = NO_MASKS }) => maskedCapture(sink().capture, masks)));
   const all = async (call: (target: RunSink) => Promise<FlushResult>): Promise<FlushResult> => {
     const results = await Promise.all(targets.map((target) => call(target.sink())));
     return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };
   };
   return {
     get capture() {
-      const { capture } = sink();
-      const masked = captures.get(capture) ?? maskedCapture(capture, masks);
-      captures.set(capture, masked);
-      return masked;
+      return capture();
     },
     get isOff() {
-      return sink().isOff as true;
+      return (active().length === 0) as true;
     },
     start(run) {
-      const copies = targets.map((target) => new RunCopy(run, target)).filter((copy) => copy.start());
+      const { redaction } = capture().payload;
+      const copies = active()
+        .map((target) => new RunCopy(run, target, redaction))
+        .filter((copy) => copy.start());
       run.sinkState = copies;
       return copies.length > 0;
     },
@@ -66,8 +69,10 @@ export function copyingSink(targets: readonly [Target, ...Target[]]): RunSink {
       for (const copy of run.sinkState as RunCopy[]) copy.end();
       releaseRun(run);
     },
-    skip: () => sink().skip(),
-    urlOf: (run) => sink().urlOf?.(run),
+    skip() {
+      for (const { sink } of active()) sink().skip();
+    },
+    urlOf: (run) => active()[0]?.sink().urlOf?.(run),
     flush: (limit) => all((target) => target.flush(limit)),
     close: (limit) => all((target) => target.close(limit)),
   };
@@ -85,22 +90,58 @@ function maskedCapture(capture: CapturePolicy, masks: Masks): CapturePolicy {
   };
 }
 
+function strictest(captures: readonly CapturePolicy[]): CapturePolicy {
+  const [first = noopSink.capture] = captures;
+  if (captures.length < 2) return first;
+  const { payload } = first;
+  const least = (limit: (capture: CapturePolicy) => number): number => Math.min(...captures.map(limit));
+  const samplers = captures.flatMap(({ sampling }) => sampling ?? []);
+  const isInline = captures.some((it) => it.payload.isInline || it.payload.redaction !== payload.redaction);
+  return {
+    ...first,
+    hideInputs: captures.some((it) => it.hideInputs),
+    hideOutputs: captures.some((it) => it.hideOutputs),
+    hidesMetadata: captures.some((it) => it.hidesMetadata),
+    attachmentBytes: least((it) => it.attachmentBytes),
+    sampling: samplers.length === 0 ? undefined : (start) => samplers.every((isSampled) => isSampled(start)),
+    payload: {
+      ...payload,
+      depth: least((it) => it.payload.depth),
+      width: least((it) => it.payload.width),
+      nodes: least((it) => it.payload.nodes),
+      bytes: least((it) => it.payload.bytes),
+      ...(isInline && { isInline }),
+    },
+  };
+}
+
+/** Returns masks that also encode the fields that they do not hide. */
+function encodedAgain({ inputs, outputs, metadata, error }: Masks): Masks {
+  const same: MaskFunction = (values) => values;
+  return { inputs: inputs || same, outputs: outputs || same, metadata: metadata || same, error: error || same };
+}
+
 /** The copy of a run that one target gets. */
 class RunCopy implements RunSource {
   readonly #run: EncodedRun;
   readonly #copy: EncodedRun;
   readonly #sink: RunSink;
   readonly #masks: Masks;
+  /** The redaction of the target. Undefined if the run is already encoded with it. */
+  readonly #redaction: Redaction | undefined;
   readonly #changes: Partial<EncodedRun>;
   readonly #late = new LateContent();
   /** The value of each field that was copied last, or its JSON text if it was masked. */
   readonly #seen: Partial<Record<Field, unknown>> = {};
   #attachments: readonly HeldAttachment[] = [];
 
-  constructor(run: EncodedRun, { sink, masks = NO_MASKS, change }: Target) {
+  /** `applied` is the redaction of the run. If the target has another one, the copy is encoded again. */
+  constructor(run: EncodedRun, { sink, masks = NO_MASKS, change }: Target, applied: Redaction | undefined) {
     this.#run = run;
     this.#sink = sink();
-    this.#masks = masks;
+    const { redaction } = this.#sink.capture.payload;
+    this.#redaction = redaction === applied ? undefined : redaction;
+    this.#masks = redaction === applied ? masks : encodedAgain(masks);
     this.#changes = change?.(run) ?? {};
     this.#copy = Object.assign(Object.create(EncodedRun.prototype), run, { sinkState: undefined, endTime: undefined });
     releaseRun(this.#copy);
@@ -115,9 +156,14 @@ class RunCopy implements RunSource {
   describe(): void {
     const run = this.#run;
     describeOpenRun(run);
-    const { name, runType, tags, attachments = [], referenceExampleId } = run;
+    const { runType, attachments = [], referenceExampleId } = run;
+    const shown = (text: string, path: ValuePath): string => shownText(text, this.#redaction, path);
+    const name = shown(run.name, ['name']);
+    const tags = run.tags?.map((tag) => shown(tag, ['tags', undefined]));
     Object.assign(this.#copy, { name, runType, tags, referenceExampleId }, this.#changes);
-    const added = attachments.filter((attachment) => !this.#attachments.includes(attachment));
+    // An attachment whose name must be masked is left out.
+    const isShown = ({ name }: HeldAttachment): boolean => shown(name, ['attachments', undefined]) === name;
+    const added = attachments.filter((attachment) => !this.#attachments.includes(attachment) && isShown(attachment));
     if (added.length > 0) this.#copy.attachments = [...(this.#copy.attachments ?? []), ...added];
     this.#attachments = attachments;
     this.#update('inputs');
@@ -133,7 +179,7 @@ class RunCopy implements RunSource {
     this.#update('outputs');
     this.#update('error');
     copy.endTime = endTime;
-    copy.events = events && (inputs || outputs) ? withoutData(events) : events;
+    copy.events = events && (inputs || outputs) ? withoutData(events, this.#redaction) : events;
     this.#late.whenSettled(() => this.#sink.end(copy));
   }
 
@@ -188,7 +234,8 @@ function textOf(run: EncodedRun, field: Field): string | undefined {
 }
 
 /** Returns the names and times of events. Their data may contain parts of the payloads, for example tokens. */
-function withoutData(events: string): string {
-  const list = JSON.parse(events) as KVMap[];
-  return JSON.stringify(list.map(({ name, time }) => ({ name, time })));
+function withoutData(events: string, redaction: Redaction | undefined): string {
+  const list = JSON.parse(events) as { name: string; time: string }[];
+  const shown = (name: string): string => shownText(name, redaction, ['events', undefined, 'name']);
+  return JSON.stringify(list.map(({ name, time }) => ({ name: shown(name), time })));
 }

@@ -1,5 +1,5 @@
 import { clock } from '../base/clock.ts';
-import { guard, ignoreRejection } from '../base/guard.ts';
+import { guard } from '../base/guard.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, fieldsOf, listOf } from '../payload/fields.ts';
 import type { RunContext } from '../run/context.ts';
@@ -14,11 +14,11 @@ import {
   type RemoteRun,
 } from '../run/propagation/propagation.ts';
 import type { Run } from '../run/run.ts';
-import { currentSink, type RunSink } from '../run/sink.ts';
+import { currentSink } from '../run/sink.ts';
 import { currentRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client, exporterOf, isCalled } from './client.ts';
-import type { Replica } from './client-sinks.ts';
+import { inOrder, type Replica } from './client-sinks.ts';
 import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
 import type { Attachments, ClientLike, KVMap, RunCreate, RunnableConfigLike } from './types.ts';
 
@@ -95,6 +95,8 @@ export class RunTree {
   #run: Run | undefined;
   /** Whether the run belongs to a traced function, which ends it. */
   #isTraced = false;
+  /** The call of the client's `createRun`. */
+  #posting: Promise<unknown> | undefined;
   /** Metadata and outputs that have been recorded. */
   #recorded: { metadata?: KVMap; outputs?: KVMap | undefined } = {};
 
@@ -164,39 +166,47 @@ export class RunTree {
     if (metadata !== undefined) this.metadata = metadata;
   }
 
-  /** Records the start of the run. */
+  /** Records the start of the run. Waits for the client if it is an object of the application. */
   async postRun(): Promise<void> {
     guard('RunTree.postRun', () => {
       this.child_runs = [];
       if (this.#run !== undefined) return;
       const { parent_run, client, tracingEnabled, replicas } = this;
-      if (isCalled(client)) return ignoreRejection(client.createRun(this.toJSON()));
-      // The parent may be a tree that LangChain created with LangSmith's own package.
-      const above = parent_run !== undefined && #run in parent_run ? parent_run.#run : undefined;
+      if (this.#callsClient) {
+        this.#posting = inOrder(undefined, () => client.createRun(this.toJSON()));
+        return;
+      }
+      const above = RunTree.#runOf(parent_run);
       // After a traced function ends, its tree has `tracingEnabled: false`.
       const options = above === undefined ? this : { client, replicas, tracingEnabled: tracingEnabled || undefined };
       this.#run = postRun(this.toJSON(), exporterOf(options), above);
       trees.set(this.#run, this);
     });
+    await this.#posting;
   }
 
   /**
    * Records changed fields, but not inputs, which `postRun` records. If the run has an end time, also records the end.
    */
   async patchRun(options: { excludeInputs?: boolean } = {}): Promise<void> {
-    guard('RunTree.patchRun', () => {
+    await guard('RunTree.patchRun', () => {
       this.child_runs = [];
       if (this.#isTraced) {
         this.#keepChanges();
-        return;
+        return undefined;
       }
       const { name, tags, extra, inputs, outputs, error, end_time } = this;
       const shown = options.excludeInputs === false ? { inputs } : {};
       const changes = { name, tags, extra, outputs, error, end_time, ...shown };
-      const isPosted = this.#run !== undefined || !isCalled(this.client);
-      if (isPosted) patchRun(this.id, changes);
-      else ignoreRejection(this.client.updateRun(this.id, { ...this.toJSON(), ...changes }));
+      if (this.#run !== undefined || !this.#callsClient) return patchRun(this.id, changes);
+      const update = { ...this.toJSON(), ...changes };
+      return inOrder(this.#posting, () => this.client.updateRun(this.id, update));
     });
+  }
+
+  /** Whether the tree calls an application's own object instead of recording a run. */
+  get #callsClient(): boolean {
+    return isCalled(this.client) && !this.replicas?.length;
   }
 
   addEvent(event: RunEvent | string): void {
@@ -219,7 +229,7 @@ export class RunTree {
   toHeaders(headers?: HeadersLike): { 'langsmith-trace': string; baggage: string } {
     const result = {
       'langsmith-trace': this.dotted_order,
-      baggage: baggageOf(this, this.#run?.sink ?? exporterOf(this)),
+      baggage: baggageOf(this, RunTree.#hidesMetadata(this)),
     };
     for (const [name, value] of Object.entries(result)) headers?.set(name, value);
     return result;
@@ -313,10 +323,30 @@ export class RunTree {
     });
   }
 
-  /** @internal Returns the metadata that the program has set in the current run's tree, plus the run's own metadata. */
-  static inheritedMetadata(): KVMap | undefined {
-    const run = currentRun();
-    return run && trees.get(run)?.metadata;
+  /**
+   * @internal Returns the metadata of a tree, by default of the current run's, that a run with these options inherits.
+   *   A run inherits nothing from a run with another exporter.
+   */
+  static inheritedMetadata(options: Partial<RunTreeConfig>, given?: RunTree): KVMap | undefined {
+    const current = currentRun();
+    const tree = given ?? (current && trees.get(current));
+    if (tree === undefined) return undefined;
+    const sink = RunTree.#runOf(tree)?.sink;
+    if (sink === undefined) return RunTree.#hidesMetadata(tree) ? undefined : tree.metadata;
+    const exporter = exporterOf(options);
+    return exporter === undefined || (exporter.over?.(sink) ?? exporter) === sink ? tree.metadata : undefined;
+  }
+
+  static #runOf(tree: RunTree | undefined): Run | undefined {
+    // LangChain may have created the tree with LangSmith's own package.
+    return tree !== undefined && #run in tree ? tree.#run : undefined;
+  }
+
+  /** Whether the client of a tree, or of a tree above, hides metadata. Trees contain the metadata of those above. */
+  static #hidesMetadata(tree: RunTree | undefined): boolean {
+    if (tree === undefined || !(#run in tree)) return false;
+    const sink = tree.#run?.sink ?? exporterOf(tree);
+    return sink?.capture.hidesMetadata === true || RunTree.#hidesMetadata(tree.parent_run);
   }
 
   /** @internal Sets the result of a traced function and calls `on_end`. Called when the function ends. */
@@ -335,15 +365,18 @@ export class RunTree {
    *   run, returns a reference to it.
    */
   static parentOf(tree: RunTree): Run | RemoteRun | undefined {
-    return (#run in tree ? tree.#run : undefined) ?? remoteRun(tree);
+    const { dotted_order, project_name } = tree;
+    return RunTree.#runOf(tree) ?? remoteRun(RunTree.#hidesMetadata(tree) ? { dotted_order, project_name } : tree);
   }
 
   /** Records the fields that have changed since the last recording. At the end, also the usage in the metadata. */
   #keepChanges(isEnd = false): void {
     const run = this.#run as Run;
     const { usage_metadata: usage } = this.metadata;
-    if (isEnd && usage !== undefined && run.error === undefined)
-      this.outputs = { usage_metadata: usage, ...(this.outputs ?? run.outputs) };
+    // Outputs that a promise still provides are not replaced. The metadata also contains the usage.
+    const shown = this.outputs ?? run.outputs;
+    if (isEnd && usage !== undefined && run.error === undefined && shown !== undefined)
+      this.outputs = { usage_metadata: usage, ...shown };
     const { metadata: seen = {}, outputs } = this.#recorded;
     const added = Object.entries(this.metadata).filter(([key, value]) => value !== seen[key]);
     const metadata = added.length === 0 ? undefined : Object.fromEntries(added);
@@ -374,8 +407,7 @@ export function getDefaultProjectName(): string {
 }
 
 /** Encodes a run's fields in LangSmith's format. Omits metadata that is hidden or cannot be encoded as JSON. */
-function baggageOf({ metadata, tags = [], project_name: project }: RunTree, sink: RunSink | undefined): string {
-  const isHidden = sink?.capture.hidesMetadata === true;
+function baggageOf({ metadata, tags = [], project_name: project }: RunTree, isHidden: boolean): string {
   const json = isHidden ? '' : guard('RunTree.toHeaders', () => JSON.stringify(metadata));
   const members = Object.entries({ metadata: json === '{}' ? '' : json, tags: tags.join(','), project });
   return members.flatMap(([key, value]) => (value ? baggageMember(`langsmith-${key}`, value).text : [])).join(',');

@@ -29,7 +29,7 @@ function proxyOf<Target extends object>(target: Target, name: string, config: Pa
       // A proxy must return the original value of a read-only property.
       if (own?.configurable === false && own.writable === false) return value;
       if (typeof value === 'function') {
-        const metadata = { ...RunTree.inheritedMetadata(), ...config.metadata };
+        const metadata = { ...RunTree.inheritedMetadata(config), ...config.metadata };
         return tracedBy(planOf({ ...config, metadata, name: path }), value.bind(target));
       }
       const isNested = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
@@ -75,7 +75,7 @@ function withConfig(fn: TracedFunction, config: WrapAISDKConfig): AnyFunction {
     const traced = guard('wrapAISDK', () => {
       const own = fieldsOf(langsmith) as WrapAISDKConfig;
       const metadata = {
-        ...RunTree.inheritedMetadata(),
+        ...RunTree.inheritedMetadata({ ...config, ...own }),
         ls_integration: 'vercel-ai-sdk',
         ...config.metadata,
         ...own.metadata,

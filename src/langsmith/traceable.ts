@@ -186,12 +186,14 @@ function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args
 function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...call }: Call): AnyFunction | undefined {
   const { treeFirst = false } = call;
   // A run inherits metadata that the program has added to the parent's tree.
-  const inherited = treeFirst ? parent?.metadata : RunTree.inheritedMetadata();
+  const isRoot = treeFirst && parent === undefined;
+  const given = treeFirst ? parent : undefined;
+  const inherited = isRoot ? undefined : RunTree.inheritedMetadata({ ...options, ...config }, given);
   const isPlain = config === undefined && !treeFirst && inherited === undefined;
   // The application may have replaced methods of the client since the function was traced.
   if (isPlain && (options.client === undefined || !isCalled(options.client))) return undefined;
   const merged = { ...options, ...config, metadata: { ...inherited, ...options.metadata, ...config?.metadata } };
-  return tracedWith(treeFirst ? withTree(fn) : fn, merged, treeFirst && parent === undefined);
+  return tracedWith(treeFirst ? withTree(fn) : fn, merged, isRoot);
 }
 
 function withTree(fn: AnyFunction): AnyFunction {

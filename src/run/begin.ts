@@ -65,7 +65,9 @@ export function sinkFor(
   around: RunContext | undefined,
   outer: RunContext | undefined,
 ): RunSink | undefined {
-  return exporter ?? around?.exporter ?? sinkOf(outer);
+  if (exporter !== undefined && exporter.over === undefined) return exporter;
+  const sink = around?.exporter ?? sinkOf(outer);
+  return sink && exporter?.over ? exporter.over(sink) : sink;
 }
 
 export function newRecord(

@@ -87,6 +87,8 @@ export interface RunSink {
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for runs in a trace that sampling left out. */
   skip(): void;
+  /** @internal Returns the sink to use instead of this one. `sink` is the one of a run without an `exporter` option. */
+  over?(sink: RunSink): RunSink;
   /** @internal Returns the address of a run's page, if the service has one. */
   urlOf?(run: RunPlace): string | undefined;
   /**
