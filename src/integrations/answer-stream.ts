@@ -58,7 +58,7 @@ export function followStream(stream: unknown, run: Run, reader: AnswerReader, si
 }
 
 /**
- * Records a streamed answer. If the application aborts the request, the run ends as cancelled. The recorder holds no
+ * Records a streamed answer. If the application aborts the request, the run ends as cancelled. The run holds only a weak
  * reference to the abort signal, because a signal listener could then keep the stream in memory.
  */
 export class AnswerStream extends StreamRecorder {
@@ -74,7 +74,10 @@ export class AnswerStream extends StreamRecorder {
       // fail.
       if (!this.isPending) this.cancel();
     };
-    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal === undefined || !run.isOpen) return;
+    signal.addEventListener('abort', onAbort, { once: true });
+    const target = new WeakRef(signal);
+    run.addHooks({ onEnd: () => target.deref()?.removeEventListener('abort', onAbort) });
   }
 
   override end(): void {
