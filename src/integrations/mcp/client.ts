@@ -4,8 +4,8 @@ import { isLoopback } from '../../config/checker.ts';
 import { replaceMethod } from '../../instrument/methods.ts';
 import type { Method } from '../../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
-import { type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
-import { currentContext, sinkOf } from '../../run/context.ts';
+import { type Fields, fieldsOf, isFields, isPlainObject, textOf } from '../../payload/fields.ts';
+import { currentContext, enteredContext, sinkOf } from '../../run/context.ts';
 import { headersToAdd } from '../../run/propagation/propagation.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { isRecorded, type McpRequest, planOf } from './requests.ts';
@@ -25,15 +25,20 @@ export function traceClient(place: string, client: object): void {
   }
 }
 
-/** Parameters of calls that have a run. `callTool` and the other methods pass them to `request`. */
-const sent: WeakSet<object> = shared('mcpParams', () => new WeakSet());
+/** Parameters of calls that have a run, and the ids of the runs. `callTool` and the other methods pass them to `request`. */
+const sent: WeakMap<object, string | undefined> = shared('mcpParams', () => new WeakMap());
+
+/** Whether the parameters belong to a call that already has a run. */
+function isSent(params: unknown): boolean {
+  return isFields(params) && sent.has(params) && sent.get(params) === enteredContext()?.id;
+}
 
 function tracedMethod(place: string, original: Method, method: string | undefined): Method {
   return shapedLike(function (this: unknown, first: unknown, ...rest: unknown[]): unknown {
     const call = guard(place, () => {
       const { method: requested, params } = fieldsOf(first);
       const request = method === undefined ? { method: requested, params } : { method, params: first };
-      if (!isRecorded(request) || sent.has(request.params as object)) return undefined;
+      if (!isRecorded(request) || isSent(request.params)) return undefined;
       const server = textOf(fieldsOf(serverOf(this)).name);
       // The options follow the schema of the result in some versions.
       const options = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
@@ -58,13 +63,15 @@ function serverOf(client: unknown): unknown {
 function paramsToSend(client: unknown, { params }: McpRequest): unknown {
   const context = currentContext();
   const sink = sinkOf(context);
-  if (sink === undefined || sink.isOff === true || !isPlainObject(params)) return params;
+  if (sink === undefined || sink.isOff === true || !isFields(params)) return params;
   const { _meta: meta = {} } = params;
-  const isSent = isPlainObject(meta) && mayReceive(fieldsOf(client).transport, sink);
-  const added = isSent ? headersToAdd(context, sink, new Set(Object.keys(meta))) : [];
-  const copy: Fields = { ...params };
+  const isPlain = isPlainObject(params);
+  const isAllowed = isPlain && isPlainObject(meta) && mayReceive(fieldsOf(client).transport, sink);
+  const added = isAllowed ? headersToAdd(context, sink, new Set(Object.keys(meta))) : [];
+  // Instances of a class are sent unchanged.
+  const copy: Fields = isPlain ? { ...params } : params;
   if (added.length > 0) copy._meta = { ...(meta as Fields), ...Object.fromEntries(added) };
-  sent.add(copy);
+  sent.set(copy, context?.id);
   return copy;
 }
 

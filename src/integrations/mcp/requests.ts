@@ -1,5 +1,5 @@
 import type { PlanOptions } from '../../instrument/plan.ts';
-import { defined, type Fields, fieldsOf, isFields, listOf, mapped, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields, mapped, textOf } from '../../payload/fields.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { blockWithDataUri, dataUriOf } from '../media.ts';
 
@@ -40,16 +40,11 @@ export function planOf({ method, params }: McpRequest, options: Fields, server?:
   };
 }
 
-/** Ends a run. A tool reports its failure in the result, so that the model can read it. */
+/** Ends a run. A tool reports its failure in the result, which `hideOutputs` or `redact` may hide. */
 function complete(run: Run, result: unknown): void {
-  const { content, isError } = fieldsOf(result);
   run.keepResult(isFields(result) ? withDataUris(result) : result);
-  if (isError !== true) {
-    run.end();
-    return;
-  }
-  const texts = run.capture.hideOutputs ? [] : listOf(content).flatMap((part) => textOf(fieldsOf(part).text) ?? []);
-  run.fail(texts.join('\n') || 'the tool reported an error');
+  if (fieldsOf(result).isError === true) run.fail('the tool reported an error');
+  else run.end();
 }
 
 /** Converts the base64 of images, audio and files in a result to data URIs, which are recorded as attachments. */
