@@ -24,18 +24,18 @@ export const mastra: Instrumentation = {
 
 function patch({ BaseObservabilityInstance }: Fields): void {
   const prototype = fieldsOf(fieldsOf(BaseObservabilityInstance).prototype);
-  const bridge = new RunspanBridge();
-  const known = new WeakSet<Instance>();
+  const bridges = new WeakMap<object, object>();
   const add = (instance: Instance): void => {
-    if (known.has(instance)) return;
-    known.add(instance);
-    if (instance.getBridge() !== bridge || instance.getExporters().some(({ name }) => name === bridge.name)) return;
+    if (bridges.has(instance)) return;
+    const made = new RunspanBridge();
+    const own = instance.getExporters().find((one) => one.name === made.name && 'createSpan' in one);
+    bridges.set(instance, own ?? made);
     // As a bridge that is set later, it gets no events.
-    instance.registerExporter(bridge);
+    if (instance.getBridge() === made) instance.registerExporter(made);
   };
   replaceMethod(PLACE, prototype, 'getBridge', (method) => {
     return function (this: unknown, ...args: unknown[]): unknown {
-      return Reflect.apply(method, this, args) ?? bridge;
+      return Reflect.apply(method, this, args) ?? bridges.get(this as object);
     };
   });
   replaceMethod(PLACE, prototype, 'startSpan', (method) => {

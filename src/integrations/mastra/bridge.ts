@@ -1,27 +1,33 @@
 import { guard } from '../../base/guard.ts';
 import { defined, type Fields, fieldsOf, isPlainObject, listOf, parsedJson, textOf } from '../../payload/fields.ts';
-import { prepareRun } from '../../run/begin.ts';
+import { prepareRun, type RunStart } from '../../run/begin.ts';
 import {
-  type Completion,
   currentContext,
   enterContext,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
+  remoteContext,
+  sinkOf,
 } from '../../run/context.ts';
+import type { EncodedRun } from '../../run/encoded-run.ts';
 import type { RunType } from '../../run/record.ts';
 import { beginRun, type Run } from '../../run/run.ts';
 import { type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
 import { CALL_TYPES, RESPONSE_ID, SOURCES } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
+import { timestampUs } from '../../run/time.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
 const PLACE = 'RunspanBridge';
 /** The name of this integration among the sources of a run. */
 const SOURCE = 'mastra';
-/** Maximum number of open spans. Above this number, the run of the oldest open span is interrupted. */
-const OPEN_MAX = 10_000;
+/**
+ * Maximum number of open spans, and of ended spans whose context is kept. Above this number, the run of the oldest open
+ * span is interrupted, and the context of the oldest ended span is dropped.
+ */
+const SPANS_MAX = 10_000;
 
 /** Options of `RunspanBridge`. Every option is optional. */
 export type RunspanBridgeOptions = Omit<TracedClientOptions, 'enabled'>;
@@ -31,6 +37,7 @@ interface Span {
   readonly parentSpanId?: string;
   readonly type: string;
   readonly name: string;
+  readonly startTime?: unknown;
   readonly tags?: readonly string[];
   readonly input?: unknown;
   readonly output?: unknown;
@@ -40,33 +47,32 @@ interface Span {
 }
 
 interface OpenSpan {
-  /** The run of the span. A model's step has the run of its model call. */
-  run?: Run;
+  /** Undefined for `model_generation` and `model_step`. A generation consists of steps, a step of a model call and tools. */
+  readonly run: Run | undefined;
   /** The context of nested spans. */
   readonly below: RunContext | undefined;
-  /** The context in which Mastra executes the span. */
-  inside: RunContext | undefined;
-  /** The model calls of the generation that contains the span. */
-  readonly calls?: Run[];
+  /** The context in which Mastra executes a model call. */
+  beside?: RunContext;
+  /** Ids of the steps and model calls of the generation that contains the span. */
+  readonly members: string[];
   hasToken?: true;
-  /** The error of the model call, if another source records it. */
-  failure?: string | undefined;
+  /** What another source records of the model call. That record may still be open. */
+  record?: EncodedRun;
 }
-
-/** Spans without a run of their own. A generation consists of steps, and a step of a model call and its tools. */
-const GROUPS: ReadonlySet<string> = new Set(['model_generation', 'model_step']);
 
 /**
  * Records the spans of Mastra as runs: agents, workflows, tools and model calls. Pass it as the `bridge` of an
  * `Observability` configuration, so that runs that start inside a span become its children. If the configuration has
  * another bridge, pass it in `exporters`: then only Mastra's own spans form a tree.
  *
- * One bridge can serve several configurations. Mastra calls the methods. They never throw.
+ * One bridge can serve all configurations of an `Observability`. Mastra calls the methods. They never throw.
  */
 export class RunspanBridge {
   readonly name: string = 'runspan';
   readonly #options: RunspanBridgeOptions;
   readonly #open = new Map<string, OpenSpan>();
+  /** The contexts of ended spans, because spans below them may start later. */
+  readonly #ended = new Map<string, RunContext | undefined>();
 
   constructor(options?: RunspanBridgeOptions) {
     this.#options = usableOptions<RunspanBridgeOptions>(PLACE, options, sharedChecks);
@@ -83,7 +89,9 @@ export class RunspanBridge {
   }
 
   executeInContextSync<Result>(id: string, fn: () => Result): Result {
-    const inside = this.#open.get(id)?.inside;
+    const span = this.#open.get(id);
+    // Mastra executes a model call in its step.
+    const inside = this.#lastIn(span)?.beside ?? span?.below ?? this.#ended.get(id);
     return inside === undefined ? fn() : enterContext(inside, fn);
   }
 
@@ -93,8 +101,14 @@ export class RunspanBridge {
       if (span.type === 'model_chunk') this.#token(span.parentSpanId);
       else if (type === 'span_started') this.#start(span);
       else if (type === 'span_updated') this.#update(span);
-      else this.#end(span);
+      // Some spans have only an end, for example those that record an event.
+      else this.#end(span.id, this.#open.get(span.id) ?? this.#start(span, timestampUs(span.startTime)), span);
     });
+  }
+
+  /** Ends the run of a span whose end is filtered out. */
+  releaseSpan(id: string): void {
+    guard(PLACE, () => this.#end(id, this.#open.get(id), {}));
   }
 
   async flush(): Promise<void> {
@@ -103,45 +117,56 @@ export class RunspanBridge {
 
   /** Interrupts the runs of open spans, and flushes. */
   async shutdown(): Promise<void> {
-    for (const { run } of this.#open.values()) run?.interrupt('Mastra was shut down');
-    this.#open.clear();
+    for (const [id, { run }] of this.#open) {
+      this.#close(id);
+      run?.interrupt('Mastra was shut down');
+    }
     await this.flush();
   }
 
-  #start(span: Span): void {
+  /** Returns undefined if the span is known, or tracing is off. */
+  #start(span: Span, startUs?: number): OpenSpan | undefined {
+    const { id, type, parentSpanId = '' } = span;
     // A bridge that is also an exporter gets each event twice.
-    if (this.#open.has(span.id)) return;
-    const parent = this.#open.get(span.parentSpanId ?? '');
-    const above = parent?.below;
-    if (GROUPS.has(span.type)) {
-      this.#add(span.id, { below: above, inside: above, calls: parent?.calls ?? [] });
-      return;
-    }
-    const run = this.#begin(span, above);
-    const open: OpenSpan = { run, below: run.context, inside: run.context };
-    this.#add(span.id, open);
-    if (span.type !== 'model_inference' || parent === undefined) return;
-    parent.run = run;
-    parent.calls?.push(run);
-    parent.inside = Object.freeze({ ...run.context, owner: ownerOf(run, open) });
+    if (this.#open.has(id) || this.#ended.has(id)) return undefined;
+    const parent = this.#open.get(parentSpanId);
+    const above = parent?.below ?? this.#ended.get(parentSpanId);
+    const current = currentContext(this.#options.exporter);
+    const isInside = above?.dottedOrder === undefined || current?.dottedOrder?.startsWith(`${above.dottedOrder}.`);
+    const around = isInside ? current : above;
+    const sink = this.#options.exporter ?? sinkOf(around);
+    if (sink === undefined || sink.isOff === true) return undefined;
+    const members = (type === 'model_step' && parent?.members) || [];
+    if (type === 'model_step' || type === 'model_inference') parent?.members.push(id);
+    const isGroup = type === 'model_step' || type === 'model_generation';
+    const open = isGroup ? { run: undefined, below: above, members } : this.#begin(span, around, startUs);
+    this.#open.set(id, open);
+    if (this.#open.size <= SPANS_MAX) return open;
+    const [[oldest, other] = []] = this.#open;
+    this.#close(oldest as string);
+    other?.run?.interrupt(`${SPANS_MAX} other spans are open`);
+    return open;
   }
 
-  #begin({ type, name: title, attributes = {}, metadata = {}, tags = [], input }: Span, above?: RunContext): Run {
+  #begin(span: Span, around: RunContext | undefined, startUs: number | undefined): OpenSpan {
+    const { type, name: title, attributes = {}, metadata = {}, tags = [], input } = span;
     const runType = runTypeOf(type);
     const isModel = runType === 'llm' || runType === 'embedding';
     // A title contains the name of the component: `tool: 'weather'`.
     const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
-    const options: StartOptions = { ...this.#options, name, runType };
+    const options: StartOptions = { ...this.#options, name, runType, ...defined({ startUs }) };
     if (tags.length > 0) options.tags = [...(options.tags ?? []), ...tags];
     const call = CALL_TYPES.includes(runType) ? { type: runType, name, source: SOURCE } : undefined;
     if (call !== undefined) options.source = SOURCE;
-    const current = currentContext(options.exporter);
-    const isInside = above?.dottedOrder === undefined || current?.dottedOrder?.startsWith(`${above.dottedOrder}.`);
     const inputs = input === undefined ? undefined : () => payloadOf('input', input);
     const { threadId, sessionId = threadId, userId, resourceId = userId } = metadata;
     const ids = defined({ thread_id: threadId ?? sessionId, user_id: userId ?? resourceId });
     const details = { ids, metadata: isModel ? modelMetadata(attributes) : metadata };
-    return beginRun(prepareRun(options, isInside ? current : above, inputs), details, call);
+    const start = prepareRun(options, around, inputs);
+    const run = beginRun(start, details, call);
+    const open: OpenSpan = { run, below: run.context, members: [] };
+    if (type === 'model_inference') open.beside = besideCall(run, start, open);
+    return open;
   }
 
   /** Records the first chunk of an answer. Chunks have no runs. */
@@ -153,18 +178,24 @@ export class RunspanBridge {
   }
 
   #update({ id, type, input }: Span): void {
-    const run = this.#open.get(id)?.run;
-    if (type !== 'model_step' || input === undefined || run?.inputs !== undefined) return;
-    run?.set({ inputs: payloadOf('input', input) });
+    if (type !== 'model_step' || input === undefined) return;
+    const run = this.#lastIn(this.#open.get(id))?.run;
+    if (run?.inputs === undefined) run?.set({ inputs: payloadOf('input', input) });
   }
 
-  #end({ id, type, attributes = {}, errorInfo, output }: Span): void {
-    const span = this.#open.get(id);
-    this.#open.delete(id);
+  #end(id: string, open: OpenSpan | undefined, span: Partial<Span>, isTooEarly = false): void {
+    if (open === undefined) return;
+    this.#close(id);
+    const { attributes = {}, errorInfo, output } = span;
     const { finishReason, availableTools, toolCallId, status, responseModel, responseId } = attributes;
-    if (type === 'model_generation') endCalls(span?.calls ?? [], finishReason, output);
-    const run = span?.run;
-    if (run === undefined || GROUPS.has(type)) return;
+    // Model calls are open at the end of their generation if, for example, the request was aborted.
+    for (const member of open.members) {
+      const rest = { attributes: { finishReason }, output: output && { text: fieldsOf(output).text } };
+      this.#end(member, this.#open.get(member), rest, true);
+    }
+    const { run, record } = open;
+    if (run === undefined) return;
+    if (record !== undefined && record.error === undefined) complete(run, record, output !== undefined);
     const usage = run.metadata.usage_metadata === undefined ? readUsage(attributes.usage, USAGE) : undefined;
     const known = { tools: availableTools, tool_call_id: toolCallId, status };
     const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, usage_metadata: usage };
@@ -172,50 +203,66 @@ export class RunspanBridge {
     if (run.outputs === undefined && output !== undefined) {
       run.keepResult({ ...payloadOf('output', output), ...(usage && { usage_metadata: usage }) });
     }
+    const isAborted = fieldsOf(output).status === 'aborted' || (isTooEarly && finishReason === 'aborted');
     if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
-    else if (finishReason === 'error') run.fail(span?.failure ?? 'the model call failed');
-    else if (fieldsOf(output).status === 'aborted') run.cancel();
+    else if (isAborted) run.cancel();
+    else if (isTooEarly) run.interrupt('the generation ended first');
+    else if (finishReason === 'error') run.fail(record?.error ?? 'the model call failed');
     else run.end();
   }
 
-  #add(id: string, span: OpenSpan): void {
-    this.#open.set(id, span);
-    if (this.#open.size <= OPEN_MAX) return;
-    const [[oldest, other] = []] = this.#open;
-    this.#open.delete(oldest as string);
-    other?.run?.interrupt(`${OPEN_MAX} other spans are open`);
+  /** Returns the open model call of a step. */
+  #lastIn(span: OpenSpan | undefined): OpenSpan | undefined {
+    return this.#open.get(span?.members.at(-1) ?? '');
   }
-}
 
-/** Ends the model calls that are open when their generation ends, for example because the request was aborted. */
-function endCalls(calls: readonly Run[], finishReason: unknown, output: unknown): void {
-  for (const run of calls.filter(({ isOpen }) => isOpen)) {
-    run.keepResult({ text: fieldsOf(output).text });
-    if (finishReason === 'aborted') run.cancel();
-    else run.interrupt('the generation ended first');
+  #close(id: string): void {
+    const below = this.#open.get(id)?.below;
+    this.#open.delete(id);
+    const sink = sinkOf(below);
+    // Without the run, whose payloads would stay in memory.
+    this.#ended.set(id, below && sink && remoteContext(below, sink));
+    if (this.#ended.size > SPANS_MAX) this.#ended.delete(this.#ended.keys().next().value as string);
   }
 }
 
 /**
- * Returns the owner of a context in which another source, such as the recorder of `fetch`, completes a model call. Mastra
- * shortens messages, for example the results of tools.
+ * Returns the context in which Mastra executes a model call. The first request that succeeds there is the call. Everything
+ * else that starts there is beside the call, for example the request of a guard.
  */
-function ownerOf(run: Run, span: OpenSpan): RunOwner {
-  const { context, parentRunId, capture, call, sink } = run;
-  const completion: Completion = {
-    ...{ context, parentRunId, capture: { ...capture, hooks: undefined } },
-    start: () => true,
-    end({ inputs, outputs, attachments = [], metadata = [], error }) {
-      span.failure = error;
-      if (error !== undefined || !run.isOpen) return;
-      if (inputs !== undefined) run.set({ inputs: fieldsOf(parsedJson(inputs)) });
-      if (outputs !== undefined) run.set({ outputs: fieldsOf(parsedJson(outputs)) });
-      for (const { name, bytes, mimeType } of attachments) run.attach(name, bytes, mimeType);
-      const given = Object.fromEntries(Array.from(metadata, ([key, json]) => [key, parsedJson(json)]));
-      run.set({ metadata: { ...given, [SOURCES]: [SOURCE, ...listOf(given[SOURCES])] } });
+function besideCall(run: Run, { parent }: RunStart, open: OpenSpan): RunContext {
+  const { context, parentRunId, capture, sink } = run;
+  const owner: RunOwner = {
+    ...{ packageCopy: PACKAGE_COPY, sink },
+    get call() {
+      return open.record === undefined || open.record.error !== undefined ? run.call : undefined;
+    },
+    completion: {
+      ...{ context, parentRunId, capture: { ...capture, hooks: undefined } },
+      start(record) {
+        open.record = record;
+        return true;
+      },
+      end() {},
     },
   };
-  return { packageCopy: PACKAGE_COPY, sink, call, completion };
+  const place = { id: parent?.id, traceId: parent?.traceId, dottedOrder: parent?.dottedOrder };
+  return Object.freeze({ ...context, ...place, owner });
+}
+
+/**
+ * Completes the run of a model call with the record of another source, because Mastra shortens messages, for example the
+ * results of tools. Payloads that Mastra leaves out stay left out.
+ */
+function complete(run: Run, { inputs, outputs, attachments = [], metadata }: EncodedRun, hasOutput: boolean): void {
+  const hasInput = run.inputs !== undefined;
+  if (inputs !== undefined && hasInput) run.set({ inputs: fieldsOf(parsedJson(inputs)) });
+  if (outputs !== undefined && hasOutput) run.set({ outputs: fieldsOf(parsedJson(outputs)) });
+  for (const { name, bytes, mimeType } of attachments) {
+    if (name.startsWith('inputs') ? hasInput : hasOutput) run.attach(name, bytes, mimeType);
+  }
+  const given = Object.fromEntries(Array.from(metadata ?? [], ([key, json]) => [key, parsedJson(json)]));
+  run.set({ metadata: { ...given, [SOURCES]: [SOURCE, ...listOf(given[SOURCES])] } });
 }
 
 function runTypeOf(type: string): RunType {
