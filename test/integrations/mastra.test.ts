@@ -1,8 +1,12 @@
-// The events that Mastra sends to a bridge, in any order of the spans of several generations.
+// The events that Mastra sends to a bridge. test/peers/mastra.test.ts runs programs with Mastra.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { configure, traceable } from '#src/index.ts';
 import { RunspanBridge } from '#src/mastra.ts';
 import { recordRuns } from '#src/testing.ts';
+import { record, treeOf } from '../instrument/recorder.ts';
+import { tea, tracedClient } from './local-openai.ts';
 
 type Events = readonly (readonly [type: string, span: object])[];
 
@@ -16,6 +20,16 @@ function generation(name: string, parentSpanId: string | undefined): Events {
     ...spans.map((span) => ['span_started', span] as const),
     ...ended.map((span) => ['span_ended', span] as const),
   ];
+}
+
+function makeBridge() {
+  const bridge = new RunspanBridge();
+  const send = (type: string, exportedSpan: object) => bridge.exportTracingEvent({ type, exportedSpan });
+  return {
+    bridge,
+    start: (span: object) => send('span_started', span),
+    end: (span: object) => send('span_ended', span),
+  };
 }
 
 test('the end of a generation ends no model call of another one', async () => {
@@ -40,4 +54,169 @@ test('the end of a generation ends no model call of another one', async () => {
       expect(ended.sort()).toEqual(names.map((name) => `${name} undefined`).sort());
     }),
   );
+});
+
+test('each span is one run below that of its parent, also after the end of the parent, without a start, or sent twice', async () => {
+  const kind = fc.record({
+    above: fc.nat(),
+    hasStart: fc.boolean(),
+    times: fc.constantFrom(1, 2),
+    endsAfter: fc.nat(9),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(kind, { minLength: 1, maxLength: 9 }), async (kinds) => {
+      using recorder = recordRuns();
+      const { start, end } = makeBridge();
+      const spans = kinds.map(({ above }, at) => ({
+        id: `span ${at}`,
+        type: 'generic',
+        name: `${at}`,
+        ...(at > 0 && { parentSpanId: `span ${above % at}` }),
+      }));
+      const endsAt = kinds.map(({ hasStart, endsAfter }, at) => (hasStart ? at + endsAfter : at));
+      for (let at = 0; at <= Math.max(...endsAt); at++) {
+        const { hasStart, times = 1 } = kinds[at] ?? {};
+        for (let time = 0; hasStart && time < times; time++) await start(spans[at] as object);
+        for (const [index, span] of spans.entries()) {
+          for (let time = 0; endsAt[index] === at && time < (kinds[index]?.times ?? 1); time++) await end(span);
+        }
+      }
+
+      const nameOf = new Map(recorder.runs.map(({ id, name }) => [id, name]));
+      const found = recorder.runs.map(({ name, parent_run_id = '', end_time }) => [
+        ...[name, nameOf.get(parent_run_id), end_time !== undefined],
+      ]);
+      const expected = kinds.map(({ above }, at) => [`${at}`, at > 0 ? `${above % at}` : undefined, true]);
+      expect(found.sort()).toEqual(expected.sort());
+    }),
+  );
+});
+
+test('the contexts of the last 10,000 ended spans are kept', async () => {
+  const recorder = record();
+  const { end } = makeBridge();
+  const event = (id: string, parentSpanId?: string) => end({ id, type: 'generic', name: id, parentSpanId });
+  await event('first');
+  await event('second');
+  for (let at = 2; at < 10_000; at++) await event(`${at}`);
+  await event('below the first', 'first');
+  await event('alone', 'first');
+  await event('below the second', 'second');
+  const below = recorder.runs.filter(({ parent_run_id }) => parent_run_id !== undefined);
+  expect(below.map(({ name }) => name)).toEqual(['below the first']);
+});
+
+const call = {
+  id: 'call',
+  type: 'model_inference',
+  name: 'call',
+  parentSpanId: 'step',
+  attributes: { model: 'small' },
+};
+const outer = [
+  { id: 'agent', type: 'agent_run', name: "agent run: 'cook'" },
+  { id: 'generation', type: 'model_generation', name: 'generation', parentSpanId: 'agent' },
+  { id: 'step', type: 'model_step', name: 'step', parentSpanId: 'generation' },
+];
+const answer = { attributes: { usage: { inputTokens: 3, outputTokens: 4 } }, output: { text: 'short' } };
+
+/** Starts the spans of a model call, and returns a wrapped client beside them. The local model reports 7 tokens. */
+async function startedCall(given: object = { input: { messages: 'short' } }) {
+  const made = makeBridge();
+  const traced = await tracedClient({ maxRetries: 0 });
+  for (const span of [...outer, { ...call, ...given }]) await made.start(span);
+  const ask = (model = 'small') =>
+    made.bridge.executeInContext('step', () => traced.client.chat.completions.create({ model, messages: tea }));
+  return { ...made, ...traced, ask };
+}
+
+test('the first request that succeeds is the model call, and every other request has a run of its own', async () => {
+  const { ask, end, recorder } = await startedCall();
+  await expect(ask('fail-400')).rejects.toThrow('asked to fail with 400');
+  await ask();
+  await ask('guard');
+  await end({ ...call, ...answer });
+  await ask('later');
+  for (const span of outer.toReversed()) await end(span);
+  const [agent, ...calls] = recorder.runs;
+  expect(calls.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
+    ['small', agent?.id],
+    ['openai.chat.completions', agent?.id],
+    ['openai.chat.completions', agent?.id],
+  ]);
+  const [whole, ...others] = calls.map(({ inputs, outputs, error }) => ({ inputs, outputs, error }));
+  const reply = { choices: [{ message: { content: expect.any(String) } }] };
+  expect(whole).toMatchObject({ inputs: { messages: tea }, outputs: reply, error: undefined });
+  expect(others).toMatchObject([{ outputs: reply }, { outputs: reply }]);
+});
+
+test('a request beside an open request of a model call has a run of its own', async () => {
+  const { ask, end, recorder } = await startedCall();
+  await Promise.all([ask(), ask('guard')]);
+  await end({ ...call, ...answer });
+  expect(recorder.runs.map(({ name }) => name).sort()).toEqual(['cook', 'openai.chat.completions', 'small']);
+});
+
+test('what starts in a step is below the agent, and not below the model call', async () => {
+  const { bridge, start, end, recorder } = await startedCall();
+  const prepare = traceable(async () => 1, { name: 'prepare' });
+  const find = traceable(async () => 2, { name: 'find' });
+  const tool = { id: 'tool', type: 'tool_call', name: "tool: 'look_up'", parentSpanId: 'step' };
+  await bridge.executeInContext('step', async () => {
+    await prepare();
+    await end({ ...call, ...answer });
+    await start(tool);
+    await bridge.executeInContext('tool', find);
+    await end(tool);
+  });
+  expect(treeOf(recorder.runs)).toEqual({ cook: { small: {}, prepare: {}, look_up: { find: {} } } });
+});
+
+const hidden = { ...answer, output: undefined };
+
+test.each([
+  ['input', {}, answer, {}, { choices: expect.any(Array) }],
+  ['output', { input: { messages: 'short' } }, hidden, { messages: tea }, {}],
+  ['input and output', {}, hidden, {}, {}],
+])('if Mastra hides the %s of a model call, that of another source is not recorded', async (...row) => {
+  const [, started, ended, inputs, outputs] = row;
+  const { ask, end, recorder } = await startedCall(started);
+  await ask();
+  await end({ ...call, ...ended });
+  const [, run] = recorder.runs;
+  expect(run).toMatchObject({ extra: { metadata: { usage_metadata: { input_tokens: 3 } } } });
+  expect(Object.keys(run?.inputs ?? {})).toEqual(Object.keys(inputs));
+  expect(run).toMatchObject({ inputs, outputs });
+  if (ended === hidden) expect(run?.outputs).toEqual({});
+});
+
+test('a model call that is open at the end of its generation keeps what another source has recorded', async () => {
+  const { ask, end, recorder } = await startedCall();
+  await ask();
+  await end({ ...outer[1], attributes: { finishReason: 'aborted' }, output: { text: 'sh' } });
+  const [, run] = recorder.runs;
+  expect(run).toMatchObject({ inputs: { messages: tea }, outputs: { choices: expect.any(Array) } });
+  expect(run?.extra?.metadata?.end_reason).toBe('cancelled');
+});
+
+test('a span whose end is filtered out ends with `releaseSpan`, and a later end has no effect', async () => {
+  const recorder = record();
+  const { bridge, start, end } = makeBridge();
+  const span = { id: 'a', type: 'generic', name: 'a' };
+  await start(span);
+  bridge.releaseSpan('a');
+  bridge.releaseSpan('unknown');
+  await end({ ...span, output: { late: true } });
+  expect(recorder.runs).toMatchObject([{ name: 'a', end_time: expect.any(String) }]);
+  expect(recorder.runs[0]?.outputs).toEqual({});
+});
+
+test('while tracing is off, a span executes without a context', async () => {
+  configure({ tracing: false });
+  const { bridge, start } = makeBridge();
+  await start({ id: 'a', type: 'agent_run', name: "agent run: 'a'" });
+  const enter = vi.spyOn(AsyncLocalStorage.prototype, 'run');
+  expect(bridge.executeInContextSync('a', () => 1)).toBe(1);
+  expect(enter).not.toHaveBeenCalled();
+  enter.mockRestore();
 });
