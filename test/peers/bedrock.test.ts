@@ -1,5 +1,6 @@
 // Calls of the AWS SDK's client for Bedrock, and the runs that they become. The answers are those of the API's reference:
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_Operations_Amazon_Bedrock_Runtime.html
+import { getEventListeners } from 'node:events';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { transformWithEsbuild } from 'vite';
@@ -361,6 +362,21 @@ describe('a wrapped client behaves like a bare one, and its run ends like the ca
     expect(recorder.runs[0]).toMatchObject({ error: expect.stringMatching(/^Interrupted: /) });
     expect(recorder.runs[0]?.outputs).toBeUndefined();
   });
+});
+
+test('no listener stays on an abort signal that streamed calls share', async () => {
+  const { url } = await bedrockService({ events });
+  const faulty = await bedrockService(broken);
+  const count = async (wrap: (client: Client) => Client) => {
+    const { signal: abortSignal } = new AbortController();
+    const stream = (to: string) => wrap(makeClient(to)).send(command('ConverseStream', converse()), { abortSignal });
+    await readAll(await stream(url));
+    for await (const _ of (await stream(url)).stream as AsyncIterable<object>) break;
+    await expect(readAll(await stream(faulty.url))).rejects.toThrow('It broke.');
+    return getEventListeners(abortSignal, 'abort').length;
+  };
+  record();
+  expect(await count((client) => wrapBedrock(client))).toBe(await count((client) => client));
 });
 
 test('with hidden inputs and outputs, no text of a message is recorded', async () => {

@@ -33,6 +33,7 @@ const PROGRAM = `
   const mastra = new Mastra({
     logger: false,
     agents: {
+      plain: agent('small'),
       small: agent('small', async ({ query }) => ({ found: await find(query) })),
       broken: agent('small', async () => { throw new TypeError('It broke.'); }),
       failing: agent('fail-400'),
@@ -118,7 +119,7 @@ test('runspan/register leaves a bridge and an exporter of the program alone', as
   const otherBridge = '{ bridge: { ...other, createSpan() {}, executeInContext: (id, fn) => fn() } }';
   const roots = (await run(otherBridge, main, REGISTER)).tree;
   expect(roots).toEqual(['openai.chat.completions', 'find', 'openai.chat.completions']);
-  for (const options of [BRIDGE, '{ bridge, exporters: [bridge] }']) {
+  for (const options of [BRIDGE, '{ bridge, exporters: [bridge] }', '{ exporters: [bridge] }']) {
     const { tree, runs } = await run(options, main, REGISTER);
     expect(tree).toEqual(AGENT);
     expect(ofType(runs, 'tool')[0]?.tags).toEqual(['own']);
@@ -128,6 +129,44 @@ test('runspan/register leaves a bridge and an exporter of the program alone', as
 test('as an exporter, a bridge records the tree of the spans', async () => {
   const { tree } = await run('{ exporters: [bridge] }', `await mastra.getAgent('small').generate('Tea');`);
   expect(tree.filter((line) => line !== 'find')).toEqual(AGENT.filter((line) => !line.endsWith('find')));
+});
+
+test('payloads that Mastra hides are not recorded from the request either', async () => {
+  const main = `
+    const tracingOptions = { hideInput: true, hideOutput: true };
+    console.log((await mastra.getAgent('plain').generate('Tea', { tracingOptions })).text);`;
+  const { stdout, tree, runs } = await run(BRIDGE, main, REGISTER);
+  expect(stdout).toBe('You said: Tea\n');
+  expect(tree).toEqual(['small', '  small']);
+  expect(ofType(runs, 'llm')).toMatchObject([{ extra: { metadata: { recorded_by: ['mastra', 'fetch'] } } }]);
+  expect(JSON.stringify(runs)).not.toMatch(/Tea|You said|Be kind/);
+});
+
+test('events, late spans and spans whose end is filtered out are recorded', async () => {
+  const main = `
+    const instance = mastra.observability.getDefaultInstance();
+    const span = instance.startSpan({ type: 'agent_run', name: "agent run: 'a'" });
+    span.createEventSpan({ type: 'generic', name: 'event', output: { n: 1 } });
+    span.createChildSpan({ type: 'generic', name: 'dropped' }).end();
+    span.end();
+    span.createChildSpan({ type: 'scorer_run', name: "scorer: 'late'" }).end();`;
+  const filter = `spanFilter: ({ name, endTime }) => name !== 'dropped' || endTime === undefined`;
+  const { tree, runs } = await run(`{ bridge, ${filter} }`, main);
+  expect(tree).toEqual(['a', '  event', '  dropped', '  late']);
+  expect(runs.map(({ error }) => error)).toEqual([undefined, undefined, undefined, undefined]);
+  expect(runs.find(({ name }) => name === 'event')?.outputs).toEqual({ n: 1 });
+});
+
+test('with runspan/register, the end of one Observability leaves the spans of another one open', async () => {
+  const main = `
+    const second = new Observability({ configs: { default: { serviceName: 'second', exporters: [other] } } });
+    const span = second.getDefaultInstance().startSpan({ type: 'agent_run', name: "agent run: 'a'" });
+    await mastra.getAgent('plain').generate('Tea');
+    await mastra.observability.shutdown();
+    span.end({ output: { text: 'fine' } });`;
+  const { runs } = await run('{ exporters: [other] }', main, REGISTER);
+  const ended = runs.find(({ name }) => name === 'a');
+  expect([ended?.outputs, ended?.error]).toEqual([{ text: 'fine' }, undefined]);
 });
 
 test.each([

@@ -71,7 +71,11 @@ it.each(sdks)('calls with the SDK %s over %s are one trace with the work of the 
       outputs: { content: [{ type: 'text', text: 'You said: Tea?' }] },
       extra: about('tools/call'),
     },
-    { inputs: { question: 'Milk?' }, outputs: { isError: true }, error: 'the kettle is broken' },
+    {
+      inputs: { question: 'Milk?' },
+      outputs: { isError: true, content: [{ text: 'the kettle is broken' }] },
+      error: 'the tool reported an error',
+    },
     { inputs: {}, outputs: { content: [{ type: 'image', data: expect.stringContaining('image/png, 3000 bytes') }] } },
     { run_type: 'chain', inputs: { uri: 'note://tea' }, extra: about('resources/read') },
     { inputs: { prompt: 'greet', arguments: { name: 'Ann' } }, extra: about('prompts/get') },
@@ -193,7 +197,7 @@ it('a wrapped server records a call of another client once', async () => {
   expect(tree).toEqual(['boil', '  work']);
 });
 
-it('hidden outputs are not in the error of a tool that reports a failure', async () => {
+it('the text of a failure is only in the outputs, which can be hidden', async () => {
   const main = `
     server.registerTool('tell', {}, async () => ({ isError: true, content: [{ type: 'text', text: 'the secret' }] }));
     await connect();
@@ -203,6 +207,25 @@ it('hidden outputs are not in the error of a tool that reports a failure', async
   expect(runs).toMatchObject([{ name: 'tell', error: 'the tool reported an error' }]);
   expect(JSON.stringify(runs)).not.toContain('the secret');
 });
+
+it.each([1, 2] as const)(
+  'with the SDK %i, calls whose parameters are an instance of a class have one run each',
+  async (version) => {
+    const main = `
+    class Params {
+      name = 'boil';
+    }
+    server.registerTool('boil', {}, async () => ({ content: [{ type: 'text', text: 'done' }] }));
+    await connect();
+    wrapMCP(client);
+    const params = new Params();
+    for (let at = 0; at < 2; at++) console.log((await client.callTool(params)).content[0].text);
+    console.log(JSON.stringify(params));`;
+    const { tree, stdout } = await runHere([version, 'esm', false], main);
+    expect(stdout).toBe('done\ndone\n{"name":"boil"}\n');
+    expect(tree).toEqual(['boil', 'boil']);
+  },
+);
 
 it('a rejection that the program does not handle ends it as without runspan', async () => {
   const main = `
