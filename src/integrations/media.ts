@@ -57,6 +57,6 @@ function withUri(owner: unknown, mimeType: unknown): unknown {
 }
 
 /** Returns a copy of an object with one field changed. If the value is the same, returns the object. */
-function withField(owner: unknown, key: string, value: unknown): unknown {
+export function withField(owner: unknown, key: string, value: unknown): unknown {
   return fieldsOf(owner)[key] === value ? owner : { ...fieldsOf(owner), [key]: value };
 }

@@ -36,6 +36,10 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
+export function signalOf(value: unknown): AbortSignal | undefined {
+  return value instanceof AbortSignal ? value : undefined;
+}
+
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

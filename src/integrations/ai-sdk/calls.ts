@@ -1,5 +1,5 @@
 import { aiSdkMessages } from '../../messages/ai-sdk.ts';
-import { defined, definedOrNone, type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription } from '../../run/run.ts';
 import { mediaInputs } from './media.ts';
 
@@ -35,7 +35,7 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
     ? { messages: aiSdkMessages(prompt) }
     : defined({ values, query, documents, ...mediaInputs(options) });
   return {
-    signal: signalOf(options),
+    signal: signalOf(options.abortSignal),
     name: textOf(modelId) ?? 'model',
     inputs,
     metadata: {
@@ -98,7 +98,7 @@ export function describeOperation(options: Fields): CallDescription {
   const { userId, threadId, sessionId, conversationId } = fieldsOf(metadata);
   return {
     inputs,
-    signal: signalOf(options),
+    signal: signalOf(options.abortSignal),
     metadata: { ...fieldsOf(metadata), function_id: textOf(functionId) },
     ids: { user_id: textOf(userId), thread_id: textOf(threadId ?? sessionId ?? conversationId) },
     hiding: hidingOf(telemetry),
@@ -117,14 +117,10 @@ export function describeExecution(input: unknown, options: Fields, hiding: CallD
   return {
     inputs: input as Fields,
     metadata: { tool_call_id: options.toolCallId },
-    signal: signalOf(options),
+    signal: signalOf(options.abortSignal),
     // The input of a tool is an output of the model, and its output is an input.
     hiding: hiding && { hideInputs: true, hideOutputs: true },
   };
-}
-
-function signalOf({ abortSignal }: Fields): AbortSignal | undefined {
-  return abortSignal instanceof AbortSignal ? abortSignal : undefined;
 }
 
 function toolNames(tools: unknown): unknown[] | undefined {

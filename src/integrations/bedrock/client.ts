@@ -3,7 +3,7 @@ import { shared } from '../../base/shared.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
 import type { Method } from '../../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
-import { type Fields, fieldsOf, textOf } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { currentContext, sinkOf } from '../../run/context.ts';
 import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
@@ -117,8 +117,7 @@ function recordOf(
   const step = runType === 'llm' ? takeModelStep(model, description?.inputs, around, sink) : undefined;
   if (step !== undefined) return step;
   if (filter?.(() => undefined, runType, model) === false) return undefined;
-  const { abortSignal } = fieldsOf(context.__smithy_context);
-  const signal = abortSignal instanceof AbortSignal ? abortSignal : undefined;
+  const signal = signalOf(fieldsOf(context.__smithy_context).abortSignal);
   return {
     ...options,
     name,

@@ -15,7 +15,7 @@ import {
 import type { UsageMetadata } from '../../run/record.ts';
 import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
-import { dataUriOf } from '../media.ts';
+import { dataUriOf, withField } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** Reads one kind of call of the client. */
@@ -88,7 +88,7 @@ function withMedia(message: unknown): unknown {
     const base64 = ArrayBuffer.isView(bytes) ? toBase64(viewOf(bytes)) : bytes;
     return { [kind]: { ...fieldsOf(media), source: { bytes: dataUriOf(type, base64) ?? base64 } } };
   });
-  return content === fieldsOf(message).content ? message : { ...fieldsOf(message), content };
+  return withField(message, 'content', content);
 }
 
 const USAGE: UsagePaths = {

@@ -2,7 +2,7 @@ import { guard } from '../../base/guard.ts';
 import { followAsyncIterable } from '../../instrument/results/iterator.ts';
 import { isFollowed, isObjectOrFunction, type Method, noObserver } from '../../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
-import { fieldsOf, textOf } from '../../payload/fields.ts';
+import { fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { environment } from '../../platform/node.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
@@ -59,7 +59,7 @@ function describeQuery([params]: unknown[]): CallDescription {
   return {
     inputs: {},
     metadata: { ls_provider: 'anthropic', ls_model_name: textOf(model) },
-    signal: fieldsOf(abortController).signal as AbortSignal | undefined,
+    signal: signalOf(fieldsOf(abortController).signal),
     started(run) {
       const recorder = new QueryRecorder(run);
       recorders.set(run, recorder);

@@ -1,4 +1,4 @@
-import { emptyFields, type Fields, fieldsOf, isFields, parsedJson, textOf } from '../../payload/fields.ts';
+import { emptyFields, type Fields, fieldsOf, isFields, parsedJson, signalOf, textOf } from '../../payload/fields.ts';
 
 /** Returns whether the first argument of `fetch` is a `Request` of any implementation. */
 export function isRequest(input: unknown): input is Request {
@@ -16,8 +16,7 @@ export function requestMethod(input: unknown, init: unknown): string {
 }
 
 export function requestSignal(input: unknown, init: unknown): AbortSignal | undefined {
-  const signal = fieldsOf(init).signal ?? (isRequest(input) ? input.signal : undefined);
-  return signal instanceof AbortSignal ? signal : undefined;
+  return signalOf(fieldsOf(init).signal ?? (isRequest(input) ? input.signal : undefined));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { PlanOptions } from '../../instrument/plan.ts';
-import { defined, type Fields, fieldsOf, isFields, mapped, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields, mapped, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
-import { blockWithDataUri, dataUriOf } from '../media.ts';
+import { blockWithDataUri, dataUriOf, withField } from '../media.ts';
 
 /** A request that becomes a run, on the side that sends it or on the side that handles it. */
 export interface McpRequest {
@@ -27,14 +27,13 @@ export function isRecorded(request: { readonly method: unknown; readonly params:
 
 /** Returns the plan for the run of a request. `options` are those of the call, or the context of the handler. */
 export function planOf({ method, params }: McpRequest, options: Fields, server?: string): PlanOptions {
-  const { signal } = options;
   return {
     name: method,
     runType: method === 'tools/call' ? 'tool' : 'chain',
     describe: () => ({
       ...READERS[method](fieldsOf(params)),
       metadata: defined({ 'mcp.method.name': method, 'mcp.server.name': server }),
-      signal: signal instanceof AbortSignal ? signal : undefined,
+      signal: signalOf(options.signal),
     }),
     complete,
   };
@@ -42,26 +41,24 @@ export function planOf({ method, params }: McpRequest, options: Fields, server?:
 
 /** Ends a run. A tool reports its failure in the result, which `hideOutputs` or `redact` may hide. */
 function complete(run: Run, result: unknown): void {
-  run.keepResult(isFields(result) ? withDataUris(result) : result);
+  run.keepResult(isFields(result) ? resultWithDataUris(result) : result);
   if (fieldsOf(result).isError === true) run.fail('the tool reported an error');
   else run.end();
 }
 
 /** Converts the base64 of images, audio and files in a result to data URIs, which are recorded as attachments. */
-function withDataUris(result: Fields): Fields {
+function resultWithDataUris(result: Fields): Fields {
   const { content, contents, messages } = result;
   const parts = {
     content: mapped(content, partWithDataUri),
     contents: mapped(contents, partWithDataUri),
-    messages: mapped(messages, (message) => {
-      return { ...fieldsOf(message), content: partWithDataUri(fieldsOf(message).content) };
-    }),
+    messages: mapped(messages, (message) => withField(message, 'content', partWithDataUri(fieldsOf(message).content))),
   };
   return { ...result, ...defined(parts) };
 }
 
 function partWithDataUri(part: unknown): unknown {
   const { resource, blob, mimeType } = fieldsOf(part);
-  if (resource !== undefined) return { ...fieldsOf(part), resource: partWithDataUri(resource) };
-  return blob === undefined ? blockWithDataUri(part) : { ...fieldsOf(part), blob: dataUriOf(mimeType, blob) ?? blob };
+  if (resource !== undefined) return withField(part, 'resource', partWithDataUri(resource));
+  return blob === undefined ? blockWithDataUri(part) : withField(part, 'blob', dataUriOf(mimeType, blob) ?? blob);
 }
