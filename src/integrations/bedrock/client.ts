@@ -9,7 +9,7 @@ import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { endWithAnswer, followStream } from '../answer-stream.ts';
 import type { CallFilter } from '../fetch/record-fetch.ts';
-import { type Step, takeModelStep } from '../langchain/steps.ts';
+import { takeModelStep } from '../langchain/steps.ts';
 import { type CallOptions, clientChecks, type TracedClientOptions } from '../sdk-client.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { type BedrockCall, conversation } from './converse.ts';
@@ -58,9 +58,8 @@ export function wrapBedrock<Client extends BedrockLike>(client: Client, options?
   const { enabled = true, ...checked } = usableOptions<TracedClientOptions>(PLACE, options, clientChecks);
   if (!enabled) return client;
   preloadDelivery();
-  const isOfBedrock = guard(PLACE, () => fieldsOf(fieldsOf(client).config).serviceId === SERVICE);
-  const isWrapped = isOfBedrock === true && guard(PLACE, () => addTo(client, checked));
-  if (isWrapped !== true) warnUntraced(`${PLACE}(client)`, 'a client of @aws-sdk/client-bedrock-runtime', client);
+  const isTraced = guard(PLACE, () => addTo(client, checked));
+  if (isTraced !== true) warnUntraced(`${PLACE}(client)`, 'a client of @aws-sdk/client-bedrock-runtime', client);
   return client;
 }
 
@@ -73,25 +72,21 @@ export function unwrapBedrock<Client extends BedrockLike>(client: Client): Clien
 /** Returns a `send` method that adds the middleware to its client before the first call. */
 export function tracedSend(send: Method, filter: CallFilter): Method {
   return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
-    guard(PLACE, () => traced.has(this as object) || addTo(this as BedrockLike, {}, filter));
+    if (!traced.has(this as object)) guard(PLACE, () => addTo(this as BedrockLike, {}, filter));
     return Reflect.apply(send, this, args);
   }, send);
 }
 
-/** Adds the middleware as the last that sees the input, so that the input is recorded as it is sent. */
-function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): true {
+/**
+ * Adds the middleware as the last that sees the input, so that the input is recorded as it is sent. Returns false if the
+ * value is not a client of Bedrock.
+ */
+function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): boolean {
+  if (fieldsOf(fieldsOf(client).config).serviceId !== SERVICE) return false;
   const middleware = (next: Handler, context: Fields): Handler => {
     const callOf = COMMANDS.get(context.commandName);
     if (callOf === undefined) return next;
-    return (args) => {
-      const record = guard(PLACE, () => recordOf(callOf, args.input, context, options, filter));
-      if (record === undefined) return next(args);
-      if (!('isRequested' in record)) return tracedBy(record, next as Method)(args) as Promise<Fields>;
-      return next(args).catch((error: unknown) => {
-        record.isRequested = false;
-        throw error;
-      });
-    };
+    return (args) => (guard(PLACE, () => recorded(next, callOf, args.input, context, options, filter)) ?? next)(args);
   };
   const stack = client.middlewareStack as MiddlewareStack;
   stack.add(middleware, { name: MIDDLEWARE, step: 'initialize', priority: 'low', override: true });
@@ -99,28 +94,35 @@ function addTo(client: BedrockLike, options: CallOptions, filter?: CallFilter): 
   return true;
 }
 
-/** Returns how to record a call, or LangChain's step that already records it. Undefined if the call is not recorded. */
-function recordOf(
+/** Returns a handler that also records the call. Undefined if the call is not recorded. */
+function recorded(
+  next: Handler,
   callOf: (input: Fields) => BedrockCall,
   input: Fields,
   context: Fields,
   options: CallOptions,
   filter: CallFilter | undefined,
-): PlanOptions | Step | undefined {
+): Handler | undefined {
   const around = currentContext(options.exporter);
   const sink = options.exporter ?? sinkOf(around);
   if (sink === undefined || sink.isOff === true) return undefined;
   const call = callOf(input);
-  const { name, runType } = call;
+  const { runType } = call;
   const model = textOf(input.modelId) ?? '';
   const description = call.describe(input, PROVIDER);
   const step = runType === 'llm' ? takeModelStep(model, description?.inputs, around, sink) : undefined;
-  if (step !== undefined) return step;
+  if (step !== undefined) {
+    return (args) =>
+      next(args).catch((error: unknown) => {
+        step.isRequested = false;
+        throw error;
+      });
+  }
   if (filter?.(() => undefined, runType, model) === false) return undefined;
   const signal = signalOf(fieldsOf(context.__smithy_context).abortSignal);
-  return {
+  const plan: PlanOptions = {
     ...options,
-    name,
+    name: call.name,
     runType,
     source: SOURCE,
     describe: () => description && { ...description, signal },
@@ -131,4 +133,5 @@ function recordOf(
     },
     complete: (run, result) => endWithAnswer(run, () => call.read(call.answerOf(fieldsOf(result)))),
   };
+  return tracedBy(plan, next as Method) as Handler;
 }
