@@ -12,7 +12,7 @@ import { copyOf } from '../deltas.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** The name of this integration among the sources of a run. */
-const SOURCE = 'claude-agent';
+export const SOURCE = 'claude-agent';
 /** Maximum number of prompts in the inputs of a query. Later prompts are only in the model calls. */
 const PROMPTS_MAX = 1_000;
 
@@ -82,10 +82,10 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   override end(): void {
-    if (this.#outcome === undefined) this.cancel();
-    else super.end();
+    this.cancel();
   }
 
+  /** An application may leave the loop after the result. Without a result, the messages of an aborted query just end. */
   override cancel(): void {
     if (this.#outcome === undefined) {
       this.#endOpen((run) => run.cancel());
@@ -100,10 +100,9 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   protected override collect(): Collector {
-    const add = (message: unknown): void => this.#add(fieldsOf(message));
     return {
-      push(message) {
-        guard(SOURCE, () => add(message));
+      push: (message) => {
+        guard(SOURCE, () => this.#add(fieldsOf(message)));
         return false;
       },
       record: () => {
@@ -165,7 +164,8 @@ export class QueryRecorder extends StreamRecorder {
 
   #turnOf(conversation: Conversation, message: Fields, isStreamed: boolean): Turn {
     const { id, model } = message;
-    if (conversation.turn?.id === id && conversation.turn !== undefined) return conversation.turn;
+    const { turn: open } = conversation;
+    if (open !== undefined && open.id === id) return open;
     this.#endTurn(conversation);
     conversation.hasTurns = true;
     if (conversation === this.#main) this.#outcome = undefined;

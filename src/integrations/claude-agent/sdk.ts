@@ -8,7 +8,7 @@ import type { CallDescription, Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun, withRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { openToolRun, QueryRecorder } from './query-recorder.ts';
+import { openToolRun, QueryRecorder, SOURCE } from './query-recorder.ts';
 
 /** The functions that `wrapClaudeAgentSDK` replaces. */
 export const TRACED_EXPORTS: readonly string[] = ['query', 'tool'];
@@ -42,6 +42,7 @@ function once(original: Method, traced: (original: Method) => Method): Method {
   return wrapper;
 }
 
+/** The recorders of open queries, by the run of the query. */
 const recorders = new WeakMap<Run, QueryRecorder>();
 
 function tracedQuery(query: Method): Method {
@@ -49,7 +50,7 @@ function tracedQuery(query: Method): Method {
     const given = currentRun() === undefined ? params : withoutTelemetry(params);
     return Reflect.apply(query, this, [given, ...rest]);
   };
-  const plan = { name: 'claude-agent', runType: 'chain', describe: describeQuery, follow: followQuery };
+  const plan = { name: SOURCE, runType: 'chain', describe: describeQuery, follow: followQuery };
   return tracedBy(plan, shapedLike(start, query));
 }
 
@@ -63,7 +64,7 @@ function describeQuery([params]: unknown[]): CallDescription {
     started(run) {
       const recorder = new QueryRecorder(run);
       recorders.set(run, recorder);
-      const chunk = (given: unknown): void => void guard('claude-agent', () => recorder.prompted(fieldsOf(given)));
+      const chunk = (given: unknown): void => void guard(SOURCE, () => recorder.prompted(fieldsOf(given)));
       if (!isObjectOrFunction(prompt)) chunk({ message: { role: 'user', content: prompt } });
       else isFollowed(prompt, () => followAsyncIterable(prompt, { ...noObserver, chunk }));
     },
@@ -82,7 +83,7 @@ function followQuery(query: object, run: Run): boolean {
  * the runs, as under `runspan dev`.
  */
 function withoutTelemetry(params: unknown): unknown {
-  const silent = guard('claude-agent', () => {
+  const silent = guard(SOURCE, () => {
     const { options } = fieldsOf(params);
     const env = fieldsOf(fieldsOf(options).env ?? environment());
     const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = env;
@@ -94,25 +95,21 @@ function withoutTelemetry(params: unknown): unknown {
   return silent ?? params;
 }
 
+/** The position of the handler in the arguments of `tool`. */
+const HANDLER = 3;
+
 /** Claude Code sends the id of the `tool_use` block with the request to the tool. */
 function tracedTool(tool: Method): Method {
-  const make = function (
-    this: unknown,
-    name: unknown,
-    text: unknown,
-    schema: unknown,
-    handler: unknown,
-    ...rest: unknown[]
-  ) {
-    const traced = typeof handler === 'function' ? inToolRun(handler as Method) : handler;
-    return Reflect.apply(tool, this, [name, text, schema, traced, ...rest]);
-  };
-  return shapedLike(make as Method, tool);
+  return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
+    const handler = args[HANDLER];
+    const given = typeof handler === 'function' ? args.with(HANDLER, inToolRun(handler as Method)) : args;
+    return Reflect.apply(tool, this, given);
+  }, tool);
 }
 
 function inToolRun(handler: Method): Method {
   return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
-    const id = guard('claude-agent', () => fieldsOf(fieldsOf(args[1])._meta)['claudecode/toolUseId']);
+    const id = guard(SOURCE, () => fieldsOf(fieldsOf(args[1])._meta)['claudecode/toolUseId']);
     return withRun(openToolRun(id), () => Reflect.apply(handler, this, args));
   }, handler);
 }
