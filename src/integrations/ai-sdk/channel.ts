@@ -12,7 +12,7 @@ import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
 import { generatedAnswer, modelReader, operationReader, outcomeOf } from './answer.ts';
 import { describeExecution, describeModelCall, describeOperation, hidingOf } from './calls.ts';
 import { completeEmbedding } from './model.ts';
-import { isLeftToWrapper } from './operation.ts';
+import { leaveToWrapper } from './operation.ts';
 
 const CHANNEL = 'ai:telemetry';
 /** Identifies this recorder among the sources of a call. */
@@ -60,7 +60,7 @@ const operations = new WeakMap<Run, StreamedText | undefined>();
 function begin(message: Message): Published | undefined {
   const { type, event } = message;
   const around = currentRun();
-  if (OPERATIONS.includes(type)) return isLeftToWrapper(around) ? undefined : beginOperation(message);
+  if (OPERATIONS.includes(type)) return leaveToWrapper(around) ? undefined : beginOperation(message);
   if (around === undefined || !operations.has(around)) return undefined;
   if (type === 'languageModelCall') return beginModelCall(event, operations.get(around));
   return type === 'executeTool' ? beginTool(event) : undefined;

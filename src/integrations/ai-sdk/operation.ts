@@ -15,8 +15,8 @@ interface Operation {
   consumers?: number;
   /** The stream of the latest model call. */
   model?: ModelStream;
-  /** Whether the SDK has published the call. Undefined if no wrapper has started the run. */
-  isPublished?: boolean;
+  /** Whether a wrapper has started the run, and the SDK has not published the call yet. */
+  isUnpublished?: boolean;
 }
 
 const operations: WeakMap<Run, Operation> = shared('aiOperations', () => new WeakMap());
@@ -27,11 +27,11 @@ export function operationOf(run: Run | undefined): Operation {
   return operation;
 }
 
-/** Whether the SDK publishes the call of a wrapped function, of which `run` is the run. True once for each run. */
-export function isLeftToWrapper(run: Run | undefined): boolean {
+/** Leaves a call that the SDK publishes to the wrapper that has started `run`. Returns false if the call is another one. */
+export function leaveToWrapper(run: Run | undefined): boolean {
   const operation = run && operations.get(run);
-  if (operation?.isPublished !== false) return false;
-  operation.isPublished = true;
+  if (operation?.isUnpublished !== true) return false;
+  operation.isUnpublished = false;
   return true;
 }
 

@@ -81,7 +81,7 @@ function operation(name: string, { telemetry, experimental_telemetry }: Fields =
     describe: ([options]) => {
       const description = describeOperation({ telemetry, experimental_telemetry, ...fieldsOf(options) });
       const started = (run: Run): void =>
-        void Object.assign(operationOf(run), { hiding: description.hiding, isPublished: false });
+        void Object.assign(operationOf(run), { hiding: description.hiding, isUnpublished: true });
       return { ...description, started };
     },
     complete,
