@@ -14,8 +14,8 @@ interface Instance {
 }
 
 /**
- * Adds a bridge to each configuration of Mastra's `Observability` that has none. Spans of the bridge for OpenTelemetry are
- * recorded by its processor.
+ * Gives a bridge to each configuration of Mastra's `Observability` that has none. With Mastra's bridge to OpenTelemetry, a
+ * span processor records the spans.
  */
 export const mastra: Instrumentation = {
   name: 'mastra',
