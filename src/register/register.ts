@@ -21,9 +21,9 @@ import { mastra } from './mastra.ts';
 import { warnOfMissedCalls } from './missed-calls.ts';
 import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
-import { isPackageManager } from './package-manager.ts';
 import { propagation } from './propagation.ts';
 import { startOnce } from './start.ts';
+import { isUnrecordedProgram } from './unrecorded-program.ts';
 
 const AI_SDK: ModulePatch = {
   module: 'ai/dist/index',
@@ -109,10 +109,10 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
 ];
 
 /**
- * Names of the instrumentations that this import has started. Empty if tracing is off or the process is a package
- * manager.
+ * Names of the instrumentations that this import has started. Empty if tracing is off or the program is never recorded,
+ * such as a package manager.
  */
-export const started: readonly string[] = isPackageManager(process.argv[1]) ? [] : startOnce(INSTRUMENTATIONS);
+export const started: readonly string[] = isUnrecordedProgram(process.argv[1]) ? [] : startOnce(INSTRUMENTATIONS);
 if (started.length > 0) {
   addStepSource(langsmithRun);
   // The program cannot call `shutdown` before it crashes. Deno asks for permission before it writes to a folder.

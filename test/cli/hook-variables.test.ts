@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { hookVariables } from '#src/cli/dev/hook-variables.ts';
-import { isPackageManager } from '#src/register/package-manager.ts';
+import { isUnrecordedProgram } from '#src/register/unrecorded-program.ts';
 
 const URL = 'http://127.0.0.1:4777';
 const OTLP = {
@@ -84,6 +84,6 @@ it.each<[boolean, string | undefined]>([
   [false, '/app/npm-report.js'],
   [false, '/app/node_modules/.bin/next'],
   [false, undefined],
-])('it is %s that %s is a package manager', (expected, file) => {
-  expect(isPackageManager(file)).toBe(expected);
+])('it is %s that %s is never recorded', (expected, file) => {
+  expect(isUnrecordedProgram(file)).toBe(expected);
 });
