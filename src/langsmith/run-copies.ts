@@ -11,7 +11,7 @@ import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
 import { type CapturePolicy, type FlushResult, noopSink, type RunSink } from '../run/sink.ts';
 import type { KVMap } from './types.ts';
 
-/** A function of the application that returns what to record instead of a value. */
+/** A function of the application that returns what to record instead of a value, or a promise of it. */
 export type MaskFunction = (values: KVMap) => unknown;
 
 /** What is hidden: `true` hides a field, and a function changes it. */
@@ -185,7 +185,7 @@ class RunCopy implements RunSource {
 
   #update(field: Field): void {
     const mask = this.#masks[field];
-    const value = mask === false ? this.#run[field] : textOf(this.#run, field);
+    const value = mask === false ? this.#run[field] : jsonOf(this.#run, field);
     // Copied once, because the exporter removes inputs that the service has accepted.
     if (value === this.#seen[field]) return;
     this.#seen[field] = value;
@@ -207,9 +207,9 @@ class RunCopy implements RunSource {
   }
 
   #hide(field: Field): void {
-    const hidden = Object.fromEntries(Array.from(this.#run.metadata?.keys() ?? [], (key) => [key, MASK]));
-    if (field === 'inputs' || field === 'outputs') this.#copy[field] = undefined;
-    else this.#keep(field, field === 'metadata' ? hidden : undefined);
+    const masked = Array.from(this.#run.metadata?.keys() ?? [], (key) => [key, MASK]);
+    if (field === 'metadata') this.#keep(field, Object.fromEntries(masked));
+    else this.#copy[field] = field === 'error' ? MASK : undefined;
   }
 
   #keep(field: Field, content: unknown): void {
@@ -226,7 +226,8 @@ class RunCopy implements RunSource {
   }
 }
 
-function textOf(run: EncodedRun, field: Field): string | undefined {
+/** Returns what a mask function gets, as JSON text. */
+function jsonOf(run: EncodedRun, field: Field): string | undefined {
   if (field === 'error') return run.error && JSON.stringify({ error: run.error });
   if (field !== 'metadata') return run[field];
   const entries = Array.from(run.metadata ?? [], ([key, json]) => `${JSON.stringify(key)}:${json}`);

@@ -171,8 +171,8 @@ export const STATELESS_RUNS: Table<StatelessRuns> = endpoints('statelessRuns', {
 });
 
 /**
- * Waits for a run's result, or for a response of JSON-RPC. The server sends empty lines to keep the connection alive. `idleTimeoutMs` also limits the
- * wait for response headers, which may arrive only with the result.
+ * Waits for a run's result, or for a response of JSON-RPC. The server sends empty lines to keep the connection alive.
+ * `idleTimeoutMs` also limits the wait for response headers, which may arrive only with the result.
  */
 export async function waitForRun<Values>(service: AgentService, endpoint: Endpoint, args: Arguments): Promise<Values> {
   const call = callOf(endpoint, args);
