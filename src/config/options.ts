@@ -102,8 +102,8 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
   redact?: Redaction;
   /**
    * Origins of your own services, for example `https://search.example`. With `runspan/register`, requests to these
-   * origins get the headers `runspan-trace` and `traceparent`, so that the runs of both programs form one trace. Calls
-   * of MCP servers contain the same in `_meta`. Scheme, host and port must be equal. Under `runspan dev`, requests to
+   * origins get the headers `runspan-trace` and `traceparent`, so that the runs of both programs form one trace. MCP
+   * clients send the same values in `_meta`. Scheme, host and port must be equal. Under `runspan dev`, requests to
    * localhost get the headers too. The variable contains origins separated by commas. `RUNSPAN_PROPAGATE_TO`
    * @default []
    */

@@ -62,7 +62,7 @@ export class LateContent {
     );
   }
 
-  /** Calls `end` when all values have settled, but at most after 1 s and before the process ends. */
+  /** Calls `end` when all values have settled, after 1 s, or when the process ends, whichever is first. */
   whenSettled(end: () => void): void {
     this.#end = end;
     if (this.#values.size === 0) {

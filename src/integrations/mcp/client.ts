@@ -42,7 +42,7 @@ function tracedMethod(place: string, original: Method, method: string | undefine
       const server = textOf(fieldsOf(serverOf(this)).name);
       // The options follow the schema of the result in some versions.
       const options = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
-      return { request, plan: planOf(request, options, server) };
+      return { request, plan: planOf(request, options, serverNameOf(this)) };
     });
     if (call === undefined) return Reflect.apply(original, this, [first, ...rest]);
     const send = (): unknown => {
@@ -54,9 +54,10 @@ function tracedMethod(place: string, original: Method, method: string | undefine
   }, original);
 }
 
-function serverOf(client: unknown): unknown {
+function serverNameOf(client: unknown): string | undefined {
   const { getServerVersion } = fieldsOf(client);
-  return typeof getServerVersion === 'function' ? Reflect.apply(getServerVersion, client, []) : undefined;
+  if (typeof getServerVersion !== 'function') return undefined;
+  return textOf(fieldsOf(Reflect.apply(getServerVersion, client, [])).name);
 }
 
 /** Returns a copy of the parameters, with the current run in `_meta` if the server may receive it. */

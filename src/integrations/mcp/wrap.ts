@@ -19,7 +19,7 @@ export type McpLike =
  * Each tool call of a client becomes a `tool` run below the current run, and each read of a resource or prompt a `chain`
  * run. The client sends the run to a server that it has started itself, that is on a loopback address, or whose origin
  * `propagateTo` lists. On a server, tools, resources and prompts run below the run that the caller has sent, or in a run
- * of their own. Wrap a server before you register them. Wrapping an object again has no effect.
+ * of their own. Wrap a server before you register its tools. Wrapping an object again has no effect.
  *
  * If the value is no such object, `wrapMCP` logs a warning and returns the value unchanged.
  */
