@@ -271,6 +271,7 @@ function whileTracingIsOn(exporter: RunSink): RunSink {
     start: (run) => isTracingOn() && exporter.start(run),
     end: (run) => exporter.end(run),
     skip: () => exporter.skip(),
+    urlOf: (run) => exporter.urlOf?.(run),
     flush: (limit) => exporter.flush(limit),
     close: (limit) => exporter.close(limit),
   };

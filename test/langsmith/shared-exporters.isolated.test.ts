@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { flush, shutdown, stats } from '#src/index.ts';
+import { currentRun, flush, shutdown, stats } from '#src/index.ts';
 import { Client, RunTree, traceable } from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { collected, collectUntil } from '../support/garbage.ts';
@@ -62,6 +62,13 @@ test('each client sends its own headers, even if they are not a plain object', a
   for (const team of ['a', 'b']) recordWith({ apiUrl: service.url, headers: new Headers({ 'x-team': team }) as never });
   await flush();
   expect(service.received.map(({ headers }) => headers['x-team']).sort()).toEqual(['a', 'b']);
+});
+
+test.each([{}, { hideInputs: true }])('a run of a client with %j has the address of its page', async (options) => {
+  const service = await makeService();
+  const client = new Client({ apiUrl: service.url, ...options });
+  const run = await traceable(() => currentRun(), { client })();
+  expect(run?.url).toBe(`${service.url}/?trace=${run?.traceId}`);
 });
 
 test('a client that is created after `shutdown` records runs', async () => {
