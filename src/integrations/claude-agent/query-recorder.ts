@@ -44,11 +44,7 @@ interface Turn {
 }
 
 /** The runs of all open tools, by the id of the `tool_use` block. */
-const openTools = new Map<unknown, Run>();
-
-export function openToolRun(id: unknown): Run | undefined {
-  return openTools.get(id);
-}
+export const openTools: Map<unknown, Run> = new Map();
 
 /** Records the messages of one query. Model calls and tools become runs below the query, or below their subagent. */
 export class QueryRecorder extends StreamRecorder {

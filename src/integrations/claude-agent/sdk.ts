@@ -8,7 +8,7 @@ import type { CallDescription, Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun, withRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { openToolRun, QueryRecorder, SOURCE } from './query-recorder.ts';
+import { openTools, QueryRecorder, SOURCE } from './query-recorder.ts';
 
 /** The functions that `wrapClaudeAgentSDK` replaces. */
 export const TRACED_EXPORTS: readonly string[] = ['query', 'tool'];
@@ -110,6 +110,6 @@ function tracedTool(tool: Method): Method {
 function inToolRun(handler: Method): Method {
   return shapedLike(function (this: unknown, ...args: unknown[]): unknown {
     const id = guard(SOURCE, () => fieldsOf(fieldsOf(args[1])._meta)['claudecode/toolUseId']);
-    return withRun(openToolRun(id), () => Reflect.apply(handler, this, args));
+    return withRun(openTools.get(id), () => Reflect.apply(handler, this, args));
   }, handler);
 }
