@@ -38,7 +38,11 @@ function newServer() {
     const { progressToken } = mcpReq?._meta ?? extra._meta ?? {};
     const notify = mcpReq?.notify ?? sendNotification;
     const params = { progressToken, progress: 1, total: 2 };
-    if (progressToken !== undefined) await notify({ method: 'notifications/progress', params });
+    if (progressToken !== undefined) {
+      await notify({ method: 'notifications/progress', params });
+      // A client drops a notification that it reads from the pipe together with the response.
+      if (kind === 'stdio') await server.server.ping();
+    }
     return { content: [{ type: 'text', text: await ask(question) }] };
   });
   server.registerTool('fail', { inputSchema }, async ({ question }) => {
