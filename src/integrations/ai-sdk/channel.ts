@@ -15,7 +15,7 @@ import { completeEmbedding } from './model.ts';
 import { leaveToWrapper } from './operation.ts';
 
 const CHANNEL = 'ai:telemetry';
-/** Identifies this recorder among the sources of a call. */
+/** An object, as for wrappers: a call of a wrapper is the same call only if it has the same name. */
 const SOURCE: object = {};
 
 /** A call that the AI SDK publishes. The SDK adds the result or the error when the call ends. */
