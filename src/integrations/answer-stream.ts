@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { followAsyncIterable } from '../instrument/results/iterator.ts';
-import { isFollowed } from '../instrument/results/observer.ts';
+import { tryFollow } from '../instrument/results/observer.ts';
 import { type Collector, StreamRecorder } from '../instrument/results/recorder.ts';
 import type { Run } from '../run/run.ts';
 import { RESPONSE_ID } from '../run/same-call.ts';
@@ -50,7 +50,7 @@ export function followStream(stream: unknown, run: Run, reader: AnswerReader, si
     if (!isOfSdk && (typeof then === 'function' || typeof iterate !== 'function')) return false;
     const observer = new AnswerStream(run, reader, isOfSdk ? own : signal);
     const key = isOfSdk ? 'iterator' : Symbol.asyncIterator;
-    if (!isFollowed(stream, () => followAsyncIterable(stream, observer, key))) return false;
+    if (!tryFollow(stream, () => followAsyncIterable(stream, observer, key))) return false;
     observer.watch(stream);
     return true;
   });

@@ -2,7 +2,7 @@ import { types } from '../../platform/node.ts';
 import type { Run } from '../../run/run.ts';
 import { endWith, followedValue, type Plan } from '../plan.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
-import { abandonment, isFollowed, isObjectOrFunction, type Settlement, type StreamObserver } from './observer.ts';
+import { abandonment, isObjectOrFunction, type Settlement, type StreamObserver, tryFollow } from './observer.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 import { Chunks, type Collector, StreamRecorder } from './recorder.ts';
 import {
@@ -66,7 +66,7 @@ export class RunObserver extends StreamRecorder implements Settlement {
     const source = this.run.isOpen ? followedValue(this.#plan, value) : value;
     const follow = isObjectOrFunction(source) ? adapterFor(source) : undefined;
     if (follow === undefined) endWith(this.run, this.#plan, value);
-    else if (isFollowed(source as object, () => follow(source as object, this))) this.watch(source as object);
+    else if (tryFollow(source as object, () => follow(source as object, this))) this.watch(source as object);
     else this.run.end();
   }
 

@@ -2,11 +2,11 @@ import { reportFailure } from '../../base/guard.ts';
 import { types } from '../../platform/node.ts';
 import {
   interceptOwn,
-  isFollowed,
   isObjectOrFunction,
   type Method,
   type Settlement,
   type StreamObserver,
+  tryFollow,
 } from './observer.ts';
 import { deriveWith, followThenable, type Reactions, reactionsFor, thenOf } from './promise.ts';
 
@@ -52,7 +52,7 @@ export function followAsyncIterable(
       return observer;
     };
     const steps = new Steps(types.isGeneratorObject(opened), undefined, begin);
-    if (isFollowed(opened, () => replaceSteps(opened, steps))) observer.watch(opened);
+    if (tryFollow(opened, () => replaceSteps(opened, steps))) observer.watch(opened);
     else observer.end();
     return iterator;
   });

@@ -151,7 +151,7 @@ const CALLS_MAX = 16;
 /**
  * Calls `follow`, unless `CALLS_MAX` runs already observe the object. Returns whether the run now observes the object.
  */
-export function isFollowed(object: object, follow: () => boolean): boolean {
+export function tryFollow(object: object, follow: () => boolean): boolean {
   const isDone = guard('traceable', () => {
     const calls = callCounts.get(object) ?? 0;
     if (calls >= CALLS_MAX || !Object.isExtensible(object) || !follow()) return false;

@@ -1,6 +1,6 @@
 import { makeSlot, type Slot } from '../../base/slot.ts';
 import { types } from '../../platform/node.ts';
-import { defineOwn, isFollowed, type Method, replaceOwn, type Settlement } from './observer.ts';
+import { defineOwn, type Method, replaceOwn, type Settlement, tryFollow } from './observer.ts';
 
 type Result = Promise<unknown>;
 
@@ -28,7 +28,7 @@ export function followThenable(
   mayRepeat = false,
 ): object | undefined {
   if (isPlainPromise(value)) return mayRepeat ? sharedDerivative(value, settlement) : derivedFrom(value, settlement);
-  return isFollowed(value, () => followThen(value, then, settlement)) ? value : undefined;
+  return tryFollow(value, () => followThen(value, then, settlement)) ? value : undefined;
 }
 
 export function followIfThenable(result: unknown, settlement: Settlement): unknown {

@@ -1,6 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { followAsyncIterable } from '../../instrument/results/iterator.ts';
-import { isFollowed, isObjectOrFunction, type Method, noObserver } from '../../instrument/results/observer.ts';
+import { isObjectOrFunction, type Method, noObserver, tryFollow } from '../../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { environment } from '../../platform/node.ts';
@@ -66,14 +66,14 @@ function describeQuery([params]: unknown[]): CallDescription {
       recorders.set(run, recorder);
       const chunk = (given: unknown): void => void guard(SOURCE, () => recorder.prompted(fieldsOf(given)));
       if (!isObjectOrFunction(prompt)) chunk({ message: { role: 'user', content: prompt } });
-      else isFollowed(prompt, () => followAsyncIterable(prompt, { ...noObserver, chunk }));
+      else tryFollow(prompt, () => followAsyncIterable(prompt, { ...noObserver, chunk }));
     },
   };
 }
 
 function followQuery(query: object, run: Run): boolean {
   const recorder = recorders.get(run);
-  if (recorder === undefined || !isFollowed(query, () => followAsyncIterable(query, recorder))) return false;
+  if (recorder === undefined || !tryFollow(query, () => followAsyncIterable(query, recorder))) return false;
   recorder.watch(query);
   return true;
 }

@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { interceptOwn, isFollowed } from '../../instrument/results/observer.ts';
+import { interceptOwn, tryFollow } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { followBranches, followReadableStream, isReadableStream } from '../../instrument/results/stream.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
@@ -28,9 +28,9 @@ export function followResponse(response: Response, run: Run, answer: AnswerReade
   const observer = new BodyObserver(run, reader, headers?.get?.('content-type') ?? '', ok !== false);
   // A mock response may have no body, or a body that is not a stream.
   const stream = body && isReadableStream(body) ? body : undefined;
-  const followed = isFollowed(response, () => {
+  const followed = tryFollow(response, () => {
     if (body === null || !followMethods(response, observer)) return false;
-    const isStream = stream !== undefined && isFollowed(stream, () => followReadableStream(stream, observer));
+    const isStream = stream !== undefined && tryFollow(stream, () => followReadableStream(stream, observer));
     observer.watch(isStream ? stream : response);
     return true;
   });
