@@ -39,7 +39,6 @@ function tracedMethod(place: string, original: Method, method: string | undefine
       const { method: requested, params } = fieldsOf(first);
       const request = method === undefined ? { method: requested, params } : { method, params: first };
       if (!isRecorded(request) || isSent(request.params)) return undefined;
-      const server = textOf(fieldsOf(serverOf(this)).name);
       // The options follow the schema of the result in some versions.
       const options = rest.map(fieldsOf).find(({ signal }) => signal !== undefined) ?? {};
       return { request, plan: planOf(request, options, serverNameOf(this)) };
