@@ -16,11 +16,11 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   delivery: [34, 5_546],
   http: [10, 1_011],
   instrument: [13, 2_253],
-  integrations: [49, 5_919],
-  langsmith: [13, 2_223],
+  integrations: [49, 5_958],
+  langsmith: [13, 2_225],
   messages: [6, 519],
   otel: [55, 7_438],
-  payload: [16, 2_992],
+  payload: [16, 2_996],
   platform: [9, 416],
   receiver: [145, 21_133],
   register: [15, 1_326],
@@ -34,7 +34,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 243,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_030,
+  dist: 4_040,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
