@@ -57,7 +57,8 @@ export type LangsmithName =
   | 'TRACING_V2'
   | 'TRACING_SAMPLING_RATE'
   | 'HIDE_INPUTS'
-  | 'HIDE_OUTPUTS';
+  | 'HIDE_OUTPUTS'
+  | 'HIDE_METADATA';
 
 /** Each variable turns tracing in LangSmith's SDK on or off. LangChain uses the same SDK. */
 export const LANGSMITH_TRACING: readonly EnvironmentName[] = [

@@ -214,8 +214,22 @@ export function exporterOf(options: {
     });
   }
   if (client !== undefined && isCalled(client)) return clientSink(client, tracingEnabled === true, isTracingOn);
-  const { forcedExporter, exporter } = (client ?? {}) as Partial<Client>;
+  const { forcedExporter, exporter } = (client ?? defaultClient() ?? {}) as Partial<Client>;
   return tracingEnabled === true ? forcedExporter : exporter;
+}
+
+let hidingClient: Client | undefined;
+
+/** Returns the client of runs without one, if the environment hides their metadata. */
+function defaultClient(): Client | undefined {
+  if (!isMetadataHidden()) return undefined;
+  hidingClient ??= new Client();
+  return hidingClient;
+}
+
+/** Only LangSmith's clients read this variable. */
+function isMetadataHidden(): boolean {
+  return parseFlag(langsmithEnv('HIDE_METADATA')) === true;
 }
 
 /** Returns a client for the service of a replica, or `client` if the replica has no service of its own. */
@@ -327,7 +341,7 @@ function masksOf({ hideInputs, hideOutputs, hideMetadata, anonymizer }: ClientCo
   const masks = {
     inputs: maskOf(hideInputs ?? anonymizer),
     outputs: maskOf(hideOutputs ?? anonymizer),
-    metadata: maskOf(hideMetadata ?? anonymizer),
+    metadata: maskOf(hideMetadata ?? anonymizer ?? isMetadataHidden()),
     error: maskOf(anonymizer),
   };
   return Object.values(masks).some((mask) => mask !== false) ? masks : undefined;

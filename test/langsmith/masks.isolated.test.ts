@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { configure, currentRun, traceable as traceableOfCore } from '#src/index.ts';
 import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
@@ -434,3 +434,18 @@ describe('`processInputs` and `processOutputs`', () => {
     expect(rejections).toEqual([]);
   });
 });
+
+test.each(['LANGSMITH_HIDE_METADATA', 'LANGCHAIN_HIDE_METADATA'])(
+  '%s hides metadata, with and without a client',
+  async (name) => {
+    vi.stubEnv(name, 'true');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const recorder = record();
+    const metadata = { note: SECRET };
+    for (const client of [undefined, new Client()]) {
+      await traceable(async (n: number) => n, { ...(client && { client }), metadata })(1);
+    }
+    const shown = recorder.runs.map(({ inputs, extra }) => [inputs, extra?.metadata?.note]);
+    expect(shown).toEqual(Array(2).fill([{ input: 1 }, '[Redacted]']));
+  },
+);

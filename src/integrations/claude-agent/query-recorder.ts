@@ -1,3 +1,4 @@
+import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type Collector, StreamRecorder } from '../../instrument/results/recorder.ts';
 import { defined, type Fields, fieldsOf, listOf, numberOf, sumOfCounts, textOf } from '../../payload/fields.ts';
@@ -23,7 +24,7 @@ interface Conversation {
   /** The messages since the last compaction. The context of the model limits their size. */
   messages: Fields[];
   /** When the latest message to the model was seen. */
-  seenMs: number;
+  seenUs: number;
   turn?: Turn | undefined;
   hasTurns?: true;
 }
@@ -60,13 +61,13 @@ export class QueryRecorder extends StreamRecorder {
 
   constructor(run: Run) {
     super(run);
-    this.#main = { run, messages: [], seenMs: Date.now() };
+    this.#main = { run, messages: [], seenUs: clock.nowUs() };
   }
 
   /** Adds a message of the user. */
   prompted({ message }: Fields): void {
     const prompt = copyOf(fieldsOf(message));
-    this.#main.seenMs = Date.now();
+    this.#main.seenUs = clock.nowUs();
     this.#main.messages.push(prompt);
     if (this.#prompts.length < PROMPTS_MAX) this.#prompts.push(prompt);
     // Later prompts are added once, when the query ends.
@@ -135,7 +136,7 @@ export class QueryRecorder extends StreamRecorder {
     if (message.model === '<synthetic>' && error === undefined) return;
     const { content, stop_reason, usage } = message;
     const turn = this.#turnOf(conversation, message, false);
-    turn.endMs = Date.now();
+    turn.endMs = clock.nowUs() / 1_000;
     if (error !== undefined) turn.error = errorLine(error, fieldsOf(listOf(content)[0]).text);
     for (const block of listOf(content).map(fieldsOf)) {
       const start = { type: 'content_block_start', index: turn.blocks++, content_block: block };
@@ -150,7 +151,7 @@ export class QueryRecorder extends StreamRecorder {
     if (event.type === 'message_start') this.#turnOf(conversation, fieldsOf(event.message), true);
     const { turn } = conversation;
     if (turn?.isStreamed !== true) return;
-    turn.endMs = Date.now();
+    turn.endMs = clock.nowUs() / 1_000;
     const characters = turn.fold.add(event, false);
     if (characters > 0 && turn.hasToken === undefined) {
       turn.hasToken = true;
@@ -166,10 +167,10 @@ export class QueryRecorder extends StreamRecorder {
     conversation.hasTurns = true;
     if (conversation === this.#main) this.#outcome = undefined;
     const description = messageCall.describe({ model, messages: conversation.messages }, 'anthropic');
-    const options = { name: messageCall.name, runType: messageCall.runType, startUs: conversation.seenMs * 1_000 };
+    const options = { name: messageCall.name, runType: messageCall.runType, startUs: conversation.seenUs };
     const run = this.#start(conversation.run, options, description as CallDescription);
     const turn: Turn = {
-      ...{ id, run, isStreamed, fold: messageFold(), blocks: 0, endMs: Date.now() },
+      ...{ id, run, isStreamed, fold: messageFold(), blocks: 0, endMs: clock.nowUs() / 1_000 },
       message: { role: 'assistant', content: [] },
     };
     turn.fold.add({ type: 'message_start', message: { ...message, content: [] } }, false);
@@ -193,7 +194,7 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   #addUser(conversation: Conversation, { message, tool_use_result }: Fields): void {
-    conversation.seenMs = Date.now();
+    conversation.seenUs = clock.nowUs();
     conversation.messages.push(copyOf(fieldsOf(message)));
     for (const block of listOf(fieldsOf(message).content)) this.#endTool(fieldsOf(block), fieldsOf(tool_use_result));
   }
@@ -204,7 +205,7 @@ export class QueryRecorder extends StreamRecorder {
     const run = this.#start(parent, options, { inputs: fieldsOf(input), metadata: { tool_call_id: id } });
     const { prompt: content } = fieldsOf(input);
     const messages = content === undefined ? [] : [{ role: 'user', content }];
-    this.#tools.set(id, { run, messages, seenMs: Date.now() });
+    this.#tools.set(id, { run, messages, seenUs: clock.nowUs() });
     openTools.set(id, run);
   }
 
@@ -235,7 +236,7 @@ export class QueryRecorder extends StreamRecorder {
     const usage = readUsage({ ...counts, ...message }, USAGE, { excludesCached: true });
     this.run.set({ outputs: defined({ result, structured_output }), ...(usage && { usage }) });
     const texts = listOf(errors).map((error) => textOf(error));
-    const error = subtype === 'success' ? textOf(result) : errorLine(subtype, texts.join('\n'));
+    const error = subtype === 'success' ? textOf(result) : errorLine(subtype, texts.join('\n') || undefined);
     this.#isInterrupted = textOf(terminal_reason)?.startsWith('aborted') === true;
     this.#outcome = this.#isInterrupted ? undefined : { error: is_error === true ? error : undefined };
   }
