@@ -232,7 +232,8 @@ class World {
       const reply = { jsonrpc: '2.0', id: body.id, ...known };
       if (body.method === 'message/send') return { body: reply };
       const working = { ...reply, result: { kind: 'status-update', status: { state: 'working' } } };
-      const events = (ids[0] === 'agent' ? [working, reply] : [reply]).map((data) => ['message', data] as const);
+      const events =
+        ids[0] === 'agent' ? [working, reply].map((data) => ['message', data] as const) : [['error', reply] as const];
       return { stream: { run: { ...this.#run(undefined, {}), events }, after: -1 } };
     },
     'GET /.well-known/agent-card.json': ({ query }) => ({

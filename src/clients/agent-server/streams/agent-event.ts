@@ -109,8 +109,9 @@ export function agentEventOf<Values>({ name, data: text, id }: ServerSentEvent):
   const common = { name, namespace, id: id === '' ? undefined : id };
   const data = parseJson(text);
   const textOrData = data === undefined ? text : data;
-  // The events of a stream of JSON-RPC have no type.
-  const error = kind === 'error' ? textOrData : isObject(data) && data.jsonrpc === '2.0' ? data.error : undefined;
+  // In a stream of JSON-RPC, the type of an event is not the kind of its data.
+  const isReply = isObject(data) && data.jsonrpc === '2.0';
+  const error = isReply ? data.error : kind === 'error' ? textOrData : undefined;
   if (error !== undefined && error !== null) return { event: 'error', data: runErrorOf(error), ...common };
   const isMalformed =
     (OBJECT.test(kind) && !isObject(data)) ||
