@@ -173,7 +173,7 @@ async function bundle(input, plugins, output) {
       withoutComments(),
     ],
   });
-  const { output: chunks } = await joined.write({ dir: compiled, manualChunks: coreChunks(), ...output });
+  const { output: chunks } = await joined.write({ dir: compiled, manualChunks: coreChunks(false), ...output });
   return chunks.flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
@@ -193,6 +193,7 @@ function joinModulesForEdge() {
   const input = Object.fromEntries(entryFiles('workerd').map((path) => [posix.basename(path, '.js'), path]));
   return bundle(input, [variantFiles('edge'), globalsOfNode()], {
     dir: join(compiled, 'edge'),
+    manualChunks: coreChunks(true),
     chunkFileNames: 'chunks/[name].js',
     hoistTransitiveImports: false,
   });
@@ -299,17 +300,18 @@ function installedPackages() {
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, `core.js` the modules that entries without
  * delivery also load, including the rest of `payload/` and `messages/`, and `integrations.js` all of `integrations/`, which
- * `register.js` loads. Fewer files load faster. Rollup distributes all other modules.
+ * `register.js` loads. Fewer files load faster. Rollup distributes all other modules. On edge runtimes, `register.js` loads
+ * few integrations.
  */
-function coreChunks() {
+function coreChunks(isForEdge) {
   let chunks;
   return (id, { getModuleIds, getModuleInfo }) => {
-    chunks ??= chunksOf([...getModuleIds()].map(getModuleInfo));
+    chunks ??= chunksOf([...getModuleIds()].map(getModuleInfo), isForEdge);
     return chunks.get(id);
   };
 }
 
-function chunksOf(infos) {
+function chunksOf(infos, isForEdge) {
   const modulesOf = (...ids) => {
     const reached = new Set();
     const visit = (id) => {
@@ -328,7 +330,7 @@ function chunksOf(infos) {
   const idsIn = (...folders) =>
     infos.map(({ id }) => id).filter((id) => folders.some((folder) => id.startsWith(join(modules, folder))));
   return new Map([
-    ...idsIn('integrations').map((id) => [id, 'integrations']),
+    ...(isForEdge ? [] : idsIn('integrations').map((id) => [id, 'integrations'])),
     ...idsIn('payload', 'messages').map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);

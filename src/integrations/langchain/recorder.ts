@@ -15,7 +15,8 @@ import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep }
 import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
-const ABORTED = AbortSignal.abort();
+/** Created at its first use, because Workers refuse this at module scope. */
+let aborted: AbortSignal | undefined;
 
 export type RecorderOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
 
@@ -142,7 +143,8 @@ function failStep(step: Step, thrown: unknown, parent: Step | undefined): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
     if (parent !== undefined) parent.thrown = thrown;
-    if (isPlainAbort(step, thrown)) run.signal ??= new WeakRef(ABORTED);
+    aborted ??= AbortSignal.abort();
+    if (isPlainAbort(step, thrown)) run.signal ??= new WeakRef(aborted);
     run.fail(thrown);
     return;
   }
