@@ -141,7 +141,12 @@ function targetsOf(replicas: readonly Replica[], sinkOf: (replica: ReplicaOption
 
 /** Returns the ids of a copy of a run. Two projects of one service cannot contain runs with the same id. */
 function idsIn({ id, traceId, parentRunId, dottedOrder }: EncodedRun, project: string): Partial<EncodedRun> {
-  const idIn = (of: string): string => runIdFrom(`${project}:${of}`);
+  const known = new Map<string, string>();
+  const idIn = (of: string): string => {
+    const copied = known.get(of) ?? runIdFrom(`${project}:${of}`);
+    known.set(of, copied);
+    return copied;
+  };
   return {
     id: idIn(id),
     traceId: idIn(traceId),

@@ -5,7 +5,7 @@ import type { ValuePath } from '../payload/redaction/paths.ts';
 import { MASK, type Redaction, shownText } from '../payload/redaction/redact.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { untraced } from '../run/context.ts';
-import { describeOpenRun, EncodedRun, type RunSource, releaseRun } from '../run/encoded-run.ts';
+import { describeOpenRun, type EncodedRun, type RunSource, releaseRun } from '../run/encoded-run.ts';
 import { withMetadata } from '../run/fields.ts';
 import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
 import { type CapturePolicy, type FlushResult, noopSink, type RunSink } from '../run/sink.ts';
@@ -44,8 +44,16 @@ export interface Target {
  */
 export function copyingSink(targets: readonly Target[]): RunSink {
   const active = (): readonly Target[] => targets.filter(({ sink }) => sink().isOff !== true);
-  const capture = (): CapturePolicy =>
-    strictest(active().map(({ sink, masks = NO_MASKS }) => maskedCapture(sink().capture, masks)));
+  let known: { readonly given: readonly unknown[]; readonly capture: CapturePolicy } | undefined;
+  const capture = (): CapturePolicy => {
+    const given = targets.map(({ sink }) => (sink().isOff === true ? undefined : sink().capture));
+    const isKnown = known?.given.every((one, index) => one === given[index]) === true;
+    if (known === undefined || !isKnown) {
+      const masked = active().map(({ sink, masks = NO_MASKS }) => maskedCapture(sink().capture, masks));
+      known = { given, capture: strictest(masked) };
+    }
+    return known.capture;
+  };
   const all = async (call: (target: RunSink) => Promise<FlushResult>): Promise<FlushResult> => {
     const results = await Promise.all(targets.map((target) => call(target.sink())));
     return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };
@@ -143,9 +151,8 @@ class RunCopy implements RunSource {
     this.#redaction = redaction === applied ? undefined : redaction;
     this.#masks = redaction === applied ? masks : encodedAgain(masks);
     this.#changes = change?.(run) ?? {};
-    this.#copy = Object.assign(Object.create(EncodedRun.prototype), run, { sinkState: undefined, endTime: undefined });
+    this.#copy = { ...run, ...this.#changes, sinkState: undefined, endTime: undefined, source: this };
     releaseRun(this.#copy);
-    Object.assign(this.#copy, this.#changes, { source: this });
   }
 
   start(): boolean {
