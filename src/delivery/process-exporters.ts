@@ -5,7 +5,7 @@ import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { lateContentSettled } from '../run/late-content.ts';
 import { flushLimitMs } from '../run/run-options.ts';
-import type { FlushLimit, FlushResult, RunSink } from '../run/sink.ts';
+import { type FlushLimit, type FlushResult, flushed, type RunSink } from '../run/sink.ts';
 import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
 import { type Exporter, FLUSH_TIMEOUT_MS } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
@@ -93,8 +93,7 @@ export class ProcessExporters {
       const { waitingRuns: pending } = await lateContentSettled(limitMs);
       return { ok: pending === 0, pending };
     }
-    const results = await Promise.all([...this.#open].map(call));
-    return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };
+    return flushed([...this.#open].map(call));
   }
 
   stats(): Stats {

@@ -8,7 +8,7 @@ import { untraced } from '../run/context.ts';
 import { describeOpenRun, type EncodedRun, type RunSource, releaseRun } from '../run/encoded-run.ts';
 import { withMetadata } from '../run/fields.ts';
 import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
-import { type CapturePolicy, type FlushResult, noopSink, type RunSink } from '../run/sink.ts';
+import { type CapturePolicy, flushed, noopSink, type RunSink } from '../run/sink.ts';
 import type { KVMap } from './types.ts';
 
 /** A function of the application that returns what to record instead of a value, or a promise of it. */
@@ -54,10 +54,6 @@ export function copyingSink(targets: readonly Target[]): RunSink {
     }
     return known.capture;
   };
-  const all = async (call: (target: RunSink) => Promise<FlushResult>): Promise<FlushResult> => {
-    const results = await Promise.all(targets.map((target) => call(target.sink())));
-    return { ok: results.every(({ ok }) => ok), pending: results.reduce((sum, { pending }) => sum + pending, 0) };
-  };
   return {
     get capture() {
       return capture();
@@ -81,8 +77,8 @@ export function copyingSink(targets: readonly Target[]): RunSink {
       for (const { sink } of active()) sink().skip();
     },
     urlOf: (run) => active()[0]?.sink().urlOf?.(run),
-    flush: (limit) => all((target) => target.flush(limit)),
-    close: (limit) => all((target) => target.close(limit)),
+    flush: (limit) => flushed(targets.map(({ sink }) => sink().flush(limit))),
+    close: (limit) => flushed(targets.map(({ sink }) => sink().close(limit))),
   };
 }
 
