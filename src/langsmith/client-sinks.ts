@@ -30,26 +30,19 @@ export function once<Value>(values: WeakMap<object, Value>, key: object, create:
   return value;
 }
 
-const clients: readonly [Sinks, Sinks] = [new WeakMap(), new WeakMap()];
+const { isOff: _, ...openSink } = noopSink;
+const clients: Sinks = new WeakMap();
 const copies: readonly [SinksByClient, SinksByClient] = [new WeakMap(), new WeakMap()];
 
-/**
- * Returns a sink that calls the methods of an application's object instead of delivering runs. With `isForced`, also
- * while tracing is off.
- */
-export function clientSink(client: ClientLike, isForced: boolean, isTracingOn: () => boolean): RunSink {
-  const isOn = (): boolean => isForced || isTracingOn();
+/** Returns a sink that calls the methods of an application's object instead of delivering runs. */
+export function clientSink(client: ClientLike): RunSink {
   // The client may record the run itself, which must not be passed to this sink again.
   const call = (work: () => unknown): unknown =>
     guard('client', () => enterContext(contextTo(currentSink() ?? noopSink, undefined), work));
-  return once(clients[isForced ? 1 : 0], client, () => ({
-    ...noopSink,
+  return once(clients, client, () => ({
+    ...openSink,
     capture: CAPTURE,
-    get isOff() {
-      return !isOn() as true;
-    },
     start(run) {
-      if (!isOn()) return false;
       const posting = inOrder(undefined, () => call(() => client.createRun(createOf(run))));
       run.sinkState = posting;
       void posting?.then(() => {
@@ -80,7 +73,7 @@ function createOf(run: EncodedRun): RunCreate {
   return { ...JSON.parse(wholeJson(run)), ...(attachments && { attachments: Object.fromEntries(attachments) }) };
 }
 
-/** A destination of runs: options, or a project and fields to change. */
+/** An additional destination of runs: its options, or its project and the fields to change. */
 export type Replica = ReplicaOptions | [projectName: string, updates?: KVMap];
 
 /**

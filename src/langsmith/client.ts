@@ -213,7 +213,10 @@ export function exporterOf(options: {
       return () => exporterOf({ client: target, tracingEnabled }) ?? currentSink() ?? noopSink;
     });
   }
-  if (client !== undefined && isCalled(client)) return clientSink(client, tracingEnabled === true, isTracingOn);
+  if (client !== undefined && isCalled(client)) {
+    const sink = clientSink(client);
+    return tracingEnabled === true ? sink : once(switched, sink, () => whileTracingIsOn(sink));
+  }
   const { forcedExporter, exporter } = (client ?? defaultClient() ?? {}) as Partial<Client>;
   return tracingEnabled === true ? forcedExporter : exporter;
 }
@@ -231,6 +234,9 @@ function defaultClient(): Client | undefined {
 function isMetadataHidden(): boolean {
   return parseFlag(langsmithEnv('HIDE_METADATA')) === true;
 }
+
+/** The sinks that refuse runs while tracing is off, by the sinks of the application's objects. */
+const switched = new WeakMap<RunSink, RunSink>();
 
 /** Returns a client for the service of a replica, or `client` if the replica has no service of its own. */
 function clientFor({ apiUrl, apiKey, workspaceId }: ReplicaOptions, client: ClientLike | undefined) {

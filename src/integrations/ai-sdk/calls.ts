@@ -118,7 +118,7 @@ export function describeExecution(input: unknown, options: Fields, hiding: CallD
     inputs: input as Fields,
     metadata: { tool_call_id: options.toolCallId },
     signal: signalOf(options.abortSignal),
-    // The input of a tool is an output of the model, and its output is an input.
+    // The model writes the input and reads the output of a tool, so hiding one field of the model hides both.
     hiding: hiding && { hideInputs: true, hideOutputs: true },
   };
 }

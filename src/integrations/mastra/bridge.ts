@@ -65,7 +65,7 @@ interface OpenSpan {
  * `Observability` configuration, so that runs that start inside a span become its children. If the configuration has
  * another bridge, pass it in `exporters`: then only Mastra's own spans form a tree.
  *
- * One bridge can serve all configurations of an `Observability`. Mastra calls the methods. They never throw.
+ * One bridge can serve all configurations of an `Observability`. Mastra calls its methods, which never throw.
  */
 export class RunspanBridge {
   readonly name: string = 'runspan';
