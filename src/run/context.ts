@@ -237,6 +237,8 @@ function ownerWith(sink: RunSink, parent: RunContext | undefined): RunOwner | un
 export interface RecordedCall {
   /** Undefined if nothing is missing in that record. */
   readonly completion: Completion | undefined;
+  /** The enclosing run that records the call. Undefined if a span beside the call records it. */
+  readonly owner?: RunOwner;
 }
 
 /**
@@ -250,7 +252,7 @@ export function recordedCall(
   inputs?: object,
 ): RecordedCall | undefined {
   const owner = ownerWith(sink, parent);
-  if (owner !== undefined && isSameCall(owner.call, call)) return { completion: owner.completion };
+  if (owner !== undefined && isSameCall(owner.call, call)) return { completion: owner.completion, owner };
   if (parent?.sampled === false || inputs === undefined) return undefined;
   const completion = sources.spans?.callBeside?.(call, parent, sink, inputs);
   return completion && { completion };

@@ -2,6 +2,7 @@ import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { ownRequests } from '../../base/own-requests.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
+import { env, parseFlag } from '../../config/environment.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { shapedLike } from '../../instrument/traceable.ts';
@@ -13,8 +14,10 @@ import { beginRun, type Run } from '../../run/run.ts';
 import type { StartOptions } from '../../run/run-options.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { markUnreadable } from '../answer-stream.ts';
+import type { CallReader } from '../call-reader.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall } from './dialects.ts';
+import { exchangeFor, hasWholeAnswer, type KeepExchange, runOfOtherShape, unsent } from './exchange.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
 
@@ -29,10 +32,14 @@ export type CallFilter = (
   model: string | undefined,
 ) => boolean;
 
-const state: { stop: (() => void) | undefined; filter: CallFilter | undefined } = shared('recordFetch', () => ({
-  stop: undefined,
-  filter: undefined,
-}));
+interface State {
+  stop: (() => void) | undefined;
+  filter: CallFilter | undefined;
+  /** Whether requests and responses are attached to runs that do not contain them. */
+  areExchangesKept: boolean;
+}
+
+const state: State = shared('recordFetch', () => ({ stop: undefined, filter: undefined, areExchangesKept: false }));
 
 /**
  * Replaces `globalThis.fetch` to record the model calls that the process makes through it. Each model call becomes an
@@ -43,7 +50,10 @@ const state: { stop: (() => void) | undefined; filter: CallFilter | undefined } 
  * same function. If the runtime has no `fetch`, nothing is recorded.
  */
 export function recordFetch(filter?: CallFilter): () => void {
-  if (state.stop === undefined) state.filter = filter;
+  if (state.stop === undefined) {
+    state.filter = filter;
+    state.areExchangesKept = parseFlag(env('RUNSPAN_EXCHANGES')) === true;
+  }
   state.stop ??= guard(OPERATION, install);
   return state.stop ?? (() => {});
 }
@@ -162,12 +172,17 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
   const call = { type: runType, name, source: SOURCE };
+  const keepFor = (run: Run | undefined): KeepExchange | undefined =>
+    run && state.areExchangesKept && isFields(request) ? exchangeFor(run, name, request) : undefined;
   const recorded = recordedCall(call, around, sink, inputs);
-  if (recorded !== undefined && recorded.completion === undefined) return undefined;
+  if (recorded !== undefined && recorded.completion === undefined) {
+    const run = runOfOtherShape(recorded.owner, name);
+    return run && callOfExchange(run, reader, keepFor(run));
+  }
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const isStep = recorded === undefined && runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
-  if (step !== undefined) return callOfStep(step);
+  if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run)));
   const header = (key: string) => requestHeader(input, init, key);
   if (recorded === undefined && state.filter?.(header, runType, model) === false) return undefined;
   const completion = recorded?.completion;
@@ -182,15 +197,41 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   return {
     context: run.context,
     fulfilled(response) {
-      if (run.isOpen) followResponse(response as Response, run, reader);
+      if (run.isOpen)
+        followResponse(response as Response, run, reader, hasWholeAnswer(name) ? undefined : keepFor(run));
     },
     fail: (error) => run.fail(error),
   };
 }
 
-function callOfStep(step: Step): Call {
+function callOfStep(step: Step, exchange: Call | undefined): Call {
   const fail = (): void => {
     step.isRequested = false;
   };
-  return { fail, fulfilled: (response) => fieldsOf(response).ok === false && fail() };
+  return {
+    fail,
+    fulfilled(response) {
+      if (fieldsOf(response).ok === false) fail();
+      exchange?.fulfilled(response);
+    },
+  };
+}
+
+/** Follows the response to a request of `run`, which records the call in another shape. */
+function callOfExchange(run: Run, reader: CallReader, keep: KeepExchange | undefined): Call | undefined {
+  if (keep === undefined) return undefined;
+  const { name, runType } = reader;
+  return {
+    fulfilled(response) {
+      if (!run.isOpen) return;
+      const options: StartOptions = { name, runType, source: SOURCE };
+      followResponse(
+        response as Response,
+        beginRun(prepareRun(options, run.context, undefined, unsent(run))),
+        reader,
+        keep,
+      );
+    },
+    fail() {},
+  };
 }

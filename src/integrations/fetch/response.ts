@@ -7,6 +7,7 @@ import type { Run } from '../../run/run.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
 import type { AnswerReader } from '../call-reader.ts';
 import { bodyReader, wholeResponse } from './body.ts';
+import type { KeepExchange } from './exchange.ts';
 
 const OPERATION = 'recordFetch';
 
@@ -18,14 +19,16 @@ const prototypeOfResponse = (): Response | undefined => globalThis.Response?.pro
 
 /**
  * Records a response body while the application reads it. The run ends when the body ends. The response object is not
- * replaced. The response body is never read, locked or copied here.
+ * replaced. The response body is never read, locked or copied here. `keep` receives the body before the run ends.
  */
-export function followResponse(response: Response, run: Run, answer: AnswerReader): void {
+export function followResponse(response: Response, run: Run, answer: AnswerReader, keep?: KeepExchange): void {
   const { ok, status, headers, body } = response;
   const requestId = headers?.get?.('x-request-id') ?? headers?.get?.('request-id');
   run.set({ metadata: { request_id: requestId || undefined } });
   const reader = ok === false ? errorReader(status) : answer;
-  const observer = new BodyObserver(run, reader, headers?.get?.('content-type') ?? '', ok !== false);
+  const type = headers?.get?.('content-type') ?? '';
+  const read = keep === undefined ? reader.read : readAndKeep(reader, status, keep);
+  const observer = new BodyObserver(run, reader, read, type, ok !== false);
   // A mock response may have no body, or a body that is not a stream.
   const stream = body && isReadableStream(body) ? body : undefined;
   const followed = tryFollow(response, () => {
@@ -78,11 +81,14 @@ async function jsonOf(response: Response, observer: BodyObserver): Promise<unkno
 class BodyObserver extends AnswerStream {
   readonly observesSource = true;
   readonly #reader: AnswerReader;
+  readonly #read: AnswerReader['read'];
   readonly #isOk: boolean;
 
-  constructor(run: Run, reader: AnswerReader, contentType: string, isOk: boolean) {
-    super(run, bodyReader(reader, contentType));
+  /** `read` reads the complete response, and `reader` its chunks. */
+  constructor(run: Run, reader: AnswerReader, read: AnswerReader['read'], contentType: string, isOk: boolean) {
+    super(run, { ...bodyReader(reader, contentType), read });
     this.#reader = reader;
+    this.#read = read;
     this.#isOk = isOk;
   }
 
@@ -100,7 +106,7 @@ class BodyObserver extends AnswerStream {
   #endWith(method: (typeof WHOLE)[number], value: unknown): void {
     if (method === 'json') {
       this.detach();
-      endWithAnswer(this.run, () => this.#reader.read(wholeResponse(this.#reader, value)));
+      endWithAnswer(this.run, () => this.#read(wholeResponse(this.#reader, value)));
       return;
     }
     this.chunk(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
@@ -117,6 +123,14 @@ class BodyObserver extends AnswerStream {
     if (this.#isOk) super.abandon(reason);
     else this.end();
   }
+}
+
+/** The returned function must not reference the `Response` object, which would then never be garbage-collected. */
+function readAndKeep({ read }: AnswerReader, status: number, keep: KeepExchange): AnswerReader['read'] {
+  return (body) => {
+    guard(OPERATION, () => keep(status, body));
+    return read(body);
+  };
 }
 
 /** Reads an error response. Services put the error message in different fields. */

@@ -1,0 +1,74 @@
+import { makeSlot } from '../../base/slot.ts';
+import type { Fields } from '../../payload/fields.ts';
+import { encodePayload } from '../../payload/serialize.ts';
+import type { Completion, RunOwner } from '../../run/context.ts';
+import { Run } from '../../run/run.ts';
+
+/**
+ * The name of the attachment with the request and the response of a model call, as the service received and sent them.
+ * For further requests of the run, `exchange-2` and so on.
+ */
+export const EXCHANGE = 'exchange';
+
+/** The attachment's JSON text. */
+export interface Exchange {
+  /** The name of the reader of the request's format, for example `openai.chat.completions`. */
+  readonly call: string;
+  readonly request: Fields;
+  readonly status: number;
+  /** The response. A streamed response has the format of a response that is not streamed. */
+  readonly response: unknown;
+}
+
+/** Receives the status and the body of a response. */
+export type KeepExchange = (status: number, response: unknown) => void;
+
+const countOf = makeSlot<{ count: number }>();
+
+/**
+ * Returns a function that attaches a request and its response to a run. Returns undefined if the run hides a payload, or
+ * if the application changes payloads by paths or in hooks, because these know only the recorded inputs and outputs.
+ */
+export function exchangeFor(run: Run, call: string, request: Fields): KeepExchange | undefined {
+  const { capture } = run;
+  const { hideInputs, hideOutputs, hooks, payload } = capture;
+  if (hideInputs || hideOutputs || hooks !== undefined || payload.redaction?.root !== undefined) return undefined;
+  const requestJson = encodePayload('inputs', request, capture).json;
+  return (status, response) => {
+    const { json } = encodePayload('outputs', { response }, capture);
+    const head = JSON.stringify({ call, status }).slice(0, -1);
+    const text = `${head},"request":${requestJson},${json.slice(1)}`;
+    const { count } = countOf.get(run) ?? { count: 0 };
+    countOf.set(run, { count: count + 1 });
+    const name = count === 0 ? EXCHANGE : `${EXCHANGE}-${count + 1}`;
+    run.attach(name, new TextEncoder().encode(text), 'application/json');
+  };
+}
+
+/** Names of readers whose runs have the response as their outputs. */
+const WHOLE_ANSWERS: ReadonlySet<string> = new Set([
+  'openai.chat.completions',
+  'openai.completions',
+  'openai.responses',
+  'openai.responses.compact',
+  'anthropic.messages',
+  'cohere.chat',
+  'mistral.fim',
+  'ollama.chat',
+  'ollama.generate',
+]);
+
+export function hasWholeAnswer(call: string): boolean {
+  return WHOLE_ANSWERS.has(call);
+}
+
+/** Returns the open run of `owner`, if it records a call in another shape than that of its request. */
+export function runOfOtherShape(owner: RunOwner | undefined, call: string): Run | undefined {
+  return owner instanceof Run && owner.isOpen && owner.name !== call ? owner : undefined;
+}
+
+/** Returns the completion for a run that follows a response without being sent. */
+export function unsent({ context, parentRunId, capture }: Run): Completion {
+  const policy = { ...capture, hideOutputs: true, hooks: undefined };
+  return { context, parentRunId, capture: policy, start: () => true, end() {} };
+}
