@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { recordChannel } from '../integrations/ai-sdk/channel.ts';
@@ -13,7 +14,9 @@ import { tracedOpenAILoop, tracedToolRunner } from '../integrations/tool-runners
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { runtime } from '../platform/node.ts';
 import { addStepSource } from '../run/context.ts';
+import { addToRuntime } from '../run/encoded-run.ts';
 import { agents } from './agents.ts';
+import { entryOf } from './entry.ts';
 import { http } from './http.ts';
 import { langchain } from './langchain.ts';
 import { isLeftToLangsmith, langsmithRun } from './langsmith.ts';
@@ -115,8 +118,14 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
 export const started: readonly string[] = isUnrecordedProgram(process.argv[1]) ? [] : startOnce(INSTRUMENTATIONS);
 if (started.length > 0) {
   addStepSource(langsmithRun);
-  // The program cannot call `shutdown` before it crashes. Deno asks for permission before it writes to a folder.
-  if (runtime.runtime === 'node') setDefaultDurability('spill');
+  // Deno asks for permission before it reads or writes a folder.
+  if (runtime.runtime === 'node') {
+    // The program cannot call `shutdown` before it crashes.
+    setDefaultDurability('spill');
+    guard('runspan/register entry', () =>
+      addToRuntime('entry', entryOf(process.argv, process.execArgv, process.cwd())),
+    );
+  }
 }
 
 /** Returns whether to record a model call. If the call comes from a bundled package, a warning is logged. */

@@ -89,11 +89,16 @@ export class EncodedRun {
   }
 }
 
-const runtimeJson: string = JSON.stringify({
+let runtimeJson: string = JSON.stringify({
   sdk: 'runspan',
   sdk_version: version,
   ...runtime,
 });
+
+/** Adds a field to the `extra.runtime` of later root runs. Nested runs inherit metadata, but not this object. */
+export function addToRuntime(field: string, value: unknown): void {
+  runtimeJson = JSON.stringify({ ...JSON.parse(runtimeJson), [field]: value });
+}
 
 /** Reads an open run's fields from its source before the run's start is sent or stored. */
 export function describeOpenRun(run: EncodedRun): void {

@@ -38,6 +38,8 @@ export function environmentFor(
     // With a short delay, the page shows open runs early. The user's setting takes precedence.
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     RUNSPAN_PROGRAM: programId,
+    // The receiver is on this machine.
+    ...(programId !== undefined && { RUNSPAN_EXCHANGES: env('RUNSPAN_EXCHANGES') ?? 'true' }),
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     // runspan reads this variable too. A program can still set RUNSPAN_PROJECT itself, for example from a file.

@@ -1,0 +1,61 @@
+import { redact } from '../payload/redaction/redact.ts';
+import { nodeModule } from '../platform/node.ts';
+
+/** How a program was started. Recorded in `extra.runtime.entry` of root runs, so that a test can start it again. */
+export interface Entry {
+  /** The main script, relative to the folder with the nearest package.json, with `/` between folders. */
+  readonly script: string;
+  /** The arguments of the script. Values of arguments with the name of a secret are masked. */
+  readonly args: readonly string[];
+  /** Node's own options, such as `--import tsx`. */
+  readonly options: readonly string[];
+  /** The working directory, relative to the same folder. Absent if it is that folder. */
+  readonly folder?: string;
+}
+
+/** Returns how this process was started. Returns undefined for code without a script, and if there is no package.json. */
+export function entryOf(
+  [, main, ...args]: readonly string[],
+  execArgv: readonly string[],
+  cwd: string,
+): Entry | undefined {
+  const { dirname, join, relative, sep } = nodeModule('node:path');
+  const { existsSync } = nodeModule('node:fs');
+  const { pathToFileURL } = nodeModule('node:url');
+  if (main === undefined) return undefined;
+  let root = dirname(main);
+  while (!existsSync(join(root, 'package.json'))) {
+    if (dirname(root) === root) return undefined;
+    root = dirname(root);
+  }
+  const below = (path: string): string => relative(root, path).split(sep).join('/');
+  const folder = below(cwd);
+  const portable = (option: string): string => option.replace(pathToFileURL(root).href, '.').replace(root, '.');
+  return {
+    script: below(main),
+    args: withoutSecrets(args),
+    options: withoutOwn(execArgv).map(portable),
+    ...(folder !== '' && { folder }),
+  };
+}
+
+/** Masks the values of arguments with the name of a secret: `--api-key x`, `--api-key=x` and `API_KEY=x`. */
+function withoutSecrets(args: readonly string[]): string[] {
+  const redaction = redact();
+  const isSecret = (name: string, value: string): boolean =>
+    redaction.names?.hides(name.replace(/^-+/, ''), value, {}) === true;
+  return args.map((argument, index) => {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(argument) ?? [];
+    if (name !== undefined && value !== undefined && isSecret(name, value))
+      return `${name}=${redaction.mask(value, [])}`;
+    const previous = args[index - 1] ?? '';
+    if (/^-[^=]+$/.test(previous) && isSecret(previous, argument)) return redaction.mask(argument, []);
+    return redaction.maskNamed(argument, []);
+  });
+}
+
+/** Removes the option that loads runspan. */
+function withoutOwn(options: readonly string[]): string[] {
+  const isOwn = (option = ''): boolean => /(^|=)runspan\/register$|[\\/]runspan[\\/].*register/.test(option);
+  return options.filter((option, index) => !isOwn(option) && !(option.startsWith('--') && isOwn(options[index + 1])));
+}

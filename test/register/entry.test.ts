@@ -1,0 +1,56 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { entryOf } from '#src/register/entry.ts';
+import { temporaryFolder } from '../support/folders.ts';
+
+/** Returns the path of a file in a package's folder. */
+function inPackage(...path: string[]): string {
+  const { path: folder, remove } = temporaryFolder();
+  onTestFinished(remove);
+  mkdirSync(join(folder, 'src'));
+  writeFileSync(join(folder, 'package.json'), '{}');
+  return join(folder, ...path);
+}
+
+test('the script, the options and the working directory are relative to the folder with package.json', () => {
+  const root = inPackage();
+  const loader = pathToFileURL(join(root, 'node_modules/tsx/dist/loader.mjs')).href;
+  const options = ['--import', loader, '--env-file=.env', '--import', 'runspan/register'];
+  expect(entryOf(['/usr/bin/node', join(root, 'src/agent.ts'), '--city', 'Cork'], options, join(root, 'src'))).toEqual({
+    script: 'src/agent.ts',
+    args: ['--city', 'Cork'],
+    options: ['--import', './node_modules/tsx/dist/loader.mjs', '--env-file=.env'],
+    folder: 'src',
+  });
+});
+
+test.each([
+  [
+    ['--api-key', 'abc'],
+    ['--api-key', '[Redacted]'],
+  ],
+  [['--api-key=abc'], ['--api-key=[Redacted]']],
+  [['OPENAI_API_KEY=abc'], ['OPENAI_API_KEY=[Redacted]']],
+  [
+    ['--password', 'abc', 'def'],
+    ['--password', '[Redacted]', 'def'],
+  ],
+  [['https://ada:abc@example.com'], ['https://[Redacted]@example.com']],
+  [
+    ['--name', 'Ada', '-v'],
+    ['--name', 'Ada', '-v'],
+  ],
+])('the arguments %j are recorded as %j', (args, shown) => {
+  const script = inPackage('agent.js');
+  expect(entryOf(['node', script, ...args], [], join(script, '..'))).toEqual({
+    script: 'agent.js',
+    args: shown,
+    options: [],
+  });
+});
+
+test('code without a script has no entry', () => {
+  expect(entryOf(['node'], ['-e', '1'], '/')).toBeUndefined();
+});
