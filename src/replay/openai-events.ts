@@ -42,13 +42,14 @@ function choiceChunks({ index = 0, ...choice }: Fields): Fields[] {
 }
 
 /** The texts of a message, in the order in which they are streamed. The logprobs of a text have the same name. */
-const MESSAGE_TEXTS = ['reasoning_content', 'content', 'refusal'];
+const MESSAGE_TEXTS = ['reasoning_content', 'reasoning', 'content', 'refusal'];
 
 /** Splits a message. `lists` are the logprobs that `rest` contains, as empty lists. */
 function messageDeltas(message: Fields, logprobs: Fields): { first: Fields; rest: Fields[]; lists: Fields } {
   const first = { ...message };
   const lists: Fields = {};
   const rest: Fields[] = [];
+  const none = Object.fromEntries(Object.keys(logprobs).map((key) => [key, null]));
   for (const key of MESSAGE_TEXTS) {
     const words = wordsOf(textOf(message[key]) ?? '');
     if (words.length === 0) continue;
@@ -56,14 +57,14 @@ function messageDeltas(message: Fields, logprobs: Fields): { first: Fields; rest
     const shares = Array.isArray(logprobs[key]) ? sharesOf(logprobs[key], words.length) : undefined;
     if (shares !== undefined) lists[key] = [];
     for (const [at, word] of words.entries()) {
-      const share = shares && { logprobs: { content: null, refusal: null, [key]: shares[at] } };
+      const share = shares && { logprobs: { ...none, [key]: shares[at] } };
       rest.push({ delta: { [key]: word }, ...share });
     }
   }
-  if (isFields(message.audio)) {
-    const { data, expires_at, ...audio } = message.audio;
+  const { data, expires_at, ...audio } = fieldsOf(message.audio);
+  if (typeof data === 'string') {
     delete first.audio;
-    const [start, end] = halvesOf(textOf(data) ?? '');
+    const [start, end] = halvesOf(data);
     const parts: Fields[] = [audio, { data: start }, defined({ data: end, expires_at })];
     rest.push(...parts.map((part) => ({ delta: { audio: part } })));
   }

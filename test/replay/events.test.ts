@@ -57,14 +57,19 @@ function chatAnswer(g: Generator) {
       role: 'assistant',
       content: pick(null, text()),
       ...maybe(() => ({ refusal: pick(null, text()) })),
-      ...maybe(() => ({ reasoning_content: text() })),
+      ...maybe(() => ({ [pick('reasoning_content', 'reasoning')]: text() })),
       ...maybe(() => ({ annotations: [{ type: 'url_citation', url_citation: { url: text(), start_index: 0 } }] })),
-      ...maybe(() => ({ audio: { id: 'audio_1', data: text(), transcript: text(), expires_at: 5 } })),
+      ...maybe(() => ({
+        audio: pick<unknown>(null, { id: 'audio_1' }, { id: 'audio_2', data: text(), expires_at: 5 }),
+      })),
       ...maybe(() => ({ tool_calls: list(3, toolCall) })),
       ...maybe(() => ({ function_call: { name: 'old', arguments: text() } })),
     },
     ...maybe(() => ({
-      logprobs: pick<unknown>(null, { content: pick(null, tokens(g)), refusal: pick(null, tokens(g)) }),
+      logprobs: pick<unknown>(null, {
+        content: pick(null, tokens(g)),
+        ...maybe(() => ({ refusal: pick(null, tokens(g)) })),
+      }),
     })),
     ...maybe(() => ({ content_filter_results: { hate: { filtered: false } } })),
     finish_reason: pick('stop', 'length', 'tool_calls'),
