@@ -41,9 +41,9 @@ export function answerEvents(call: string, answer: Fields, request: Fields): Ans
     : { contentType, events: events(answer, request) };
 }
 
-/** Fields of Anthropic's messages that are known at its end. */
+/** Fields of Anthropic's messages that are known at their end. */
 const LAST_FIELDS = ['stop_reason', 'stop_sequence', 'stop_details', 'container'];
-/** Fields of their usage that are known at their end. `output_tokens` is also sent at the start. */
+/** Fields of the usage that are known at the end. `output_tokens` is also sent at the start. */
 const LAST_USAGE: ReadonlySet<string> = new Set(['output_tokens_details', 'server_tool_use']);
 
 /** Builds the events of Anthropic's message. */
