@@ -34,6 +34,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'clients',
     ROOT,
   ],
+  replay: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'instrument', 'integrations'],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
   viewer: ['messages', 'receiver'],
   cli: [

@@ -24,6 +24,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   platform: [9, 416],
   receiver: [145, 21_133],
   register: [15, 1_326],
+  replay: [3, 364],
   run: [19, 3_499],
   testing: [8, 1_123],
   viewer: [74, 7_247],
