@@ -114,7 +114,7 @@ export const settingNotes: readonly (readonly [
   [
     [],
     'all',
-    'what [`runspan/register`](register.md#what-is-recorded) records, for example `fetch,langchain` or `-openai`. Names: `propagation`, `fetch`, `langchain`, `ai`, `openai`, `anthropic`, `bedrock`, `claude-agent`, `openai-agents`, `mcp`, `mastra`, `opentelemetry`, `http`',
+    'what [`runspan/register`](register.md#what-is-recorded) records, for example `fetch,langchain` or `-openai`.',
   ],
 ];
 
