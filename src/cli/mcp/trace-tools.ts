@@ -1,0 +1,150 @@
+import * as z from 'zod/v4';
+import { defined } from '../../payload/fields.ts';
+import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
+import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
+import { depthFirst, forestOf } from '../../testing/forest.ts';
+import { CommandFailure } from '../command-line.ts';
+import { completeId, idOf, runOf } from '../query/show.ts';
+import { checkedFilter } from '../query/traces.ts';
+import { counted } from '../terminal-text.ts';
+import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
+import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
+
+const findTraces = tool({
+  name: 'find_traces',
+  description: 'Lists recorded traces, the latest first: id, name, status, start, duration, tokens, cost, error, runs.',
+  input: z.object({ ...SELECTION, limit: z.number().int().min(1).max(100).default(20) }),
+  async use({ project, filter, limit }, read) {
+    const query = defined({ project, filter: checkedFilter(filter), limit });
+    const { items, next } = await read((source) => source.traces(query));
+    if (items.length === 0) return { recorded: '', notes: ['No trace matches.'] };
+    const shown = fitting(items.map(traceLine));
+    const last = items[shown.length - 1]?.start_time;
+    const isAll = next === undefined && shown.length === items.length;
+    return {
+      recorded: shown.join('\n'),
+      notes: isAll ? [] : [`More traces match: call find_traces again and add before:${last} to the filter.`],
+    };
+  },
+});
+
+/** Maximum number of failed runs that are listed before the tree, and the depth up to which lines are indented. */
+const [FAILED_MAX, INDENT_MAX] = [20, 30];
+
+const showTrace = tool({
+  name: 'show_trace',
+  description:
+    'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
+  input: z.object({
+    id: z.string().optional().describe('id of a trace, or the start or end of the id of a recent trace'),
+    offset: OFFSET.describe('number of runs to skip'),
+  }),
+  use: ({ id, offset }, read) =>
+    read(async (source) => {
+      const traceId = await completeId(source, id === undefined ? undefined : idOf(id));
+      const outline = await source.outline(traceId);
+      // Also accepts the id of a run, and shows its trace.
+      if (outline.length > 0) return treeOf(traceId, outline, offset);
+      const { trace_id: other } = await runOf(source, traceId);
+      return treeOf(other, await source.outline(other), offset);
+    }),
+});
+
+function treeOf(traceId: string, outline: readonly RunOutline[], offset: number): Answer {
+  const nodes = [...depthFirst(forestOf(outline))].map(([{ run }, depth]) => ({ run, depth }));
+  const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
+  const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
+  const head = [
+    `trace ${traceId}, ${counted(nodes.length, 'run')}, ${failed.length} failed`,
+    ...(listed.length === 0 ? [] : ['failed runs, the deepest first:', ...listed.map(({ run }) => runLine(run)), '']),
+  ].join('\n');
+  const lines = nodes.slice(offset).map(({ run, depth }) => '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run));
+  const shown = fitting(lines, RECORDED_MAX - head.length);
+  const next = offset + shown.length;
+  return {
+    recorded: [head, ...shown].join('\n'),
+    notes: [
+      ...(listed.length < failed.length && offset === 0
+        ? [`${failed.length - listed.length} more failed runs are only in the tree.`]
+        : []),
+      ...(next < nodes.length
+        ? [`${nodes.length - next} more runs: call show_trace with id ${traceId} and offset ${next}.`]
+        : []),
+    ],
+  };
+}
+
+/** Interval at which a new trace is searched, in milliseconds. */
+const POLL_MS = 500;
+
+const waitForTrace = tool({
+  name: 'wait_for_trace',
+  description:
+    'Waits for the first finished trace that starts after this call, or after a given trace. Call it, then run the program; or run the program, and pass the id of the trace before it.',
+  input: z.object({
+    after_trace_id: z.string().optional().describe('id of the trace after which the new trace starts'),
+    ...SELECTION,
+    timeout_seconds: z.number().min(0).max(300).default(50),
+  }),
+  async use({ after_trace_id: after, project, filter, timeout_seconds: timeoutS }, read, signal) {
+    const endMs = monotonicNowMs() + timeoutS * 1_000;
+    const startedAt = new Date(wallNowMs()).toISOString();
+    const known = after === undefined ? undefined : await startOf(read, after);
+    const query = defined({
+      project,
+      filter: checkedFilter(`${filter} since:${known?.start ?? startedAt}`),
+      order: 'ascending' as const,
+      limit: 100,
+    });
+    for (;;) {
+      signal.throwIfAborted();
+      const { items } = await read((source) => source.traces(query));
+      const found = items.find((trace) => trace.trace_id !== known?.id && isFinished(trace));
+      if (found !== undefined) {
+        return {
+          recorded: traceLine(found),
+          notes: [`show_trace with id ${found.trace_id} shows its runs.`],
+        };
+      }
+      const leftMs = endMs - monotonicNowMs();
+      if (leftMs <= 0) return { recorded: '', notes: [noneText(items.length, timeoutS, known?.id)] };
+      await delay(Math.min(POLL_MS, leftMs), signal, true);
+    }
+  },
+});
+
+function startOf(read: Read, id: string): Promise<{ id: string; start: string }> {
+  return read(async (source) => {
+    const traceId = await completeId(source, idOf(id));
+    const outline = await source.outline(traceId);
+    const root = outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
+    if (root === undefined) throw new CommandFailure(`no trace has the id ${traceId}`);
+    return { id: traceId, start: root.start_time };
+  });
+}
+
+function isFinished({ status, trace }: TraceSummary): boolean {
+  return status !== 'pending' && trace.pending === 0;
+}
+
+function noneText(unfinished: number, timeoutS: number, after: string | undefined): string {
+  const since = after === undefined ? 'after this call' : `after the trace ${after}`;
+  const started = unfinished === 0 ? '' : ' Some have started and have not ended.';
+  return `No matching trace that started ${since} finished within ${timeoutS} seconds.${started}`;
+}
+
+export function isFailed({ status, same_call_as }: RunOutline): boolean {
+  return status === 'error' && same_call_as === undefined;
+}
+
+function traceLine(summary: TraceSummary): string {
+  const { runs, errors, usage } = summary.trace;
+  const { usage: _, ...run } = summary;
+  return runLine({ ...run, id: summary.trace_id, ...(usage && { usage }) }, [
+    `started ${summary.start_time}`,
+    counted(runs, 'run'),
+    `${errors} failed`,
+  ]);
+}
+
+export const traceTools: readonly Tool[] = [findTraces, showTrace, waitForTrace];
