@@ -51,7 +51,7 @@ export function openToRead(file: string): Promise<SqliteStore> {
 
 /** Reads runs from a receiver or from a file. */
 export interface RunSource {
-  traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'limit'>): Promise<Page<TraceSummary>>;
+  traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'cursor' | 'limit'>): Promise<Page<TraceSummary>>;
   statistics(query: Pick<StatisticsQuery, 'project' | 'filter' | 'groupBy' | 'groups'>): Promise<Statistics>;
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;

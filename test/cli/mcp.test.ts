@@ -125,12 +125,11 @@ it('finds traces with a filter, the latest first, and names the call that return
     ],
     notes: [],
   });
-  const first = partsOf(await call('find_traces', { limit: 1 }));
-  expect(first.notes).toEqual([
-    'More traces match: call find_traces again and add before:2026-11-20T07:00:02.000000Z to the filter.',
-  ]);
-  const second = partsOf(await call('find_traces', { filter: 'before:2026-11-20T07:00:02.000000Z' }));
-  expect(second.recorded).toEqual([expect.stringContaining(id(1))]);
+  const given = { limit: 1, filter: 'since:2026-01-01T00:00:00Z' };
+  const [note = ''] = partsOf(await call('find_traces', given)).notes;
+  const [, filter = '', cursor] = /the same project, limit, filter (".*") and cursor (\S+)$/.exec(note) ?? [];
+  const second = partsOf(await call('find_traces', { limit: 1, filter: JSON.parse(filter), cursor }));
+  expect(second).toEqual({ recorded: [expect.stringContaining(id(1))], notes: [] });
   expect(await call('find_traces', { filter: 'status:pending' })).toEqual({
     text: 'No trace matches.',
     isError: false,
@@ -180,12 +179,12 @@ it('shows control characters, and returns a long payload in slices', async () =>
   expect(JSON.parse(whole)).toEqual({ text });
 });
 
-it('continues a long tree at an offset', async () => {
+it('continues a long tree of failed runs at an offset', async () => {
   const many = Array.from({ length: 9 }, (_, at) => run(at + 1, { above: at === 0 ? [] : [1], name: 'n'.repeat(99) }));
   const { call, store } = await connected(many);
   const more = Array.from({ length: 400 }, (_, at): RunOperation => {
     const runId = `0193b3a0-0000-7000-9000-${String(at).padStart(12, '0')}`;
-    const child = run(9, { above: [1], name: `child ${at} ${'n'.repeat(80)}` });
+    const child = run(9, { above: [1], name: `child ${at} ${'\u0007'.repeat(999)}`, error: '\u{e0001}'.repeat(999) });
     const dotted_order = `20261120T070001000000Z${id(1)}.20261120T070009000000Z${runId}`;
     return {
       ...child,
@@ -201,7 +200,7 @@ it('continues a long tree at an offset', async () => {
     expect(answer.text.length).toBeLessThanOrEqual(32_000);
     const { recorded, notes } = partsOf(answer);
     for (const line of recorded) names.add(/child \d+/.exec(line)?.[0] ?? '');
-    offset = Number(/offset (\d+)\.$/.exec(notes[0] ?? '')?.[1] ?? Number.NaN);
+    offset = Number(/offset (\d+)\.$/.exec(notes.at(-1) ?? '')?.[1] ?? Number.NaN);
   }
   expect(names.size).toBe(401);
 });
@@ -238,8 +237,8 @@ it('counts runs by a group', async () => {
 
 it('waits until a trace that starts later has finished', async () => {
   const { call, store } = await connected();
-  const waiting = call('wait_for_trace', { after_trace_id: id(2) });
-  await store.apply(DEFAULT_SCOPE, [run(7)]);
+  const waiting = call('wait_for_trace', { after_trace_id: id(2), filter: 'name:"run 7"' });
+  await store.apply(DEFAULT_SCOPE, [run(6), run(7)]);
   const { recorded, notes } = partsOf(await waiting);
   expect(recorded).toEqual([expect.stringContaining(id(7))]);
   expect(notes).toEqual([`show_trace with id ${id(7)} shows its runs.`]);

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { visible } from '../../base/text.ts';
+import { cut, visible } from '../../base/text.ts';
 import type { RunDetails, RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
-import { cut } from '../terminal-text.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
 /** The answer of a tool. */
@@ -33,25 +32,29 @@ export function answerOf({ recorded, notes = [] }: Answer): string {
   ].join('\n');
 }
 
-/** Returns the first lines that fit into `charactersMax`. Returns at least one line, cut if necessary. */
-export function fitting(lines: readonly string[], charactersMax: number = RECORDED_MAX): string[] {
-  const kept: string[] = [];
+/** Returns the first lines that fit into `charactersMax`. No line may be longer. */
+export function fitting(lines: readonly string[], charactersMax: number = RECORDED_MAX): readonly string[] {
   let characters = 0;
+  let end = 0;
   for (const line of lines) {
     characters += line.length + 1;
     if (characters > charactersMax) break;
-    kept.push(line);
+    end += 1;
   }
-  return kept.length > 0 ? kept : lines.slice(0, 1).map((line) => line.slice(0, charactersMax));
+  return lines.slice(0, end);
 }
 
-/** Maximum number of columns of a name and of an error on a line. */
-const [NAME_COLUMNS, ERROR_COLUMNS] = [100, 200];
+/** Maximum number of characters of a name and of an error on a line. */
+const [NAME_MAX, ERROR_MAX] = [100, 200];
+
+/** Makes recorded text visible on one line of at most `lengthMax` characters and an ellipsis. */
+export function short(text: string, lengthMax: number = NAME_MAX): string {
+  return cut(visible(text.slice(0, lengthMax + 1)), lengthMax);
+}
 
 /** Describes a run on one line, which begins with its id. The texts in `more` come after the usage. */
 export function runLine(run: RunOutline | RunDetails | TraceSummary, more: readonly string[] = []): string {
   const { id, name, run_type: type, model, status, error } = run;
-  const short = (text: string): string => cut(visible(text.slice(0, 1_000)), NAME_COLUMNS);
   return [
     `${id}  ${short(name)}`,
     short(type),
@@ -60,7 +63,7 @@ export function runLine(run: RunOutline | RunDetails | TraceSummary, more: reado
     durationOf(run),
     ...usageTexts(run),
     ...more,
-    ...(error === undefined ? [] : [`error: ${cut(visible(firstLineOf(error)), ERROR_COLUMNS)}`]),
+    ...(error === undefined ? [] : [`error: ${short(firstLineOf(error), ERROR_MAX)}`]),
   ].join(' · ');
 }
 

@@ -1,5 +1,4 @@
 import * as z from 'zod/v4';
-import { visible } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { defined } from '../../payload/fields.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
@@ -10,9 +9,9 @@ import { CommandFailure } from '../command-line.ts';
 import { completeId, costText, idOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
-import { counted, cut, visibleLines } from '../terminal-text.ts';
+import { counted, visibleLines } from '../terminal-text.ts';
 import { durationOf, tokensText, usageTexts } from '../tree.ts';
-import { type Answer, firstLineOf, fitting, RECORDED_MAX } from './answer.ts';
+import { type Answer, firstLineOf, fitting, RECORDED_MAX, short } from './answer.ts';
 import { OFFSET, SELECTION, type Tool, tool } from './tool.ts';
 import { isFailed } from './trace-tools.ts';
 
@@ -49,8 +48,7 @@ const showRun = tool({
         if (shown !== '') sections.push(`${one}:\n${shown}`);
         if (shown.length < text.length) notes.push(moreText(run, one, shown.length, text.length));
       }
-      const [facts] = fitting([sections.join('\n\n')]);
-      return { recorded: facts ?? '', notes };
+      return { recorded: sections.join('\n\n'), notes };
     }),
 });
 
@@ -102,12 +100,12 @@ function factsOf(run: RunDetails): string {
     feedback: run.feedback?.map(({ key, score, comment }) => [key, score, comment].join(' ').trim()).join(', '),
   };
   return Object.entries(defined(facts))
-    .map(([label, text]) => `${label}: ${cut(visible(text), 500)}`)
+    .map(([label, text]) => `${label}: ${short(text, 250)}`)
     .join('\n');
 }
 
-/** Number of columns of a value in a comparison, and of the equal text before its first difference. */
-const [VALUE_COLUMNS, CONTEXT] = [300, 40];
+/** Number of characters of a value in a comparison, and of the equal text before its first difference. */
+const [VALUE_MAX, CONTEXT] = [300, 40];
 
 const compareRuns = tool({
   name: 'compare_runs',
@@ -186,10 +184,8 @@ function differenceOf(path: string, before: string | undefined, after: string | 
   while (before !== undefined && same < before.length && before[same] === after?.[same]) same += 1;
   const start = same <= 2 * CONTEXT ? 0 : same - CONTEXT;
   const shown = (text: string | undefined): string =>
-    text === undefined
-      ? 'absent'
-      : (start > 0 ? '…' : '') + cut(visible(text.slice(start, start + 1_000)), VALUE_COLUMNS);
-  return [`${cut(visible(path), VALUE_COLUMNS)}: ${shown(before)}  →  ${shown(after)}`];
+    text === undefined ? 'absent' : (start > 0 ? '…' : '') + short(text.slice(start), VALUE_MAX);
+  return [`${short(path, VALUE_MAX)}: ${shown(before)}  →  ${shown(after)}`];
 }
 
 const statistics = tool({
@@ -212,8 +208,8 @@ const statistics = tool({
       `traces: ${countsText(found.total.roots)}`,
       `model calls: ${countsText(found.total.model_calls)}`,
       `by ${groupBy}:`,
-      ...found.groups.map((group) => `  ${cut(visible(group.group.slice(0, 1_000)), 100)}: ${figuresText(group)}`),
-    ].map((line) => visible(line));
+      ...found.groups.map((group) => `  ${short(group.group)}: ${figuresText(group)}`),
+    ].map((line) => short(line, 2_000));
     const shown = fitting(lines);
     const isCut = found.groups.length === groups || shown.length < lines.length;
     const more = 'There may be more groups: call statistics with a larger number of groups, or a narrower filter.';
@@ -228,8 +224,9 @@ function countsText({ runs, errors, latency_ms: latency }: Figures['roots']): st
 }
 
 function figuresText({ pending, usage, feedback = [], ...counts }: Figures & Pick<GroupFigures, 'feedback'>): string {
-  const ratings = feedback.map(({ key, count, average_score: score }) =>
-    visible(`feedback ${key} × ${count}${score === undefined ? '' : `, average ${score.toFixed(2)}`}`),
+  const ratings = feedback.map(
+    ({ key, count, average_score: score }) =>
+      `feedback ${short(key)} × ${count}${score === undefined ? '' : `, average ${score.toFixed(2)}`}`,
   );
   return [
     countsText(counts),

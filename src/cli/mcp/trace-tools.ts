@@ -2,6 +2,7 @@ import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf } from '../../testing/forest.ts';
 import { CommandFailure } from '../command-line.ts';
 import { completeId, idOf, runOf } from '../query/show.ts';
@@ -13,17 +14,21 @@ import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
 const findTraces = tool({
   name: 'find_traces',
   description: 'Lists recorded traces, the latest first: id, name, status, start, duration, tokens, cost, error, runs.',
-  input: z.object({ ...SELECTION, limit: z.number().int().min(1).max(100).default(20) }),
-  async use({ project, filter, limit }, read) {
-    const query = defined({ project, filter: checkedFilter(filter), limit });
-    const { items, next } = await read((source) => source.traces(query));
+  input: z.object({
+    ...SELECTION,
+    // So many lines always fit into an answer.
+    limit: z.number().int().min(1).max(40).default(20),
+    cursor: z.string().optional().describe('from the answer to the same call, to get the next traces'),
+  }),
+  async use({ project, filter: given, limit, cursor }, read) {
+    const filter = checkedFilter(given);
+    const { items, next } = await read((source) => source.traces(defined({ project, filter, limit, cursor })));
     if (items.length === 0) return { recorded: '', notes: ['No trace matches.'] };
-    const shown = fitting(items.map(traceLine));
-    const last = items[shown.length - 1]?.start_time;
-    const isAll = next === undefined && shown.length === items.length;
+    // Times in the filter are absolute, because all pages must have the same filter.
+    const same = ['project', 'limit', ...(filter === undefined ? [] : [`filter ${JSON.stringify(filter)}`])].join(', ');
     return {
-      recorded: shown.join('\n'),
-      notes: isAll ? [] : [`More traces match: call find_traces again and add before:${last} to the filter.`],
+      recorded: items.map(traceLine).join('\n'),
+      notes: next === undefined ? [] : [`More traces match: call find_traces with the same ${same} and cursor ${next}`],
     };
   },
 });
@@ -89,17 +94,19 @@ const waitForTrace = tool({
   async use({ after_trace_id: after, project, filter, timeout_seconds: timeoutS }, read, signal) {
     const endMs = monotonicNowMs() + timeoutS * 1_000;
     const startedAt = new Date(wallNowMs()).toISOString();
-    const known = after === undefined ? undefined : await startOf(read, after);
+    const known = after === undefined ? undefined : await rootOf(read, after);
     const query = defined({
       project,
-      filter: checkedFilter(`${filter} since:${known?.start ?? startedAt}`),
+      filter: checkedFilter(`since:${known?.start_time ?? startedAt} ${filter}`),
       order: 'ascending' as const,
       limit: 100,
     });
     for (;;) {
       signal.throwIfAborted();
       const { items } = await read((source) => source.traces(query));
-      const found = items.find((trace) => trace.trace_id !== known?.id && isFinished(trace));
+      const found = items.find(
+        (trace) => isFinished(trace) && (known === undefined || startUs(trace) > startUs(known)),
+      );
       if (found !== undefined) {
         return {
           recorded: traceLine(found),
@@ -107,30 +114,34 @@ const waitForTrace = tool({
         };
       }
       const leftMs = endMs - monotonicNowMs();
-      if (leftMs <= 0) return { recorded: '', notes: [noneText(items.length, timeoutS, known?.id)] };
+      if (leftMs <= 0) return { recorded: '', notes: [noneText(timeoutS, after)] };
       await delay(Math.min(POLL_MS, leftMs), signal, true);
     }
   },
 });
 
-function startOf(read: Read, id: string): Promise<{ id: string; start: string }> {
+function rootOf(read: Read, id: string): Promise<RunOutline> {
   return read(async (source) => {
     const traceId = await completeId(source, idOf(id));
     const outline = await source.outline(traceId);
     const root = outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
     if (root === undefined) throw new CommandFailure(`no trace has the id ${traceId}`);
-    return { id: traceId, start: root.start_time };
+    return root;
   });
+}
+
+/** Filters are accurate only to the millisecond, in which other traces may start. */
+function startUs({ start_time }: RunOutline): number {
+  return parseIsoTimestamp(start_time) ?? 0;
 }
 
 function isFinished({ status, trace }: TraceSummary): boolean {
   return status !== 'pending' && trace.pending === 0;
 }
 
-function noneText(unfinished: number, timeoutS: number, after: string | undefined): string {
+function noneText(timeoutS: number, after: string | undefined): string {
   const since = after === undefined ? 'after this call' : `after the trace ${after}`;
-  const started = unfinished === 0 ? '' : ' Some have started and have not ended.';
-  return `No matching trace that started ${since} finished within ${timeoutS} seconds.${started}`;
+  return `No matching trace that started ${since} finished within ${timeoutS} seconds.`;
 }
 
 export function isFailed({ status, same_call_as }: RunOutline): boolean {
