@@ -13,7 +13,7 @@ import { counted, visibleLines } from '../terminal-text.ts';
 import { durationOf, tokensText, usageTexts } from '../tree.ts';
 import { type Answer, firstLineOf, fitting, RECORDED_MAX, short } from './answer.ts';
 import { OFFSET, SELECTION, type Tool, tool } from './tool.ts';
-import { isFailed } from './trace-tools.ts';
+import { isFailed, rootIn } from './trace-tools.ts';
 
 const FIELDS = ['error', 'metadata', ...PAYLOAD_FIELDS] as const;
 type Field = (typeof FIELDS)[number];
@@ -136,8 +136,7 @@ const compareRuns = tool({
 async function comparedOf(source: RunSource, id: string): Promise<Map<string, string>> {
   const wanted = await completeId(source, idOf(id));
   const outline = await source.outline(wanted);
-  const root = outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
-  const run = await runOf(source, root?.id ?? wanted);
+  const run = await runOf(source, rootIn(outline)?.id ?? wanted);
   const { runtime: _, ...extra } = run.extra ?? {};
   return leavesOf({
     ...(outline.length > 0 && totalsOf(outline)),

@@ -25,7 +25,7 @@ const FILTER =
 /** Parameters that select traces or runs. */
 export const SELECTION: { project: z.ZodOptional<z.ZodString>; filter: z.ZodDefault<z.ZodString> } = {
   project: z.string().optional().describe('name of a project'),
-  filter: z.string().max(10_000).default('').describe(FILTER),
+  filter: z.string().max(1_000).default('').describe(FILTER),
 };
 
 export const OFFSET: z.ZodDefault<z.ZodNumber> = z.number().int().min(0).default(0);

@@ -123,8 +123,7 @@ const waitForTrace = tool({
 function rootOf(read: Read, id: string): Promise<RunOutline> {
   return read(async (source) => {
     const traceId = await completeId(source, idOf(id));
-    const outline = await source.outline(traceId);
-    const root = outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
+    const root = rootIn(await source.outline(traceId));
     if (root === undefined) throw new CommandFailure(`no trace has the id ${traceId}`);
     return root;
   });
@@ -142,6 +141,11 @@ function isFinished({ status, trace }: TraceSummary): boolean {
 function noneText(timeoutS: number, after: string | undefined): string {
   const since = after === undefined ? 'after this call' : `after the trace ${after}`;
   return `No matching trace that started ${since} finished within ${timeoutS} seconds.`;
+}
+
+/** Returns the root run of a trace, or another run if the root run has not arrived. */
+export function rootIn(outline: readonly RunOutline[]): RunOutline | undefined {
+  return outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
 }
 
 export function isFailed({ status, same_call_as }: RunOutline): boolean {
