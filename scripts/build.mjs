@@ -138,6 +138,22 @@ function copiesOfPackages() {
   };
 }
 
+/**
+ * Leaves out the validator of the Model Context Protocol's server, which is a third of it. The server validates only the
+ * answers of users to forms, and the command shows no forms.
+ */
+function withoutSchemaValidator() {
+  const id = '@modelcontextprotocol/server/_shims';
+  return {
+    name: 'without-schema-validator',
+    resolveId: (specifier) => (specifier === id ? `\0${id}` : null),
+    load: (path) =>
+      path === `\0${id}`
+        ? "export { default as process } from 'node:process'; export class DefaultJsonSchemaValidator {}"
+        : null,
+  };
+}
+
 /** Returns the ids of the bundled modules. */
 function joinModules() {
   const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
@@ -168,6 +184,7 @@ async function bundle(input, plugins, output) {
       ...plugins,
       copiesOfPackages(),
       ownFolders(),
+      withoutSchemaValidator(),
       nodeResolve({ rootDir: root }),
       commonjs({ include: /node_modules\/(?!\.cache)/ }),
       withoutComments(),

@@ -9,7 +9,7 @@ import { savedTrace } from '../receiver/api/saved-trace.ts';
 import { exportTrace, joined } from '../receiver/api/trace-export.ts';
 import { hashOf } from '../receiver/domain/price-table.ts';
 import { checkPriceOptions, type PriceOptions, type Prices } from '../receiver/domain/prices.ts';
-import type { ListQuery, Page } from '../receiver/domain/query.ts';
+import type { ListQuery, Page, Statistics, StatisticsQuery } from '../receiver/domain/query.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -51,7 +51,8 @@ export function openToRead(file: string): Promise<SqliteStore> {
 
 /** Reads runs from a receiver or from a file. */
 export interface RunSource {
-  traces(query: Pick<ListQuery, 'project' | 'filter' | 'limit'>): Promise<Page<TraceSummary>>;
+  traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'cursor' | 'limit'>): Promise<Page<TraceSummary>>;
+  statistics(query: Pick<StatisticsQuery, 'project' | 'filter' | 'groupBy' | 'groups'>): Promise<Statistics>;
   outline(traceId: string): Promise<RunOutline[]>;
   details(runId: string): Promise<RunDetails | undefined>;
   payload(runId: string, field: PayloadField): Promise<string | undefined>;
@@ -65,6 +66,7 @@ export interface RunSource {
 export function sourceOf(store: SqliteStore): RunSource {
   return {
     traces: (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query)),
+    statistics: (query) => store.statistics(DEFAULT_SCOPE, parsedQuery(query)),
     outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(DEFAULT_SCOPE, runId),
     payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),

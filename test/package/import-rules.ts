@@ -121,6 +121,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
 const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   'eventsource-parser': ['clients'],
   '@commander-js/extra-typings': ['cli'],
+  '@modelcontextprotocol/server': ['cli'],
   '@noble/hashes': ['platform'],
   '@preact/signals': ['viewer'],
   '@pydantic/genai-prices': ['receiver'],
@@ -136,6 +137,7 @@ const BUNDLED: Readonly<Record<string, readonly string[]>> = {
   uplot: ['viewer'],
   uuidv7: ['run'],
   valibot: ['cli', 'clients', 'receiver'],
+  zod: ['cli'],
 };
 
 /** These packages are loaded at their first use, so that the import of the library is fast. */

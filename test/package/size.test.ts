@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [17, 491],
   base: [13, 484],
-  cli: [43, 5_831],
+  cli: [49, 6_449],
   clients: [44, 6_199],
   config: [8, 1_367],
   delivery: [34, 5_545],
@@ -35,7 +35,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 243,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_050,
+  dist: 4_490,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

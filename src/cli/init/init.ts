@@ -2,6 +2,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
 import { type CommandContext, documentationUrl } from '../command-line.ts';
 import { ADVICE, nextAdvice } from './advice.ts';
+import { AGENT_ENTRIES, AGENT_SKILL } from './agents.ts';
 import { changesOf, commandsOf, instrumentationFileOf, scriptsOf, variablesOf } from './changes.ts';
 import { type Project, readProject } from './project.ts';
 
@@ -70,6 +71,8 @@ function sectionsOf(project: Project): Section[] {
       ...(commands.length > 0 ? [documentationUrl('docs/register.md')] : []),
     ],
     ...advice.map(({ names, reason, lines }): Section => [`${names.join(', ')}: ${reason}`, ...lines]),
+    ['Optional, to let coding agents read the traces:', ...AGENT_ENTRIES],
+    ['Optional, for coding agents with a terminal, in .claude/skills/runspan/SKILL.md:', ...AGENT_SKILL],
   ];
 }
 

@@ -4,10 +4,9 @@ import { messageOf, visible } from '../../base/text.ts';
 import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
+import { defined } from '../../payload/fields.ts';
 import { delay } from '../../platform/timers.ts';
-import type { Page } from '../../receiver/domain/query.ts';
 import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
-import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
@@ -34,10 +33,10 @@ export function withSourceOptions<Args extends unknown[], Options extends Record
   return extended as unknown as Command<Args, Options & SourceOptions>;
 }
 
-export async function withSource(
+export async function withSource<Result>(
   { url, store: named }: SourceOptions,
-  use: (source: RunSource) => Promise<void>,
-): Promise<void> {
+  use: (source: RunSource) => Promise<Result>,
+): Promise<Result> {
   const receiver = receiverAt(url);
   if (url !== undefined || (named === undefined && (await receiver.isListening()))) return use(receiver);
   const file = storeFile(named);
@@ -85,13 +84,10 @@ class ReceiverSource implements RunSource {
     this.#apiKey = apiKey;
   }
 
-  traces: RunSource['traces'] = async (query) => {
-    const fields = Object.entries(query).map(([name, value]): [string, string] => [name, `${value}`]);
-    const page = await this.#json<Page<TraceSummary>>(`traces?${new URLSearchParams(fields)}`);
-    // A receiver never responds to a list request with status 404.
-    if (page === undefined) throw this.#notReceiver('responded with status 404');
-    return page;
-  };
+  traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`);
+
+  statistics: RunSource['statistics'] = ({ groupBy, ...query }) =>
+    this.#result(`statistics?${parametersOf(defined({ ...query, group_by: groupBy }))}`);
 
   outline: RunSource['outline'] = async (traceId) =>
     (await this.#json<{ items: [] }>(`traces/${traceId}`))?.items ?? [];
@@ -145,6 +141,13 @@ class ReceiverSource implements RunSource {
       if (error instanceof NoReceiver) return false;
       throw error;
     }
+  }
+
+  /** Returns the response to a request that a receiver never answers with status 404. */
+  async #result<Body>(path: string): Promise<Body> {
+    const body = await this.#json<Body>(path);
+    if (body === undefined) throw this.#notReceiver('responded with status 404');
+    return body;
   }
 
   async #json<Body>(path: string, method?: 'DELETE'): Promise<Body | undefined> {
@@ -212,4 +215,8 @@ class ReceiverSource implements RunSource {
       throw new NoReceiver(`no receiver responds at ${this.#url.origin}: ${messageOf(reason)}`);
     }
   }
+}
+
+function parametersOf(query: object): URLSearchParams {
+  return new URLSearchParams(Object.entries(query).map(([name, value]): [string, string] => [name, `${value}`]));
 }

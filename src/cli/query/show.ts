@@ -36,7 +36,8 @@ export function define(command: Command, { stdout }: CommandContext): void {
     );
 }
 
-function idOf(text: string): string {
+/** Checks an id, or a part of one. */
+export function idOf(text: string): string {
   if (/^[0-9a-f-]{4,36}$/i.test(text)) return text.toLowerCase();
   throw new UsageError(`${quoted(text)} is not an id: expected four or more of the digits 0-9 and a-f`);
 }
@@ -81,7 +82,7 @@ async function jsonOf(source: RunSource, id: string | undefined): Promise<string
   return `${visibleJson(JSON.stringify(complete))}\n`;
 }
 
-async function runOf(source: RunSource, id: string): Promise<RunDetails> {
+export async function runOf(source: RunSource, id: string): Promise<RunDetails> {
   const run = await source.details(id);
   if (run === undefined) throw new CommandFailure(`no trace or run has the id ${id}`);
   return run;
@@ -91,7 +92,8 @@ async function runOf(source: RunSource, id: string): Promise<RunDetails> {
 const RECENT = 1_000;
 const COMPLETE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/;
 
-async function completeId(source: RunSource, id: string | undefined): Promise<string> {
+/** Completes a part of the id of a recent trace. Without an id, returns the id of the latest trace. */
+export async function completeId(source: RunSource, id: string | undefined): Promise<string> {
   if (id !== undefined && COMPLETE_ID.test(id)) return canonicalId(id);
   const { items } = await source.traces({ limit: id === undefined ? 1 : RECENT });
   const [first, ...others] = items
@@ -134,7 +136,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
 
 const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 4 });
 
-function costText({ usage, price_table: table, no_cost: reason }: RunDetails): string | undefined {
+export function costText({ usage, price_table: table, no_cost: reason }: RunDetails): string | undefined {
   const cost = usage?.total_cost;
   if (cost === undefined) return reason && `unknown: ${reason}`;
   return `${DOLLARS.format(cost)} (${table === undefined ? 'reported by the run' : `by ${table}`})`;

@@ -51,14 +51,19 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .action(async (filter, options) => {
       const { project, limit, json } = options;
       const given = [...filter, ...conditionsOf(options)].join(' ').trim();
-      const terms = parseFilter(given, Date.now());
-      const problem = problemIn(terms);
-      if (problem !== undefined) throw new UsageError(`invalid filter: ${visible(problem)}`);
-      const query = defined({ project, filter: absoluteText(terms) || undefined, limit });
+      const query = defined({ project, filter: checkedFilter(given), limit });
       await withSource(options, async (source) => {
         stdout.write(await listTraces(source, query, json === true, treeOptionsFor(stdout)));
       });
     });
+}
+
+/** Returns a filter with absolute times, or undefined if it has no conditions. Throws if the filter is invalid. */
+export function checkedFilter(text: string): string | undefined {
+  const terms = parseFilter(text, Date.now());
+  const problem = problemIn(terms);
+  if (problem !== undefined) throw new UsageError(`invalid filter: ${visible(problem)}`);
+  return absoluteText(terms) || undefined;
 }
 
 function startTime(text: string): string {

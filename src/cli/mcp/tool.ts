@@ -1,0 +1,31 @@
+import * as z from 'zod/v4';
+import type { RunSource } from '../stores.ts';
+import type { Answer } from './answer.ts';
+
+/** Opens the source of runs, reads from it and closes it. */
+export type Read = <Result>(read: (source: RunSource) => Promise<Result>) => Promise<Result>;
+
+/** A tool that a coding agent can call. */
+export interface Tool<Input extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly description: string;
+  readonly input: Input;
+  /** Throws an error with one clear sentence, which becomes the result of the call. */
+  use(given: z.output<Input>, read: Read, signal: AbortSignal): Promise<Answer>;
+}
+
+/** Returns a tool with the type of its parameters checked, so that tools with different parameters fit in a list. */
+export function tool<Input extends z.ZodObject>(definition: Tool<Input>): Tool {
+  return definition as unknown as Tool;
+}
+
+const FILTER =
+  "filter in runspan's filter language, for example 'status:error user:ada latency>2s since:1h refund'; the conditions apply to the root run, any(status:error type:llm) to any run, search words to any run";
+
+/** Parameters that select traces or runs. */
+export const SELECTION: { project: z.ZodOptional<z.ZodString>; filter: z.ZodDefault<z.ZodString> } = {
+  project: z.string().optional().describe('name of a project'),
+  filter: z.string().max(1_000).default('').describe(FILTER),
+};
+
+export const OFFSET: z.ZodDefault<z.ZodNumber> = z.number().int().min(0).default(0);

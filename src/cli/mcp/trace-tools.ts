@@ -1,0 +1,165 @@
+import * as z from 'zod/v4';
+import { defined } from '../../payload/fields.ts';
+import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
+import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
+import { parseIsoTimestamp } from '../../run/time.ts';
+import { depthFirst, forestOf } from '../../testing/forest.ts';
+import { CommandFailure } from '../command-line.ts';
+import { completeId, idOf, runOf } from '../query/show.ts';
+import { checkedFilter } from '../query/traces.ts';
+import { counted } from '../terminal-text.ts';
+import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
+import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
+
+const findTraces = tool({
+  name: 'find_traces',
+  description: 'Lists recorded traces, the latest first: id, name, status, start, duration, tokens, cost, error, runs.',
+  input: z.object({
+    ...SELECTION,
+    // So many lines always fit into an answer.
+    limit: z.number().int().min(1).max(40).default(20),
+    cursor: z.string().optional().describe('from the answer to the same call, to get the next traces'),
+  }),
+  async use({ project, filter: given, limit, cursor }, read) {
+    const filter = checkedFilter(given);
+    const { items, next } = await read((source) => source.traces(defined({ project, filter, limit, cursor })));
+    if (items.length === 0) return { recorded: '', notes: ['No trace matches.'] };
+    // Times in the filter are absolute, because all pages must have the same filter.
+    const same = ['project', 'limit', ...(filter === undefined ? [] : [`filter ${JSON.stringify(filter)}`])].join(', ');
+    return {
+      recorded: items.map(traceLine).join('\n'),
+      notes: next === undefined ? [] : [`More traces match: call find_traces with the same ${same} and cursor ${next}`],
+    };
+  },
+});
+
+/** Maximum number of failed runs that are listed before the tree, and the depth up to which lines are indented. */
+const [FAILED_MAX, INDENT_MAX] = [20, 30];
+
+const showTrace = tool({
+  name: 'show_trace',
+  description:
+    'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
+  input: z.object({
+    id: z.string().optional().describe('id of a trace, or the start or end of the id of a recent trace'),
+    offset: OFFSET.describe('number of runs to skip'),
+  }),
+  use: ({ id, offset }, read) =>
+    read(async (source) => {
+      const traceId = await completeId(source, id === undefined ? undefined : idOf(id));
+      const outline = await source.outline(traceId);
+      // Also accepts the id of a run, and shows its trace.
+      if (outline.length > 0) return treeOf(traceId, outline, offset);
+      const { trace_id: other } = await runOf(source, traceId);
+      return treeOf(other, await source.outline(other), offset);
+    }),
+});
+
+function treeOf(traceId: string, outline: readonly RunOutline[], offset: number): Answer {
+  const nodes = [...depthFirst(forestOf(outline))].map(([{ run }, depth]) => ({ run, depth }));
+  const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
+  const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
+  const head = [
+    `trace ${traceId}, ${counted(nodes.length, 'run')}, ${failed.length} failed`,
+    ...(listed.length === 0 ? [] : ['failed runs, the deepest first:', ...listed.map(({ run }) => runLine(run)), '']),
+  ].join('\n');
+  const lines = nodes.slice(offset).map(({ run, depth }) => '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run));
+  const shown = fitting(lines, RECORDED_MAX - head.length);
+  const next = offset + shown.length;
+  return {
+    recorded: [head, ...shown].join('\n'),
+    notes: [
+      ...(listed.length < failed.length && offset === 0
+        ? [`${failed.length - listed.length} more failed runs are only in the tree.`]
+        : []),
+      ...(next < nodes.length
+        ? [`${nodes.length - next} more runs: call show_trace with id ${traceId} and offset ${next}.`]
+        : []),
+    ],
+  };
+}
+
+/** Interval at which a new trace is searched, in milliseconds. */
+const POLL_MS = 500;
+
+const waitForTrace = tool({
+  name: 'wait_for_trace',
+  description:
+    'Waits for the first finished trace that starts after this call, or after a given trace. Call it, then run the program; or run the program, and pass the id of the trace before it.',
+  input: z.object({
+    after_trace_id: z.string().optional().describe('id of the trace after which the new trace starts'),
+    ...SELECTION,
+    timeout_seconds: z.number().min(0).max(300).default(50),
+  }),
+  async use({ after_trace_id: after, project, filter, timeout_seconds: timeoutS }, read, signal) {
+    const endMs = monotonicNowMs() + timeoutS * 1_000;
+    const startedAt = new Date(wallNowMs()).toISOString();
+    const known = after === undefined ? undefined : await rootOf(read, after);
+    const query = defined({
+      project,
+      filter: checkedFilter(`since:${known?.start_time ?? startedAt} ${filter}`),
+      order: 'ascending' as const,
+      limit: 100,
+    });
+    for (;;) {
+      signal.throwIfAborted();
+      const { items } = await read((source) => source.traces(query));
+      const found = items.find(
+        (trace) => isFinished(trace) && (known === undefined || startUs(trace) > startUs(known)),
+      );
+      if (found !== undefined) {
+        return {
+          recorded: traceLine(found),
+          notes: [`show_trace with id ${found.trace_id} shows its runs.`],
+        };
+      }
+      const leftMs = endMs - monotonicNowMs();
+      if (leftMs <= 0) return { recorded: '', notes: [noneText(timeoutS, after)] };
+      await delay(Math.min(POLL_MS, leftMs), signal, true);
+    }
+  },
+});
+
+function rootOf(read: Read, id: string): Promise<RunOutline> {
+  return read(async (source) => {
+    const traceId = await completeId(source, idOf(id));
+    const root = rootIn(await source.outline(traceId));
+    if (root === undefined) throw new CommandFailure(`no trace has the id ${traceId}`);
+    return root;
+  });
+}
+
+/** Filters are accurate only to the millisecond, in which other traces may start. */
+function startUs({ start_time }: RunOutline): number {
+  return parseIsoTimestamp(start_time) ?? 0;
+}
+
+function isFinished({ status, trace }: TraceSummary): boolean {
+  return status !== 'pending' && trace.pending === 0;
+}
+
+function noneText(timeoutS: number, after: string | undefined): string {
+  const since = after === undefined ? 'after this call' : `after the trace ${after}`;
+  return `No matching trace that started ${since} finished within ${timeoutS} seconds.`;
+}
+
+/** Returns the root run of a trace, or another run if the root run has not arrived. */
+export function rootIn(outline: readonly RunOutline[]): RunOutline | undefined {
+  return outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
+}
+
+export function isFailed({ status, same_call_as }: RunOutline): boolean {
+  return status === 'error' && same_call_as === undefined;
+}
+
+function traceLine(summary: TraceSummary): string {
+  const { runs, errors, usage } = summary.trace;
+  const { usage: _, ...run } = summary;
+  return runLine({ ...run, id: summary.trace_id, ...(usage && { usage }) }, [
+    `started ${summary.start_time}`,
+    counted(runs, 'run'),
+    `${errors} failed`,
+  ]);
+}
+
+export const traceTools: readonly Tool[] = [findTraces, showTrace, waitForTrace];
