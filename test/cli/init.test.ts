@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ADVICE } from '#src/cli/init/advice.ts';
-import { AGENT_ENTRIES, AGENT_SKILL } from '#src/cli/init/agents.ts';
 import { anchorsOf } from '../package/page-links.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
@@ -32,11 +31,6 @@ const filesIn = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
 
 const DOCS = 'https://github.com/runspan/runspan/blob/main/docs';
-
-const section = (title: string, lines: readonly string[]) => `${[title, ...lines].join('\n  ')}\n\n`;
-const AGENTS =
-  section('Optional, to let coding agents read the traces:', AGENT_ENTRIES) +
-  section('Optional, for coding agents with a terminal, in .claude/skills/runspan/SKILL.md:', AGENT_SKILL);
 
 describe('runspan init', () => {
   it('prints what it found in package.json and what to add, and writes nothing', async () => {
@@ -94,7 +88,7 @@ ai: only needed before Node 22.15 or in a bundle, with a version before 7
   const { generateText, streamText } = wrapAISDK(ai);
   ${DOCS}/ai-sdk.md
 
-${AGENTS}With --write, this command adds:
+With --write, this command adds:
   .env.example: RUNSPAN_ENDPOINT, RUNSPAN_API_KEY, RUNSPAN_PROJECT
   package.json: dev:trace
   instrumentation.ts: register
@@ -104,8 +98,8 @@ ${AGENTS}With --write, this command adds:
     expect(filesIn(folder)).toEqual(before);
   });
 
-  it('prints an entry for each coding agent, and a skill whose commands exist', async () => {
-    const { stdout } = await init(project({ 'package.json': {} }));
+  it('with --agents, prints an entry for each coding agent, and a skill whose commands exist', async () => {
+    const { stdout } = await init(project({ 'package.json': {} }), '--agents');
     const server = { runspan: { command: 'npx', args: ['runspan', 'mcp'] } };
     const entries = stdout.match(/^ {2}\{ "\w+": \{$[\s\S]*?^ {2}\} \}$/gm)?.map((json) => JSON.parse(json));
     expect(entries).toEqual([{ mcpServers: server }, { servers: server }]);

@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [17, 491],
   base: [13, 484],
-  cli: [49, 6_449],
+  cli: [49, 6_454],
   clients: [44, 6_199],
   config: [8, 1_367],
   delivery: [34, 5_545],

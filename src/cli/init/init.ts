@@ -21,8 +21,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
       '--write',
       'add variables to .env.example, scripts to package.json, and the instrumentation file of Next.js',
     )
+    .option('--agents', 'also print the entries and the skill with which coding agents read the traces')
     .addHelpText('after', HELP)
-    .action(async ({ write: isWritten = false }) => {
+    .action(async ({ write: isWritten = false, agents: hasAgents = false }) => {
       const project = await readProject(process.cwd());
       const changes = changesOf(project);
       const listed = (key: 'missing' | 'present'): string[] =>
@@ -30,6 +31,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
       if (isWritten) for (const change of changes) if (change.missing.length > 0) change.write();
       const sections: Section[] = [
         ...sectionsOf(project),
+        ...(hasAgents ? AGENT_SECTIONS : []),
         [isWritten ? 'Added:' : 'With --write, this command adds:', ...listed('missing')],
         ['Already there, not changed:', ...listed('present')],
       ];
@@ -41,6 +43,11 @@ export function define(command: Command, { stdout }: CommandContext): void {
 
 /** A section without lines is not printed. */
 type Section = readonly [title: string, ...lines: string[]];
+
+const AGENT_SECTIONS: readonly Section[] = [
+  ['To let coding agents read the traces:', ...AGENT_ENTRIES],
+  ['For coding agents with a terminal, in .claude/skills/runspan/SKILL.md:', ...AGENT_SKILL],
+];
 
 function sectionsOf(project: Project): Section[] {
   const { isTypeScript, isEsModule, packageManager, dependencies } = project;
@@ -71,8 +78,6 @@ function sectionsOf(project: Project): Section[] {
       ...(commands.length > 0 ? [documentationUrl('docs/register.md')] : []),
     ],
     ...advice.map(({ names, reason, lines }): Section => [`${names.join(', ')}: ${reason}`, ...lines]),
-    ['Optional, to let coding agents read the traces:', ...AGENT_ENTRIES],
-    ['Optional, for coding agents with a terminal, in .claude/skills/runspan/SKILL.md:', ...AGENT_SKILL],
   ];
 }
 
