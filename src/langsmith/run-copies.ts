@@ -1,4 +1,3 @@
-import { EXCHANGE } from '../integrations/fetch/exchange.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
 import { fieldsOf } from '../payload/fields.ts';
@@ -166,9 +165,7 @@ class RunCopy implements RunSource {
     const tags = run.tags?.map((tag) => shown(tag, ['tags', undefined]));
     Object.assign(this.#copy, { name, runType, tags, referenceExampleId }, this.#changes);
     // An attachment whose name must be masked is left out.
-    // An exchange contains payloads, which the masks of the copy do not know.
-    const isShown = ({ name }: HeldAttachment): boolean =>
-      !name.startsWith(EXCHANGE) && shown(name, ['attachments', undefined]) === name;
+    const isShown = ({ name }: HeldAttachment): boolean => shown(name, ['attachments', undefined]) === name;
     const added = attachments.filter((attachment) => !this.#attachments.includes(attachment) && isShown(attachment));
     if (added.length > 0) this.#copy.attachments = [...(this.#copy.attachments ?? []), ...added];
     this.#attachments = attachments;

@@ -5,12 +5,12 @@ import type { Completion, RunOwner } from '../../run/context.ts';
 import { Run } from '../../run/run.ts';
 
 /**
- * The name of the attachment with the request and the response of a model call, as the service received and sent them.
- * For further requests of the run, `exchange-2` and so on.
+ * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,
+ * the next attachments are `exchange-2`, `exchange-3` and so on.
  */
-export const EXCHANGE = 'exchange';
+const EXCHANGE = 'exchange';
 
-/** The attachment's JSON text. */
+/** The content of the attachment, which is JSON text. */
 export interface Exchange {
   /** The name of the reader of the request's format, for example `openai.chat.completions`. */
   readonly call: string;
@@ -27,12 +27,13 @@ const countOf = makeSlot<{ count: number }>();
 
 /**
  * Returns a function that attaches a request and its response to a run. Returns undefined if the run hides a payload, or
- * if the application changes payloads by paths or in hooks, because these know only the recorded inputs and outputs.
+ * if paths, hooks or a mask of the sink change payloads, because these apply only to the recorded inputs and outputs.
  */
 export function exchangeFor(run: Run, call: string, request: Fields): KeepExchange | undefined {
   const { capture } = run;
   const { hideInputs, hideOutputs, hooks, payload } = capture;
-  if (hideInputs || hideOutputs || hooks !== undefined || payload.redaction?.root !== undefined) return undefined;
+  const isChanged = hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
+  if (hideInputs || hideOutputs || isChanged) return undefined;
   const requestJson = encodePayload('inputs', request, capture).json;
   return (status, response) => {
     const { json } = encodePayload('outputs', { response }, capture);
