@@ -54,6 +54,9 @@ const OF_DIST = 'dist-of-this-package:';
  */
 const LOADED_LATE = { '@pydantic/genai-prices': 'chunks/genai-prices.cjs' };
 
+/** How packages are minified. */
+const MINIFIED = { minify: true, lineLimit: 120, legalComments: 'none', target: 'es2022', loader: 'js' };
+
 await whenChanged({ name: 'build', inputs: files, outputs: ['dist', 'node_modules/.cache/modules'] }, compile);
 
 /** Returns whether the code compiled. */
@@ -100,13 +103,7 @@ async function copyPackages() {
   const { resolve } = createRequire(import.meta.url);
   mkdirSync(join(compiled, 'chunks'), { recursive: true });
   for (const [name, file] of Object.entries(LOADED_LATE)) {
-    const { code } = await transformWithEsbuild(readFileSync(resolve(name), 'utf8'), file, {
-      minify: true,
-      lineLimit: 120,
-      legalComments: 'none',
-      target: 'es2022',
-      loader: 'js',
-    });
+    const { code } = await transformWithEsbuild(readFileSync(resolve(name), 'utf8'), file, MINIFIED);
     writeFileSync(join(compiled, file), withListAside(code, file));
   }
   return Object.keys(LOADED_LATE).map((name) => resolve(name));
@@ -157,10 +154,9 @@ function withoutSchemaValidator() {
 /** Minifies bundled packages, which are otherwise a sixth of the installed files. */
 function minifiedPackages() {
   const isMinified = /[\\/]node_modules[\\/](?!\.cache)/;
-  const options = { minify: true, lineLimit: 120, legalComments: 'none', target: 'es2022', loader: 'js' };
   return {
     name: 'minified-packages',
-    transform: (code, id) => (isMinified.test(id) ? transformWithEsbuild(code, id, options) : null),
+    transform: (code, id) => (isMinified.test(id) ? transformWithEsbuild(code, id, MINIFIED) : null),
   };
 }
 

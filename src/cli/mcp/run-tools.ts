@@ -6,7 +6,7 @@ import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
 import { CommandFailure } from '../command-line.ts';
-import { completeId, costText, idOf, runOf } from '../query/show.ts';
+import { completeId, costText, idOf, payloadOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
@@ -78,8 +78,7 @@ async function fieldText(source: RunSource, run: RunDetails, field: Field): Prom
 
 async function storedValue(source: RunSource, run: RunDetails, field: 'metadata' | PayloadField): Promise<unknown> {
   if (field === 'metadata') return run.extra?.metadata;
-  const json = run.payload_sizes[field] === undefined ? undefined : await source.payload(run.id, field);
-  return json === undefined ? undefined : JSON.parse(json);
+  return payloadOf(source, run, field);
 }
 
 function factsOf(run: RunDetails): string {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
-import { PAYLOAD_FIELDS, type RunDetails } from '../../receiver/domain/run-view.ts';
+import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../receiver/domain/run-view.ts';
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
@@ -174,10 +174,16 @@ async function contentsOf({ source, isFull, paint }: View, run: RunDetails): Pro
 async function payloadsOf(source: RunSource, run: RunDetails): Promise<[field: string, payload: unknown][]> {
   const payloads: [string, unknown][] = [];
   for (const field of PAYLOAD_FIELDS) {
-    const json = run.payload_sizes[field] === undefined ? undefined : await source.payload(run.id, field);
-    if (json !== undefined) payloads.push([field, JSON.parse(json)]);
+    const payload = await payloadOf(source, run, field);
+    if (payload !== undefined) payloads.push([field, payload]);
   }
   return payloads;
+}
+
+/** Returns a payload of a run, or undefined if the run has none. */
+export async function payloadOf(source: RunSource, run: RunDetails, field: PayloadField): Promise<unknown> {
+  const json = run.payload_sizes[field] === undefined ? undefined : await source.payload(run.id, field);
+  return json === undefined ? undefined : JSON.parse(json);
 }
 
 function feedbackLine({ key, score, value, comment, correction }: Feedback): string {
