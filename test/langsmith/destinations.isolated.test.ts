@@ -64,6 +64,7 @@ describe('replicas', () => {
       currentRun()?.event(SECRET, { text: SECRET });
       currentRun()?.attach(SECRET, new Uint8Array(4));
       currentRun()?.attach('photo', new Uint8Array(4));
+      currentRun()?.attach('exchange-rates', new Uint8Array(4));
       currentRun()?.set({ outputs: input });
       throw new Error(SECRET);
     };
@@ -81,7 +82,7 @@ describe('replicas', () => {
       extra: { metadata: { note: '[Redacted]' } },
       events: [{ name: '[Redacted]' }],
     });
-    expect(run?.attachments?.map(({ name }) => name)).toEqual(['photo']);
+    expect(run?.attachments?.map(({ name }) => name)).toEqual(['photo', 'exchange-rates']);
     expect(await runsOf(other)).toMatchObject([{ name: SECRET, inputs: { note: SECRET }, tags: [SECRET] }]);
   });
 
