@@ -1,5 +1,4 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { recordChannel } from '../integrations/ai-sdk/channel.ts';
@@ -122,9 +121,8 @@ if (started.length > 0) {
   if (runtime.runtime === 'node') {
     // The program cannot call `shutdown` before it crashes.
     setDefaultDurability('spill');
-    guard('runspan/register entry', () =>
-      addToRuntime('entry', entryOf(process.argv, process.execArgv, process.cwd())),
-    );
+    const [argv, folder] = [[...process.argv], process.cwd()];
+    addToRuntime(() => ({ entry: entryOf(argv, process.execArgv, folder) }));
   }
 }
 

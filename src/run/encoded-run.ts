@@ -1,8 +1,10 @@
+import { guard } from '../base/guard.ts';
 import { version } from '../base/version.ts';
 import { isObject } from '../config/checker.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';
+import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { isRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { dottedOrder, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from './time.ts';
@@ -85,19 +87,31 @@ export class EncodedRun {
     this.runType = runType;
     this.tags = tags;
     this.metadata = metadata;
-    this.runtime = parent?.id === undefined ? runtimeJson : undefined;
+    this.runtime = parent?.id === undefined ? runtimeJson() : undefined;
   }
 }
 
-let runtimeJson: string = JSON.stringify({
-  sdk: 'runspan',
-  sdk_version: version,
-  ...runtime,
-});
+let readMore: () => object = () => ({});
+let encodedRuntime: string | undefined;
 
-/** Adds a field to the `extra.runtime` of later root runs. Nested runs inherit metadata, but not this object. */
-export function addToRuntime(field: string, value: unknown): void {
-  runtimeJson = JSON.stringify({ ...JSON.parse(runtimeJson), [field]: value });
+/**
+ * Adds fields to the `extra.runtime` of root runs. Nested runs inherit metadata, but not this object. `read` is called
+ * for the next root run, not here: if the import of this library loaded `node:fs`, OpenTelemetry would record the files
+ * that Node loads afterwards.
+ */
+export function addToRuntime(read: () => object): void {
+  readMore = read;
+  encodedRuntime = undefined;
+}
+
+function runtimeJson(): string {
+  encodedRuntime ??= JSON.stringify({
+    sdk: 'runspan',
+    sdk_version: version,
+    ...runtime,
+    ...guard('extra.runtime', () => withoutTracing(readMore)),
+  });
+  return encodedRuntime;
 }
 
 /** Reads an open run's fields from its source before the run's start is sent or stored. */
