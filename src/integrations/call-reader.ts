@@ -34,6 +34,8 @@ export interface AnswerReader {
    * streamed.
    */
   readonly fold?: (() => Fold) | undefined;
+  /** Whether the outputs are the response itself. */
+  readonly isWhole?: true;
 }
 
 /** Combines the chunks of a streamed response. The data is copied, because the application may modify chunks. */

@@ -1,17 +1,6 @@
 import { redact } from '../payload/redaction/redact.ts';
 import { nodeModule } from '../platform/node.ts';
-
-/** How a program was started. Recorded in `extra.runtime.entry` of root runs, so that a test can start it again. */
-export interface Entry {
-  /** The main script, relative to the folder with the nearest package.json, with `/` between folders. */
-  readonly script: string;
-  /** The arguments of the script. Values of arguments with the name of a secret are masked. */
-  readonly args: readonly string[];
-  /** Node's own options, such as `--import tsx`. */
-  readonly options: readonly string[];
-  /** The working directory, relative to the same folder. Absent if it is that folder. */
-  readonly folder?: string;
-}
+import type { Entry } from '../replay/fixture.ts';
 
 /** Returns how this process was started. Returns undefined for code without a script, and if there is no package.json. */
 export function entryOf(

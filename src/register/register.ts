@@ -1,11 +1,12 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { env } from '../config/environment.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { recordChannel } from '../integrations/ai-sdk/channel.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { tracedSend } from '../integrations/bedrock/client.ts';
 import { TRACED_EXPORTS, wrapClaudeAgentSDK } from '../integrations/claude-agent/sdk.ts';
-import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
+import { answerFetch, type CallFilter, type FetchTransport, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { traceClient } from '../integrations/mcp/client.ts';
 import { traceServer } from '../integrations/mcp/server.ts';
@@ -87,6 +88,8 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
     name: 'fetch',
     start() {
       recordFetch(isRecordedHere);
+      const replayed = env('RUNSPAN_REPLAY');
+      if (replayed !== undefined) answerFromFixture(replayed);
       if (runtime.runtime === 'node') warnOfMissedCalls();
     },
   },
@@ -138,6 +141,14 @@ function isRecordedHere(...[header, runType, model]: Parameters<CallFilter>): bo
       `in Next.js with \`serverExternalPackages: ['${name}']\`.`,
   );
   return true;
+}
+
+function answerFromFixture(file: string): void {
+  let answer: Promise<FetchTransport> | undefined;
+  answerFetch(async (...call) => {
+    answer ??= import('../replay/child.ts').then(({ replayOf }) => replayOf(file));
+    return (await answer)(...call);
+  });
 }
 
 function prototypeOf(type: unknown): object {

@@ -120,7 +120,7 @@ function kindOf(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
 
-function isAsymmetric(value: unknown): value is AsymmetricMatcher {
+export function isAsymmetric(value: unknown): value is AsymmetricMatcher {
   return typeof (value as Partial<AsymmetricMatcher> | null)?.asymmetricMatch === 'function';
 }
 

@@ -19,7 +19,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   instrument: ['base', 'platform', 'config', 'payload', 'run'],
   integrations: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'instrument'],
   otel: ['base', 'platform', 'config', 'payload', 'run', 'messages'],
-  register: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations'],
+  register: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations', 'replay'],
   clients: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'http'],
   receiver: ['base', 'platform', 'config', 'payload', 'run', 'otel'],
   langsmith: [
@@ -34,7 +34,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'clients',
     ROOT,
   ],
-  replay: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'instrument', 'integrations'],
+  replay: ['base', 'platform', 'config', 'payload', 'run', 'integrations', 'testing'],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
   viewer: ['messages', 'receiver'],
   cli: [
@@ -51,6 +51,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'clients',
     'receiver',
     'testing',
+    'replay',
     ROOT,
   ],
   [ROOT]: ['base', 'platform', 'config', 'run', 'http', 'delivery', 'instrument'],
@@ -69,7 +70,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'register.ts': ['register', ROOT],
   'clients.ts': ['base', 'platform', 'config', 'clients'],
   'receiver.ts': ['base', 'platform', 'config', 'run', 'otel', 'receiver', ROOT],
-  'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'testing', ROOT],
+  'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'testing', 'replay', ROOT],
 };
 
 /** The folders that each folder of a product may import. A folder that is not listed may import all of them. */

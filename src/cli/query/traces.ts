@@ -66,7 +66,7 @@ export function checkedFilter(text: string): string | undefined {
   return absoluteText(terms) || undefined;
 }
 
-function startTime(text: string): string {
+export function startTime(text: string): string {
   const time = toIsoTime(text, Date.now());
   if (time !== undefined) return time;
   throw new InvalidArgumentError('Expected 15m, 2h, 7d, 2026-01-31 or 2026-01-31T09:00, for example.');

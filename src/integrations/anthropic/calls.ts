@@ -10,6 +10,7 @@ const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'sys
 export const messageCall: CallReader = {
   name: 'anthropic.messages',
   runType: 'llm',
+  isWhole: true,
   describe: (body, provider) => describeRequest(body, provider, message),
   ...objectReader(
     ['content'],

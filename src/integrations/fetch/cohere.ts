@@ -15,6 +15,7 @@ const USAGE: UsagePaths = {
 export const cohereChat: CallReader = {
   name: 'cohere.chat',
   runType: 'llm',
+  isWhole: true,
   describe: (body, provider) =>
     describeRequest(body, provider, {
       modelType: 'chat',

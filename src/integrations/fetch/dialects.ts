@@ -65,6 +65,11 @@ function dialect(path: string, reader: CallReader, required: readonly string[], 
   return { path: new RegExp(`${path}$`), ending: path.slice(endingAt(path, path.length)), reader, required, provider };
 }
 
+/** Returns the reader with a name, for example `openai.chat.completions`. */
+export function readerNamed(name: string): CallReader | undefined {
+  return DIALECTS.find(({ reader }) => reader.name === name)?.reader;
+}
+
 /** The last words of all matched paths, for example `completions` and `generateContent`. */
 const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
 

@@ -46,21 +46,9 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
   };
 }
 
-/** Names of readers whose runs have the response as their outputs. */
-const WHOLE_ANSWERS: ReadonlySet<string> = new Set([
-  'openai.chat.completions',
-  'openai.completions',
-  'openai.responses',
-  'openai.responses.compact',
-  'anthropic.messages',
-  'cohere.chat',
-  'mistral.fim',
-  'ollama.chat',
-  'ollama.generate',
-]);
-
-export function hasWholeAnswer(call: string): boolean {
-  return WHOLE_ANSWERS.has(call);
+/** Returns whether an attachment of this name may be a request and its response. */
+export function isExchange(name: string): boolean {
+  return /^exchange(-\d+)?$/.test(name);
 }
 
 /** Returns the open run of `owner`, if it records a call in another shape than that of its request. */

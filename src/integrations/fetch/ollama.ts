@@ -20,16 +20,19 @@ const USAGE: UsagePaths = {
   zeroIfMissing: ['output_tokens'],
 };
 
-const generated: AnswerReader = objectReader(
-  ['message', 'response'],
-  (answer) => ({
-    outputs: answer,
-    model: textOf(answer.model),
-    usage: readUsage(answer, USAGE),
-    error: textOf(answer.error),
-  }),
-  generationFold,
-);
+const generated: AnswerReader = {
+  ...objectReader(
+    ['message', 'response'],
+    (answer) => ({
+      outputs: answer,
+      model: textOf(answer.model),
+      usage: readUsage(answer, USAGE),
+      error: textOf(answer.error),
+    }),
+    generationFold,
+  ),
+  isWhole: true,
+};
 
 const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer) => {
   const vectors = listOf(answer.embeddings ?? (answer.embedding && [answer.embedding]));

@@ -17,7 +17,7 @@ import { markUnreadable } from '../answer-stream.ts';
 import type { CallReader } from '../call-reader.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall } from './dialects.ts';
-import { exchangeFor, hasWholeAnswer, type KeepExchange, runOfOtherShape, unsent } from './exchange.ts';
+import { exchangeFor, type KeepExchange, runOfOtherShape, unsent } from './exchange.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
 
@@ -37,9 +37,19 @@ interface State {
   filter: CallFilter | undefined;
   /** Whether requests and responses are attached to runs that do not contain them. */
   areExchangesKept: boolean;
+  /** Sends or answers the requests that may be model calls. Undefined if they are sent. */
+  transport: FetchTransport | undefined;
 }
 
-const state: State = shared('recordFetch', () => ({ stop: undefined, filter: undefined, areExchangesKept: false }));
+/** Answers a call of `fetch`. `send` sends the request. */
+export type FetchTransport = (input: unknown, init: unknown, send: () => Promise<Response>) => Promise<Response>;
+
+const state: State = shared('recordFetch', () => ({
+  stop: undefined,
+  filter: undefined,
+  areExchangesKept: false,
+  transport: undefined,
+}));
 
 /**
  * Replaces `globalThis.fetch` to record the model calls that the process makes through it. Each model call becomes an
@@ -56,6 +66,19 @@ export function recordFetch(filter?: CallFilter): () => void {
   }
   state.stop ??= guard(OPERATION, install);
   return state.stop ?? (() => {});
+}
+
+/**
+ * Lets `transport` answer the requests that may be model calls. Also records them, as `recordFetch` does. Returns a
+ * function that ends both.
+ */
+export function answerFetch(transport: FetchTransport): () => void {
+  const stop = state.stop === undefined ? recordFetch() : undefined;
+  state.transport = transport;
+  return () => {
+    state.transport = undefined;
+    stop?.();
+  };
 }
 
 /** Makes a replacement of `fetch` look like the original. Some libraries check whether `fetch` is native code. */
@@ -75,7 +98,10 @@ function install(): (() => void) | undefined {
       if (!isOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
         return Reflect.apply(original, this, args);
       }
-      return recordCall(original, this, args);
+      const { transport } = state;
+      if (transport === undefined) return recordCall(original, this, args);
+      const send = (): Promise<Response> => Reflect.apply(original, this, args) as Promise<Response>;
+      return recordCall(() => transport(args[0], args[1], send), this, args);
     },
   };
   const replacement = fetchShapedLike(recorder.fetch, original);
@@ -197,8 +223,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   return {
     context: run.context,
     fulfilled(response) {
-      if (run.isOpen)
-        followResponse(response as Response, run, reader, hasWholeAnswer(name) ? undefined : keepFor(run));
+      if (run.isOpen) followResponse(response as Response, run, reader, reader.isWhole ? undefined : keepFor(run));
     },
     fail: (error) => run.fail(error),
   };

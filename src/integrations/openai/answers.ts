@@ -5,23 +5,29 @@ import { readUsage, type UsagePaths } from '../usage.ts';
 import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
 
 /** Reads chat completions and text completions. */
-export const choicesReader: AnswerReader = objectReader(
-  ['choices'],
-  (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, ...facts(answer) }),
-  choicesFold,
-);
+export const choicesReader: AnswerReader = {
+  ...objectReader(
+    ['choices'],
+    (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, ...facts(answer) }),
+    choicesFold,
+  ),
+  isWhole: true,
+};
 
 /** Response fields that are not recorded. `output_text` repeats `output`, and the other fields repeat the request. */
 const REPEATED: ReadonlySet<string> = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
-export const responseReader: AnswerReader = objectReader(
-  ['output'],
-  (answer) => ({
-    outputs: { ...without(answer, REPEATED), output: mapped(answer.output, markedOutput) },
-    ...facts(answer),
-  }),
-  responseFold,
-);
+export const responseReader: AnswerReader = {
+  ...objectReader(
+    ['output'],
+    (answer) => ({
+      outputs: { ...without(answer, REPEATED), output: mapped(answer.output, markedOutput) },
+      ...facts(answer),
+    }),
+    responseFold,
+  ),
+  isWhole: true,
+};
 
 export const imagesReader: AnswerReader = objectReader(
   ['data'],

@@ -1,0 +1,85 @@
+import { RunspanError } from '../base/errors.ts';
+import { isObject } from '../config/checker.ts';
+import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
+import type { PayloadLimits } from '../payload/plain.ts';
+import { defaultRedaction } from '../payload/redaction/redact.ts';
+import { serialize } from '../payload/serialize.ts';
+import type { CallDescription } from '../run/run.ts';
+
+/**
+ * How a replay finds the recorded call for a request. `strict`: the request is the same. `failed`: the model, the names
+ * of the tools and the number of earlier answers are the same.
+ */
+export type ReplayMode = 'strict' | 'failed';
+
+/** How a program was started. Recorded in `extra.runtime.entry` of root runs, so that a test can start it again. */
+export interface Entry {
+  /** The main script, relative to the folder with the nearest package.json, with `/` between folders. */
+  readonly script: string;
+  /** The arguments of the script. Values of arguments with the name of a secret are masked. */
+  readonly args: readonly string[];
+  /** Node's own options, such as `--import tsx`. */
+  readonly options: readonly string[];
+  /** The working directory, relative to the same folder. Absent if it is that folder. */
+  readonly folder?: string;
+}
+
+/** The HTTP request whose trace was recorded. */
+export interface RecordedRequest {
+  readonly method: string;
+  /** The path with its query. */
+  readonly path: string;
+  readonly contentType?: string;
+  readonly body: string;
+}
+
+/** A model call and its answer. */
+export interface RecordedCall {
+  /** The names of the runs around the call, for example `agent > planner`. */
+  readonly below: string;
+  /** The name of the reader of the request's format, for example `openai.chat.completions`. */
+  readonly call: string;
+  /** The parameters and inputs of the request, as a run records them. */
+  readonly request: Fields;
+  /** The status of the response. Absent if there was none. */
+  readonly status?: number;
+  /** The body of the response. A streamed response has the format of a response that is not streamed. */
+  readonly response?: unknown;
+  /** Why there was no response. */
+  readonly error?: string;
+}
+
+/** The model calls of a trace, from which a replay answers. Stored as JSON. */
+export interface Fixture {
+  /** Version of the format. */
+  readonly runspan: 1;
+  /** Name of the root run. */
+  readonly name: string;
+  readonly mode: ReplayMode;
+  readonly entry?: Entry | undefined;
+  readonly request?: RecordedRequest | undefined;
+  readonly calls: readonly RecordedCall[];
+}
+
+/** Parses a fixture. Throws a RunspanError if the text is not one. `file` names it in the error. */
+export function parseFixture(text: string, file: string): Fixture {
+  const fixture = parsedJson(text);
+  if (isObject(fixture) && fixture.runspan === 1 && Array.isArray(fixture.calls)) return fixture as unknown as Fixture;
+  throw new RunspanError(
+    'RUNSPAN_INVALID_OPTION',
+    `Expected ${file} to be a fixture of this version of runspan; write it again with \`runspan test\``,
+  );
+}
+
+/** Returns what is compared of a request: its parameters and its inputs. */
+export function requestOf({ inputs, metadata }: CallDescription): Fields {
+  return { ...fieldsOf(fieldsOf(metadata).ls_invocation_params), ...inputs };
+}
+
+const MAX = Number.MAX_SAFE_INTEGER;
+const UNLIMITED: PayloadLimits = { depth: MAX, width: MAX, nodes: MAX, bytes: MAX };
+
+/** Returns a value as it is in a fixture, with the secrets masked that are masked by default. */
+export function masked(value: unknown): unknown {
+  return JSON.parse(serialize(value, { ...UNLIMITED, isInline: true, redaction: defaultRedaction() }));
+}

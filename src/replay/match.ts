@@ -1,0 +1,97 @@
+import { cut } from '../base/text.ts';
+import { type Fields, fieldsOf, isFields, listOf, textOf } from '../payload/fields.ts';
+import type { RecordedCall, ReplayMode } from './fixture.ts';
+
+/** A request of the replayed program. */
+export type LiveCall = Pick<RecordedCall, 'call' | 'request'>;
+
+export interface Match {
+  readonly index: number;
+  /** Results of tools that differ from the recorded ones. */
+  readonly notes: readonly string[];
+}
+
+/** Returns the recorded call that answers a request, or undefined. `used` contains the calls that were answered before. */
+export function findCall(
+  calls: readonly RecordedCall[],
+  used: ReadonlySet<number>,
+  live: LiveCall,
+  mode: ReplayMode,
+): Match | undefined {
+  const open = [...calls.entries()].filter(([index, { call }]) => !used.has(index) && call === live.call);
+  const same = open.find(([, { request }]) => differences(request, live.request).length === 0);
+  if (same !== undefined) return { index: same[0], notes: [] };
+  if (mode === 'strict') return undefined;
+  const place = placeOf(live.request);
+  const near = open.filter(([, { request }]) => placeOf(request) === place);
+  const asked = withoutToolResults(live.request);
+  const [index, found] =
+    near.find(([, { request }]) => differences(withoutToolResults(request), asked).length === 0) ?? near[0] ?? [];
+  return index === undefined ? undefined : { index, notes: differences(found?.request, live.request) };
+}
+
+/** Describes why no recorded call answers a request: its differences from the most similar call. */
+export function mismatchText(calls: readonly RecordedCall[], used: ReadonlySet<number>, live: LiveCall): string {
+  const compared = [...calls.entries()]
+    .filter(([, { call }]) => call === live.call)
+    .map(([index, { request, below }]) => ({ index, below, lines: differences(request, live.request) }))
+    .sort((a, b) => Number(used.has(a.index)) - Number(used.has(b.index)) || a.lines.length - b.lines.length);
+  const [nearest] = compared;
+  if (nearest === undefined) return `no ${live.call} call is recorded`;
+  const { index, below, lines } = nearest;
+  if (used.has(index)) return `all ${compared.length} recorded ${live.call} calls have been answered already`;
+  const more = lines.length > LINES_MAX ? [`… and ${lines.length - LINES_MAX} more differences`] : [];
+  return [
+    `no recorded call matches; the nearest is call ${index + 1}${below === '' ? '' : ` below ${below}`}:`,
+    ...[...lines.slice(0, LINES_MAX), ...more].map((line) => `  ${line}`),
+  ].join('\n');
+}
+
+/** Maximum number of differences in a message, and length of a value in characters. */
+const [LINES_MAX, VALUE_MAX] = [20, 200];
+
+/** Returns one line per difference, for example `messages[2].content: recorded "4", got "5"`. */
+export function differences(recorded: unknown, live: unknown, path = ''): string[] {
+  if (Array.isArray(recorded) && Array.isArray(live)) {
+    const length = Math.max(recorded.length, live.length);
+    return Array.from({ length }, (_, at) => differences(recorded[at], live[at], `${path}[${at}]`)).flat();
+  }
+  if (isFields(recorded) && isFields(live) && Array.isArray(recorded) === Array.isArray(live)) {
+    const keys = new Set([...Object.keys(recorded), ...Object.keys(live)]);
+    return [...keys].flatMap((key) => differences(recorded[key], live[key], path === '' ? key : `${path}.${key}`));
+  }
+  return Object.is(recorded, live) ? [] : [`${path}: recorded ${shown(recorded)}, got ${shown(live)}`];
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? 'nothing' : cut(JSON.stringify(value), VALUE_MAX);
+}
+
+/** The place of a call in an agent: its model, the names of its tools, and the number of earlier answers. */
+function placeOf(request: Fields): string {
+  const answers = Object.values(request)
+    .flatMap(listOf)
+    .filter((item) => {
+      const { role, type } = fieldsOf(item);
+      return role === 'assistant' || role === 'model' || /_call$/.test(textOf(type) ?? '');
+    });
+  return JSON.stringify([request.model, listOf(request.tools).flatMap(toolNames).sort(), answers.length]);
+}
+
+function toolNames(tool: unknown): string[] {
+  const { name, type, function: called, functionDeclarations } = fieldsOf(tool);
+  if (Array.isArray(functionDeclarations)) return functionDeclarations.flatMap(toolNames);
+  return [textOf(name) ?? textOf(fieldsOf(called).name) ?? textOf(type) ?? ''];
+}
+
+/** The fields that contain the result of a tool, in the messages of all services. */
+const RESULT_FIELDS: ReadonlySet<string> = new Set(['content', 'output', 'response', 'is_error', 'status']);
+
+function withoutToolResults(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutToolResults);
+  if (!isFields(value)) return value;
+  const { role, type } = value;
+  const isResult = role === 'tool' || type === 'tool_result' || /_call_output$/.test(textOf(type) ?? '');
+  const kept = Object.entries(value).filter(([key]) => !isResult || !RESULT_FIELDS.has(key));
+  return Object.fromEntries(kept.map(([key, item]) => [key, withoutToolResults(item)]));
+}

@@ -1,0 +1,90 @@
+import { dialectOf } from '../integrations/fetch/dialects.ts';
+import { requestBody, requestUrl } from '../integrations/fetch/request.ts';
+import { fieldsOf, isFields } from '../payload/fields.ts';
+import { encodePayload } from '../payload/serialize.ts';
+import { currentContext, sinkOf } from '../run/context.ts';
+import { answerEvents } from './events.ts';
+import { type Fixture, masked, requestOf } from './fixture.ts';
+import { findCall, type LiveCall, mismatchText } from './match.ts';
+
+/** What a replay reports for each model call. */
+export type ReplayEvent =
+  /** The recorded call with this index has answered. `notes` are the results of tools that differ. */
+  | { readonly answered: number; readonly notes: readonly string[] }
+  /** No recorded call matches. */
+  | { readonly mismatch: string }
+  /** The recorded trace has ended with its failure, and the program has gone on. */
+  | { readonly ended: true };
+
+/** Sends a request over the network. */
+export type Send = () => Promise<Response>;
+
+/** Answers the model calls of a program from a fixture. */
+export class Replay {
+  readonly #fixture: Fixture;
+  readonly #liveFrom: number;
+  readonly #report: (event: ReplayEvent) => void;
+  readonly #used = new Set<number>();
+  #count = 0;
+
+  /** Requests from the one with the number `liveFrom` are sent. */
+  constructor(fixture: Fixture, liveFrom: number | undefined, report: (event: ReplayEvent) => void) {
+    this.#fixture = fixture;
+    this.#liveFrom = liveFrom ?? Number.POSITIVE_INFINITY;
+    this.#report = report;
+  }
+
+  /** Answers a call of `fetch`. Other requests than model calls are sent. */
+  async answer(input: unknown, init: unknown, send: Send): Promise<Response> {
+    const url = requestUrl(input);
+    const { reader, provider, request } = dialectOf(url, await requestBody(input, init)) ?? {};
+    if (reader === undefined || provider === undefined || !isFields(request)) return send();
+    const description = reader.describe(request, provider);
+    if (description === undefined || ++this.#count >= this.#liveFrom) return send();
+    const live: LiveCall = { call: reader.name, request: comparable(requestOf(description)) };
+    const { calls, mode } = this.#fixture;
+    const match = findCall(calls, this.#used, live, mode);
+    if (match === undefined) return this.#unanswered(live);
+    const { index, notes } = match;
+    this.#used.add(index);
+    this.#report({ answered: index, notes });
+    const { status, response, error } = calls[index] ?? {};
+    if (status === undefined) throw new TypeError(error);
+    const events =
+      status < 400 && isStreamed(url, reader.name, request)
+        ? answerEvents(reader.name, fieldsOf(response), request)
+        : undefined;
+    if (events === undefined) return Response.json(response, { status });
+    return new Response(events.events.join(''), { status, headers: { 'content-type': events.contentType } });
+  }
+
+  #unanswered(live: LiveCall): Promise<Response> {
+    const { calls, mode } = this.#fixture;
+    if (mode === 'failed' && this.#used.size === calls.length) {
+      this.#report({ ended: true });
+      return new Promise(() => {});
+    }
+    const mismatch = mismatchText(calls, this.#used, live);
+    this.#report({ mismatch });
+    return Promise.resolve(refusal(live.call, `runspan replay: ${mismatch}`));
+  }
+}
+
+/** Returns a request with the secrets masked that the application and the fixture mask. */
+function comparable(request: object): LiveCall['request'] {
+  const sink = sinkOf(currentContext());
+  const json = sink === undefined ? JSON.stringify(request) : encodePayload('inputs', request, sink.capture).json;
+  return masked(JSON.parse(json)) as LiveCall['request'];
+}
+
+function isStreamed(url: string, call: string, { stream }: { readonly stream?: unknown }): boolean {
+  if (call.startsWith('ollama.')) return stream !== false;
+  return stream === true || /:stream\w+$/.test(new URL(url).pathname);
+}
+
+/** The response to a request that no recorded call answers. SDKs do not repeat such a request. */
+function refusal(call: string, message: string): Response {
+  const error = { type: 'invalid_request_error', status: 'INVALID_ARGUMENT', code: 400, message };
+  const body = { type: 'error', error: call.startsWith('ollama.') ? message : error, message };
+  return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } });
+}

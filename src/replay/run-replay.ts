@@ -1,0 +1,264 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { RunspanError } from '../base/errors.ts';
+import { type Checks, checkedOptions, isObject, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
+import { environmentWith } from '../config/environment.ts';
+import { parsedJson } from '../payload/fields.ts';
+import { environment } from '../platform/node.ts';
+import type { RunRecord } from '../run/record.ts';
+import { recordRuns } from '../testing/record-runs.ts';
+import { outlineOf } from '../testing/snapshot.ts';
+import type { ReplayJob } from './child.ts';
+import { type Entry, type Fixture, parseFixture, type ReplayMode } from './fixture.ts';
+import type { ReplayEvent } from './replay.ts';
+import type { ExportedRun } from './trace-calls.ts';
+
+/** Options of `replay`. */
+export interface ReplayOptions {
+  /**
+   * Runs the program in this process. Required if the fixture does not tell how the program was started.
+   * @default starts the recorded program in a process of its own
+   */
+  run?: () => unknown;
+  /**
+   * How a recorded call is found for a request. `strict`: the whole request is the same. `failed`: the model, the names of
+   * the tools and the number of earlier answers are the same.
+   * @default the mode of the fixture
+   */
+  mode?: ReplayMode;
+  /**
+   * Number of the first model call that is sent to the service, from 1.
+   * @default no call is sent
+   */
+  liveFrom?: number;
+  /**
+   * Whether to start the program with the real services and to write the fixture again. Not possible with `run`.
+   * @default false
+   */
+  record?: boolean;
+  /** Environment variables of the program. Removes a variable if its value is `undefined`. @default none */
+  env?: Readonly<Record<string, string | undefined>>;
+  /**
+   * Time after which the program is stopped, in milliseconds.
+   * @default 60_000
+   */
+  timeoutMs?: number;
+}
+
+/** The result of `replay`. The matchers accept it like the result of `recordRuns`. */
+export interface Replayed {
+  /** The runs of the replayed trace, parents before children. */
+  readonly runs: readonly RunRecord[];
+  /** The differences from the recorded requests that the mode `failed` has accepted, such as other results of tools. */
+  readonly notes: readonly string[];
+  /**
+   * Whether the program has passed the failure with which the recorded trace ends. The program was then stopped, because
+   * no further answer is recorded. Its open runs have no `end_time`.
+   */
+  readonly hasPassed: boolean;
+}
+
+const CHECKS: Checks<ReplayOptions> = {
+  run: ['a function', (value) => typeof value === 'function'],
+  mode: ["'strict' or 'failed'", (value) => value === 'strict' || value === 'failed'],
+  liveFrom: WHOLE_FROM_1,
+  record: TRUE_OR_FALSE,
+  env: ['an object', isObject],
+  timeoutMs: WHOLE_FROM_1,
+};
+
+/**
+ * Runs a program again whose model calls `runspan test` has written to a fixture. The calls are answered from the
+ * fixture; tools and all other code run for real. `fixture` is the path or file URL of the fixture.
+ *
+ * Throws `RUNSPAN_REPLAY_MISMATCH` with the differences if the program makes another call than the recorded ones, or in
+ * the mode `strict` fewer calls. Throws `RUNSPAN_REPLAY_FAILED` if the program records no such trace or takes too long. A
+ * failure of the program itself is not thrown, because the trace shows it.
+ */
+export async function replay(fixture: string | URL, options: ReplayOptions = {}): Promise<Replayed> {
+  const checked = checkedOptions('the options', options, CHECKS);
+  const file = fixture instanceof URL ? fileURLToPath(fixture) : resolve(fixture);
+  const recorded = parseFixture(readFileSync(file, 'utf8'), file);
+  const { mode = recorded.mode, liveFrom, run, record = false } = checked;
+  const job: ReplayJob = { ...recorded, mode, liveFrom };
+  if (run !== undefined) return checkedResult(job, await inThisProcess(job, run));
+  const { entry } = recorded;
+  if (entry === undefined) {
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the option \`run\`: ${file} has no entry to start`);
+  }
+  const program: Program = { entry, folder: packageFolder(dirname(file)), options: checked };
+  if (!record) return checkedResult(job, await inOwnProcess(program, job));
+  const { runs } = await inOwnProcess(program, recorded);
+  const { fixtureText } = await import('./fixture-of.ts');
+  const { callsOf } = await import('./trace-calls.ts');
+  writeFileSync(file, fixtureText({ ...recorded, calls: callsOf(runs as ExportedRun[]).calls }));
+  return { runs, notes: [], hasPassed: false };
+}
+
+interface Result {
+  readonly runs: readonly RunRecord[];
+  readonly events: readonly ReplayEvent[];
+}
+
+function checkedResult({ mode, calls, liveFrom }: ReplayJob, { runs, events }: Result): Replayed {
+  const hasPassed = events.some((event) => 'ended' in event);
+  const answered = new Set(events.flatMap((event) => ('answered' in event ? event.answered : [])));
+  const notes = events.flatMap((event) => ('notes' in event ? event.notes : []));
+  const problems = events.flatMap((event) => ('mismatch' in event ? event.mismatch : []));
+  const left = calls.flatMap(({ call }, index) => (answered.has(index) ? [] : `${call} (${index + 1})`));
+  if (mode === 'strict' && liveFrom === undefined && problems.length === 0 && left.length > 0)
+    problems.push(`these recorded calls were not made: ${left.join(', ')}`);
+  if (problems.length === 0) return { runs, notes, hasPassed };
+  const accepted = notes.length === 0 ? [] : [`accepted before:\n  ${notes.join('\n  ')}`];
+  throw new RunspanError(
+    'RUNSPAN_REPLAY_MISMATCH',
+    [...problems, ...accepted, `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`].join('\n\n'),
+  );
+}
+
+async function inThisProcess(job: ReplayJob, run: () => unknown): Promise<Result> {
+  const [{ Replay }, { answerFetch }] = await Promise.all([
+    import('./replay.ts'),
+    import('../integrations/fetch/record-fetch.ts'),
+  ]);
+  const events: ReplayEvent[] = [];
+  const recorder = recordRuns();
+  let end = (): void => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const replay = new Replay(job, job.liveFrom, (event) => {
+    events.push(event);
+    if ('ended' in event) end();
+  });
+  const stop = answerFetch((input, init, send) => replay.answer(input, init, send));
+  try {
+    await Promise.race([run(), ended]);
+  } catch (error) {
+    // The runs of a failed program show the error.
+    if (recorder.runs.length === 0) throw error;
+  } finally {
+    stop();
+    recorder.stop();
+  }
+  return { runs: recorder.runs, events };
+}
+
+interface Program {
+  readonly entry: Entry;
+  /** The folder with the package.json to which the script is relative. */
+  readonly folder: string;
+  readonly options: ReplayOptions;
+}
+
+const CLI: string = fileURLToPath(new URL('main.js', new URL('../cli/', import.meta.url)));
+
+/** Starts a program with `runspan dev`, which prints its finished traces. Without a job, the program is only recorded. */
+async function inOwnProcess({ entry, folder, options }: Program, fixture: Fixture | ReplayJob): Promise<Result> {
+  const temporary = mkdtempSync(join(tmpdir(), 'runspan-replay-'));
+  try {
+    const [file, report] = [join(temporary, 'job.json'), join(temporary, 'events.jsonl')];
+    const job: ReplayJob = { ...fixture, report };
+    writeFileSync(file, JSON.stringify(job));
+    const { script, args, options: nodeOptions, folder: cwd = '.' } = entry;
+    const command = [process.execPath, ...nodeOptions, join(folder, script), ...args];
+    const variables = options.record
+      ? { RUNSPAN_EXCHANGES: 'true' }
+      : { RUNSPAN_REPLAY: file, PORT: '0', ...(job.liveFrom === undefined && missingKeys(job)) };
+    // The program is not part of the test, for which Jest and Vitest set these variables.
+    const own = { JEST_WORKER_ID: undefined, VITEST: undefined, NODE_OPTIONS: undefined };
+    const { stdout, stderr, isLate } = await finished(
+      [CLI, 'dev', '--memory', '--port', '0', '--json', '--', ...command],
+      { cwd: join(folder, cwd), env: environmentWith({ ...own, ...variables, ...options.env }) },
+      options.timeoutMs ?? 60_000,
+    );
+    const events = existsSync(report) ? linesOf<ReplayEvent>(readFileSync(report, 'utf8')) : [];
+    const runs = traceOf(stdout, fixture.name);
+    if (runs !== undefined)
+      return { runs: events.some((event) => 'ended' in event) ? runs.map(reopened) : runs, events };
+    const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(fixture.name)}`;
+    throw new RunspanError(
+      'RUNSPAN_REPLAY_FAILED',
+      `The program ${problem}: ${command.join(' ')}\n${stderr.slice(-OUTPUT_MAX)}`,
+    );
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+/** Length of the program's output in an error, in characters. */
+const OUTPUT_MAX = 4_000;
+
+/** The keys without which the SDKs of a service send no request. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  openai: ['OPENAI_API_KEY'],
+  anthropic: ['ANTHROPIC_API_KEY'],
+  gemini: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
+  cohere: ['COHERE_API_KEY'],
+  mistral: ['MISTRAL_API_KEY'],
+};
+
+function missingKeys({ calls }: Fixture): Record<string, string> {
+  const names = calls.flatMap(({ call }) => KEYS[call.split('.')[0] ?? ''] ?? []);
+  return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, 'replayed']));
+}
+
+interface Finished {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly isLate: boolean;
+}
+
+function finished(
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  timeoutMs: number,
+): Promise<Finished> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+    let [stdout, stderr, isLate] = ['', '', false];
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      stderr += text;
+    });
+    const timer = setTimeout(() => {
+      isLate = true;
+      child.kill();
+    }, timeoutMs);
+    child.on('error', reject);
+    child.on('close', () => {
+      clearTimeout(timer);
+      resolve({ stdout, stderr, isLate });
+    });
+  });
+}
+
+function linesOf<Line>(text: string): Line[] {
+  return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as Line)));
+}
+
+/** Returns the runs of the first trace whose root run has a name. */
+function traceOf(stdout: string, name: string): readonly RunRecord[] | undefined {
+  return stdout
+    .split('\n')
+    .flatMap((line) => (line.startsWith('{') ? (parsedJson(line) as { runs: RunRecord[] }) : []))
+    .map(({ runs }) => runs)
+    .find((runs) => runs.some((run) => run.parent_run_id === undefined && run.name === name));
+}
+
+/** `runspan dev` ends the runs that a program leaves open. */
+function reopened(run: RunRecord): RunRecord {
+  if (run.error?.startsWith('Interrupted: ') !== true) return run;
+  const { error: _, end_time: __, ...open } = run;
+  return open;
+}
+
+function packageFolder(folder: string): string {
+  if (existsSync(join(folder, 'package.json')) || dirname(folder) === folder) return folder;
+  return packageFolder(dirname(folder));
+}

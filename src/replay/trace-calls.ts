@@ -1,0 +1,117 @@
+import { readerNamed } from '../integrations/fetch/dialects.ts';
+import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
+import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
+import type { RunRecord } from '../run/record.ts';
+import { masked, type RecordedCall, requestOf } from './fixture.ts';
+
+/** A run of an exported trace. */
+export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
+  readonly attachments?: readonly { readonly name: string; readonly data: string }[];
+}
+
+export interface TraceCalls {
+  /** In the order in which they started. */
+  readonly calls: readonly RecordedCall[];
+  /** The model calls that a replay cannot answer, each with the reason. */
+  readonly missing: readonly string[];
+}
+
+/** Finds the model calls of a trace, whose runs are in the order of their starts. */
+export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
+  const byId = new Map(runs.map((run) => [run.id, run]));
+  /** The runs that are model calls, or contain one. */
+  const covered = new Set<string>();
+  const results = runs.toReversed().map((run): RecordedCall[] | string => {
+    const [, ...around] = pathTo(run, byId);
+    try {
+      const own = [...exchangesOf(run), ...callOf(run)];
+      if (own.length === 0 && MODEL_TYPES.has(run.run_type) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
+      if (own.length > 0) for (const { id } of [run, ...around]) covered.add(id);
+      const below = namesOf(around);
+      return own.map((call) => masked({ below, ...call }) as RecordedCall);
+    } catch (thrown) {
+      if (!(thrown instanceof NotReplayable)) throw thrown;
+      return `${namesOf([run, ...around])}: ${thrown.message}`;
+    }
+  });
+  results.reverse();
+  return {
+    calls: results.flatMap((one) => (typeof one === 'string' ? [] : one)),
+    missing: results.filter((one) => typeof one === 'string'),
+  };
+}
+
+/** Returns the run and its ancestors. */
+export function pathTo<Run extends RunRecord>(run: Run, byId: ReadonlyMap<string, Run>): Run[] {
+  // The set ends the loop if the parents form a cycle.
+  const path = new Set<Run>();
+  for (let at: Run | undefined = run; at !== undefined && !path.has(at); at = byId.get(at.parent_run_id ?? ''))
+    path.add(at);
+  return [...path];
+}
+
+function namesOf(path: readonly ExportedRun[]): string {
+  return path
+    .map(({ name }) => name)
+    .reverse()
+    .join(' > ');
+}
+
+class NotReplayable extends Error {}
+
+export const MODEL_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding']);
+const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
+
+type OwnCall = Omit<RecordedCall, 'below'>;
+
+/** Returns the requests that are attached to a run, with their responses. */
+function exchangesOf({ attachments = [] }: ExportedRun): OwnCall[] {
+  return attachments
+    .filter(({ name }) => isExchange(name))
+    .map(({ data }) => {
+      const text = Buffer.from(data, 'base64').toString();
+      const { call = '', request, status, response } = fieldsOf(parsedJson(text)) as Partial<Exchange>;
+      const description = readerNamed(call)?.describe(request, '');
+      if (description === undefined || status === undefined) throw new NotReplayable('its attachment is damaged');
+      return complete({ call, request: requestOf(description), status, response });
+    });
+}
+
+/** Returns the call of a run whose inputs and outputs are those of the service. */
+function callOf({
+  name: call,
+  run_type,
+  inputs,
+  outputs = {},
+  error,
+  extra,
+  attachments = [],
+}: ExportedRun): OwnCall[] {
+  const reader = readerNamed(call);
+  if (reader?.isWhole !== true || reader.runType !== run_type || attachments.some(({ name }) => isExchange(name)))
+    return [];
+  if (Object.keys(inputs).length === 0) throw new NotReplayable('its inputs are hidden');
+  const request = requestOf({ inputs, metadata: extra?.metadata ?? {} });
+  if (Object.keys(outputs).length === 0) {
+    if (error === undefined) throw new NotReplayable('its outputs are hidden');
+    return [complete({ call, request, error: error.split('\n', 1)[0] ?? '' })];
+  }
+  const { status, body } = outputs;
+  // Of a refused request, the outputs are the status and the body.
+  if (typeof status === 'number') return [complete({ call, request, status, response: body })];
+  return [complete({ call, request, status: 200, response: without(outputs, ADDED) })];
+}
+
+/** Fields that the outputs contain besides the response. */
+const ADDED: ReadonlySet<string> = new Set(['usage_metadata']);
+
+/** Matches the texts that replace what a run's limits leave out, and files that are stored beside a payload. */
+const LEFT_OUT = /\[Truncated(: |\])/;
+const ATTACHED = /"\[(Attachment |Image: |Audio: )/;
+
+/** Throws if a part of the call is not recorded. */
+function complete(call: OwnCall): OwnCall {
+  if (LEFT_OUT.test(JSON.stringify(call))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
+  if (ATTACHED.test(JSON.stringify(call.response) ?? '')) throw new NotReplayable('its answer contains a file');
+  return call;
+}

@@ -1,0 +1,52 @@
+import { AssertionError } from 'node:assert';
+import { isObject } from '../config/checker.ts';
+import { isAsymmetric, type MatcherContext } from './expected-fields.ts';
+import { type MatcherResult, matchers, type RunMatchers } from './matchers.ts';
+import type { Recorded } from './recorded-run.ts';
+
+/** Assertions about recorded runs. `not` expects the opposite. */
+export interface RunExpectations extends RunMatchers {
+  readonly not: RunMatchers;
+}
+
+/**
+ * The matchers for test runners without `expect.extend`, such as `node:test`. A failed assertion throws an
+ * AssertionError. An invalid expectation throws a RunspanError.
+ */
+export function expectRuns(recorded: Recorded): RunExpectations {
+  return { ...assertions(recorded, true), not: assertions(recorded, false) };
+}
+
+function assertions(recorded: Recorded, isExpected: boolean): RunMatchers {
+  const check = ({ pass, message }: MatcherResult, stackStartFn: () => void): void => {
+    if (pass !== isExpected) throw new AssertionError({ message: message(), stackStartFn });
+  };
+  const own: RunMatchers = {
+    toHaveRun: (expected) => check(matchers.toHaveRun.call(context, recorded, expected), own.toHaveRun as () => void),
+    toMatchTrace: (expected, options) =>
+      check(matchers.toMatchTrace.call(context, recorded, expected, options), own.toMatchTrace as () => void),
+  };
+  return own;
+}
+
+const context: MatcherContext = {
+  equals,
+  utils: { stringify: (value) => JSON.stringify(value, textOfPattern), iterableEquality: none, subsetEquality: none },
+};
+
+function none(): undefined {}
+
+function textOfPattern(_: string, value: unknown): unknown {
+  return value instanceof RegExp ? `${value}` : value;
+}
+
+/** Like the equality of `toMatchObject`: objects may have further keys, and lists must have the same length. */
+function equals(actual: unknown, expected: unknown): boolean {
+  if (isObject(expected) && isAsymmetric(expected)) return expected.asymmetricMatch(actual);
+  if (Array.isArray(expected)) {
+    const isSame = Array.isArray(actual) && actual.length === expected.length;
+    return isSame && expected.every((item, at) => equals(actual[at], item));
+  }
+  if (!isObject(expected) || !isObject(actual)) return Object.is(actual, expected);
+  return Object.entries(expected).every(([key, value]) => equals(actual[key], value));
+}
