@@ -2,9 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { makeSlot } from '../base/slot.ts';
-import { env } from '../config/environment.ts';
+import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
+import { isChanged } from '../integrations/fetch/exchange.ts';
 import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
+import { encodePayload } from '../payload/serialize.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
 import { type EncodedRun, isFilled } from '../run/encoded-run.ts';
@@ -21,6 +23,8 @@ const PLACE = 'runspan/register http';
 const PATH_MAX = 1_000;
 /** Maximum length of inputs or outputs that a request's run takes from a nested run, in characters of JSON text. */
 const PAYLOAD_MAX = 65_536;
+/** Maximum length of a recorded body in bytes. */
+const BODY_MAX = 1_048_576;
 /**
  * Time after a response in which calls still belong to its request, in microseconds. Later calls come from work that the
  * request has started for others, such as a timer or a pool.
@@ -41,6 +45,8 @@ interface Incoming {
   /** Undefined once the response is closed, like `response`, so that later work keeps neither in memory. */
   request: IncomingMessage | undefined;
   response: ServerResponse | undefined;
+  /** What has arrived of the body. Undefined if bodies are not recorded, or if this one is too long. */
+  chunks: Buffer[] | undefined;
   /** The pattern of the request's path, from Fastify. */
   route: string | undefined;
   run: RequestRun | undefined;
@@ -52,11 +58,22 @@ export const http: Instrumentation = {
   start() {
     if (runtime.runtime !== 'node' || PLATFORMS.some((name) => env(name) !== undefined)) return;
     const { subscribe } = nodeModule('node:diagnostics_channel');
+    const keepsBodies = parseFlag(env('RUNSPAN_RECORD_BODY')) === true;
     subscribe('http.server.request.start', (message) => {
       const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
       const url = request.url as string;
       const startedUs = clock.monotonicUs();
-      const incoming = { startedUs, closedUs: undefined, url, request, response, route: undefined, run: undefined };
+      const chunks = keepsBodies ? [] : undefined;
+      const incoming = {
+        startedUs,
+        closedUs: undefined,
+        url,
+        request,
+        response,
+        chunks,
+        route: undefined,
+        run: undefined,
+      };
       incomings.set(request, incoming);
       storage.enterWith(incoming);
     });
@@ -90,10 +107,28 @@ function enterAtEvents(prototype: object, requestOf: (message: object) => object
       const incoming = request && incomings.get(request);
       if (incoming === undefined) return Reflect.apply(emit, this, args);
       if (args[0] === 'close' && this === incoming.response) close(incoming);
+      if (args[0] === 'data' && this === incoming.request && incoming.chunks !== undefined)
+        keepChunk(incoming, args[1]);
       if (storage.getStore() === incoming) return Reflect.apply(emit, this, args);
       return storage.run(incoming, Reflect.apply, emit, this, args);
     };
   });
+}
+
+function keepChunk(incoming: Incoming, chunk: unknown): void {
+  const { chunks = [], request } = incoming;
+  chunks.push(Buffer.from(chunk as string, request?.readableEncoding ?? 'utf8'));
+  const length = chunks.reduce((sum, one) => sum + one.length, 0);
+  if (length > BODY_MAX) incoming.chunks = undefined;
+}
+
+/** Attaches what a test needs to send the request again. Headers are left out, because they may contain secrets. */
+function attachRequest({ url, chunks }: Incoming, { method, headers }: IncomingMessage, run: Run): void {
+  if (chunks === undefined || run.capture.hideInputs || isChanged(run.capture)) return;
+  const body = Buffer.concat(chunks).toString();
+  const sent = defined({ method, path: url, contentType: headers['content-type'], body });
+  const { json } = encodePayload('inputs', sent, run.capture);
+  run.attach('request', new TextEncoder().encode(json), 'application/json');
 }
 
 function close(incoming: Incoming): void {
@@ -103,7 +138,9 @@ function close(incoming: Incoming): void {
   incoming.request = undefined;
   incoming.response = undefined;
   openOn.get(request.socket)?.delete(incoming);
-  if (run !== undefined) guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
+  if (run === undefined) return;
+  guard(PLACE, () => attachRequest(incoming, request, run.run));
+  guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
 }
 
 /** Closes a request with its socket. A response that waits for the response to an earlier request emits no `close`. */

@@ -6,7 +6,7 @@ import { recordChannel } from '../integrations/ai-sdk/channel.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { tracedSend } from '../integrations/bedrock/client.ts';
 import { TRACED_EXPORTS, wrapClaudeAgentSDK } from '../integrations/claude-agent/sdk.ts';
-import { answerFetch, type CallFilter, type FetchTransport, recordFetch } from '../integrations/fetch/record-fetch.ts';
+import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { traceClient } from '../integrations/mcp/client.ts';
 import { traceServer } from '../integrations/mcp/server.ts';
@@ -25,6 +25,7 @@ import { warnOfMissedCalls } from './missed-calls.ts';
 import { type Instrumentation, type ModulePatch, patchMissedBy, patchModule } from './module-hooks.ts';
 import { opentelemetry } from './opentelemetry.ts';
 import { propagation } from './propagation.ts';
+import { answerFromFixture } from './replay.ts';
 import { startOnce } from './start.ts';
 import { isUnrecordedProgram } from './unrecorded-program.ts';
 
@@ -141,14 +142,6 @@ function isRecordedHere(...[header, runType, model]: Parameters<CallFilter>): bo
       `in Next.js with \`serverExternalPackages: ['${name}']\`.`,
   );
   return true;
-}
-
-function answerFromFixture(file: string): void {
-  let answer: Promise<FetchTransport> | undefined;
-  answerFetch(async (...call) => {
-    answer ??= import('../replay/child.ts').then(({ replayOf }) => replayOf(file));
-    return (await answer)(...call);
-  });
 }
 
 function prototypeOf(type: unknown): object {

@@ -91,7 +91,7 @@ export async function replay(fixture: string | URL, options: ReplayOptions = {})
   }
   const program: Program = { entry, folder: packageFolder(dirname(file)), options: checked };
   if (!record) return checkedResult(job, await inOwnProcess(program, job));
-  const { runs } = await inOwnProcess(program, recorded);
+  const { runs } = await inOwnProcess(program, { ...recorded, liveFrom: 1 });
   const { fixtureText } = await import('./fixture-of.ts');
   const { callsOf } = await import('./trace-calls.ts');
   writeFileSync(file, fixtureText({ ...recorded, calls: callsOf(runs as ExportedRun[]).calls }));
@@ -156,18 +156,16 @@ interface Program {
 
 const CLI: string = fileURLToPath(new URL('main.js', new URL('../cli/', import.meta.url)));
 
-/** Starts a program with `runspan dev`, which prints its finished traces. Without a job, the program is only recorded. */
-async function inOwnProcess({ entry, folder, options }: Program, fixture: Fixture | ReplayJob): Promise<Result> {
+/** Starts a program with `runspan dev`, which prints its finished traces. */
+async function inOwnProcess({ entry, folder, options }: Program, given: ReplayJob): Promise<Result> {
   const temporary = mkdtempSync(join(tmpdir(), 'runspan-replay-'));
   try {
     const [file, report] = [join(temporary, 'job.json'), join(temporary, 'events.jsonl')];
-    const job: ReplayJob = { ...fixture, report };
+    const job: ReplayJob = { ...given, report };
     writeFileSync(file, JSON.stringify(job));
     const { script, args, options: nodeOptions, folder: cwd = '.' } = entry;
     const command = [process.execPath, ...nodeOptions, join(folder, script), ...args];
-    const variables = options.record
-      ? { RUNSPAN_EXCHANGES: 'true' }
-      : { RUNSPAN_REPLAY: file, PORT: '0', ...(job.liveFrom === undefined && missingKeys(job)) };
+    const variables = { RUNSPAN_REPLAY: file, PORT: '0', ...(job.liveFrom === undefined && missingKeys(job)) };
     // The program is not part of the test, for which Jest and Vitest set these variables.
     const own = { JEST_WORKER_ID: undefined, VITEST: undefined, NODE_OPTIONS: undefined };
     const { stdout, stderr, isLate } = await finished(
@@ -176,10 +174,10 @@ async function inOwnProcess({ entry, folder, options }: Program, fixture: Fixtur
       options.timeoutMs ?? 60_000,
     );
     const events = existsSync(report) ? linesOf<ReplayEvent>(readFileSync(report, 'utf8')) : [];
-    const runs = traceOf(stdout, fixture.name);
+    const runs = traceOf(stdout, job.name);
     if (runs !== undefined)
       return { runs: events.some((event) => 'ended' in event) ? runs.map(reopened) : runs, events };
-    const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(fixture.name)}`;
+    const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(job.name)}`;
     throw new RunspanError(
       'RUNSPAN_REPLAY_FAILED',
       `The program ${problem}: ${command.join(' ')}\n${stderr.slice(-OUTPUT_MAX)}`,

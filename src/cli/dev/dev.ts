@@ -83,6 +83,7 @@ function withOptions(command: Command) {
     .option('--max-size <size>', 'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)', size)
     .option('--prices <file>', PRICES_OPTION)
     .option('--strict', 'reject requests that deviate from the documented interface')
+    .option('--with-body', 'record the bodies of incoming HTTP requests, for tests that runspan test writes')
     .option('--content', 'record the prompts, answers, tool arguments and tool outputs of claude and codex')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')
     .addOption(
@@ -169,7 +170,7 @@ async function receiverFor({ options, command, warn }: Session): Promise<DevRece
 
 /** Warns of options that affect only a receiver of this process. */
 function warnOfIgnored(
-  { json: _, quiet: __, content: ___, ...ignored }: DevOptions,
+  { json: _, quiet: __, content: ___, withBody: ____, ...ignored }: DevOptions,
   warn: (option: string) => void,
 ): void {
   for (const name of Object.keys(ignored)) warn(`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`);
@@ -230,7 +231,11 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   const given = agent && OTLP_ENDPOINTS.find(variable);
   if (given !== undefined) warn(`${name} sends its telemetry to the receiver, not to ${given}`);
   if (agent === undefined && options.content) warn('--content has an effect only on claude and codex');
-  const environment = { ...environmentFor(url, readKey, writeKey, programId), ...hooks };
+  const environment: NodeJS.ProcessEnv = {
+    ...environmentFor(url, readKey, writeKey, programId),
+    ...hooks,
+    ...(options.withBody && { RUNSPAN_RECORD_BODY: 'true' }),
+  };
   let endTime = '';
   let isLost = false;
   void receiver.ended.then(() => {

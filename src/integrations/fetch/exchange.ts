@@ -3,6 +3,7 @@ import type { Fields } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import type { Completion, RunOwner } from '../../run/context.ts';
 import { Run } from '../../run/run.ts';
+import type { CapturePolicy } from '../../run/sink.ts';
 
 /**
  * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,
@@ -31,9 +32,7 @@ const countOf = makeSlot<{ count: number }>();
  */
 export function exchangeFor(run: Run, call: string, request: Fields): KeepExchange | undefined {
   const { capture } = run;
-  const { hideInputs, hideOutputs, hooks, payload } = capture;
-  const isChanged = hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
-  if (hideInputs || hideOutputs || isChanged) return undefined;
+  if (capture.hideInputs || capture.hideOutputs || isChanged(capture)) return undefined;
   const requestJson = encodePayload('inputs', request, capture).json;
   return (status, response) => {
     const { json } = encodePayload('outputs', { response }, capture);
@@ -44,6 +43,11 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
     const name = count === 0 ? EXCHANGE : `${EXCHANGE}-${count + 1}`;
     run.attach(name, new TextEncoder().encode(text), 'application/json');
   };
+}
+
+/** Whether the application changes the recorded inputs and outputs in a way that cannot be applied to an attachment. */
+export function isChanged({ hooks, payload }: CapturePolicy): boolean {
+  return hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
 }
 
 /** Returns whether an attachment of this name may be a request and its response. */
