@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
@@ -7,14 +7,19 @@ import { build } from 'vite';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Builds the receiver's page and the page of a saved trace into a folder. Returns the ids of the bundled modules. */
+/**
+ * Builds the receiver's page and the page of a saved trace into a folder. The files are compressed, because they would
+ * otherwise be almost a tenth of the installed package. Returns the ids of the bundled modules.
+ */
 export async function buildPage(folder) {
-  const page = await bundle({ outDir: folder, emptyOutDir: false });
+  const page = await bundle();
   const saved = await bundle({
-    write: false,
     rollupOptions: { input: join(root, 'src', 'viewer', 'saved.html'), output: { inlineDynamicImports: true } },
   });
-  writeFileSync(join(folder, 'saved.html.br'), brotliCompressSync(inlined(saved.output)));
+  mkdirSync(join(folder, 'assets'), { recursive: true });
+  const write = (name, content) => writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content));
+  for (const { fileName, source, code } of page.output) write(fileName, source ?? code);
+  write('saved.html', inlined(saved.output));
   return [...page.output, ...saved.output].flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
@@ -26,6 +31,7 @@ function bundle(options) {
     logLevel: 'warn',
     esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
     build: {
+      write: false,
       target: 'es2022',
       modulePreload: { polyfill: false },
       assetsInlineLimit: 0,

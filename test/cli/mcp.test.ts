@@ -1,5 +1,5 @@
 import { InMemoryTransport } from '@modelcontextprotocol/server';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { serveMcp } from '#src/cli/mcp/mcp.ts';
 import type { SourceOptions } from '#src/cli/query/run-source.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
@@ -160,6 +160,23 @@ it('leads to the failed run of the last trace in two calls', async () => {
   expect(shown).toContain('error:\nError: no money\n  at bank');
 });
 
+it('shows the feedback on a run', async () => {
+  const { call, store } = await connected();
+  const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
+  await store.addFeedback(DEFAULT_SCOPE, {
+    id: id(8),
+    run_id: id(1),
+    key: 'liked',
+    score: 1,
+    comment: 'good',
+    ...times,
+  });
+  await store.addFeedback(DEFAULT_SCOPE, { id: id(9), run_id: id(1), key: 'fixed', correction: 'better', ...times });
+  expect(partsOf(await call('show_run', { id: id(1) })).recorded).toContain(
+    'feedback: liked: score 1, good; fixed: correction "better"',
+  );
+});
+
 it('shows control characters, and returns a long payload in slices', async () => {
   const text = `${'x'.repeat(70_000)}\u001b`;
   const { call } = await connected([run(1, { inputs: { text } })]);
@@ -244,14 +261,28 @@ it('waits until a trace that starts later has finished', async () => {
   expect(notes).toEqual([`show_trace with id ${id(7)} shows its runs.`]);
 });
 
-it('says that no trace came, and ends when the request is cancelled', async () => {
-  const { call, request, notify, lastId } = await connected();
+it('says that no trace came', async () => {
+  const { call } = await connected();
   expect((await call('wait_for_trace', { timeout_seconds: 0 })).text).toBe(
     'No matching trace that started after this call finished within 0 seconds.',
   );
-  void request('tools/call', { name: 'wait_for_trace', arguments: {} });
-  await notify('notifications/cancelled', { requestId: lastId(), reason: 'enough' });
-  expect((await call('find_traces', { limit: 1 })).isError).toBe(false);
+});
+
+it('searches for the trace every half second, until the client cancels the request', async () => {
+  const { call, store, request, notify, lastId } = await connected();
+  const traces = vi.spyOn(store, 'traces');
+  const searchesIn = (project: string) =>
+    traces.mock.calls.filter(([, query]) => JSON.stringify(query).includes(`"${project}"`)).length;
+  void request('tools/call', { name: 'wait_for_trace', arguments: { project: 'cancelled' } });
+  const requestId = lastId();
+  await expect.poll(() => searchesIn('cancelled'), { timeout: 10_000 }).toBeGreaterThan(1);
+  await notify('notifications/cancelled', { requestId, reason: 'enough' });
+  // A search that was on its way has arrived before the answer of a later call.
+  await call('find_traces');
+  const searches = searchesIn('cancelled');
+  await call('wait_for_trace', { project: 'other', timeout_seconds: 1.1 });
+  expect(searchesIn('other')).toBeGreaterThan(2);
+  expect(searchesIn('cancelled')).toBe(searches);
 });
 
 it('recorded text cannot end the recorded part', async () => {

@@ -7,12 +7,12 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 const folder = join(root, 'dist/viewer');
-const html = readFileSync(join(folder, 'index.html'), 'utf8');
+const fileAt = (path: string) => brotliDecompressSync(readFileSync(join(folder, `${path}.br`)));
+const html = fileAt('index.html').toString();
 const sizes = new Map(
-  readdirSync(join(folder, 'assets')).map((name) => [
-    name,
-    gzipSync(readFileSync(join(folder, 'assets', name))).length,
-  ]),
+  readdirSync(join(folder, 'assets'))
+    .map((file) => file.replace(/\.br$/, ''))
+    .map((name) => [name, gzipSync(fileAt(`assets/${name}`)).length]),
 );
 const sum = (names: readonly string[]): number =>
   names.reduce((total, name) => total + (sizes.get(name) ?? Number.NaN), 0);
@@ -32,7 +32,7 @@ test('the page loads only its own assets', () => {
 });
 
 test('the page of a saved trace is one file of at most 300 kB that allows only its own script and style', () => {
-  const saved = brotliDecompressSync(readFileSync(join(folder, 'saved.html.br'))).toString();
+  const saved = fileAt('saved.html').toString();
   expect(Buffer.byteLength(saved)).toBeLessThanOrEqual(300_000);
   expect(saved.split('"the trace"')).toHaveLength(2);
   const elements = [...saved.matchAll(/<(script|style|link|img|meta http-equiv)\b([^>]*)>(?:(.*?)<\/\1>)?/gs)];

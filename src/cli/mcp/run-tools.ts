@@ -6,7 +6,7 @@ import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
 import { CommandFailure } from '../command-line.ts';
-import { completeId, costText, idOf, payloadOf, runOf } from '../query/show.ts';
+import { completeId, costText, feedbackLine, idOf, payloadOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
@@ -96,7 +96,7 @@ function factsOf(run: RunDetails): string {
     cost: costText(run),
     tags: run.tags?.join(', '),
     attachments: run.attachments?.map(({ name, size }) => `${name} (${size} bytes)`).join(', '),
-    feedback: run.feedback?.map(({ key, score, comment }) => [key, score, comment].join(' ').trim()).join(', '),
+    feedback: run.feedback?.map(feedbackLine).join('; '),
   };
   return Object.entries(defined(facts))
     .map(([label, text]) => `${label}: ${short(text, 250)}`)

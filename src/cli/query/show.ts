@@ -186,7 +186,7 @@ export async function payloadOf(source: RunSource, run: RunDetails, field: Paylo
   return json === undefined ? undefined : JSON.parse(json);
 }
 
-function feedbackLine({ key, score, value, comment, correction }: Feedback): string {
+export function feedbackLine({ key, score, value, comment, correction }: Feedback): string {
   const parts = [
     score === undefined ? [] : `score ${score}`,
     value === undefined ? [] : JSON.stringify(value),

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { basename, extname } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { isObject } from '../../config/checker.ts';
 import { HttpError } from './http-error.ts';
@@ -69,15 +69,13 @@ function logout({ access, request }: Call): RouteResponse {
   return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
 }
 
-/** The page of a saved trace. No route serves this file without a trace. */
-const SAVED = 'saved.html.br';
-
 /** Files of the page, by path in the folder. The receiver serves no other files. */
-let files: ReadonlyMap<string, Uint8Array> = new Map();
+let files: ReadonlyMap<string, Buffer> = new Map();
 
 /** Returns the page of a saved trace: the part before the trace, and the part after it. */
 export function savedPage(): readonly [before: string, after: string] {
-  const [before = '', after = ''] = brotliDecompressSync(fileAt(SAVED)).toString().split('"the trace"');
+  // No route serves this file without a trace.
+  const [before = '', after = ''] = fileAt('saved.html').toString().split('"the trace"');
   return [before, after];
 }
 
@@ -88,7 +86,7 @@ function fileAnswer(path: string, caching: string): RouteResponse {
   return { status: 200, headers, content };
 }
 
-function fileAt(path: string): Uint8Array {
+function fileAt(path: string): Buffer {
   // In a Git checkout, the page may be built after the receiver has started.
   if (files.size === 0) files = readFiles();
   const content = files.get(path);
@@ -97,10 +95,11 @@ function fileAt(path: string): Uint8Array {
   throw new HttpError(404, detail);
 }
 
-function readFiles(): ReadonlyMap<string, Uint8Array> {
+function readFiles(): ReadonlyMap<string, Buffer> {
   try {
-    const assets = readdirSync(new URL('assets/', FOLDER)).map((name) => `assets/${name}`);
-    return new Map(['index.html', SAVED, ...assets].map((path) => [path, readFileSync(new URL(path, FOLDER))]));
+    const assets = readdirSync(new URL('assets/', FOLDER)).map((name) => `assets/${basename(name, '.br')}`);
+    const read = (path: string): Buffer => brotliDecompressSync(readFileSync(new URL(`${path}.br`, FOLDER)));
+    return new Map(['index.html', 'saved.html', ...assets].map((path) => [path, read(path)]));
   } catch {
     return new Map();
   }
