@@ -12,7 +12,8 @@ export function entryOf(
   const { existsSync } = nodeModule('node:fs');
   const { pathToFileURL } = nodeModule('node:url');
   if (main === undefined) return undefined;
-  let root = dirname(main);
+  // The script of a package, such as `next`, is started in the project that uses the package.
+  let root = /[\\/]node_modules[\\/]/.test(main) ? cwd : dirname(main);
   while (!existsSync(join(root, 'package.json'))) {
     if (dirname(root) === root) return undefined;
     root = dirname(root);
@@ -43,8 +44,11 @@ function withoutSecrets(args: readonly string[]): string[] {
   });
 }
 
-/** Removes the option that loads runspan. */
+/** Removes the option that loads runspan, and those of a debugger. */
 function withoutOwn(options: readonly string[]): string[] {
   const isOwn = (option = ''): boolean => /(^|=)runspan\/register$|[\\/]runspan[\\/].*register/.test(option);
-  return options.filter((option, index) => !isOwn(option) && !(option.startsWith('--') && isOwn(options[index + 1])));
+  return options.filter(
+    (option, index) =>
+      !/^--(inspect|watch)/.test(option) && !isOwn(option) && !(option.startsWith('--') && isOwn(options[index + 1])),
+  );
 }

@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { RunspanError } from '../base/errors.ts';
 import { type Checks, checkedOptions, isObject, TRUE_OR_FALSE, WHOLE_FROM_1 } from '../config/checker.ts';
 import { environmentWith } from '../config/environment.ts';
-import { parsedJson } from '../payload/fields.ts';
+import { fieldsOf, parsedJson } from '../payload/fields.ts';
 import { environment } from '../platform/node.ts';
 import type { RunRecord } from '../run/record.ts';
 import { recordRuns } from '../testing/record-runs.ts';
@@ -112,10 +113,11 @@ function checkedResult({ mode, calls, liveFrom }: ReplayJob, { runs, events }: R
   if (mode === 'strict' && liveFrom === undefined && problems.length === 0 && left.length > 0)
     problems.push(`these recorded calls were not made: ${left.join(', ')}`);
   if (problems.length === 0) return { runs, notes, hasPassed };
+  const advice = 'If the change is intended, write the fixture again, with the option `record` or with `runspan test`.';
   const accepted = notes.length === 0 ? [] : [`accepted before:\n  ${notes.join('\n  ')}`];
   throw new RunspanError(
     'RUNSPAN_REPLAY_MISMATCH',
-    [...problems, ...accepted, `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`].join('\n\n'),
+    [...problems, ...accepted, advice, `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`].join('\n\n'),
   );
 }
 
@@ -164,24 +166,23 @@ async function inOwnProcess({ entry, folder, options }: Program, given: ReplayJo
     const job: ReplayJob = { ...given, report };
     writeFileSync(file, JSON.stringify(job));
     const { script, args, options: nodeOptions, folder: cwd = '.' } = entry;
+    if (!existsSync(join(folder, script)))
+      throw failure(`The program of the fixture is missing: ${join(folder, script)}`);
     const command = [process.execPath, ...nodeOptions, join(folder, script), ...args];
     const variables = { RUNSPAN_REPLAY: file, PORT: '0', ...(job.liveFrom === undefined && missingKeys(job)) };
     // The program is not part of the test, for which Jest and Vitest set these variables.
-    const own = { JEST_WORKER_ID: undefined, VITEST: undefined, NODE_OPTIONS: undefined };
-    const { stdout, stderr, isLate } = await finished(
+    const own = { JEST_WORKER_ID: undefined, VITEST: undefined };
+    const { runs, stderr, isLate } = await traced(
+      job.name,
       [CLI, 'dev', '--memory', '--port', '0', '--json', '--', ...command],
       { cwd: join(folder, cwd), env: environmentWith({ ...own, ...variables, ...options.env }) },
       options.timeoutMs ?? 60_000,
     );
     const events = existsSync(report) ? linesOf<ReplayEvent>(readFileSync(report, 'utf8')) : [];
-    const runs = traceOf(stdout, job.name);
     if (runs !== undefined)
       return { runs: events.some((event) => 'ended' in event) ? runs.map(reopened) : runs, events };
     const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(job.name)}`;
-    throw new RunspanError(
-      'RUNSPAN_REPLAY_FAILED',
-      `The program ${problem}: ${command.join(' ')}\n${stderr.slice(-OUTPUT_MAX)}`,
-    );
+    throw failure(`The program ${problem}: ${command.join(' ')}\n${stderr.slice(-OUTPUT_MAX)}`);
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
@@ -204,34 +205,50 @@ function missingKeys({ calls }: Fixture): Record<string, string> {
   return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, 'replayed']));
 }
 
-interface Finished {
-  readonly stdout: string;
+function failure(message: string): RunspanError {
+  return new RunspanError('RUNSPAN_REPLAY_FAILED', message);
+}
+
+interface Traced {
+  /** Undefined if there is no such trace. */
+  readonly runs: readonly RunRecord[] | undefined;
   readonly stderr: string;
   readonly isLate: boolean;
 }
 
-function finished(
+/** How long a program may run after its trace has finished, in milliseconds. A server does not end by itself. */
+const LINGER_MS = 2_000;
+
+/** Runs a command until it ends, and returns the first trace with this name that it prints. */
+function traced(
+  name: string,
   args: readonly string[],
   options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
   timeoutMs: number,
-): Promise<Finished> {
+): Promise<Traced> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-    let [stdout, stderr, isLate] = ['', '', false];
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      stdout += text;
+    let runs: readonly RunRecord[] | undefined;
+    let [stderr, isLate] = ['', false];
+    const stop = (): void => {
+      isLate = true;
+      child.kill();
+    };
+    let timer = setTimeout(stop, timeoutMs);
+    createInterface(child.stdout).on('line', (line) => {
+      if (runs !== undefined) return;
+      runs = traceIn(line, name);
+      if (runs === undefined) return;
+      clearTimeout(timer);
+      timer = setTimeout(stop, LINGER_MS);
     });
     child.stderr.setEncoding('utf8').on('data', (text) => {
       stderr += text;
     });
-    const timer = setTimeout(() => {
-      isLate = true;
-      child.kill();
-    }, timeoutMs);
     child.on('error', reject);
     child.on('close', () => {
       clearTimeout(timer);
-      resolve({ stdout, stderr, isLate });
+      resolve({ runs, stderr, isLate });
     });
   });
 }
@@ -240,13 +257,10 @@ function linesOf<Line>(text: string): Line[] {
   return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as Line)));
 }
 
-/** Returns the runs of the first trace whose root run has a name. */
-function traceOf(stdout: string, name: string): readonly RunRecord[] | undefined {
-  return stdout
-    .split('\n')
-    .flatMap((line) => (line.startsWith('{') ? (parsedJson(line) as { runs: RunRecord[] }) : []))
-    .map(({ runs }) => runs)
-    .find((runs) => runs.some((run) => run.parent_run_id === undefined && run.name === name));
+/** Returns the runs of an exported trace whose root run has this name. */
+function traceIn(line: string, name: string): readonly RunRecord[] | undefined {
+  const { runs } = fieldsOf(parsedJson(line)) as { readonly runs?: readonly RunRecord[] };
+  return runs?.some((run) => run.parent_run_id === undefined && run.name === name) ? runs : undefined;
 }
 
 /** `runspan dev` ends the runs that a program leaves open. */

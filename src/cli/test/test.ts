@@ -109,17 +109,19 @@ function writeTest(
   const failure = given === 'strict' ? undefined : failureOf(trace);
   const mode: ReplayMode = given ?? (failure === undefined ? 'strict' : 'failed');
   const { fixture, missing } = fixtureOf(trace, mode);
-  if (missing.length > 0 || fixture.calls.length === 0) {
-    const calls = missing.length === 0 ? ['it has no model calls'] : missing;
-    throw new CommandFailure(`trace ${root.trace_id} cannot be replayed: ${calls.join('; ')}`);
-  }
+  const { calls, entry } = fixture;
+  const reasons = [...missing];
+  if (calls.length === 0 && missing.length === 0 && failure === undefined) reasons.push('it has no model calls');
+  if (entry !== undefined && !existsSync(join(project.folder, entry.script)))
+    reasons.push(`${entry.script} is not in this folder, so run the command in the package of the program`);
+  if (reasons.length > 0) throw new CommandFailure(`trace ${root.trace_id} cannot be replayed: ${reasons.join('; ')}`);
   const folder = join(project.folder, out ?? testFolder(project.folder));
   const base = unusedName(name ?? slugOf(root.name, failure), taken);
   const fixtureFile = join(folder, `${base}.trace.json`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(fixtureFile, fixtureText(fixture));
   const shown = (file: string): string => visible(relative(process.cwd(), file));
-  const wrote = `wrote ${shown(fixtureFile)} with ${counted(fixture.calls.length, 'model call')}\n`;
+  const wrote = `wrote ${shown(fixtureFile)} with ${counted(calls.length, 'model call')}\n`;
   if (root.extra?.metadata?.['http.request.method'] !== undefined && request === undefined) {
     return `${wrote}wrote no test, because the body of the request is not recorded; record it with runspan dev --with-body\n`;
   }
@@ -128,13 +130,11 @@ function writeTest(
   const isKept = existsSync(testFile);
   const source = { trace, failure, liveFrom: liveFromOf(failure, runs), fixtureName: basename(fixtureFile) };
   if (!isKept) writeFileSync(testFile, testText(source, syntax));
-  const hidden = fixture.entry?.args.some((argument) => argument.includes(MASK))
+  const hidden = entry?.args.some((argument) => argument.includes(MASK))
     ? 'an argument of the program is masked in the fixture; write its value there, or let the program read it from a variable\n'
     : '';
   const todo =
-    fixture.entry === undefined
-      ? 'complete the TODO in the test, because the trace was not recorded with runspan dev\n'
-      : '';
+    entry === undefined ? 'complete the TODO in the test, because the trace was not recorded with runspan dev\n' : '';
   return `${wrote}${isKept ? 'kept' : 'wrote'} ${shown(testFile)}\n${hidden}${todo}run it with: ${syntax.command} ${shown(testFile)}\n`;
 }
 

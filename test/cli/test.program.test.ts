@@ -1,0 +1,430 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
+import { start } from '../receiver/wire.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { listen } from '../support/listen.ts';
+import { type Ended, runNode, startRunspan } from '../support/program.ts';
+import { requestBody } from '../support/request-body.ts';
+
+interface Project {
+  readonly path: string;
+  write(name: string, text: string): void;
+  read(name: string): string;
+  json(name: string): Record<string, unknown>;
+  runspan(args: readonly string[], env?: Record<string, string>): Promise<Ended>;
+  /** Calls `replay` with a fixture. `options` is JavaScript. The program prints what `shown` returns, or the error. */
+  replay(fixture: string, options?: string, env?: Record<string, string>): Promise<Record<string, unknown>>;
+}
+
+/** Creates a project with runspan. */
+function makeProject(manifest: Record<string, unknown> = {}): Project {
+  const { path, remove } = temporaryFolder();
+  onTestFinished(remove);
+  const write = (name: string, text: string): void => writeFileSync(join(path, name), text);
+  write('package.json', JSON.stringify({ name: 'weather', type: 'module', ...manifest }));
+  mkdirSync(join(path, 'node_modules'));
+  symlinkSync(root, join(path, 'node_modules/runspan'));
+  const read = (name: string): string => readFileSync(join(path, name), 'utf8');
+  return {
+    path,
+    write,
+    read,
+    json: (name) => JSON.parse(read(name)),
+    runspan: (args, env) => startRunspan(args, env, path).ended,
+    async replay(fixture, options = '{}', env) {
+      write(
+        'replay.mjs',
+        `import { outlineOf, replay } from 'runspan/testing';
+        const shown = ({ runs, ...others }) => ({ ...others, runs: outlineOf(runs).split('\\n') });
+        const failed = ({ code, message }) => ({ code, message });
+        console.log(JSON.stringify(await replay(${JSON.stringify(fixture)}, ${options}).then(shown, failed)));`,
+      );
+      const { stdout, stderr } = await runNode(['replay.mjs'], env, path);
+      expect(stderr).toBe('');
+      return JSON.parse(stdout);
+    },
+  };
+}
+
+interface Asked {
+  readonly messages: readonly { readonly role?: string; readonly content?: unknown }[];
+}
+
+/**
+ * Starts a model that asks for the weather once, and then repeats the result of the tool. `questions` contains the last
+ * message of each request.
+ */
+async function startModel() {
+  const questions: unknown[] = [];
+  const server = createServer(async (request, response) => {
+    const { messages }: Asked = JSON.parse(`${await requestBody(request)}`);
+    const { role, content } = messages.at(-1) ?? {};
+    questions.push(content);
+    const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } };
+    const message =
+      role === 'tool'
+        ? { role: 'assistant', content: `It is ${content}.` }
+        : { role: 'assistant', content: null, tool_calls: [call] };
+    const choices = [{ index: 0, message, finish_reason: 'stop' }];
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      JSON.stringify({ id: `answer-${questions.length}`, object: 'chat.completion', model: 'small', choices }),
+    );
+  });
+  const url = await listen(server);
+  let isOpen = true;
+  const close = async (): Promise<void> => {
+    if (!isOpen) return;
+    isOpen = false;
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  onTestFinished(close);
+  return { url, questions, close };
+}
+
+const AGENT = `
+import { traceable } from 'runspan';
+import { weather } from './tool.mjs';
+const tool = traceable(weather, { name: 'weather', runType: 'tool' });
+export const agent = traceable(
+  async (question) => {
+    const messages = [{ role: 'user', content: question }];
+    for (;;) {
+      const response = await fetch((process.env.MODEL_URL ?? 'http://127.0.0.1:9') + '/v1/chat/completions', {
+        method: 'POST',
+        body: JSON.stringify({ model: 'small', messages }),
+      });
+      const body = await response.json();
+      if (!response.ok) throw new Error(body.error.message);
+      const { message } = body.choices[0];
+      if (message.tool_calls === undefined) return message.content;
+      const results = message.tool_calls.map(async (call) => ({
+        role: 'tool',
+        tool_call_id: call.id,
+        content: await tool(JSON.parse(call.function.arguments)),
+      }));
+      messages.push(message, ...(await Promise.all(results)));
+    }
+  },
+  { name: 'agent' },
+);
+`;
+const MAIN = `import { agent } from './agent.mjs';\nconsole.log(await agent(process.argv[2] ?? 'How is Oslo?'));\n`;
+const FAILING = `export async function weather({ city }) { throw new RangeError('no city ' + city); }\n`;
+const working = (result: string): string => `export async function weather() { return '${result}'; }\n`;
+
+/** Creates a project with an agent, and runs the agent once under `runspan dev`. */
+async function recorded(tool: string, ...args: string[]) {
+  const project = makeProject();
+  const model = await startModel();
+  project.write('agent.mjs', AGENT);
+  project.write('main.mjs', MAIN);
+  project.write('tool.mjs', tool);
+  const command = ['--', process.execPath, 'main.mjs', ...args];
+  await project.runspan(['dev', '--store', 'runs.db', '--port', '0', ...command], { MODEL_URL: model.url });
+  return { project, model };
+}
+
+const test = ['test', '--store', 'runs.db'];
+
+describe('runspan test', () => {
+  it('writes a test of a failed step that fails until the step is fixed, without a model', async () => {
+    const { project, model } = await recorded(FAILING);
+    await model.close();
+    const { stdout, stderr, code } = await project.runspan(test);
+    expect({ stdout, stderr, code }).toEqual({
+      stdout:
+        'wrote test/agent-weather.trace.json with 1 model call\n' +
+        'wrote test/agent-weather.test.mjs\n' +
+        'run it with: node --test test/agent-weather.test.mjs\n',
+      stderr: '',
+      code: 0,
+    });
+    expect(project.read('test/agent-weather.test.mjs').replace(/trace [\da-f-]{36}/, 'trace ID')).toBe(
+      `import { test } from 'node:test';
+import { expectRuns, replay } from 'runspan/testing';
+
+test('agent > weather does not fail', async () => {
+  // In trace ID, weather failed with "RangeError: no city Oslo"
+  const trace = await replay(new URL('./agent-weather.trace.json', import.meta.url));
+  expectRuns(trace).toMatchTrace({ name: 'agent', children: [ 'weather' ] }, { complete: false });
+  expectRuns(trace).not.toHaveRun({ name: 'weather', error: /./ });
+});
+`,
+    );
+    const run = () => runNode(['--test', 'test/agent-weather.test.mjs'], {}, project.path);
+    const red = await run();
+    expect(red.code).toBe(1);
+    expect(red.stdout).toContain('weather (tool): RangeError: no city Oslo');
+    project.write('tool.mjs', working('sunny'));
+    expect((await run()).code).toBe(0);
+    // The program goes on with a call that is not recorded.
+    expect(await project.replay('test/agent-weather.trace.json')).toEqual({
+      hasPassed: true,
+      notes: [],
+      runs: [
+        'agent (chain): open',
+        '  openai.chat.completions (llm)',
+        '  weather (tool)',
+        '  openai.chat.completions (llm): open',
+      ],
+    });
+  });
+
+  it('writes a test of the same calls, which names what a tool has changed, and can be recorded again', async () => {
+    const { project, model } = await recorded(working('sunny'));
+    await project.runspan(test);
+    const written = project.read('test/agent.test.mjs');
+    expect(written).toContain(`  expectRuns(trace).toMatchTrace({
+    name: 'agent',
+    children: [
+      'openai.chat.completions',
+      { name: 'weather', inputs: { city: 'Oslo' } },
+      'openai.chat.completions'
+    ],
+    outputs: { outputs: 'It is sunny.' }
+  });`);
+    const fixture = project.read('test/agent.trace.json');
+    await project.runspan(test);
+    expect(project.read('test/agent.trace.json')).toBe(fixture);
+    expect(model.questions).toEqual(['How is Oslo?', 'sunny']);
+    expect((await runNode(['--test', 'test/agent.test.mjs'], {}, project.path)).code).toBe(0);
+    project.write('tool.mjs', working('rainy'));
+    const { code, message } = await project.replay('test/agent.trace.json');
+    expect(code).toBe('RUNSPAN_REPLAY_MISMATCH');
+    expect(message).toContain(
+      'no recorded call matches; the nearest is call 2 below agent:\n  messages[2].content: recorded "sunny", got "rainy"\n',
+    );
+    const accepted = await project.replay('test/agent.trace.json', `{ mode: 'failed' }`);
+    expect(accepted.notes).toEqual(['messages[2].content: recorded "sunny", got "rainy"']);
+    // Nothing of this was sent.
+    expect(model.questions).toHaveLength(2);
+    const env = { MODEL_URL: model.url };
+    expect(await project.replay('test/agent.trace.json', `{ liveFrom: 2 }`, env)).toMatchObject({ notes: [] });
+    expect(model.questions).toEqual(['How is Oslo?', 'sunny', 'rainy']);
+    await project.replay('test/agent.trace.json', `{ record: true }`, env);
+    expect(model.questions).toHaveLength(5);
+    await model.close();
+    expect(await project.replay('test/agent.trace.json')).toMatchObject({ notes: [] });
+  });
+
+  it('fails if the program makes fewer calls, or records no such trace', async () => {
+    const { project } = await recorded(working('sunny'));
+    await project.runspan(test);
+    project.write('agent.mjs', AGENT.replace('message.tool_calls === undefined', 'true'));
+    const fewer = await project.replay('test/agent.trace.json');
+    expect(fewer).toMatchObject({ code: 'RUNSPAN_REPLAY_MISMATCH' });
+    expect(fewer.message).toContain('these recorded calls were not made: openai.chat.completions (2)');
+    project.write('main.mjs', `console.error('out of order');`);
+    const none = await project.replay('test/agent.trace.json');
+    expect(none).toMatchObject({ code: 'RUNSPAN_REPLAY_FAILED' });
+    expect(none.message).toMatch(/^The program has recorded no trace named "agent": .*main\.mjs\nout of order/);
+  });
+
+  it('sends a recorded HTTP request to a server again, if its body is recorded', async () => {
+    const project = makeProject();
+    const model = await startModel();
+    project.write('agent.mjs', AGENT);
+    project.write('tool.mjs', working('sunny'));
+    project.write(
+      'server.mjs',
+      `import { createServer } from 'node:http';
+      import { agent } from './agent.mjs';
+      const server = createServer(async (request, response) => {
+        let body = '';
+        for await (const chunk of request) body += chunk;
+        response.end(await agent(JSON.parse(body).question));
+      });
+      server.listen(process.env.PORT ?? 0, async () => {
+        if (process.env.RUNSPAN_REPLAY !== undefined) return;
+        const body = JSON.stringify({ question: 'How is Rome?', password: 'hunter2' });
+        const response = await fetch('http://127.0.0.1:' + server.address().port + '/chat?a=1', { method: 'POST', body });
+        await response.text();
+        server.close();
+      });`,
+    );
+    const dev = (...options: string[]) => {
+      const args = ['dev', ...options, '--store', 'runs.db', '--port', '0', '--', process.execPath, 'server.mjs'];
+      return project.runspan(args, { MODEL_URL: model.url });
+    };
+    await dev();
+    const { stdout } = await project.runspan(test);
+    expect(stdout).toBe(
+      'wrote test/post-chat.trace.json with 2 model calls\n' +
+        'wrote no test, because the body of the request is not recorded; record it with runspan dev --with-body\n',
+    );
+    await dev('--with-body');
+    await model.close();
+    await project.runspan(test);
+    const { request } = project.json('test/post-chat.trace.json');
+    const contentType = 'text/plain;charset=UTF-8';
+    const body = '{"question":"How is Rome?","password":"[Redacted]"}';
+    expect(request).toEqual({ method: 'POST', path: '/chat?a=1', contentType, body });
+    expect(await project.replay('test/post-chat.trace.json')).toMatchObject({
+      runs: [
+        'POST /chat (chain)',
+        '  agent (chain)',
+        '    openai.chat.completions (llm)',
+        '    weather (tool)',
+        '    openai.chat.completions (llm)',
+      ],
+    });
+  });
+
+  it('keeps secrets out of the fixture, and says which argument is masked', async () => {
+    const { project } = await recorded(working('sunny'), 'Oslo?', '--api-key', 'sk-abcdefgh12345678');
+    const { stdout } = await project.runspan(test);
+    expect(stdout).toContain('an argument of the program is masked in the fixture');
+    expect(project.read('test/agent.trace.json')).not.toContain('sk-abcdefgh12345678');
+  });
+
+  it('keeps a test file that exists, and writes its fixture again', async () => {
+    const { project } = await recorded(FAILING);
+    await project.runspan(test);
+    project.write('test/agent-weather.test.mjs', '// mine\n');
+    const { stdout } = await project.runspan(test);
+    expect(stdout).toContain('kept test/agent-weather.test.mjs\n');
+    expect(project.read('test/agent-weather.test.mjs')).toBe('// mine\n');
+  });
+});
+
+const id = (index: number): string => `0193b3a0-0000-7000-8000-${String(index).padStart(12, '0')}`;
+
+/** A run that started `index` seconds after the first. */
+function run(index: number, { below, ...fields }: RunFields & { below?: number } = {}): RunOperation {
+  const order = (each: number): string => `20261120T0700${String(each).padStart(2, '0')}000000Z${id(each)}`;
+  const time = `2026-11-20T07:00:${String(index).padStart(2, '0')}`;
+  const whole: RunFields = {
+    name: `run ${index}`,
+    run_type: 'chain',
+    start_time: `${time}.000000Z`,
+    end_time: `${time}.500000Z`,
+    trace_id: id(below ?? index),
+    dotted_order: (below === undefined ? [index] : [below, index]).map(order).join('.'),
+    ...(below !== undefined && { parent_run_id: id(below) }),
+    inputs: { question: 'why?' },
+    ...fields,
+  };
+  return { kind: 'post', id: id(index), fields: whole, attachments: [] };
+}
+
+const CHAT: RunFields = {
+  name: 'openai.chat.completions',
+  run_type: 'llm',
+  inputs: { messages: [{ role: 'user', content: 'why?' }] },
+  outputs: { choices: [{ index: 0, message: { role: 'assistant', content: 'so' } }] },
+};
+
+describe('runspan test of stored traces', () => {
+  const store = new MemoryStore();
+  const ready = store.apply(DEFAULT_SCOPE, [
+    run(1, { name: 'first', error: 'Error: no page 4711\n  at x' }),
+    run(2, { ...CHAT, below: 1 }),
+    run(3, { name: 'first', error: 'Error: no page 12\n  at x' }),
+    run(4, { ...CHAT, below: 3 }),
+    run(5, { name: 'second' }),
+    run(6, { ...CHAT, below: 5 }),
+    run(7, { below: 5, name: 'search', run_type: 'tool', error: 'Error: no index' }),
+    run(8, { name: 'cut' }),
+    run(9, { ...CHAT, below: 8, inputs: { messages: '[Truncated: 5 more items]' } }),
+    run(10, { ...CHAT, below: 8, inputs: {} }),
+    run(11, { below: 8, name: 'chat small', run_type: 'llm' }),
+    run(12, { name: 'refused', error: 'Error: HTTP 400' }),
+    run(13, { ...CHAT, below: 12 }),
+    run(14, {
+      ...CHAT,
+      below: 12,
+      error: 'HTTP 400: no',
+      outputs: { status: 400, body: { error: { message: 'no' } } },
+    }),
+    run(15, { name: 'none' }),
+  ]);
+
+  async function ask(args: readonly string[], manifest?: Record<string, unknown>) {
+    await ready;
+    const { url } = await start({ store });
+    const project = makeProject(manifest);
+    const ended = await project.runspan(['test', ...args, '--url', url]);
+    return { project, ...ended };
+  }
+
+  it('writes one test for each distinct failure', async () => {
+    const { stdout, code, project } = await ask(['--failed']);
+    expect(stdout.match(/^wrote .*test\.mjs$/gm)).toEqual([
+      'wrote test/refused-openai-chat-completions.test.mjs',
+      'wrote test/second-search.test.mjs',
+      'wrote test/first.test.mjs',
+    ]);
+    expect(code).toBe(0);
+    // The later of the two traces that differ in a number.
+    expect(project.read('test/first.test.mjs')).toContain(`In trace ${id(3)}, first failed with "Error: no page 12"`);
+  });
+
+  it.each([
+    [
+      'Vitest with TypeScript',
+      { devDependencies: { vitest: '4', typescript: '6' } },
+      'ts',
+      `import { test } from 'vitest';\nimport {`,
+      '}, 60_000);',
+    ],
+    ['Vitest', { devDependencies: { vitest: '4' } }, 'js', `import { test } from 'vitest';\nimport {`, '}, 60_000);'],
+    [
+      'Jest',
+      { type: 'commonjs', devDependencies: { jest: '30' } },
+      'js',
+      `const { join } = require('node:path');\nconst {`,
+      '}, 60_000);',
+    ],
+    [
+      'Jest with TypeScript',
+      { type: 'commonjs', devDependencies: { jest: '30', typescript: '6' } },
+      'ts',
+      `import { join } from 'node:path';\nimport {`,
+      '}, 60_000);',
+    ],
+    [
+      'no test runner',
+      { devDependencies: { typescript: '6' } },
+      'mjs',
+      `import { test } from 'node:test';\nimport {`,
+      '});',
+    ],
+  ])('writes a test for %s', async (_, manifest, extension, head, end) => {
+    const { project } = await ask([id(5), '--out', 'checks', '--name', 'oslo'], manifest);
+    const text = project.read(`checks/oslo.test.${extension}`);
+    expect(text.startsWith(head)).toBe(true);
+    expect(text.trimEnd().endsWith(end)).toBe(true);
+  });
+
+  it('leaves a gap for the call, if the trace does not tell how the program was started', async () => {
+    const { stdout, project } = await ask([id(5)]);
+    expect(stdout).toContain('complete the TODO in the test');
+    const text = project.read('test/second-search.test.mjs');
+    expect(text).toContain('// TODO: import the function that has recorded "second", and call it here.\n');
+    expect(text).toContain(`const inputs = { question: 'why?' };`);
+    expect(text).toContain(`replay(new URL('./second-search.trace.json', import.meta.url), { run });`);
+  });
+
+  it('sends the call that failed, because its recorded answer is the failure', async () => {
+    const { project } = await ask([id(12)]);
+    expect(project.read('test/refused-openai-chat-completions.test.mjs')).toContain('{ liveFrom: 2, run }');
+  });
+
+  it('names each call that cannot be replayed', async () => {
+    const { stderr, code } = await ask([id(8)]);
+    expect({ stderr, code }).toEqual({
+      stderr:
+        `runspan: trace ${id(8)} cannot be replayed: ` +
+        'cut > openai.chat.completions: it is truncated; raise `limits` of `configure`; ' +
+        'cut > openai.chat.completions: its inputs are hidden; ' +
+        'cut > chat small: its request is not recorded; `runspan dev` records the requests that are sent with fetch\n',
+      code: 1,
+    });
+    expect((await ask([id(15)])).stderr).toBe(`runspan: trace ${id(15)} cannot be replayed: it has no model calls\n`);
+  });
+});
