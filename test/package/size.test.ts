@@ -8,34 +8,34 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [17, 491],
-  base: [13, 484],
-  cli: [49, 6_459],
+  '.': [17, 494],
+  base: [13, 486],
+  cli: [52, 6_827],
   clients: [44, 6_199],
-  config: [8, 1_367],
+  config: [8, 1_369],
   delivery: [34, 5_545],
   http: [10, 1_011],
   instrument: [13, 2_253],
-  integrations: [50, 6_091],
+  integrations: [50, 6_126],
   langsmith: [13, 2_246],
   messages: [6, 519],
   otel: [55, 7_438],
   payload: [16, 2_996],
   platform: [9, 416],
-  receiver: [145, 21_133],
-  register: [16, 1_396],
-  replay: [3, 364],
-  run: [19, 3_506],
-  testing: [8, 1_123],
+  receiver: [145, 21_132],
+  register: [17, 1_451],
+  replay: [10, 1_132],
+  run: [19, 3_520],
+  testing: [9, 1_175],
   viewer: [74, 7_247],
 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 243,
+  bundle: 244,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_130,
+  dist: 4_210,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
