@@ -1,4 +1,4 @@
-// OpenAI's responses, whole and as events.
+// OpenAI's responses.
 import { answerTo, sampleOf, textOf, tokensOf } from './text.js';
 
 export function responseAnswer(body) {
@@ -82,69 +82,4 @@ function usageOf(body, output) {
     output_tokens_details: { reasoning_tokens },
     total_tokens: input_tokens + output_tokens,
   };
-}
-
-export function responseEvents(body) {
-  const whole = responseAnswer(body);
-  const begun = { ...whole, status: 'in_progress', error: null, output: [], usage: null };
-  const events = [
-    { type: 'response.created', response: begun },
-    { type: 'response.in_progress', response: begun },
-    ...whole.output.flatMap((item, output_index) => itemEvents(item, output_index)),
-    { type: `response.${whole.status}`, response: whole },
-  ];
-  return events.map((event, sequence_number) => {
-    return `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number })}\n\n`;
-  });
-}
-
-function itemEvents(item, output_index) {
-  const at = { output_index, item_id: item.id };
-  const done = { type: 'response.output_item.done', output_index, item };
-  if (item.type === 'function_call') {
-    const pieces = item.arguments.match(/.{1,8}/g) ?? [];
-    return [
-      { type: 'response.output_item.added', output_index, item: { ...item, arguments: '', status: 'in_progress' } },
-      ...pieces.map((delta) => ({ type: 'response.function_call_arguments.delta', ...at, delta })),
-      { type: 'response.function_call_arguments.done', ...at, name: item.name, arguments: item.arguments },
-      done,
-    ];
-  }
-  if (item.type === 'reasoning') {
-    const [part] = item.summary;
-    return [
-      { type: 'response.output_item.added', output_index, item: { ...item, summary: [] } },
-      { type: 'response.reasoning_summary_part.added', ...at, summary_index: 0, part: { ...part, text: '' } },
-      ...deltasOf(part.text).map((delta) => ({
-        type: 'response.reasoning_summary_text.delta',
-        ...at,
-        summary_index: 0,
-        delta,
-      })),
-      { type: 'response.reasoning_summary_text.done', ...at, summary_index: 0, text: part.text },
-      { type: 'response.reasoning_summary_part.done', ...at, summary_index: 0, part },
-      done,
-    ];
-  }
-  const [part] = item.content;
-  const kind = part.type === 'refusal' ? 'refusal' : 'text';
-  const name = kind === 'refusal' ? 'refusal' : 'output_text';
-  return [
-    { type: 'response.output_item.added', output_index, item: { ...item, content: [], status: 'in_progress' } },
-    { type: 'response.content_part.added', ...at, content_index: 0, part: { ...part, [kind]: '' } },
-    ...deltasOf(part[kind]).map((delta) => ({
-      type: `response.${name}.delta`,
-      ...at,
-      content_index: 0,
-      delta,
-      logprobs: [],
-    })),
-    { type: `response.${name}.done`, ...at, content_index: 0, [kind]: part[kind], logprobs: [] },
-    { type: 'response.content_part.done', ...at, content_index: 0, part },
-    done,
-  ];
-}
-
-function deltasOf(text) {
-  return text.match(/\S+\s*/g) ?? [];
 }
