@@ -1,5 +1,6 @@
 import { isObject } from '../config/checker.ts';
 import { fieldsOf, parsedJson } from '../payload/fields.ts';
+import { compareText } from '../testing/forest.ts';
 import type { Entry, Fixture, RecordedRequest, ReplayMode } from './fixture.ts';
 import { callsOf, type ExportedRun } from './trace-calls.ts';
 
@@ -13,15 +14,14 @@ export interface RecordedTrace {
   readonly request: RecordedRequest | undefined;
 }
 
-/** Reads an exported trace. Returns undefined if the root run is missing. */
-export function recordedTrace(runs: readonly ExportedRun[]): RecordedTrace | undefined {
-  const root = runs.find(({ parent_run_id: parent }) => parent === undefined);
-  if (root === undefined) return undefined;
+/** Reads an exported trace, which has at least one run, and whose parents come before their children. If the root run has not arrived, the first run is taken for it. */
+export function recordedTrace(runs: readonly ExportedRun[]): RecordedTrace {
+  const root = runs.find(({ parent_run_id: parent }) => parent === undefined) ?? (runs[0] as ExportedRun);
   const { entry } = fieldsOf(root.extra?.runtime);
   const body = root.attachments?.find(({ name }) => name === REQUEST);
   return {
     root,
-    runs,
+    runs: runs.toSorted((a, b) => compareText(a.start_time, b.start_time)),
     entry: isObject(entry) ? (entry as unknown as Entry) : undefined,
     request: body && (parsedJson(Buffer.from(body.data, 'base64').toString()) as RecordedRequest),
   };

@@ -85,6 +85,8 @@ export async function replay(fixture: string | URL, options: ReplayOptions = {})
   const recorded = parseFixture(readFileSync(file, 'utf8'), file);
   const { mode = recorded.mode, liveFrom, run, record = false } = checked;
   const job: ReplayJob = { ...recorded, mode, liveFrom };
+  if (run !== undefined && record)
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `record` without `run`; record the trace again instead');
   if (run !== undefined) return checkedResult(job, await inThisProcess(job, run));
   const { entry } = recorded;
   if (entry === undefined) {
@@ -93,9 +95,10 @@ export async function replay(fixture: string | URL, options: ReplayOptions = {})
   const program: Program = { entry, folder: packageFolder(dirname(file)), options: checked };
   if (!record) return checkedResult(job, await inOwnProcess(program, job));
   const { runs } = await inOwnProcess(program, { ...recorded, liveFrom: 1 });
-  const { fixtureText } = await import('./fixture-of.ts');
-  const { callsOf } = await import('./trace-calls.ts');
-  writeFileSync(file, fixtureText({ ...recorded, calls: callsOf(runs as ExportedRun[]).calls }));
+  const { fixtureOf, fixtureText, recordedTrace } = await import('./fixture-of.ts');
+  const { fixture: again, missing } = fixtureOf(recordedTrace(runs as ExportedRun[]), mode);
+  if (missing.length > 0) throw failure(`These calls cannot be recorded: ${missing.join('; ')}`);
+  writeFileSync(file, fixtureText({ ...recorded, request: again.request, calls: again.calls }));
   return { runs, notes: [], hasPassed: false };
 }
 

@@ -2,6 +2,7 @@ import { readerNamed } from '../integrations/fetch/dialects.ts';
 import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
+import { pathText, pathTo } from '../testing/forest.ts';
 import { masked, type RecordedCall, requestOf } from './fixture.ts';
 
 /** A run of an exported trace. */
@@ -27,11 +28,11 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
       const own = [...exchangesOf(run), ...callOf(run)];
       if (own.length === 0 && MODEL_TYPES.has(run.run_type) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
       if (own.length > 0) for (const { id } of [run, ...around]) covered.add(id);
-      const below = namesOf(around);
+      const below = pathText(around);
       return own.map((call) => masked({ below, ...call }) as RecordedCall);
     } catch (thrown) {
       if (!(thrown instanceof NotReplayable)) throw thrown;
-      return `${namesOf([run, ...around])}: ${thrown.message}`;
+      return `${pathText([run, ...around])}: ${thrown.message}`;
     }
   });
   results.reverse();
@@ -39,22 +40,6 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
     calls: results.flatMap((one) => (typeof one === 'string' ? [] : one)),
     missing: results.filter((one) => typeof one === 'string'),
   };
-}
-
-/** Returns the run and its ancestors. */
-export function pathTo<Run extends RunRecord>(run: Run, byId: ReadonlyMap<string, Run>): Run[] {
-  // The set ends the loop if the parents form a cycle.
-  const path = new Set<Run>();
-  for (let at: Run | undefined = run; at !== undefined && !path.has(at); at = byId.get(at.parent_run_id ?? ''))
-    path.add(at);
-  return [...path];
-}
-
-function namesOf(path: readonly ExportedRun[]): string {
-  return path
-    .map(({ name }) => name)
-    .reverse()
-    .join(' > ');
 }
 
 class NotReplayable extends Error {}

@@ -37,6 +37,23 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   return forest;
 }
 
+/** Returns a run and its ancestors, the run first. */
+export function pathTo<Run extends Linked>(run: Run, byId: ReadonlyMap<string, Run>): Run[] {
+  // The set ends the loop if the parents form a cycle.
+  const path = new Set<Run>();
+  for (let at: Run | undefined = run; at !== undefined && !path.has(at); ) {
+    path.add(at);
+    at = byId.get(at.parent_run_id ?? '');
+  }
+  return [...path];
+}
+
+/** Returns the names of a path, for example `answer > search`. */
+export function pathText(path: readonly { readonly name: string }[]): string {
+  const names = path.map(({ name }) => name);
+  return names.reverse().join(' > ');
+}
+
 /** Yields each node with its depth, parents before children. Not recursive. */
 export function* depthFirst<Node extends { readonly children?: readonly Node[] }>(
   roots: readonly Node[],

@@ -14,6 +14,7 @@ import {
   TraceComparison,
   type TraceMatchOptions,
 } from './expected-trace.ts';
+import { pathText, pathTo } from './forest.ts';
 import { factsOf, runsOf } from './recorded-run.ts';
 import { recordedText } from './snapshot.ts';
 import { steadyForest } from './steady-text.ts';
@@ -150,18 +151,9 @@ function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields
   const byId = new Map(candidates.map(({ run }) => [run.id, run]));
   const lines = nearest
     .slice(0, NEAREST_MAX)
-    .flatMap(({ run, differences }) => [`  ${pathOf(run, byId)}`, ...differences.map((line) => `    ${line}`)]);
+    .flatMap(({ run, differences }) => [
+      `  ${pathText(pathTo(run, byId))}`,
+      ...differences.map((line) => `    ${line}`),
+    ]);
   return lines.length === 0 ? [] : ['nearest:', ...lines];
-}
-
-/** Returns the names of the run and its ancestors, for example `answer > search`. */
-function pathOf(run: RunRecord, byId: ReadonlyMap<string, RunRecord>): string {
-  // The set ends the loop if the parents form a cycle.
-  const path = new Set<RunRecord>();
-  for (let at: RunRecord | undefined = run; at !== undefined && !path.has(at); ) {
-    path.add(at);
-    at = byId.get(at.parent_run_id ?? '');
-  }
-  const names = [...path].map(({ name }) => name);
-  return names.reverse().join(' > ');
 }

@@ -1,5 +1,6 @@
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
-import { type ExportedRun, MODEL_TYPES, pathTo } from '../../replay/trace-calls.ts';
+import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
+import { depthFirst, forestOf, pathTo, type Tree } from '../../testing/forest.ts';
 
 /** The step at which a trace failed. */
 export interface Failure {
@@ -12,17 +13,34 @@ export interface Failure {
 }
 
 /**
- * Finds the step at which a trace failed. Below a failed run, this is the last failed run, because earlier ones did not
- * end it. In a trace that succeeded, it is the first failed run other than a model call, which an SDK repeats.
+ * Finds the step at which a trace failed. In a trace that succeeded, this is below the first failed run other than a
+ * model call, which an SDK repeats.
  */
 export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
-  const failed = runs.filter(({ error }) => error !== undefined && error !== '');
-  const below = (run: ExportedRun): ExportedRun | undefined => failed.findLast((one) => one.parent_run_id === run.id);
-  let run = failed.includes(root) ? root : failed.find(({ run_type: type }) => !MODEL_TYPES.has(type));
-  for (let next = run; next !== undefined; next = below(next)) run = next;
-  if (run === undefined) return undefined;
-  const path = pathTo(run, new Map(runs.map((one) => [one.id, one]))).map(({ name }) => name);
-  return { run, path: path.reverse(), error: run.error?.split('\n', 1)[0] ?? '' };
+  const tree = forestOf(runs).find(({ run }) => run === root);
+  const nodes = [...depthFirst(tree === undefined ? [] : [tree])].map(([node]) => node);
+  let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !MODEL_TYPES.has(run.run_type));
+  for (let next = node; next !== undefined; next = causeIn(next)) node = next;
+  if (node === undefined) return undefined;
+  const path = pathTo(node.run, new Map(runs.map((run) => [run.id, run]))).map(({ name }) => name);
+  return { run: node.run, path: path.reverse(), error: errorLine(node.run) };
+}
+
+/** Returns the nested run that has failed a run. A failure after which the run has started others was handled. */
+function causeIn({ run, children }: Tree<ExportedRun>): Tree<ExportedRun> | undefined {
+  const last = children.findLast((child) => isFailed(child.run));
+  if (last === undefined) return undefined;
+  const { end_time: endTime = '' } = last.run;
+  const isLast = children.every((child) => child.run.start_time <= endTime);
+  return isLast || errorLine(last.run) === errorLine(run) ? last : undefined;
+}
+
+function isFailed({ error }: ExportedRun): boolean {
+  return error !== undefined && error !== '';
+}
+
+function errorLine({ error = '' }: ExportedRun): string {
+  return error.split('\n', 1)[0] ?? '';
 }
 
 /** Failures with the same key have the same place and the same error, except for numbers and ids in its text. */

@@ -6,7 +6,7 @@ import { MASK } from '../../payload/redaction/redact.ts';
 import type { ReplayMode } from '../../replay/fixture.ts';
 import { fixtureOf, fixtureText, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
 import { callsOf, type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
-import { type CommandContext, CommandFailure, type OptionsOf } from '../command-line.ts';
+import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
 import { withSource, withSourceOptions } from '../query/run-source.ts';
 import { completeId, idOf } from '../query/show.ts';
@@ -28,15 +28,16 @@ Exit code:
   0 on success; 1 if a model call of the trace cannot be replayed, or the trace is unknown; 2 for
   invalid arguments`;
 
-export function define(command: Command, { stdout, endAs }: CommandContext): void {
+export function define(command: Command, { stdout, stderr, endAs }: CommandContext): void {
   withSourceOptions(withOptions(command))
     .description('Writes a test from a recorded trace. Without an id, uses the latest trace.')
     .argument('[id]', "id of a trace, or the start or end of a recent trace's id", idOf)
     .addHelpText('after', HELP)
     .action(async (id, options) => {
+      if (options.failed && id !== undefined) throw new UsageError('expected an id or --failed, got both');
       const project = await readProject(process.cwd());
       await withSource(options, async (source) => {
-        const traces = options.failed ? await failedTraces(source, options.since) : [await traceOf(source, id)];
+        const traces = options.failed ? await failedTraces(source, options.since, stderr) : [await traceOf(source, id)];
         if (traces.length === 0) stdout.write('no failed traces\n');
         const taken = new Set<string>();
         for (const trace of traces) {
@@ -62,7 +63,11 @@ function withOptions(command: Command) {
     .option('--out <folder>', 'folder for the files (default: test, tests or __tests__)')
     .option('--name <name>', 'name of the files (default: the names of the root run and the failed step)')
     .option('--failed', 'write one test for each distinct failure of recent traces')
-    .option('--since <time>', 'with --failed, earliest start, for example 15m, 2h or 7d', startTime);
+    .addOption(
+      new Option('--since <time>', 'earliest start of traces for --failed, for example 15m, 2h or 7d')
+        .argParser(startTime)
+        .implies({ failed: true }),
+    );
 }
 
 type TestOptions = OptionsOf<typeof withOptions>;
@@ -86,15 +91,16 @@ async function readTrace(source: RunSource, traceId: string): Promise<RecordedTr
 const TRACES_MAX = 1_000;
 
 /** Returns the latest trace of each distinct failure. */
-async function failedTraces(source: RunSource, since: string | undefined): Promise<RecordedTrace[]> {
+async function failedTraces(source: RunSource, since: string | undefined, stderr: Output): Promise<RecordedTrace[]> {
   const filter = checkedFilter(`any(status:error)${since === undefined ? '' : ` since:${since}`}`) ?? '';
-  const { items } = await source.traces({ filter, limit: TRACES_MAX });
+  const { items, next } = await source.traces({ filter, limit: TRACES_MAX });
   const found = new Map<string, RecordedTrace>();
   for (const { trace_id: id } of items) {
     const trace = await readTrace(source, id);
     const failure = trace && failureOf(trace);
     if (failure !== undefined && !found.has(keyOf(failure))) found.set(keyOf(failure), trace as RecordedTrace);
   }
+  if (next !== undefined) stderr.write(`runspan: only the latest ${TRACES_MAX} failed traces are read; use --since\n`);
   return [...found.values()];
 }
 
