@@ -77,7 +77,7 @@ const CHECKS: Checks<ReplayOptions> = {
  *
  * Throws `RUNSPAN_REPLAY_MISMATCH` with the differences if the program makes another call than the recorded ones, or in
  * the mode `strict` fewer calls. Throws `RUNSPAN_REPLAY_FAILED` if the program records no such trace or takes too long. A
- * failure of the program itself is not thrown, because the trace shows it.
+ * failure of a program in its own process is not thrown, because the trace shows it. An error of `run` is thrown.
  */
 export async function replay(fixture: string | URL, options: ReplayOptions = {}): Promise<Replayed> {
   const checked = checkedOptions('the options', options, CHECKS);
@@ -105,23 +105,32 @@ export async function replay(fixture: string | URL, options: ReplayOptions = {})
 interface Result {
   readonly runs: readonly RunRecord[];
   readonly events: readonly ReplayEvent[];
+  /** Called if the program makes the recorded calls. Throws if the program has failed in this process. */
+  readonly check?: () => void;
 }
 
-function checkedResult({ mode, calls, liveFrom }: ReplayJob, { runs, events }: Result): Replayed {
+function checkedResult({ mode, calls, liveFrom }: ReplayJob, { runs, events, check }: Result): Replayed {
   const hasPassed = events.some((event) => 'ended' in event);
   const answered = new Set(events.flatMap((event) => ('answered' in event ? event.answered : [])));
   const notes = events.flatMap((event) => ('notes' in event ? event.notes : []));
-  const problems = events.flatMap((event) => ('mismatch' in event ? event.mismatch : []));
+  const problems = mismatchesIn(events);
   const left = calls.flatMap(({ call }, index) => (answered.has(index) ? [] : `${call} (${index + 1})`));
   if (mode === 'strict' && liveFrom === undefined && problems.length === 0 && left.length > 0)
     problems.push(`these recorded calls were not made: ${left.join(', ')}`);
-  if (problems.length === 0) return { runs, notes, hasPassed };
+  if (problems.length === 0) {
+    check?.();
+    return { runs, notes, hasPassed };
+  }
   const advice = 'If the change is intended, write the fixture again, with the option `record` or with `runspan test`.';
   const accepted = notes.length === 0 ? [] : [`accepted before:\n  ${notes.join('\n  ')}`];
   throw new RunspanError(
     'RUNSPAN_REPLAY_MISMATCH',
     [...problems, ...accepted, advice, `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`].join('\n\n'),
   );
+}
+
+function mismatchesIn(events: readonly ReplayEvent[]): string[] {
+  return events.flatMap((event) => ('mismatch' in event ? event.mismatch : []));
 }
 
 async function inThisProcess(job: ReplayJob, run: () => unknown): Promise<Result> {
@@ -140,16 +149,18 @@ async function inThisProcess(job: ReplayJob, run: () => unknown): Promise<Result
     if ('ended' in event) end();
   });
   const stop = answerFetch((input, init, send) => replay.answer(input, init, send));
+  let check = (): void => {};
   try {
     await Promise.race([run(), ended]);
   } catch (error) {
-    // The runs of a failed program show the error.
-    if (recorder.runs.length === 0) throw error;
+    check = () => {
+      throw error;
+    };
   } finally {
     stop();
     recorder.stop();
   }
-  return { runs: recorder.runs, events };
+  return { runs: recorder.runs, events, check };
 }
 
 interface Program {
@@ -172,9 +183,13 @@ async function inOwnProcess({ entry, folder, options }: Program, given: ReplayJo
     if (!existsSync(join(folder, script)))
       throw failure(`The program of the fixture is missing: ${join(folder, script)}`);
     const command = [process.execPath, ...nodeOptions, join(folder, script), ...args];
-    const variables = { RUNSPAN_REPLAY: file, PORT: '0', ...(job.liveFrom === undefined && missingKeys(job)) };
-    // The program is not part of the test, for which Jest and Vitest set these variables.
-    const own = { JEST_WORKER_ID: undefined, VITEST: undefined };
+    const variables = {
+      RUNSPAN_REPLAY: file,
+      ...(job.request !== undefined && { PORT: '0' }),
+      ...(job.liveFrom === undefined && missingKeys(job)),
+    };
+    // Jest and Vitest set the first two for the test, and without the instrumentation of `fetch`, calls would be sent.
+    const own = { JEST_WORKER_ID: undefined, VITEST: undefined, RUNSPAN_INSTRUMENTATIONS: undefined };
     const { runs, stderr, isLate } = await traced(
       job.name,
       [CLI, 'dev', '--memory', '--port', '0', '--json', '--', ...command],
@@ -182,10 +197,12 @@ async function inOwnProcess({ entry, folder, options }: Program, given: ReplayJo
       options.timeoutMs ?? 60_000,
     );
     const events = existsSync(report) ? linesOf<ReplayEvent>(readFileSync(report, 'utf8')) : [];
-    if (runs !== undefined)
+    if (runs !== undefined && !isLate)
       return { runs: events.some((event) => 'ended' in event) ? runs.map(reopened) : runs, events };
     const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(job.name)}`;
-    throw failure(`The program ${problem}: ${command.join(' ')}\n${stderr.slice(-OUTPUT_MAX)}`);
+    throw failure(
+      [`The program ${problem}: ${command.join(' ')}`, ...mismatchesIn(events), stderr.slice(-OUTPUT_MAX)].join('\n'),
+    );
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
@@ -216,11 +233,14 @@ interface Traced {
   /** Undefined if there is no such trace. */
   readonly runs: readonly RunRecord[] | undefined;
   readonly stderr: string;
+  /** Whether the time limit has passed before the trace was finished. */
   readonly isLate: boolean;
 }
 
 /** How long a program may run after its trace has finished, in milliseconds. A server does not end by itself. */
 const LINGER_MS = 2_000;
+/** `runspan dev` kills its program when it gets a third signal. */
+const SIGNAL_MS = 1_000;
 
 /** Runs a command until it ends, and returns the first trace with this name that it prints. */
 function traced(
@@ -234,8 +254,9 @@ function traced(
     let runs: readonly RunRecord[] | undefined;
     let [stderr, isLate] = ['', false];
     const stop = (): void => {
-      isLate = true;
+      isLate ||= runs === undefined;
       child.kill();
+      timer = setTimeout(stop, SIGNAL_MS);
     };
     let timer = setTimeout(stop, timeoutMs);
     createInterface(child.stdout).on('line', (line) => {
