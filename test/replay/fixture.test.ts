@@ -110,7 +110,10 @@ async function recordedCalls(conversations: readonly Conversation[]) {
   }
   await expect.poll(() => recorder.runs.filter(({ end_time }) => end_time).length).toBe(conversations.length);
   return recorder.runs.flatMap(({ attachments = [], ...run }) => {
-    const exported = attachments.map(({ name, bytes }) => ({ name, data: Buffer.from(bytes).toString('base64') }));
+    const exported = attachments.map(({ name, bytes }) => ({
+      name,
+      data: Buffer.from(bytes as Uint8Array).toString('base64'),
+    }));
     const trace = recordedTrace([{ ...run, attachments: exported }]);
     if (trace === undefined) throw new Error('no trace');
     const { fixture, missing } = fixtureOf(trace, 'strict');
