@@ -224,12 +224,19 @@ describe.each(SHAPES)('requests of $call', (shape) => {
     }
   });
 
-  test('with another message match no call in the mode `strict`', () => {
+  test('with another message or field match no call in the mode `strict`', () => {
     for (const g of cases()) {
       const call = g.pick(g.calls(g.conversation(), shape));
       const messages = call.request.messages as object[];
-      for (const other of [messages.slice(0, -1), [...messages, { role: 'user', content: 'And now?' }]])
-        expect(findCall([call], new Set(), live(call, { ...call.request, messages: other }), 'strict')).toBeUndefined();
+      const [first, ...others] = messages;
+      const changes = [
+        { messages: messages.slice(0, -1) },
+        { messages: [...messages, { role: 'user', content: 'And now?' }] },
+        { messages: [{ ...first, name: 'user' }, ...others] },
+        { top_p: 1 },
+      ];
+      for (const change of changes)
+        expect(findCall([call], new Set(), live(call, { ...call.request, ...change }), 'strict')).toBeUndefined();
     }
   });
 
