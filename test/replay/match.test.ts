@@ -6,7 +6,7 @@ import { findCall, type Match, mismatchText } from '#src/replay/match.ts';
 import { randomFrom } from '../faults/random.ts';
 
 const SEED = 20_261_129;
-const CASES = 100;
+const CASES = 50;
 
 interface ToolCall {
   readonly id: string;
