@@ -1,11 +1,11 @@
 // What a fixture contains of recorded calls.
 import { expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
-import { fixtureOf, recordedTrace } from '#src/replay/fixture-of.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
+import { recordedFixture } from './recorded-fixture.ts';
 
 const random = randomFrom(20_261_128);
 const bytes = (length: number) => Buffer.from(Array.from({ length }, () => Math.floor(random() * 256)));
@@ -109,17 +109,7 @@ async function recordedCalls(conversations: readonly Conversation[]) {
     await sent.text();
   }
   await expect.poll(() => recorder.runs.filter(({ end_time }) => end_time).length).toBe(conversations.length);
-  return recorder.runs.flatMap(({ attachments = [], ...run }) => {
-    const exported = attachments.map(({ name, bytes }) => ({
-      name,
-      data: Buffer.from(bytes as Uint8Array).toString('base64'),
-    }));
-    const trace = recordedTrace([{ ...run, attachments: exported }]);
-    if (trace === undefined) throw new Error('no trace');
-    const { fixture, missing } = fixtureOf(trace, 'strict');
-    expect(missing).toEqual([]);
-    return fixture.calls;
-  });
+  return recorder.runs.flatMap((run) => recordedFixture([run]).calls);
 }
 
 test.each(Object.entries(CONVERSATIONS))(

@@ -1,17 +1,14 @@
 // Programs that `replay` runs in the process of the test.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import OpenAI from 'openai';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
-import { fixtureOf, fixtureText, recordedTrace } from '#src/replay/fixture-of.ts';
 import { replay } from '#src/replay/run-replay.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { outlineOf, snapshotOf } from '#src/testing/snapshot.ts';
 import { lookUp } from '../integrations/local-openai.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { startLocalModel } from '../support/local-model/server.js';
+import { fixtureFile } from './recorded-fixture.ts';
 
 /** An agent that calls its tool once. */
 function agentAt(baseURL: string, tool: () => Promise<string>) {
@@ -41,15 +38,7 @@ async function recordedAgent(tool: () => Promise<string>) {
   await agentAt(baseURL, tool)('What is tea?').catch(() => {});
   recorder.stop();
   await model.close();
-  const trace = recordedTrace(recorder.runs.map(({ attachments: _, ...run }) => run));
-  if (trace === undefined) throw new Error('no trace');
-  const isFailed = trace.root.error !== undefined;
-  const { fixture, missing } = fixtureOf(trace, isFailed ? 'failed' : 'strict');
-  expect(missing).toEqual([]);
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const file = join(folder.path, 'agent.trace.json');
-  writeFileSync(file, fixtureText(fixture));
+  const file = fixtureFile(recorder.runs);
   return { runs: recorder.runs, file, run: (changed: () => Promise<string>) => agentAt(baseURL, changed) };
 }
 
