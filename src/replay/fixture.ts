@@ -18,7 +18,7 @@ export interface Entry {
   readonly script: string;
   /** The arguments of the script. Values of arguments with the name of a secret are masked. */
   readonly args: readonly string[];
-  /** Node's own options, such as `--import tsx`. */
+  /** Node's own options, such as `--import tsx`. Paths are relative to the working directory. */
   readonly options: readonly string[];
   /** The working directory, relative to the same folder. Absent if it is that folder. */
   readonly folder?: string;
