@@ -8,9 +8,9 @@ export function entryOf(
   execArgv: readonly string[],
   cwd: string,
 ): Entry | undefined {
-  const { dirname, join, relative, sep } = nodeModule('node:path');
+  const { dirname, isAbsolute, join, relative, sep } = nodeModule('node:path');
   const { existsSync } = nodeModule('node:fs');
-  const { pathToFileURL } = nodeModule('node:url');
+  const { fileURLToPath } = nodeModule('node:url');
   if (main === undefined) return undefined;
   // The script of a package, such as `next`, is started in the project that uses the package.
   let root = /[\\/]node_modules[\\/]/.test(main) ? cwd : dirname(main);
@@ -18,11 +18,16 @@ export function entryOf(
     if (dirname(root) === root) return undefined;
     root = dirname(root);
   }
-  const below = (path: string): string => relative(root, path).split(sep).join('/');
-  const folder = below(cwd);
-  const portable = (option: string): string => option.replace(pathToFileURL(root).href, '.').replace(root, '.');
+  const pathFrom = (base: string, path: string): string => relative(base, path).split(sep).join('/');
+  const folder = pathFrom(root, cwd);
+  // Node resolves the paths of its options from the working directory.
+  const portable = (option: string): string => {
+    const [, name = '', value = ''] = /^(--[^=]+=)?(.*)$/s.exec(option) ?? [];
+    const path = value.startsWith('file:') ? fileURLToPath(value) : value;
+    return isAbsolute(path) ? `${name}${pathFrom(cwd, path).replace(/^(?!\.)/, './')}` : option;
+  };
   return {
-    script: below(main),
+    script: pathFrom(root, main),
     args: withoutSecrets(args),
     options: withoutOwn(execArgv).map(portable),
     ...(folder !== '' && { folder }),

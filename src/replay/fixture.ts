@@ -18,7 +18,7 @@ export interface Entry {
   readonly script: string;
   /** The arguments of the script. Values of arguments with the name of a secret are masked. */
   readonly args: readonly string[];
-  /** Node's own options, such as `--import tsx`. */
+  /** Node's own options, such as `--import tsx`. Paths are relative to the working directory. */
   readonly options: readonly string[];
   /** The working directory, relative to the same folder. Absent if it is that folder. */
   readonly folder?: string;
@@ -33,6 +33,9 @@ export interface RecordedRequest {
   readonly body: string;
 }
 
+/** The start of a line with the cause of an error. */
+export const CAUSED_BY = 'Caused by: ';
+
 /** A model call and its answer. */
 export interface RecordedCall {
   /** The names of the runs around the call, for example `agent > planner`. */
@@ -45,7 +48,7 @@ export interface RecordedCall {
   readonly status?: number;
   /** The body of the response. A streamed response has the format of a response that is not streamed. */
   readonly response?: unknown;
-  /** Why there was no response. */
+  /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
 }
 

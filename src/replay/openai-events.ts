@@ -1,9 +1,12 @@
 import { defined, type Fields, fieldsOf, isFields, listOf, textOf } from '../payload/fields.ts';
 import { interleaved, jsonEvent, namedEvent, wordsOf } from './event-text.ts';
 
-/** Builds the chunks of a chat or text completion. The usage is only sent if the request asks for it. */
+/**
+ * Builds the chunks of a chat or text completion. The usage is only sent if the request asks for it. An error is the last
+ * event.
+ */
 export function choicesEvents(answer: Fields, request: Fields): string[] {
-  const { choices, usage, object, ...head } = answer;
+  const { choices, usage, object, error, ...head } = answer;
   const withUsage = usage !== undefined && fieldsOf(request.stream_options).include_usage === true;
   const chunk = (fields: Fields): string =>
     jsonEvent({
@@ -16,7 +19,7 @@ export function choicesEvents(answer: Fields, request: Fields): string[] {
   const events = chunks.map((choice) => chunk({ choices: [choice] }));
   if (withUsage || events.length === 0)
     events.push(chunk(defined({ choices: [], usage: withUsage ? usage : undefined })));
-  return [...events, 'data: [DONE]\n\n'];
+  return [...events, error === undefined ? 'data: [DONE]\n\n' : jsonEvent({ error })];
 }
 
 function choiceChunks({ index = 0, ...choice }: Fields): Fields[] {

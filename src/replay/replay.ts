@@ -4,7 +4,7 @@ import { fieldsOf, isFields } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
 import { answerEvents } from './events.ts';
-import { type Fixture, masked, requestOf } from './fixture.ts';
+import { CAUSED_BY, type Fixture, masked, requestOf } from './fixture.ts';
 import { findCall, type LiveCall, mismatchText } from './match.ts';
 
 /** What a replay reports for each model call. */
@@ -49,13 +49,15 @@ export class Replay {
     this.#used.add(index);
     this.#report({ answered: index, notes });
     const { status, response, error } = calls[index] ?? {};
-    if (status === undefined) throw new TypeError(error);
-    const events =
+    if (status === undefined) throw failureOf(error);
+    const answer =
       status < 400 && isStreamed(url, reader.name, request)
         ? answerEvents(reader.name, fieldsOf(response), request)
         : undefined;
-    if (events === undefined) return Response.json(response, { status });
-    return new Response(events.events.join(''), { status, headers: { 'content-type': events.contentType } });
+    if (answer === undefined) return Response.json(response, { status });
+    const { contentType, events } = answer;
+    const body = error === undefined ? events.join('') : brokenOff(events, failureOf(error));
+    return new Response(body, { status, headers: { 'content-type': contentType } });
   }
 
   #unanswered(live: LiveCall): Promise<Response> {
@@ -80,6 +82,31 @@ function comparable(request: object): LiveCall['request'] {
 function isStreamed(url: string, call: string, { stream }: { readonly stream?: unknown }): boolean {
   if (call.startsWith('ollama.')) return stream !== false;
   return stream === true || /:stream\w+$/.test(new URL(url).pathname);
+}
+
+/** Returns an error like the one with which `fetch` has failed. */
+function failureOf(text = ''): Error {
+  const [first = '', ...causes] = text.split(`\n${CAUSED_BY}`);
+  const [, name = 'TypeError', message = first] = /^(\w+): (.*)$/.exec(first) ?? [];
+  if (name !== 'TypeError') return new DOMException(message, name);
+  // The AI SDK repeats a request whose error has a cause.
+  return new TypeError(message, causes.length > 0 ? { cause: failureOf(causes.join(`\n${CAUSED_BY}`)) } : {});
+}
+
+/** Returns a body that fails instead of its last event. */
+function brokenOff(events: readonly string[], failure: Error): ReadableStream<Uint8Array> {
+  const chunks = events.slice(0, -1).values();
+  return new ReadableStream(
+    {
+      pull(controller) {
+        const { done, value } = chunks.next();
+        // An error discards the chunks that were not read before.
+        if (done) controller.error(failure);
+        else controller.enqueue(new TextEncoder().encode(value));
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 /** The response to a request that no recorded call answers. SDKs do not repeat such a request. */

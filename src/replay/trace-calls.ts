@@ -1,9 +1,10 @@
+import type { CallReader } from '../integrations/call-reader.ts';
 import { readerNamed } from '../integrations/fetch/dialects.ts';
 import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import { pathText, pathTo } from '../testing/forest.ts';
-import { masked, type RecordedCall, requestOf } from './fixture.ts';
+import { CAUSED_BY, masked, type RecordedCall, requestOf } from './fixture.ts';
 
 /** A run of an exported trace. */
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
@@ -50,16 +51,35 @@ const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests
 type OwnCall = Omit<RecordedCall, 'below'>;
 
 /** Returns the requests that are attached to a run, with their responses. */
-function exchangesOf({ attachments = [] }: ExportedRun): OwnCall[] {
-  return attachments
-    .filter(({ name }) => isExchange(name))
-    .map(({ data }) => {
-      const text = Buffer.from(data, 'base64').toString();
-      const { call = '', request, status, response } = fieldsOf(parsedJson(text)) as Partial<Exchange>;
-      const description = readerNamed(call)?.describe(request, '');
-      if (description === undefined || status === undefined) throw new NotReplayable('its attachment is damaged');
-      return complete({ call, request: requestOf(description), status, response });
-    });
+function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
+  const exchanges = attachments.filter(({ name }) => isExchange(name));
+  return exchanges.map(({ data }, at) => {
+    const text = Buffer.from(data, 'base64').toString();
+    const { call = '', request, ...end } = fieldsOf(parsedJson(text)) as Partial<Exchange>;
+    const reader = readerNamed(call);
+    const description = reader?.describe(request, '');
+    if (reader === undefined || description === undefined || (end.status ?? end.error) === undefined)
+      throw new NotReplayable('its attachment is damaged');
+    const own = {
+      call,
+      request: requestOf(description),
+      ...end,
+      ...(end.error && { error: withoutStacks(end.error) }),
+    };
+    return complete(at === exchanges.length - 1 ? withError(own, reader, error) : own);
+  });
+}
+
+/** Adds the error of a run whose response ended early. Errors that the service reports are in the response. */
+function withError(call: OwnCall, reader: CallReader, error: string | undefined): OwnCall {
+  const isWhole = error === undefined || call.status !== 200 || reader.read(call.response).error !== undefined;
+  return isWhole ? call : { ...call, error: withoutStacks(error) };
+}
+
+/** Returns the first line of an error, and that of each cause. */
+function withoutStacks(error: string): string {
+  const lines = error.split('\n');
+  return lines.filter((line, at) => at === 0 || line.startsWith(CAUSED_BY)).join('\n');
 }
 
 /** Returns the call of a run whose inputs and outputs are those of the service. */
@@ -79,12 +99,12 @@ function callOf({
   const request = requestOf({ inputs, metadata: extra?.metadata ?? {} });
   if (Object.keys(outputs).length === 0) {
     if (error === undefined) throw new NotReplayable('its outputs are hidden');
-    return [complete({ call, request, error: error.split('\n', 1)[0] ?? '' })];
+    return [complete({ call, request, error: withoutStacks(error) })];
   }
   const { status, body } = outputs;
   // Of a refused request, the outputs are the status and the body.
   if (typeof status === 'number') return [complete({ call, request, status, response: body })];
-  return [complete({ call, request, status: 200, response: without(outputs, ADDED) })];
+  return [complete(withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error))];
 }
 
 /** Fields that the outputs contain besides the response. */

@@ -14,14 +14,22 @@ function inPackage(...path: string[]): string {
   return join(folder, ...path);
 }
 
-test('the script, the options and the working directory are relative to the folder with package.json', () => {
+test('the script and the working directory are relative to the folder with package.json, and options to the latter', () => {
   const root = inPackage();
   const loader = pathToFileURL(join(root, 'node_modules/tsx/dist/loader.mjs')).href;
-  const options = ['--import', loader, '--env-file=.env', '--import', 'runspan/register'];
+  const hoisted = join(root, '../node_modules/tsx/dist/preflight.cjs');
+  const files = [`--require=${hoisted}`, `--env-file=${join(root, 'src/local.env')}`, '--env-file=.env'];
+  const options = ['--import', loader, ...files, '--import', 'runspan/register'];
   expect(entryOf(['/usr/bin/node', join(root, 'src/agent.ts'), '--city', 'Cork'], options, join(root, 'src'))).toEqual({
     script: 'src/agent.ts',
     args: ['--city', 'Cork'],
-    options: ['--import', './node_modules/tsx/dist/loader.mjs', '--env-file=.env'],
+    options: [
+      '--import',
+      '../node_modules/tsx/dist/loader.mjs',
+      '--require=../../node_modules/tsx/dist/preflight.cjs',
+      '--env-file=./local.env',
+      '--env-file=.env',
+    ],
     folder: 'src',
   });
 });

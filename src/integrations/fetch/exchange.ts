@@ -16,13 +16,16 @@ export interface Exchange {
   /** The name of the reader of the request's format, for example `openai.chat.completions`. */
   readonly call: string;
   readonly request: Fields;
-  readonly status: number;
+  /** The status of the response. Absent if there was none. */
+  readonly status?: number;
   /** The response. A streamed response has the format of a response that is not streamed. */
-  readonly response: unknown;
+  readonly response?: unknown;
+  /** Why there was no response, in the format of a run's error. */
+  readonly error?: string;
 }
 
-/** Receives the status and the body of a response. */
-export type KeepExchange = (status: number, response: unknown) => void;
+/** Receives the response, or why there is none. */
+export type KeepExchange = (end: Omit<Exchange, 'call' | 'request'>) => void;
 
 const countOf = makeSlot<{ count: number }>();
 
@@ -34,9 +37,9 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
   const { capture } = run;
   if (capture.hideInputs || capture.hideOutputs || isChanged(capture)) return undefined;
   const requestJson = encodePayload('inputs', request, capture).json;
-  return (status, response) => {
-    const { json } = encodePayload('outputs', { response }, capture);
-    const head = JSON.stringify({ call, status }).slice(0, -1);
+  return (end) => {
+    const { json } = encodePayload('outputs', end, capture);
+    const head = JSON.stringify({ call }).slice(0, -1);
     const text = `${head},"request":${requestJson},${json.slice(1)}`;
     const { count } = countOf.get(run) ?? { count: 0 };
     countOf.set(run, { count: count + 1 });

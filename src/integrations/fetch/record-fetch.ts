@@ -6,6 +6,7 @@ import { env, parseFlag } from '../../config/environment.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { shapedLike } from '../../instrument/traceable.ts';
+import { errorText } from '../../payload/errors.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
@@ -230,13 +231,13 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
 }
 
 function callOfStep(step: Step, exchange: Call | undefined): Call {
-  const fail = (): void => {
-    step.isRequested = false;
-  };
   return {
-    fail,
+    fail(error) {
+      step.isRequested = false;
+      exchange?.fail(error);
+    },
     fulfilled(response) {
-      if (fieldsOf(response).ok === false) fail();
+      if (fieldsOf(response).ok === false) step.isRequested = false;
       exchange?.fulfilled(response);
     },
   };
@@ -257,6 +258,8 @@ function callOfExchange(run: Run, reader: CallReader, keep: KeepExchange | undef
         keep,
       );
     },
-    fail() {},
+    fail(error) {
+      if (run.isOpen) keep({ error: errorText(error) });
+    },
   };
 }

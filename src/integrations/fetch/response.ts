@@ -128,7 +128,7 @@ class BodyObserver extends AnswerStream {
 /** The returned function must not reference the `Response` object, which would then never be garbage-collected. */
 function readAndKeep({ read }: AnswerReader, status: number, keep: KeepExchange): AnswerReader['read'] {
   return (body) => {
-    guard(OPERATION, () => keep(status, body));
+    guard(OPERATION, () => keep({ status, response: body }));
     return read(body);
   };
 }

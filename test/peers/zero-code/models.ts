@@ -16,7 +16,7 @@ export async function startModels(): Promise<Models> {
   const server = createServer(async (request, response) => {
     const body = JSON.parse(String(await requestBody(request)) || '{}');
     const { pathname } = new URL(request.url ?? '', 'http://localhost');
-    if (pathname.startsWith('/v1beta/')) answerGemini(pathname, response);
+    if (pathname.startsWith('/v1beta/')) answerGemini(pathname, body, response);
     else if (pathname === '/api/chat') answerOllama(body, response);
     else response.writeHead(404).end();
   });
@@ -42,21 +42,31 @@ export async function startModels(): Promise<Models> {
 
 const WORDS = ['It ', 'is ', 'raining.'];
 
-/** Gemini's answer: one object, or one event for each word. */
-function answerGemini(path: string, response: ServerResponse): void {
+interface GeminiRequest {
+  contents: { parts: { functionResponse?: object }[] }[];
+  tools?: { functionDeclarations: { name: string }[] }[];
+}
+
+/** Gemini's answer: a call of the first tool, or a text. Sent as one object, or as one event for each word. */
+function answerGemini(path: string, { contents, tools }: GeminiRequest, response: ServerResponse): void {
   const usageMetadata = { promptTokenCount: 4, candidatesTokenCount: 3, totalTokenCount: 7 };
-  const candidate = (text: string, rest: object = {}): string => {
-    const candidates = [{ index: 0, content: { role: 'model', parts: [{ text }] }, ...rest }];
+  const candidate = (part: object, rest: object = {}): string => {
+    const candidates = [{ index: 0, content: { role: 'model', parts: [part] }, ...rest }];
     return JSON.stringify({ candidates, usageMetadata, modelVersion: 'gemini-small-2026', responseId: 'r1' });
   };
+  const name = tools?.[0]?.functionDeclarations[0]?.name;
+  const isAnswered = contents.at(-1)?.parts.some(({ functionResponse }) => functionResponse !== undefined);
+  const call = { functionCall: { name, args: { city: 'Cork' } }, thoughtSignature: 'bm90IGEgdGhvdWdodA==' };
   const last = { finishReason: 'STOP' };
+  const texts = WORDS.map((text) => ({ text }));
   if (path.endsWith(':generateContent')) {
-    response.setHeader('content-type', 'application/json').end(candidate(WORDS.join(''), last));
+    const part = name === undefined || isAnswered ? { text: WORDS.join('') } : call;
+    response.setHeader('content-type', 'application/json').end(candidate(part, last));
     return;
   }
   response.setHeader('content-type', 'text/event-stream');
-  for (const [index, word] of WORDS.entries()) {
-    response.write(`data: ${candidate(word, index === WORDS.length - 1 ? last : {})}\r\n\r\n`);
+  for (const [index, part] of (name === undefined || isAnswered ? texts : [call]).entries()) {
+    response.write(`data: ${candidate(part, index === WORDS.length - 1 ? last : {})}\r\n\r\n`);
   }
   response.end();
 }

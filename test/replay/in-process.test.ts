@@ -1,0 +1,96 @@
+// Programs that `replay` runs in the process of the test.
+import OpenAI from 'openai';
+import { expect, test } from 'vitest';
+import { traceable } from '#src/instrument/traceable.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
+import { replay } from '#src/replay/run-replay.ts';
+import { recordRuns } from '#src/testing/record-runs.ts';
+import { outlineOf, snapshotOf } from '#src/testing/snapshot.ts';
+import { lookUp } from '../integrations/local-openai.ts';
+import { startLocalModel } from '../support/local-model/server.js';
+import { fixtureFile } from './recorded-fixture.ts';
+
+/** An agent that calls its tool once. */
+function agentAt(baseURL: string, tool: () => Promise<string>) {
+  const client = wrapOpenAI(new OpenAI({ apiKey: 'none', baseURL, maxRetries: 0 }));
+  const look = traceable(tool, { name: 'look_up', runType: 'tool' });
+  return traceable(
+    async (question: string) => {
+      const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: question }];
+      for (;;) {
+        const { choices } = await client.chat.completions.create({ model: 'small', messages, tools: [lookUp] });
+        const message = choices[0]?.message;
+        if (message?.tool_calls === undefined) return message?.content;
+        messages.push(message);
+        for (const { id } of message.tool_calls)
+          messages.push({ role: 'tool', tool_call_id: id, content: await look() });
+      }
+    },
+    { name: 'agent' },
+  );
+}
+
+/** Records an agent, and writes its fixture. The service of its model has ended. */
+async function recordedAgent(tool: () => Promise<string>) {
+  const model = await startLocalModel();
+  const recorder = recordRuns();
+  const baseURL = `${model.url}/v1`;
+  await agentAt(baseURL, tool)('What is tea?').catch(() => {});
+  recorder.stop();
+  await model.close();
+  const file = fixtureFile(recorder.runs);
+  return { runs: recorder.runs, file, run: (changed: () => Promise<string>) => agentAt(baseURL, changed) };
+}
+
+const plant = async () => 'a plant';
+const fails = async (): Promise<string> => {
+  throw new RangeError('no index');
+};
+
+test('a program of this process has the recorded trace', async () => {
+  const { runs, file, run } = await recordedAgent(plant);
+  const replayed = await replay(file, { run: () => run(plant)('What is tea?') });
+  expect(replayed).toMatchObject({ notes: [], hasPassed: false });
+  const steady = (recorded: Parameters<typeof snapshotOf>[0]) =>
+    JSON.parse(JSON.stringify(snapshotOf(recorded), (key, value) => (key === 'request_id' ? undefined : value)));
+  expect(steady(replayed)).toEqual(steady({ runs }));
+});
+
+test('another result of a tool is a difference, which the mode `failed` accepts', async () => {
+  const { file, run } = await recordedAgent(plant);
+  const other = () => run(async () => 'a leaf')('What is tea?');
+  const line = 'messages[2].content: recorded "a plant", got "a leaf"';
+  await expect(replay(file, { run: other })).rejects.toMatchObject({
+    code: 'RUNSPAN_REPLAY_MISMATCH',
+    message: expect.stringContaining(line),
+  });
+  const { notes } = await replay(file, { run: other, mode: 'failed' });
+  expect(notes).toEqual([line]);
+});
+
+test('another question is a difference in the mode `strict`', async () => {
+  const { file, run } = await recordedAgent(plant);
+  const other = () => run(plant)('What is coffee?');
+  const error = {
+    message: expect.stringContaining('messages[0].content: recorded "What is tea?", got "What is coffee?"'),
+  };
+  await expect(replay(file, { run: other })).rejects.toMatchObject(error);
+});
+
+test('a program passes the failure of a tool that is fixed', async () => {
+  const { runs, file, run } = await recordedAgent(fails);
+  expect(outlineOf({ runs })).toBe(`\
+agent (chain): RangeError: no index
+  openai.chat.completions (llm)
+  look_up (tool): RangeError: no index`);
+  const passed = await replay(file, { run: () => run(plant)('What is tea?') });
+  expect(passed).toMatchObject({ notes: [], hasPassed: true });
+  expect(outlineOf(passed)).toBe(`\
+agent (chain): open
+  openai.chat.completions (llm)
+  look_up (tool)
+  openai.chat.completions (llm): open`);
+  const failing = await replay(file, { run: () => run(fails)('What is tea?') });
+  expect(failing.hasPassed).toBe(false);
+  expect(outlineOf(failing)).toBe(outlineOf({ runs }));
+});
