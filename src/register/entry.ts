@@ -1,17 +1,20 @@
+import { fieldsOf, parsedJson } from '../payload/fields.ts';
 import { redact } from '../payload/redaction/redact.ts';
 import { nodeModule } from '../platform/node.ts';
 import type { Entry } from '../replay/fixture.ts';
 
-/** Returns how this process was started. Returns undefined for code without a script, and if there is no package.json. */
+/**
+ * Returns how this process was started. Returns undefined for code on the command line, and if there is no package.json.
+ */
 export function entryOf(
   [, main, ...args]: readonly string[],
   execArgv: readonly string[],
   cwd: string,
 ): Entry | undefined {
   const { dirname, isAbsolute, join, relative, sep } = nodeModule('node:path');
-  const { existsSync } = nodeModule('node:fs');
+  const { existsSync, readFileSync } = nodeModule('node:fs');
   const { fileURLToPath } = nodeModule('node:url');
-  if (main === undefined) return undefined;
+  if (main === undefined || execArgv.some((option) => INLINE_CODE.test(option))) return undefined;
   // The script of a package, such as `next`, is started in the project that uses the package.
   let root = /[\\/]node_modules[\\/]/.test(main) ? cwd : dirname(main);
   while (!existsSync(join(root, 'package.json'))) {
@@ -26,7 +29,9 @@ export function entryOf(
     const path = value.startsWith('file:') ? fileURLToPath(value) : value;
     return isAbsolute(path) ? `${name}${pathFrom(cwd, path).replace(/^(?!\.)/, './')}` : option;
   };
+  const { name } = fieldsOf(parsedJson(readFileSync(join(root, 'package.json'), 'utf8')));
   return {
+    ...(typeof name === 'string' && { package: name }),
     script: pathFrom(root, main),
     args: withoutSecrets(args),
     options: withoutOwn(execArgv).map(portable),
@@ -49,11 +54,17 @@ function withoutSecrets(args: readonly string[]): string[] {
   });
 }
 
-/** Removes the option that loads runspan, and those of a debugger. */
+/** Matches options of Node that contain code. */
+const INLINE_CODE = /^(-e|--eval|-p|-pe|--print)$|^--(eval|print|input-type)=|^--input-type$|data:/;
+/** Matches options of a debugger and of the watch mode, whose value may be the next option. */
+const OF_SESSION = /^--(inspect|watch)/;
+const OF_SESSION_WITH_VALUE = /^--(inspect-port|watch-path)$/;
+
+/** Removes the option that loads runspan, and those that are for one session. */
 function withoutOwn(options: readonly string[]): string[] {
   const isOwn = (option = ''): boolean => /(^|=)runspan\/register$|[\\/]runspan[\\/].*register/.test(option);
-  return options.filter(
-    (option, index) =>
-      !/^--(inspect|watch)/.test(option) && !isOwn(option) && !(option.startsWith('--') && isOwn(options[index + 1])),
-  );
+  return options.filter((option, index) => {
+    if (isOwn(option) || OF_SESSION.test(option) || OF_SESSION_WITH_VALUE.test(options[index - 1] ?? '')) return false;
+    return !(option.startsWith('-') && isOwn(options[index + 1]));
+  });
 }

@@ -5,7 +5,7 @@ import { makeSlot } from '../base/slot.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { isChanged } from '../integrations/fetch/exchange.ts';
-import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
+import { defined, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
@@ -36,6 +36,13 @@ const LEFT_OUT = '{"runspan":"left out: see the nested run"}';
 /** Metadata that identifies the conversation and the user of a trace. The receiver reads it from the first run. */
 const IDS = ['thread_id', 'user_id'];
 
+/** What has arrived of a request's body. */
+interface Body {
+  /** Undefined if the body is too long. */
+  chunks: Buffer[] | undefined;
+  length: number;
+}
+
 /** An incoming HTTP request. */
 interface Incoming {
   readonly startedUs: number;
@@ -45,8 +52,8 @@ interface Incoming {
   /** Undefined once the response is closed, like `response`, so that later work keeps neither in memory. */
   request: IncomingMessage | undefined;
   response: ServerResponse | undefined;
-  /** What has arrived of the body. Undefined if bodies are not recorded, or if this one is too long. */
-  chunks: Buffer[] | undefined;
+  /** Undefined if bodies are not recorded. */
+  body: Body | undefined;
   /** The pattern of the request's path, from Fastify. */
   route: string | undefined;
   run: RequestRun | undefined;
@@ -63,14 +70,14 @@ export const http: Instrumentation = {
       const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
       const url = request.url as string;
       const startedUs = clock.monotonicUs();
-      const chunks = keepsBodies ? [] : undefined;
+      const body = keepsBodies ? { chunks: [], length: 0 } : undefined;
       const incoming = {
         startedUs,
         closedUs: undefined,
         url,
         request,
         response,
-        chunks,
+        body,
         route: undefined,
         run: undefined,
       };
@@ -107,26 +114,32 @@ function enterAtEvents(prototype: object, requestOf: (message: object) => object
       const incoming = request && incomings.get(request);
       if (incoming === undefined) return Reflect.apply(emit, this, args);
       if (args[0] === 'close' && this === incoming.response) close(incoming);
-      if (args[0] === 'data' && this === incoming.request && incoming.chunks !== undefined)
-        keepChunk(incoming, args[1]);
+      const { body, request: own } = incoming;
+      if (args[0] === 'data' && body !== undefined && own !== undefined && this === own)
+        guard(PLACE, () => keepChunk(body, args[1], own.readableEncoding));
       if (storage.getStore() === incoming) return Reflect.apply(emit, this, args);
       return storage.run(incoming, Reflect.apply, emit, this, args);
     };
   });
 }
 
-function keepChunk(incoming: Incoming, chunk: unknown): void {
-  const { chunks = [], request } = incoming;
-  chunks.push(Buffer.from(chunk as string, request?.readableEncoding ?? 'utf8'));
-  const length = chunks.reduce((sum, one) => sum + one.length, 0);
-  if (length > BODY_MAX) incoming.chunks = undefined;
+function keepChunk(body: Body, chunk: unknown, encoding: BufferEncoding | null): void {
+  if (body.chunks === undefined) return;
+  const bytes = Buffer.from(chunk as string, encoding ?? undefined);
+  body.length += bytes.length;
+  if (body.length > BODY_MAX) body.chunks = undefined;
+  else body.chunks.push(bytes);
 }
 
-/** Attaches what a test needs to send the request again. Headers are left out, because they may contain secrets. */
-function attachRequest({ url, chunks }: Incoming, { method, headers }: IncomingMessage, run: Run): void {
-  if (chunks === undefined || run.capture.hideInputs || isChanged(run.capture)) return;
-  const body = Buffer.concat(chunks).toString();
-  const sent = defined({ method, path: url, contentType: headers['content-type'], body });
+/**
+ * Attaches what a test needs to send the request again. Only a JSON body is recorded, because secrets are masked by the
+ * names of fields. Headers are left out, because they may contain secrets.
+ */
+function attachRequest({ url, body }: Incoming, { method, headers }: IncomingMessage, run: Run): void {
+  if (body?.chunks === undefined || run.capture.hideInputs || isChanged(run.capture)) return;
+  const text = Buffer.concat(body.chunks).toString();
+  if (text !== '' && !isFields(parsedJson(text))) return;
+  const sent = defined({ method, path: url, contentType: headers['content-type'], body: text });
   const { json } = encodePayload('inputs', sent, run.capture);
   run.attach('request', new TextEncoder().encode(json), 'application/json');
 }
@@ -138,9 +151,11 @@ function close(incoming: Incoming): void {
   incoming.request = undefined;
   incoming.response = undefined;
   openOn.get(request.socket)?.delete(incoming);
-  if (run === undefined) return;
-  guard(PLACE, () => attachRequest(incoming, request, run.run));
-  guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
+  if (run !== undefined) {
+    guard(PLACE, () => attachRequest(incoming, request, run.run));
+    guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
+  }
+  incoming.body = undefined;
 }
 
 /** Closes a request with its socket. A response that waits for the response to an earlier request emits no `close`. */

@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { guard } from '../base/guard.ts';
 import { env } from '../config/environment.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
@@ -125,8 +126,11 @@ if (started.length > 0) {
   if (runtime.runtime === 'node') {
     // The program cannot call `shutdown` before it crashes.
     setDefaultDurability('spill');
-    const [argv, folder] = [[...process.argv], process.cwd()];
-    addToRuntime(() => ({ entry: entryOf(argv, process.execArgv, folder) }));
+    // Of programs outside `runspan dev`, arguments stay on the machine, because they may contain any data.
+    const argv = env('RUNSPAN_PROGRAM') !== undefined || process.argv.length === 2 ? [...process.argv] : [];
+    // The working directory may have been deleted.
+    const folder = guard('runspan/register', () => process.cwd());
+    if (folder !== undefined) addToRuntime(() => ({ entry: entryOf(argv, process.execArgv, folder) }));
   }
 }
 

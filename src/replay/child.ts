@@ -1,5 +1,6 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { diagnostics } from '../base/diagnostics.ts';
 import type { FetchTransport } from '../integrations/fetch/record-fetch.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { type Fixture, parseFixture, type RecordedRequest } from './fixture.ts';
@@ -13,11 +14,13 @@ export interface ReplayJob extends Fixture {
   readonly report?: string | undefined;
 }
 
-/** The replay in a process of its own. The process ends when the recorded trace has ended. */
+/** The replay in a process of its own. */
 export interface ChildReplay {
   readonly answer: FetchTransport;
   /** Sends the recorded HTTP request, if there is one, to a server of this process. */
   listening(server: Server): void;
+  /** Reports a model call that a replay cannot answer. */
+  refuse(problem: string): void;
 }
 
 /** Starts a replay. Throws if the file cannot be read. */
@@ -26,21 +29,31 @@ export function replayOf(file: string): ChildReplay {
     withoutTracing(() => readFileSync(file, 'utf8')),
     file,
   ) as ReplayJob;
-  const { report, liveFrom, request } = job;
-  const replay = new Replay(job, liveFrom, (event: ReplayEvent) => {
-    if (report !== undefined) withoutTracing(() => appendFileSync(report, `${JSON.stringify(event)}\n`));
-    if ('ended' in event) process.exit();
-  });
+  const { liveFrom, request } = job;
+  const report = (event: ReplayEvent): void => {
+    if (job.report === undefined) diagnostics.warn(`replay: ${JSON.stringify(event)}`);
+    else appendFileSync(job.report, `${JSON.stringify(event)}\n`);
+    // Meanwhile, the other branches of the program go on. A program without any ends at once.
+    if ('ended' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
+  };
+  const replay = new Replay(job, liveFrom, (event) => withoutTracing(() => report(event)));
   return {
     answer: (input, init, send) => replay.answer(input, init, send),
     listening(server) {
-      if (request !== undefined) void withoutTracing(() => sendTo(server, request));
+      if (request !== undefined) void withoutTracing(() => sendTo(server, request, report));
     },
+    refuse: (mismatch) => withoutTracing(() => report({ mismatch })),
   };
 }
 
-/** Ends the process when the response has arrived. */
-async function sendTo(server: Server, { method, path, contentType, body }: RecordedRequest): Promise<void> {
+/** How long a program may run after a call that is not recorded, in milliseconds. */
+const LINGER_MS = 2_000;
+
+async function sendTo(
+  server: Server,
+  { method, path, contentType, body }: RecordedRequest,
+  report: (event: ReplayEvent) => void,
+): Promise<void> {
   const address = server.address();
   // A server on a socket has no port.
   if (typeof address !== 'object' || address === null) return;
@@ -53,6 +66,8 @@ async function sendTo(server: Server, { method, path, contentType, body }: Recor
     ...(hasBody && { body }),
   });
   await response.arrayBuffer();
-  // The server ends the run of the request in this turn of the event loop.
-  setImmediate(() => process.exit());
+  if (response.status === 401 || response.status === 403)
+    report({
+      mismatch: `the server answered ${method} ${path} with ${response.status}; headers of requests are not recorded`,
+    });
 }

@@ -1,8 +1,15 @@
 import { isObject } from '../config/checker.ts';
-import { fieldsOf, parsedJson } from '../payload/fields.ts';
+import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
 import { compareText } from '../testing/forest.ts';
-import type { Entry, Fixture, RecordedRequest, ReplayMode } from './fixture.ts';
-import { callsOf, type ExportedRun } from './trace-calls.ts';
+import {
+  type Entry,
+  type Fixture,
+  masked,
+  type RecordedCall,
+  type RecordedRequest,
+  type ReplayMode,
+} from './fixture.ts';
+import { callsOf, type ExportedRun, MODEL_TYPES } from './trace-calls.ts';
 
 /** A trace as `runspan test` and `replay` read it. */
 export interface RecordedTrace {
@@ -30,13 +37,32 @@ export function recordedTrace(runs: readonly ExportedRun[]): RecordedTrace {
 /** The name of the attachment with the HTTP request of a root run. */
 export const REQUEST = 'request';
 
-/** Returns the fixture of a trace, and the calls that it lacks. */
+/** Returns the fixture of a trace, and the calls that it lacks. `failed` is the step at which the trace failed. */
 export function fixtureOf(
   { root, runs, entry, request }: RecordedTrace,
   mode: ReplayMode,
+  failed?: ExportedRun,
 ): { readonly fixture: Fixture; readonly missing: readonly string[] } {
   const { calls, missing } = callsOf(runs);
-  return { fixture: { runspan: 1, name: root.name, mode, entry, request, calls }, missing };
+  const required = failed && callsOf(runs.slice(0, runs.indexOf(failed))).calls.length;
+  const isModelCall = failed !== undefined && MODEL_TYPES.has(failed.run_type);
+  const fixture: Fixture = {
+    runspan: 1,
+    name: root.name,
+    trace: root.trace_id,
+    mode,
+    required,
+    inputs: masked(root.inputs) as Fields,
+    entry,
+    request,
+    // The recorded answer to a failed call is its failure.
+    calls: calls.map((call, index) => (isModelCall && index === required ? live(call) : call)),
+  };
+  return { fixture, missing };
+}
+
+function live({ below, call, request }: RecordedCall): RecordedCall {
+  return { below, call, request, isLive: true };
 }
 
 /** Returns the text of a fixture's file. */

@@ -1,6 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { isObject } from '../config/checker.ts';
-import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
+import { type Fields, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
 import type { PayloadLimits } from '../payload/plain.ts';
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
@@ -14,6 +13,8 @@ export type ReplayMode = 'strict' | 'failed';
 
 /** How a program was started. Recorded in `extra.runtime.entry` of root runs, so that a test can start it again. */
 export interface Entry {
+  /** The name in the nearest package.json. */
+  readonly package?: string;
   /** The main script, relative to the folder with the nearest package.json, with `/` between folders. */
   readonly script: string;
   /** The arguments of the script. Values of arguments with the name of a secret are masked. */
@@ -50,6 +51,8 @@ export interface RecordedCall {
   readonly response?: unknown;
   /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
+  /** Whether this call and all later ones are sent, because a test of a failed call needs the service. */
+  readonly isLive?: true;
 }
 
 /** The model calls of a trace, from which a replay answers. Stored as JSON. */
@@ -58,7 +61,13 @@ export interface Fixture {
   readonly runspan: 1;
   /** Name of the root run. */
   readonly name: string;
+  /** Id of the trace. */
+  readonly trace: string;
   readonly mode: ReplayMode;
+  /** Number of the first calls that a replay in the mode `failed` must make: those before the failed step. */
+  readonly required?: number | undefined;
+  /** Inputs of the root run, by which a replay finds the trace among several of the same name. */
+  readonly inputs: Fields;
   readonly entry?: Entry | undefined;
   readonly request?: RecordedRequest | undefined;
   readonly calls: readonly RecordedCall[];
@@ -67,11 +76,19 @@ export interface Fixture {
 /** Parses a fixture. Throws a RunspanError if the text is not one. `file` names it in the error. */
 export function parseFixture(text: string, file: string): Fixture {
   const fixture = parsedJson(text);
-  if (isObject(fixture) && fixture.runspan === 1 && Array.isArray(fixture.calls)) return fixture as unknown as Fixture;
+  const { runspan, name, mode, calls } = fieldsOf(fixture);
+  const isValid = runspan === 1 && textOf(name) !== undefined && (mode === 'strict' || mode === 'failed');
+  if (isValid && Array.isArray(calls) && calls.every(isCall)) return fixture as Fixture;
   throw new RunspanError(
     'RUNSPAN_INVALID_OPTION',
     `Expected ${file} to be a fixture of this version of runspan; write it again with \`runspan test\``,
   );
+}
+
+function isCall(value: unknown): boolean {
+  const { call, request, status, error, isLive } = fieldsOf(value);
+  const isAnswered = Number.isInteger(status) || typeof error === 'string' || isLive === true;
+  return textOf(call) !== undefined && isFields(request) && isAnswered;
 }
 
 /** Returns what is compared of a request: its parameters and its inputs. */

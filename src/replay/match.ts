@@ -23,11 +23,12 @@ export function findCall(
   if (same !== undefined) return { index: same[0], notes: [] };
   if (mode === 'strict') return undefined;
   const place = placeOf(live.request);
-  const near = open.filter(([, { request }]) => placeOf(request) === place);
   const asked = withoutToolResults(live.request);
-  const [index, found] =
-    near.find(([, { request }]) => differences(withoutToolResults(request), asked).length === 0) ?? near[0] ?? [];
-  return index === undefined ? undefined : { index, notes: differences(found?.request, live.request) };
+  const [nearest] = open
+    .filter(([, { request }]) => placeOf(request) === place)
+    .map(([index, { request }]) => ({ index, request, count: differences(withoutToolResults(request), asked).length }))
+    .sort((a, b) => a.count - b.count);
+  return nearest && { index: nearest.index, notes: differences(nearest.request, live.request) };
 }
 
 /** Describes why no recorded call answers a request: its differences from the most similar call. */

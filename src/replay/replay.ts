@@ -1,10 +1,10 @@
-import { dialectOf } from '../integrations/fetch/dialects.ts';
+import { dialectOf, isModelAddress } from '../integrations/fetch/dialects.ts';
 import { requestBody, requestUrl } from '../integrations/fetch/request.ts';
-import { fieldsOf, isFields } from '../payload/fields.ts';
+import { type Fields, fieldsOf, isFields } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
 import { answerEvents } from './events.ts';
-import { CAUSED_BY, type Fixture, masked, requestOf } from './fixture.ts';
+import { CAUSED_BY, type Fixture, masked, type RecordedCall, requestOf } from './fixture.ts';
 import { findCall, type LiveCall, mismatchText } from './match.ts';
 
 /** What a replay reports for each model call. */
@@ -26,6 +26,7 @@ export class Replay {
   readonly #report: (event: ReplayEvent) => void;
   readonly #used = new Set<number>();
   #count = 0;
+  #isLive = false;
 
   /** Requests from the one with the number `liveFrom` are sent. */
   constructor(fixture: Fixture, liveFrom: number | undefined, report: (event: ReplayEvent) => void) {
@@ -37,10 +38,14 @@ export class Replay {
   /** Answers a call of `fetch`. Other requests than model calls are sent. */
   async answer(input: unknown, init: unknown, send: Send): Promise<Response> {
     const url = requestUrl(input);
-    const { reader, provider, request } = dialectOf(url, await requestBody(input, init)) ?? {};
-    if (reader === undefined || provider === undefined || !isFields(request)) return send();
-    const description = reader.describe(request, provider);
-    if (description === undefined || ++this.#count >= this.#liveFrom) return send();
+    const body = await requestBody(input, init);
+    const { reader, provider, request } = dialectOf(url, body) ?? {};
+    const description = isFields(request) ? reader?.describe(request, `${provider}`) : undefined;
+    const isUnreadable = body === undefined && URL.canParse(url) && isModelAddress(new URL(url));
+    if (description === undefined && !isUnreadable) return send();
+    if (this.#isLive || ++this.#count >= this.#liveFrom) return send();
+    if (reader === undefined || request === undefined || description === undefined)
+      return this.#refused('', 'a replay cannot read the body of a model call, for example a stream');
     const live: LiveCall = { call: reader.name, request: comparable(requestOf(description)) };
     const { calls, mode } = this.#fixture;
     const match = findCall(calls, this.#used, live, mode);
@@ -48,16 +53,12 @@ export class Replay {
     const { index, notes } = match;
     this.#used.add(index);
     this.#report({ answered: index, notes });
-    const { status, response, error } = calls[index] ?? {};
-    if (status === undefined) throw failureOf(error);
-    const answer =
-      status < 400 && isStreamed(url, reader.name, request)
-        ? answerEvents(reader.name, fieldsOf(response), request)
-        : undefined;
-    if (answer === undefined) return Response.json(response, { status });
-    const { contentType, events } = answer;
-    const body = error === undefined ? events.join('') : brokenOff(events, failureOf(error));
-    return new Response(body, { status, headers: { 'content-type': contentType } });
+    const recorded = calls[index] as RecordedCall;
+    if (recorded.isLive) {
+      this.#isLive = true;
+      return send();
+    }
+    return responseOf(recorded, isStreamed(url, reader.name, request) ? request : undefined);
   }
 
   #unanswered(live: LiveCall): Promise<Response> {
@@ -66,10 +67,23 @@ export class Replay {
       this.#report({ ended: true });
       return new Promise(() => {});
     }
-    const mismatch = mismatchText(calls, this.#used, live);
-    this.#report({ mismatch });
-    return Promise.resolve(refusal(live.call, `runspan replay: ${mismatch}`));
+    return Promise.resolve(this.#refused(live.call, mismatchText(calls, this.#used, live)));
   }
+
+  #refused(call: string, mismatch: string): Response {
+    this.#report({ mismatch });
+    return refusal(call, `runspan replay: ${mismatch}`);
+  }
+}
+
+/** Returns the recorded response, as a stream if `streamed` is the request for one. Throws if there was no response. */
+function responseOf({ call, status, response, error }: RecordedCall, streamed: Fields | undefined): Response {
+  if (status === undefined) throw failureOf(error);
+  const answer = status < 400 && streamed ? answerEvents(call, fieldsOf(response), streamed) : undefined;
+  if (answer === undefined) return Response.json(response, { status });
+  const { contentType, events } = answer;
+  const body = error === undefined ? events.join('') : brokenOff(events, failureOf(error));
+  return new Response(body, { status, headers: { 'content-type': contentType } });
 }
 
 /** Returns a request with the secrets masked that the application and the fixture mask. */

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,10 +57,10 @@ export interface Replayed {
   /** The differences from the recorded requests that the mode `failed` has accepted, such as other results of tools. */
   readonly notes: readonly string[];
   /**
-   * Whether the program has passed the failure with which the recorded trace ends. The program was then stopped, because
-   * no further answer is recorded. Its open runs have no `end_time`.
+   * Whether the program was stopped in the mode `failed`, because it has made a call after the last recorded one. Its open
+   * runs have no `end_time`.
    */
-  readonly hasPassed: boolean;
+  readonly wasStopped: boolean;
 }
 
 const CHECKS: Checks<ReplayOptions> = {
@@ -85,8 +86,8 @@ export async function replay(fixture: string | URL, options: ReplayOptions = {})
   const recorded = parseFixture(readFileSync(file, 'utf8'), file);
   const { mode = recorded.mode, liveFrom, run, record = false } = checked;
   const job: ReplayJob = { ...recorded, mode, liveFrom };
-  if (run !== undefined && record)
-    throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `record` without `run`; record the trace again instead');
+  if (record && (run ?? liveFrom) !== undefined)
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected `record` without `run` and `liveFrom`');
   if (run !== undefined) return checkedResult(job, await inThisProcess(job, run));
   const { entry } = recorded;
   if (entry === undefined) {
@@ -97,9 +98,14 @@ export async function replay(fixture: string | URL, options: ReplayOptions = {})
   const { runs } = await inOwnProcess(program, { ...recorded, liveFrom: 1 });
   const { fixtureOf, fixtureText, recordedTrace } = await import('./fixture-of.ts');
   const { fixture: again, missing } = fixtureOf(recordedTrace(runs as ExportedRun[]), mode);
-  if (missing.length > 0) throw failure(`These calls cannot be recorded: ${missing.join('; ')}`);
-  writeFileSync(file, fixtureText({ ...recorded, request: again.request, calls: again.calls }));
-  return { runs, notes: [], hasPassed: false };
+  const problems = again.calls.some(({ status }) => status === undefined)
+    ? ['a model call got no response']
+    : [...missing];
+  const error = rootOf(runs)?.error;
+  if (mode === 'strict' && error !== undefined) problems.push(`the program failed: ${error.split('\n', 1)[0]}`);
+  if (problems.length > 0) throw failure(`The fixture is unchanged, because ${problems.join('; ')}`);
+  writeFileSync(file, fixtureText({ ...recorded, calls: again.calls }));
+  return { runs, notes: [], wasStopped: false };
 }
 
 interface Result {
@@ -109,37 +115,50 @@ interface Result {
   readonly check?: () => void;
 }
 
-function checkedResult({ mode, calls, liveFrom }: ReplayJob, { runs, events, check }: Result): Replayed {
-  const hasPassed = events.some((event) => 'ended' in event);
-  const answered = new Set(events.flatMap((event) => ('answered' in event ? event.answered : [])));
+function checkedResult(job: ReplayJob, { runs, events, check }: Result): Replayed {
+  const answered = events.flatMap((event) => ('answered' in event ? event.answered : []));
   const notes = events.flatMap((event) => ('notes' in event ? event.notes : []));
-  const problems = mismatchesIn(events);
-  const left = calls.flatMap(({ call }, index) => (answered.has(index) ? [] : `${call} (${index + 1})`));
-  if (mode === 'strict' && liveFrom === undefined && problems.length === 0 && left.length > 0)
-    problems.push(`these recorded calls were not made: ${left.join(', ')}`);
+  const problems = [...mismatchesIn(events), ...unmatched(job, answered)];
   if (problems.length === 0) {
     check?.();
-    return { runs, notes, hasPassed };
+    return { runs, notes, wasStopped: events.some((event) => 'ended' in event) };
   }
-  const advice = 'If the change is intended, write the fixture again, with the option `record` or with `runspan test`.';
   const accepted = notes.length === 0 ? [] : [`accepted before:\n  ${notes.join('\n  ')}`];
-  throw new RunspanError(
-    'RUNSPAN_REPLAY_MISMATCH',
-    [...problems, ...accepted, advice, `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`].join('\n\n'),
-  );
+  const replayed = `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`;
+  throw new RunspanError('RUNSPAN_REPLAY_MISMATCH', [...problems, ...accepted, ADVICE, replayed].join('\n\n'));
+}
+
+const ADVICE =
+  'If the change is intended, write the fixture again, with the option `record` or with `runspan test`. The mode `failed` accepts other results of tools.';
+
+/** Names the recorded calls that the program has not made as often as it must. */
+function unmatched({ mode, calls, required = 0, liveFrom }: ReplayJob, answered: readonly number[]): string[] {
+  const shown = (index: number): string => `${calls[index]?.call} (${index + 1})`;
+  const twice = answered.filter((index, at) => answered.indexOf(index) !== at).map(shown);
+  const must = liveFrom === undefined ? (mode === 'strict' ? calls.length : required) : 0;
+  const left = [...calls.keys()].filter((index) => index < must && !answered.includes(index)).map(shown);
+  return [
+    ...(twice.length > 0 ? [`several processes of the program have made these calls: ${twice.join(', ')}`] : []),
+    ...(left.length > 0 ? [`these recorded calls were not made: ${left.join(', ')}`] : []),
+  ];
 }
 
 function mismatchesIn(events: readonly ReplayEvent[]): string[] {
   return events.flatMap((event) => ('mismatch' in event ? event.mismatch : []));
 }
 
+let isReplaying = false;
+
 async function inThisProcess(job: ReplayJob, run: () => unknown): Promise<Result> {
+  if (isReplaying) throw new RunspanError('RUNSPAN_INVALID_OPTION', 'Expected one replay with `run` at a time');
+  isReplaying = true;
   const [{ Replay }, { answerFetch }] = await Promise.all([
     import('./replay.ts'),
     import('../integrations/fetch/record-fetch.ts'),
   ]);
   const events: ReplayEvent[] = [];
   const recorder = recordRuns();
+  const inReplay = new AsyncLocalStorage<true>();
   let end = (): void => {};
   const ended = new Promise<void>((resolve) => {
     end = resolve;
@@ -148,18 +167,23 @@ async function inThisProcess(job: ReplayJob, run: () => unknown): Promise<Result
     events.push(event);
     if ('ended' in event) end();
   });
-  const stop = answerFetch((input, init, send) => replay.answer(input, init, send));
+  const stop = answerFetch((input, init, send) => (inReplay.getStore() ? replay.answer(input, init, send) : send()));
   let check = (): void => {};
   try {
-    await Promise.race([run(), ended]);
+    await Promise.race([inReplay.run(true, run), ended]);
+    // Later calls of the program must not be sent.
+    if (!events.some((event) => 'ended' in event)) stop();
   } catch (error) {
+    stop();
     check = () => {
       throw error;
     };
   } finally {
-    stop();
     recorder.stop();
+    isReplaying = false;
   }
+  if (events.length === 0 && job.calls.length > 0)
+    events.push({ mismatch: 'no model call was made with the `fetch` of the replay: import the program within `run`' });
   return { runs: recorder.runs, events, check };
 }
 
@@ -170,6 +194,8 @@ interface Program {
   readonly options: ReplayOptions;
 }
 
+const OF_TEST = /^(RUNSPAN_|JEST_WORKER_ID$|VITEST)/;
+
 const CLI: string = fileURLToPath(new URL('main.js', new URL('../cli/', import.meta.url)));
 
 /** Starts a program with `runspan dev`, which prints its finished traces. */
@@ -179,7 +205,12 @@ async function inOwnProcess({ entry, folder, options }: Program, given: ReplayJo
     const [file, report] = [join(temporary, 'job.json'), join(temporary, 'events.jsonl')];
     const job: ReplayJob = { ...given, report };
     writeFileSync(file, JSON.stringify(job));
-    const { script, args, options: nodeOptions, folder: cwd = '.' } = entry;
+    const { script, args, folder: cwd = '.' } = entry;
+    // A file with secrets is not on each machine.
+    const nodeOptions = entry.options.filter((option) => {
+      const [, envFile] = /^--env-file=(.*)$/.exec(option) ?? [];
+      return envFile === undefined || existsSync(join(folder, cwd, envFile));
+    });
     if (!existsSync(join(folder, script)))
       throw failure(`The program of the fixture is missing: ${join(folder, script)}`);
     const command = [process.execPath, ...nodeOptions, join(folder, script), ...args];
@@ -188,15 +219,17 @@ async function inOwnProcess({ entry, folder, options }: Program, given: ReplayJo
       ...(job.request !== undefined && { PORT: '0' }),
       ...(job.liveFrom === undefined && missingKeys(job)),
     };
-    // Jest and Vitest set the first two for the test, and without the instrumentation of `fetch`, calls would be sent.
-    const own = { JEST_WORKER_ID: undefined, VITEST: undefined, RUNSPAN_INSTRUMENTATIONS: undefined };
-    const { runs, stderr, isLate } = await traced(
-      job.name,
+    // The program must not know of the test runner, and the settings of runspan are those of the test.
+    const others = Object.keys(environment()).filter((name) => OF_TEST.test(name));
+    const own = Object.fromEntries(others.map((name) => [name, undefined]));
+    const { traces, stderr, isLate } = await traced(
+      job,
       [CLI, 'dev', '--memory', '--port', '0', '--json', '--', ...command],
       { cwd: join(folder, cwd), env: environmentWith({ ...own, ...variables, ...options.env }) },
       options.timeoutMs ?? 60_000,
     );
     const events = existsSync(report) ? linesOf<ReplayEvent>(readFileSync(report, 'utf8')) : [];
+    const runs = await traceLike(job, traces);
     if (runs !== undefined && !isLate)
       return { runs: events.some((event) => 'ended' in event) ? runs.map(reopened) : runs, events };
     const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(job.name)}`;
@@ -230,41 +263,45 @@ function failure(message: string): RunspanError {
 }
 
 interface Traced {
-  /** Undefined if there is no such trace. */
-  readonly runs: readonly RunRecord[] | undefined;
+  /** The traces with the name of the recorded one. */
+  readonly traces: readonly (readonly RunRecord[])[];
   readonly stderr: string;
-  /** Whether the time limit has passed before the trace was finished. */
+  /** Whether the time limit has passed before such a trace was finished. */
   readonly isLate: boolean;
 }
 
-/** How long a program may run after its trace has finished, in milliseconds. A server does not end by itself. */
-const LINGER_MS = 2_000;
+/**
+ * How long a program may run after its trace has finished, in milliseconds, and a server, which does not end by itself.
+ */
+const [LINGER_MS, SERVER_LINGER_MS] = [2_000, 300];
 /** `runspan dev` kills its program when it gets a third signal. */
 const SIGNAL_MS = 1_000;
 
-/** Runs a command until it ends, and returns the first trace with this name that it prints. */
+/** Runs a command until it ends, and returns the traces that it prints. */
 function traced(
-  name: string,
+  { name, request }: ReplayJob,
   args: readonly string[],
   options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
   timeoutMs: number,
 ): Promise<Traced> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-    let runs: readonly RunRecord[] | undefined;
+    const traces = new Map<string, readonly RunRecord[]>();
     let [stderr, isLate] = ['', false];
     const stop = (): void => {
-      isLate ||= runs === undefined;
+      isLate ||= traces.size === 0;
       child.kill();
       timer = setTimeout(stop, SIGNAL_MS);
     };
     let timer = setTimeout(stop, timeoutMs);
+    // A trace is printed again if further runs arrive.
     createInterface(child.stdout).on('line', (line) => {
-      if (runs !== undefined) return;
-      runs = traceIn(line, name);
-      if (runs === undefined) return;
+      const { runs = [] } = fieldsOf(parsedJson(line)) as { readonly runs?: readonly RunRecord[] };
+      const root = rootOf(runs);
+      if (root?.name !== name) return;
+      traces.set(root.id, runs);
       clearTimeout(timer);
-      timer = setTimeout(stop, LINGER_MS);
+      timer = setTimeout(stop, request === undefined ? LINGER_MS : SERVER_LINGER_MS);
     });
     child.stderr.setEncoding('utf8').on('data', (text) => {
       stderr += text;
@@ -272,19 +309,24 @@ function traced(
     child.on('error', reject);
     child.on('close', () => {
       clearTimeout(timer);
-      resolve({ runs, stderr, isLate });
+      resolve({ traces: [...traces.values()], stderr, isLate });
     });
   });
 }
 
-function linesOf<Line>(text: string): Line[] {
-  return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as Line)));
+function rootOf(runs: readonly RunRecord[]): RunRecord | undefined {
+  return runs.find((run) => run.parent_run_id === undefined);
 }
 
-/** Returns the runs of an exported trace whose root run has this name. */
-function traceIn(line: string, name: string): readonly RunRecord[] | undefined {
-  const { runs } = fieldsOf(parsedJson(line)) as { readonly runs?: readonly RunRecord[] };
-  return runs?.some((run) => run.parent_run_id === undefined && run.name === name) ? runs : undefined;
+/** Returns the first trace with the recorded inputs, or the first trace. */
+async function traceLike({ inputs }: Fixture, traces: Traced['traces']): Promise<readonly RunRecord[] | undefined> {
+  if (traces.length < 2) return traces[0];
+  const [{ differences }, { masked }] = await Promise.all([import('./match.ts'), import('./fixture.ts')]);
+  return traces.find((runs) => differences(inputs, masked(rootOf(runs)?.inputs)).length === 0) ?? traces[0];
+}
+
+function linesOf<Line>(text: string): Line[] {
+  return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as Line)));
 }
 
 /** `runspan dev` ends the runs that a program leaves open. */
@@ -294,7 +336,8 @@ function reopened(run: RunRecord): RunRecord {
   return open;
 }
 
-function packageFolder(folder: string): string {
+/** Returns the nearest folder with a package.json. */
+export function packageFolder(folder: string): string {
   if (existsSync(join(folder, 'package.json')) || dirname(folder) === folder) return folder;
   return packageFolder(dirname(folder));
 }

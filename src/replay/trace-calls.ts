@@ -98,7 +98,7 @@ function callOf({
   if (Object.keys(inputs).length === 0) throw new NotReplayable('its inputs are hidden');
   const request = requestOf({ inputs, metadata: extra?.metadata ?? {} });
   if (Object.keys(outputs).length === 0) {
-    if (error === undefined) throw new NotReplayable('its outputs are hidden');
+    if (error === undefined) throw new NotReplayable('its outputs are hidden, or were not read');
     return [complete({ call, request, error: withoutStacks(error) })];
   }
   const { status, body } = outputs;

@@ -134,7 +134,7 @@ describe.concurrent('an agent of', () => {
     const [same, changed, accepted] = await replays(name, {}, { env }, { mode: 'failed', env });
     expect(same?.message).toBeUndefined();
     expect(steady(same?.runs ?? [])).toEqual(steady(runs));
-    expect(same).toMatchObject({ notes: [], hasPassed: false });
+    expect(same).toMatchObject({ notes: [], wasStopped: false });
     expect(changed?.code).toBe('RUNSPAN_REPLAY_MISMATCH');
     expect(changed?.message).toMatch(/recorded ".*rain in.*", got ".*snow/);
     expect(accepted?.notes).toEqual([expect.stringMatching(/recorded ".*rain in.*", got ".*snow/)]);
@@ -158,13 +158,13 @@ describe.concurrent('the written test', () => {
     expect(await started(['--test', test], peers)).toMatchObject({ code: 0 });
     expect(await started(['--test', test], peers, { TOOL_FAILS: 'true' })).toMatchObject({ code: 1 });
     const [passed, failing] = await replays('failed', {}, { env: { TOOL_FAILS: 'true' } });
-    expect(passed).toMatchObject({ hasPassed: true, notes: [] });
+    expect(passed).toMatchObject({ wasStopped: true, notes: [] });
     expect(outlineOf(passed ?? { runs: [] })).toBe(`\
 openai-chat (chain): open
   openai.chat.completions (llm)
   weather (tool)
   openai.chat.completions (llm): open`);
-    expect(failing).toMatchObject({ hasPassed: false });
+    expect(failing).toMatchObject({ wasStopped: false });
     expect(steady(failing?.runs ?? [])).toEqual(steady(runs));
   });
 });

@@ -10,7 +10,7 @@ function inPackage(...path: string[]): string {
   const { path: folder, remove } = temporaryFolder();
   onTestFinished(remove);
   mkdirSync(join(folder, 'src'));
-  writeFileSync(join(folder, 'package.json'), '{}');
+  writeFileSync(join(folder, 'package.json'), '{"name":"weather"}');
   return join(folder, ...path);
 }
 
@@ -21,6 +21,7 @@ test('the script and the working directory are relative to the folder with packa
   const files = [`--require=${hoisted}`, `--env-file=${join(root, 'src/local.env')}`, '--env-file=.env'];
   const options = ['--import', loader, ...files, '--import', 'runspan/register'];
   expect(entryOf(['/usr/bin/node', join(root, 'src/agent.ts'), '--city', 'Cork'], options, join(root, 'src'))).toEqual({
+    package: 'weather',
     script: 'src/agent.ts',
     args: ['--city', 'Cork'],
     options: [
@@ -53,12 +54,35 @@ test.each([
 ])('the arguments %j are recorded as %j', (args, shown) => {
   const script = inPackage('agent.js');
   expect(entryOf(['node', script, ...args], [], join(script, '..'))).toEqual({
+    package: 'weather',
     script: 'agent.js',
     args: shown,
     options: [],
   });
 });
 
-test('code without a script has no entry', () => {
-  expect(entryOf(['node'], ['-e', '1'], '/')).toBeUndefined();
+test.each([
+  [['-e', '1']],
+  [['--input-type=module', '--eval', 'secret']],
+  [['--import', 'data:text/javascript,1']],
+  [['-p', '1']],
+])('a program with code in the options %j has no entry', (options) => {
+  expect(entryOf(['node'], options, '/')).toBeUndefined();
+  expect(entryOf(['node', inPackage('agent.js')], options, '/')).toBeUndefined();
+});
+
+test('options that load runspan, and those of a debugger and of the watch mode, are left out', () => {
+  const script = inPackage('agent.js');
+  const options = [
+    '-r',
+    'runspan/register',
+    '--inspect-port',
+    '0',
+    '--inspect-brk=1',
+    '--watch-path',
+    'src',
+    '--watch',
+    '--no-warnings',
+  ];
+  expect(entryOf(['node', script], options, join(script, '..'))?.options).toEqual(['--no-warnings']);
 });

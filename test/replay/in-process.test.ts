@@ -50,7 +50,7 @@ const fails = async (): Promise<string> => {
 test('a program of this process has the recorded trace', async () => {
   const { runs, file, run } = await recordedAgent(plant);
   const replayed = await replay(file, { run: () => run(plant)('What is tea?') });
-  expect(replayed).toMatchObject({ notes: [], hasPassed: false });
+  expect(replayed).toMatchObject({ notes: [], wasStopped: false });
   const steady = (recorded: Parameters<typeof snapshotOf>[0]) =>
     JSON.parse(JSON.stringify(snapshotOf(recorded), (key, value) => (key === 'request_id' ? undefined : value)));
   expect(steady(replayed)).toEqual(steady({ runs }));
@@ -84,7 +84,7 @@ agent (chain): RangeError: no index
   openai.chat.completions (llm)
   look_up (tool): RangeError: no index`);
   const passed = await replay(file, { run: () => run(plant)('What is tea?') });
-  expect(passed).toMatchObject({ notes: [], hasPassed: true });
+  expect(passed).toMatchObject({ notes: [], wasStopped: true });
   expect(outlineOf(passed)).toBe(`\
 agent (chain): open
   openai.chat.completions (llm)

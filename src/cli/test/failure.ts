@@ -28,15 +28,17 @@ export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
 
 /** Returns the nested run that has failed a run. A failure after which the run has started others was handled. */
 function causeIn({ run, children }: Tree<ExportedRun>): Tree<ExportedRun> | undefined {
-  const last = children.findLast((child) => isFailed(child.run));
-  if (last === undefined) return undefined;
-  const { end_time: endTime = '' } = last.run;
+  const failed = children.filter((child) => isFailed(child.run));
+  const same = failed.find((child) => errorLine(child.run) === errorLine(run));
+  const last = failed.at(-1);
+  const { end_time: endTime = '' } = last?.run ?? {};
   const isLast = children.every((child) => child.run.start_time <= endTime);
-  return isLast || errorLine(last.run) === errorLine(run) ? last : undefined;
+  return same ?? (isLast ? last : undefined);
 }
 
-function isFailed({ error }: ExportedRun): boolean {
-  return error !== undefined && error !== '';
+/** Runs that `runspan dev` has ended were interrupted by the failure of another run. */
+function isFailed({ error = '' }: ExportedRun): boolean {
+  return error !== '' && !error.startsWith('Interrupted: ');
 }
 
 function errorLine({ error = '' }: ExportedRun): string {

@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
-import { defined } from '../../payload/fields.ts';
+import { defined, type Fields } from '../../payload/fields.ts';
+import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
-import type { ExportedRun } from '../../replay/trace-calls.ts';
+import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
 import type { ExpectedNode, ExpectedTrace } from '../../testing/expected-trace.ts';
 import { forestOf, type Tree } from '../../testing/forest.ts';
 import type { Project } from '../init/project.ts';
@@ -14,8 +15,7 @@ export interface TestSource {
   readonly trace: RecordedTrace;
   /** Undefined for a test that expects the recorded trace. */
   readonly failure: Failure | undefined;
-  /** Number of the first model call that must be sent, because the recorded one has failed. */
-  readonly liveFrom: number | undefined;
+  readonly fixture: Fixture;
   /** File name of the fixture, which is in the folder of the test. */
   readonly fixtureName: string;
 }
@@ -48,37 +48,38 @@ export function syntaxOf(
   };
 }
 
-/** Time limit of a test in milliseconds. Vitest and Jest would stop it after 5 seconds. */
-const TIMEOUT = '60_000';
+/** Time limit of a test in milliseconds, longer than that of a replay, whose error shows the program's output. */
+const TIMEOUT = '70_000';
 
 export function testText(source: TestSource, syntax: TestSyntax): string {
-  const { trace, failure } = source;
-  const { root, entry } = trace;
+  const { trace, failure, fixture } = source;
+  const { root, runs, entry } = trace;
   const name =
     failure === undefined ? `${root.name} makes the same calls` : `${failure.path.join(' > ')} does not fail`;
-  const about =
-    failure === undefined
-      ? `The expected runs are those of trace ${root.trace_id}.`
-      : `In trace ${root.trace_id}, ${failure.run.name} failed with ${JSON.stringify(failure.error)}`;
-  const options = defined({ liveFrom: source.liveFrom, run: entry === undefined ? 'run' : undefined });
-  const lines = [
-    `  // ${about.replace(/[\r\n\u2028\u2029]/g, ' ')}`,
-    ...(source.liveFrom === undefined
-      ? []
-      : ['  // The failed step is a model call, so that this call and later ones are sent to the service.']),
-    `  const trace = await replay(${fixturePath(source.fixtureName, syntax)}${optionsText(options)});`,
-    ...(failure === undefined ? sameTrace(root, trace.runs) : failedStep(failure)),
-  ];
-  const isLimited = syntax.runner !== 'node';
   return [
     ...imports(syntax),
     '',
     ...(entry === undefined ? gap(root, syntax) : []),
     `test(${literal(name)}, async () => {`,
-    ...lines,
-    `}${isLimited ? `, ${TIMEOUT}` : ''});`,
+    ...commentsOn(source).map((line) => `  // ${line.replace(/[\r\n\u2028\u2029]/g, ' ')}`),
+    `  const trace = await replay(${fixturePath(source.fixtureName, syntax)}${entry === undefined ? ', { run }' : ''});`,
+    ...(failure === undefined ? sameTrace(root, runs) : failedStep(failure, fixture, runs)),
+    `}${syntax.runner === 'node' ? '' : `, ${TIMEOUT}`});`,
     '',
   ].join('\n');
+}
+
+function commentsOn({ trace: { root, runs }, failure, fixture }: TestSource): string[] {
+  if (failure === undefined) return [`The expected runs are those of trace ${root.trace_id}.`];
+  const failed = `In trace ${root.trace_id}, ${failure.run.name} failed with ${JSON.stringify(failure.error)}`;
+  if (fixture.calls.some(({ isLive }) => isLive))
+    return [failed, 'The failed step is a model call. This call and later ones are sent to the service.'];
+  if (!hasModelCalls(failure.run, runs)) return [failed];
+  return [failed, 'A call after the recorded ones stops the program, so that a failure after this call is not seen.'];
+}
+
+function hasModelCalls({ dotted_order: order }: ExportedRun, runs: readonly ExportedRun[]): boolean {
+  return runs.some((run) => MODEL_TYPES.has(run.run_type) && run.dotted_order.startsWith(`${order}.`));
 }
 
 function imports({ runner, isCommonJs, isTypeScript }: TestSyntax): string[] {
@@ -98,41 +99,46 @@ function fixturePath(name: string, { isCommonJs }: TestSyntax): string {
   return isCommonJs ? `join(__dirname, ${literal(name)})` : `new URL(${literal(`./${name}`)}, import.meta.url)`;
 }
 
-function optionsText(options: Readonly<Record<string, unknown>>): string {
-  const parts = Object.entries(options).map(([key, value]) => (key === value ? key : `${key}: ${value}`));
-  return parts.length === 0 ? '' : `, { ${parts.join(', ')} }`;
-}
-
 /** The part of the test that the user completes, because the trace does not tell how the program was started. */
 function gap({ name, inputs }: ExportedRun, { isTypeScript }: TestSyntax): string[] {
   return [
-    `// TODO: import the function that has recorded ${JSON.stringify(name)}, and call it here.`,
-    `const inputs = ${literal(inputs)};`,
+    `const inputs = ${literal(masked(inputs))};`,
     `const run = async ()${isTypeScript ? ': Promise<unknown>' : ''} => {`,
+    `  // TODO: call the function that has recorded ${JSON.stringify(name).replace(/[\u2028\u2029]/g, ' ')}. Import it here, for example:`,
+    `  // const { answer } = await import('../src/answer.js');`,
+    '  // return answer(inputs.input);',
     `  throw new Error(\`call the function with \${JSON.stringify(inputs)}\`);`,
     '};',
     '',
   ];
 }
 
-function failedStep({ path, run: { name } }: Failure): string[] {
-  const tree = path.reduceRight<ExpectedTrace | undefined>(
-    (child, one) => (child === undefined ? one : { name: one, children: [child] }),
-    undefined,
-  );
+function failedStep({ path, run }: Failure, { inputs }: Fixture, runs: readonly ExportedRun[]): string[] {
+  const [root = '', ...names] = path;
+  const { name } = run;
+  // The step may be one of several runs with this name, of which others may have failed without consequences.
+  const earlier = runs.slice(0, runs.indexOf(run)).filter((one) => one.parent_run_id === run.parent_run_id);
+  const last = [...earlier, run].filter((one) => one.name === name).map(() => name);
+  const below = names.slice(0, -1).reduceRight<ExpectedTrace[]>((children, one) => [{ name: one, children }], last);
+  const tree = nodeOf({ name: root, inputs: steady(inputs), children: names.length === 0 ? undefined : below });
+  const isOne = runs.filter((one) => one.name === name && one.error !== undefined).length === 1;
+  const failing = nodeOf({ name, inputs: isOne ? undefined : steady(run.inputs), error: /./ });
   return [
-    `  expectRuns(trace).toMatchTrace(${literal(tree)}, { complete: false });`,
-    `  expectRuns(trace).not.toHaveRun({ name: ${literal(name)}, error: /./ });`,
+    `  expectRuns(trace).toMatchTrace(${literal(tree)}, { complete: false, ordered: false });`,
+    `  expectRuns(trace).not.toHaveRun(${literal(failing)});`,
+    // A call of another branch may have stopped the program.
+    ...(hasModelCalls(run, runs) ? [] : [`  expectRuns(trace).not.toHaveRun(${literal({ name, open: true })});`]),
   ];
 }
 
 function sameTrace(root: ExportedRun, runs: readonly ExportedRun[]): string[] {
   const [tree] = forestOf(runs).filter(({ run }) => run === root);
   if (tree === undefined) return [];
-  const outputs = steady(root.outputs);
-  const expected = { ...expectedNode(tree), ...(outputs && { outputs }) };
-  const text = literal(expected).replaceAll('\n', '\n  ');
-  return [`  expectRuns(trace).toMatchTrace(${text}${hasConcurrent(tree) ? ', { ordered: false }' : ''});`];
+  const { name, ...nested } = expectedNode(tree);
+  const expected = nodeOf({ name, inputs: steady(root.inputs), ...nested, outputs: steady(root.outputs) });
+  return [
+    `  expectRuns(trace).toMatchTrace(${literal(expected)}${hasConcurrent(tree) ? ', { ordered: false }' : ''});`,
+  ];
 }
 
 function expectedNode({ run, children }: Tree<ExportedRun>): ExpectedNode {
@@ -141,7 +147,11 @@ function expectedNode({ run, children }: Tree<ExportedRun>): ExpectedNode {
     const node = expectedNode(child);
     return Object.keys(node).length === 1 ? (node.name as string) : node;
   });
-  return defined({ name: run.name, inputs, children: nested.length === 0 ? undefined : nested }) as ExpectedNode;
+  return nodeOf({ name: run.name, inputs, children: nested.length === 0 ? undefined : nested });
+}
+
+function nodeOf(fields: Fields): ExpectedNode {
+  return defined(fields) as unknown as ExpectedNode;
 }
 
 /** Maximum length of a payload in a test file, in characters of JSON. */
@@ -150,8 +160,9 @@ const PAYLOAD_MAX = 2_000;
 const UNSTEADY = /[\da-f]{8}-[\da-f]{4}-|\d{4}-\d\d-\d\dT\d\d:/i;
 
 function steady<Payload>(payload: Payload): Payload | undefined {
-  const text = JSON.stringify(payload) ?? '';
-  return text.length > PAYLOAD_MAX || UNSTEADY.test(text) ? undefined : payload;
+  const shown = masked(payload) as Payload;
+  const text = JSON.stringify(shown) ?? '';
+  return text.length > PAYLOAD_MAX || text === '{}' || UNSTEADY.test(text) ? undefined : shown;
 }
 
 /** Whether a run has started before its previous sibling has ended. */
@@ -162,6 +173,8 @@ function hasConcurrent({ children }: Tree<ExportedRun>): boolean {
   });
 }
 
+/** Returns the source text of a value in a statement that is indented by two spaces. */
 function literal(value: unknown): string {
-  return inspect(value, { depth: null, maxArrayLength: null, maxStringLength: null, breakLength: 100, sorted: false });
+  const text = inspect(value, { depth: null, maxArrayLength: null, maxStringLength: null, breakLength: 80 });
+  return text.replaceAll('\n', '\n  ');
 }

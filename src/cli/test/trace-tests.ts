@@ -1,18 +1,20 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
-import { type Command, Option } from '@commander-js/extra-typings';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join, relative, resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
+import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
-import type { ReplayMode } from '../../replay/fixture.ts';
+import type { Entry, Fixture, RecordedCall } from '../../replay/fixture.ts';
 import { fixtureOf, fixtureText, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
-import { callsOf, type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
+import { packageFolder } from '../../replay/run-replay.ts';
+import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
 import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
 import { withSource, withSourceOptions } from '../query/run-source.ts';
 import { completeId, idOf } from '../query/show.ts';
 import { checkedFilter, startTime } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
-import { counted } from '../terminal-text.ts';
+import { counted, timeText } from '../terminal-text.ts';
 import { type Failure, failureOf, keyOf } from './failure.ts';
 import { syntaxOf, testText } from './test-file.ts';
 
@@ -35,14 +37,15 @@ export function define(command: Command, { stdout, stderr, endAs }: CommandConte
     .addHelpText('after', HELP)
     .action(async (id, options) => {
       if (options.failed && id !== undefined) throw new UsageError('expected an id or --failed, got both');
-      const project = await readProject(process.cwd());
+      const project = await readProject(packageFolder(process.cwd()));
       await withSource(options, async (source) => {
-        const traces = options.failed ? await failedTraces(source, options.since, stderr) : [await traceOf(source, id)];
+        const traces = options.failed
+          ? await failedTraces(source, options.since, project, stderr)
+          : [await traceOf(source, id)];
         if (traces.length === 0) stdout.write('no failed traces\n');
-        const taken = new Set<string>();
         for (const trace of traces) {
           try {
-            stdout.write(writeTest(trace, options, project, taken));
+            stdout.write(writeTest(trace, options, project));
           } catch (error) {
             // The other traces are still written.
             if (!(error instanceof CommandFailure) || traces.length === 1) throw error;
@@ -61,13 +64,18 @@ function withOptions(command: Command) {
       new Option('--runner <name>', 'test runner (default: the one in package.json, otherwise node)').choices(RUNNERS),
     )
     .option('--out <folder>', 'folder for the files (default: test, tests or __tests__)')
-    .option('--name <name>', 'name of the files (default: the names of the root run and the failed step)')
+    .option('--name <name>', 'name of the files (default: the names of the root run and the failed step)', fileName)
     .option('--failed', 'write one test for each distinct failure of recent traces')
     .addOption(
       new Option('--since <time>', 'earliest start of traces for --failed, for example 15m, 2h or 7d')
         .argParser(startTime)
         .implies({ failed: true }),
     );
+}
+
+function fileName(text: string): string {
+  if (/^[\p{L}\p{N}._-]+$/u.test(text)) return text;
+  throw new InvalidArgumentError('Expected letters, digits, dots, hyphens and underscores.');
 }
 
 type TestOptions = OptionsOf<typeof withOptions>;
@@ -91,64 +99,97 @@ async function readTrace(source: RunSource, traceId: string): Promise<RecordedTr
 const TRACES_MAX = 1_000;
 
 /** Returns the latest trace of each distinct failure. */
-async function failedTraces(source: RunSource, since: string | undefined, stderr: Output): Promise<RecordedTrace[]> {
+async function failedTraces(
+  source: RunSource,
+  since: string | undefined,
+  project: Project,
+  stderr: Output,
+): Promise<RecordedTrace[]> {
   const filter = checkedFilter(`any(status:error)${since === undefined ? '' : ` since:${since}`}`) ?? '';
   const { items, next } = await source.traces({ filter, limit: TRACES_MAX });
   const found = new Map<string, RecordedTrace>();
+  let others = 0;
   for (const { trace_id: id } of items) {
     const trace = await readTrace(source, id);
     const failure = trace && failureOf(trace);
-    if (failure !== undefined && !found.has(keyOf(failure))) found.set(keyOf(failure), trace as RecordedTrace);
+    if (failure === undefined || found.has(keyOf(failure))) continue;
+    if (trace?.entry === undefined || isIn(project, trace.entry)) found.set(keyOf(failure), trace as RecordedTrace);
+    else others += 1;
   }
+  if (others > 0) stderr.write(`runspan: ${counted(others, 'failed trace')} of other packages left out\n`);
   if (next !== undefined) stderr.write(`runspan: only the latest ${TRACES_MAX} failed traces are read; use --since\n`);
   return [...found.values()];
 }
 
-/** Writes the fixture and the test of a trace, and returns what was written. `taken` contains the names in use. */
-function writeTest(
-  trace: RecordedTrace,
-  { mode: given, runner, out, name }: TestOptions,
-  project: Project,
-  taken: Set<string>,
-): string {
-  const { root, runs, request } = trace;
+/** Writes the fixture and the test of a trace, and returns what was written. */
+function writeTest(trace: RecordedTrace, { mode: given, runner, out, name }: TestOptions, project: Project): string {
+  const { root, request } = trace;
   const failure = given === 'strict' ? undefined : failureOf(trace);
-  const mode: ReplayMode = given ?? (failure === undefined ? 'strict' : 'failed');
-  const { fixture, missing } = fixtureOf(trace, mode);
+  const { fixture, missing } = fixtureOf(trace, given ?? (failure === undefined ? 'strict' : 'failed'), failure?.run);
   const { calls, entry } = fixture;
   const reasons = [...missing];
   if (calls.length === 0 && missing.length === 0 && failure === undefined) reasons.push('it has no model calls');
-  if (entry !== undefined && !existsSync(join(project.folder, entry.script)))
-    reasons.push(`${entry.script} is not in this folder, so run the command in the package of the program`);
+  if (entry !== undefined && !isIn(project, entry))
+    reasons.push(`its program, ${entry.script}, is in another package; run the command there`);
   if (reasons.length > 0) throw new CommandFailure(`trace ${root.trace_id} cannot be replayed: ${reasons.join('; ')}`);
-  const folder = join(project.folder, out ?? testFolder(project.folder));
-  const base = unusedName(name ?? slugOf(root.name, failure), taken);
-  const fixtureFile = join(folder, `${base}.trace.json`);
+  const folder = resolve(project.folder, out ?? testFolder(project.folder));
+  const base = join(folder, name ?? unusedName(folder, slugOf(root.name, failure), fixture));
   mkdirSync(folder, { recursive: true });
-  writeFileSync(fixtureFile, fixtureText(fixture));
-  const shown = (file: string): string => visible(relative(process.cwd(), file));
-  const wrote = `wrote ${shown(fixtureFile)} with ${counted(calls.length, 'model call')}\n`;
+  const lines = [`from trace ${root.trace_id}, ${root.name}, ${timeText(root.start_time)}`];
+  writeFileSync(`${base}.trace.json`, fixtureText(fixture));
+  lines.push(`wrote ${shownPath(`${base}.trace.json`)} with ${counted(calls.length, 'model call')}`);
   if (root.extra?.metadata?.['http.request.method'] !== undefined && request === undefined) {
-    return `${wrote}wrote no test, because the body of the request is not recorded; record it with runspan dev --with-body\n`;
+    lines.push(
+      'wrote no test, because the body of the request is not recorded; record it with runspan dev --with-body, as JSON of at most 1 MiB',
+    );
+    return linesText(lines);
   }
   const syntax = syntaxOf(project, runner);
-  const testFile = join(folder, `${base}.test${syntax.extension}`);
+  const testFile = `${base}.test${syntax.extension}`;
   const isKept = existsSync(testFile);
-  const source = { trace, failure, liveFrom: liveFromOf(failure, runs), fixtureName: basename(fixtureFile) };
-  if (!isKept) writeFileSync(testFile, testText(source, syntax));
-  const hidden = entry?.args.some((argument) => argument.includes(MASK))
-    ? 'an argument of the program is masked in the fixture; write its value there, or let the program read it from a variable\n'
-    : '';
-  const todo =
-    entry === undefined ? 'complete the TODO in the test, because the trace was not recorded with runspan dev\n' : '';
-  return `${wrote}${isKept ? 'kept' : 'wrote'} ${shown(testFile)}\n${hidden}${todo}run it with: ${syntax.command} ${shown(testFile)}\n`;
+  if (!isKept)
+    writeFileSync(testFile, testText({ trace, failure, fixture, fixtureName: basename(`${base}.trace.json`) }, syntax));
+  lines.push(`${isKept ? 'kept' : 'wrote'} ${shownPath(testFile)}`);
+  lines.push(...notesOn(fixture, trace), `run it with: ${syntax.command} ${shownPath(testFile)}`);
+  return linesText(lines);
 }
 
-/** If the failed step is a model call, returns the number of this call. */
-function liveFromOf(failure: Failure | undefined, runs: readonly ExportedRun[]): number | undefined {
-  if (failure === undefined || !MODEL_TYPES.has(failure.run.run_type)) return undefined;
-  const at = runs.indexOf(failure.run);
-  return callsOf(runs.slice(0, at)).calls.length + 1;
+function isIn({ folder, name }: Project, { script, package: packageName = name }: Entry): boolean {
+  return packageName === name && existsSync(join(folder, script));
+}
+
+/** What the user has to know of a test, or to do for it. */
+function notesOn({ entry, calls, request }: Fixture, { root }: RecordedTrace): string[] {
+  const isMasked = (value: unknown): boolean => JSON.stringify(value ?? null).includes(MASK);
+  const notes: [isTrue: boolean, text: string][] = [
+    [entry === undefined, 'complete the TODO in the test, because the trace does not tell how the program was started'],
+    [
+      isMasked(entry?.args),
+      'an argument is masked; let the program read it from a variable, and pass the variable as env',
+    ],
+    [isMasked(request), 'a value in the HTTP request is masked, and the program gets the mask'],
+    [isMasked(calls.map(({ response }) => response)), 'a value in an answer is masked, and the program gets the mask'],
+    [calls.some(({ isLive }) => isLive), 'the failed step is a model call, so the test sends this call to the service'],
+    [
+      MODEL_TYPES.has(root.run_type),
+      'the trace is a single model call; wrap the agent and its tools with traceable, so that the test covers them',
+    ],
+    [
+      hasSameRequests(calls),
+      'two calls have the same request and different answers; if they are concurrent, a replay may swap them',
+    ],
+  ];
+  return notes.flatMap(([isTrue, text]) => (isTrue ? `note: ${text}` : []));
+}
+
+function hasSameRequests(calls: readonly RecordedCall[]): boolean {
+  const answers = new Map<string, string | undefined>();
+  return calls.some(({ call, request, response }) => {
+    const [key, text] = [JSON.stringify([call, request]), JSON.stringify(response)];
+    const isOther = answers.has(key) && answers.get(key) !== text;
+    answers.set(key, text);
+    return isOther;
+  });
 }
 
 function testFolder(folder: string): string {
@@ -162,9 +203,19 @@ function slugOf(root: string, failure: Failure | undefined): string {
   return slug.replace(/^-|-$/g, '').slice(0, 60) || 'trace';
 }
 
-function unusedName(name: string, taken: Set<string>): string {
-  let unused = name;
-  for (let number = 2; taken.has(unused); number += 1) unused = `${name}-${number}`;
-  taken.add(unused);
-  return unused;
+/** Returns a name whose files do not exist, or those of the same trace. */
+function unusedName(folder: string, name: string, { trace }: Fixture): string {
+  for (let number = 1; ; number += 1) {
+    const unused = number === 1 ? name : `${name}-${number}`;
+    const file = join(folder, `${unused}.trace.json`);
+    if (!existsSync(file) || fieldsOf(parsedJson(readFileSync(file, 'utf8'))).trace === trace) return unused;
+  }
+}
+
+function shownPath(file: string): string {
+  return visible(relative(process.cwd(), file));
+}
+
+function linesText(lines: readonly string[]): string {
+  return lines.map((line) => `${visible(line)}\n`).join('');
 }

@@ -71,7 +71,7 @@ export function recordFetch(filter?: CallFilter): () => void {
 
 /**
  * Lets `transport` answer the requests that may be model calls. Also records them, as `recordFetch` does. Returns a
- * function that ends both.
+ * function that ends both. Only one transport can be set.
  */
 export function answerFetch(transport: FetchTransport): () => void {
   const stop = state.stop === undefined ? recordFetch() : undefined;
