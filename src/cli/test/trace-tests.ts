@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { basename, join, relative, resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
@@ -121,7 +121,7 @@ function writeTest(
   if (entry !== undefined && !existsSync(join(project.folder, entry.script)))
     reasons.push(`${entry.script} is not in this folder, so run the command in the package of the program`);
   if (reasons.length > 0) throw new CommandFailure(`trace ${root.trace_id} cannot be replayed: ${reasons.join('; ')}`);
-  const folder = join(project.folder, out ?? testFolder(project.folder));
+  const folder = resolve(project.folder, out ?? testFolder(project.folder));
   const base = unusedName(name ?? slugOf(root.name, failure), taken);
   const fixtureFile = join(folder, `${base}.trace.json`);
   mkdirSync(folder, { recursive: true });
