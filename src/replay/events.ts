@@ -19,12 +19,18 @@ const BUILDERS: ReadonlyMap<
 > = new Map([
   ['openai.chat.completions', [EVENT_STREAM, choicesEvents]],
   ['openai.completions', [EVENT_STREAM, choicesEvents]],
+  ['mistral.fim', [EVENT_STREAM, choicesEvents]],
   ['openai.responses', [EVENT_STREAM, responseEvents]],
   ['anthropic.messages', [EVENT_STREAM, messageEvents]],
   ['gemini.generateContent', [EVENT_STREAM, contentEvents]],
   ['ollama.chat', [JSON_LINES, chatLines]],
   ['ollama.generate', [JSON_LINES, generationLines]],
 ]);
+
+/** Whether `answerEvents` knows the streamed form of a call's answers. */
+export function canStream(call: string): boolean {
+  return BUILDERS.has(call);
+}
 
 /**
  * Converts a complete answer to the events of its streamed form. The folds of `integrations/` combine these events to

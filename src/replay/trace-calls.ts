@@ -4,6 +4,7 @@ import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import { pathText, pathTo } from '../testing/forest.ts';
+import { canStream } from './events.ts';
 import { CAUSED_BY, masked, type RecordedCall, requestOf } from './fixture.ts';
 
 /** A run of an exported trace. */
@@ -118,5 +119,7 @@ const ATTACHED = /"\[(Attachment |Image: |Audio: )/;
 function complete(call: OwnCall): OwnCall {
   if (LEFT_OUT.test(JSON.stringify(call))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
   if (ATTACHED.test(JSON.stringify(call.response) ?? '')) throw new NotReplayable('its answer contains a file');
+  if (call.request.stream === true && call.status === 200 && !canStream(call.call))
+    throw new NotReplayable('the stream of this service cannot be replayed');
   return call;
 }

@@ -16,15 +16,15 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   delivery: [34, 5_545],
   http: [10, 1_011],
   instrument: [13, 2_253],
-  integrations: [50, 6_126],
+  integrations: [50, 6_132],
   langsmith: [13, 2_246],
   messages: [6, 519],
   otel: [55, 7_438],
   payload: [16, 2_996],
   platform: [9, 416],
   receiver: [145, 21_132],
-  register: [17, 1_451],
-  replay: [10, 1_120],
+  register: [17, 1_456],
+  replay: [10, 1_203],
   run: [19, 3_520],
   testing: [9, 1_184],
   viewer: [74, 7_247],
@@ -35,7 +35,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 244,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_210,
+  dist: 4_213,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
