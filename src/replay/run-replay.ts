@@ -246,7 +246,8 @@ const OUTPUT_MAX = 4_000;
 
 /** The keys without which the SDKs of a service send no request. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
-  openai: ['OPENAI_API_KEY'],
+  // With a key, OpenAI Agents would send its own traces.
+  openai: ['OPENAI_API_KEY', 'OPENAI_AGENTS_DISABLE_TRACING'],
   anthropic: ['ANTHROPIC_API_KEY'],
   gemini: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
   cohere: ['COHERE_API_KEY'],
@@ -255,7 +256,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 
 function missingKeys({ calls }: Fixture): Record<string, string> {
   const names = calls.flatMap(({ call }) => KEYS[call.split('.')[0] ?? ''] ?? []);
-  return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, 'replayed']));
+  return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, '1']));
 }
 
 function failure(message: string): RunspanError {

@@ -1,4 +1,4 @@
-import { AssertionError } from 'node:assert';
+import { inspect } from 'node:util';
 import { isObject } from '../config/checker.ts';
 import { isAsymmetric, type MatcherContext } from './expected-fields.ts';
 import { type MatcherResult, matchers, type RunMatchers } from './matchers.ts';
@@ -10,35 +10,40 @@ export interface RunExpectations extends RunMatchers {
 }
 
 /**
- * The matchers for test runners without `expect.extend`, such as `node:test`. A failed assertion throws an
- * AssertionError. An invalid expectation throws a RunspanError.
+ * The matchers for test runners without `expect.extend`, such as `node:test`. A failed assertion throws an Error named
+ * `AssertionError`. An invalid expectation throws a RunspanError.
  */
 export function expectRuns(recorded: Recorded): RunExpectations {
   return { ...assertions(recorded, true), not: assertions(recorded, false) };
 }
 
 function assertions(recorded: Recorded, isExpected: boolean): RunMatchers {
-  const check = ({ pass, message }: MatcherResult, stackStartFn: () => void): void => {
-    if (pass !== isExpected) throw new AssertionError({ message: message(), stackStartFn });
-  };
   const own: RunMatchers = {
-    toHaveRun: (expected) => check(matchers.toHaveRun.call(context, recorded, expected), own.toHaveRun as () => void),
+    toHaveRun: (expected) => check(matchers.toHaveRun.call(context, recorded, expected), own.toHaveRun),
     toMatchTrace: (expected, options) =>
-      check(matchers.toMatchTrace.call(context, recorded, expected, options), own.toMatchTrace as () => void),
+      check(matchers.toMatchTrace.call(context, recorded, expected, options), own.toMatchTrace),
   };
+  function check({ pass, message }: MatcherResult, assertion: CallableFunction): void {
+    if (pass === isExpected) return;
+    // Test runners would show a difference between values for the class of `node:assert`.
+    const error = new Error(message());
+    error.name = 'AssertionError';
+    Error.captureStackTrace(error, assertion);
+    throw error;
+  }
   return own;
 }
 
 const context: MatcherContext = {
   equals,
-  utils: { stringify: (value) => JSON.stringify(value, textOfPattern), iterableEquality: none, subsetEquality: none },
+  utils: {
+    stringify: (value) => inspect(value, { depth: null, breakLength: Number.POSITIVE_INFINITY }),
+    iterableEquality: none,
+    subsetEquality: none,
+  },
 };
 
 function none(): undefined {}
-
-function textOfPattern(_: string, value: unknown): unknown {
-  return value instanceof RegExp ? `${value}` : value;
-}
 
 /** Like the equality of `toMatchObject`: objects may have further keys, and lists must have the same length. */
 function equals(actual: unknown, expected: unknown): boolean {
