@@ -261,6 +261,37 @@ it('waits until a trace that starts later has finished', async () => {
   expect(notes).toEqual([`show_trace with id ${id(7)} shows its runs.`]);
 });
 
+it('finds a finished trace after more open ones than a page has', async () => {
+  const open = Array.from({ length: 105 }, (_, index): RunOperation => {
+    const six = String(index).padStart(6, '0');
+    const runId = `0193b3a0-0000-7000-9000-000000${six}`;
+    const times = { start_time: `2026-11-20T07:00:03.${six}Z`, dotted_order: `20261120T070003${six}Z${runId}` };
+    const fields: RunFields = { name: 'open', run_type: 'chain', trace_id: runId, inputs: {}, ...times };
+    return { kind: 'post', id: runId, fields, attachments: [] };
+  });
+  const { call } = await connected([run(2), ...open, run(4)]);
+  const { recorded } = partsOf(await call('wait_for_trace', { after_trace_id: id(2) }));
+  expect(recorded).toEqual([expect.stringContaining(id(4))]);
+});
+
+it('waits for a receiver that does not listen yet', async () => {
+  const earlier = await start({});
+  await earlier.close();
+  const url = new URL(earlier.url);
+  const { call } = await connect({ url });
+  const waiting = call('wait_for_trace', { filter: 'since:2020-01-01', timeout_seconds: 20 });
+  const store = new MemoryStore();
+  const now = new Date(Date.now() + 60_000).toISOString();
+  await start({ store, port: Number(url.port) });
+  await store.apply(DEFAULT_SCOPE, [run(2, { start_time: now, end_time: now })]);
+  expect(partsOf(await waiting).recorded).toEqual([expect.stringContaining(id(2))]);
+});
+
+it('refuses parameters that a tool does not have', async () => {
+  const { call } = await connected();
+  expect(await call('show_trace', { trace: id(2) })).toEqual({ text: expect.stringContaining('trace'), isError: true });
+});
+
 it('says that no trace came', async () => {
   const { call } = await connected();
   expect((await call('wait_for_trace', { timeout_seconds: 0 })).text).toBe(

@@ -236,6 +236,53 @@ test('agent > weather does not fail', async () => {
     expect(none.message).toMatch(/^The program has recorded no trace named "agent": .*main\.mjs\nout of order/);
   });
 
+  it('writes a test that fails if the program fails before the step, or ends meanwhile', async () => {
+    const { project, model } = await recorded(FAILING);
+    await model.close();
+    await project.runspan(test);
+    const run = () => runNode(['--test', 'test/agent-weather.test.mjs'], {}, project.path);
+    project.write(
+      'agent.mjs',
+      AGENT.replace('const messages', `if (true) throw new Error('no plan');\nconst messages`),
+    );
+    const early = await run();
+    expect(early.stdout).toContain('these recorded calls were not made: openai.chat.completions (1)');
+    // Another branch makes a call that is not recorded, and the tool, which is not fixed, takes longer.
+    project.write('agent.mjs', AGENT);
+    project.write('main.mjs', `import { agent } from './agent.mjs';\nawait agent('How is Oslo?');`);
+    project.write(
+      'tool.mjs',
+      `export async function weather({ city }) {
+        void fetch('http://127.0.0.1:9/v1/chat/completions', { method: 'POST', body: '{"model":"small","messages":[]}' });
+        await new Promise((resolve) => setTimeout(resolve, 60_000));
+      }`,
+    );
+    const open = await run();
+    expect(open.stdout).toContain(`expect(recorded).not.toHaveRun({ name: 'weather', open: true })`);
+  });
+
+  it('lets no model call of the program through that is not sent with fetch or cannot be read', async () => {
+    const { project, model } = await recorded(working('sunny'));
+    await project.runspan(test);
+    const calls: [string, string][] = [
+      [`request(url, { method: 'POST' }).on('error', resolve).end('{}')`, 'a model call to 127.0.0.1'],
+      [`fetch(url, { method: 'POST', body: new Blob(['{"messages":[]}']) }).then(resolve)`, 'cannot read the body'],
+    ];
+    for (const [call, problem] of calls) {
+      project.write(
+        'tool.mjs',
+        `import { request } from 'node:http';
+        const url = '${model.url}/v1/chat/completions';
+        export async function weather() {
+          await new Promise((resolve) => ${call});
+          return 'sunny';
+        }`,
+      );
+      expect((await project.replay('test/agent.trace.json')).message).toContain(problem);
+    }
+    expect(model.questions).toHaveLength(2);
+  });
+
   it('sends a recorded HTTP request to a server again, if its body is recorded', async () => {
     const project = makeProject();
     const model = await startModel();
@@ -354,6 +401,12 @@ describe('runspan test of stored traces', () => {
       outputs: { status: 400, body: { error: { message: 'no' } } },
     }),
     run(15, { name: 'none' }),
+    run(16, { name: 'crashed', error: 'Error: no index', end_time: '2026-11-20T07:00:59.000000Z' }),
+    run(17, { below: 16, name: 'north', error: 'Error: no index', end_time: '2026-11-20T07:00:58.000000Z' }),
+    run(18, { below: 16, name: 'south', error: 'Interrupted: the program ended before the run did' }),
+    run(19, { name: 'own', error: 'Error: no plan' }),
+    run(20, { below: 19, name: 'tried', error: 'Error: no index' }),
+    run(21, { below: 19, name: 'later' }),
   ]);
 
   async function ask(args: readonly string[], manifest?: Record<string, unknown>) {
@@ -367,6 +420,10 @@ describe('runspan test of stored traces', () => {
   it('writes one test for each distinct failure', async () => {
     const { stdout, code, project } = await ask(['--failed']);
     expect(stdout.match(/^wrote .*test\.mjs$/gm)).toEqual([
+      // A later run shows that the failure of a nested run was handled.
+      'wrote test/own.test.mjs',
+      // Not the run that was interrupted by the failure.
+      'wrote test/crashed-north.test.mjs',
       'wrote test/refused-openai-chat-completions.test.mjs',
       'wrote test/second-search.test.mjs',
       'wrote test/first.test.mjs',

@@ -31,7 +31,7 @@ const showRun = tool({
   name: 'show_run',
   description:
     'Shows a run: facts, error with stack, metadata, inputs and outputs. Long fields are cut: pass field and offset to read on.',
-  input: z.object({
+  input: z.strictObject({
     id: z.string().describe('id of a run'),
     field: z.enum(FIELDS).optional().describe('the only field to show'),
     offset: OFFSET.describe('number of characters of the field to skip'),
@@ -110,7 +110,7 @@ const compareRuns = tool({
   name: 'compare_runs',
   description:
     'Compares two runs, or two traces by their root runs and totals: model, parameters, metadata, status, duration, tokens, cost, inputs and outputs. Shows only the differences.',
-  input: z.object({
+  input: z.strictObject({
     first: z.string().describe('id of a run or a trace'),
     second: z.string().describe('id of a run or a trace'),
     offset: OFFSET.describe('number of differences to skip'),
@@ -189,7 +189,7 @@ function differenceOf(path: string, before: string | undefined, after: string | 
 const statistics = tool({
   name: 'statistics',
   description: 'Counts runs, errors, latencies, tokens and costs of all matching runs, in total and by group.',
-  input: z.object({
+  input: z.strictObject({
     ...SELECTION,
     group_by: z
       .string()

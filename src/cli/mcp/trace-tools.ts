@@ -4,9 +4,10 @@ import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf } from '../../testing/forest.ts';
-import { CommandFailure } from '../command-line.ts';
+import { CommandFailure, UsageError } from '../command-line.ts';
 import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
+import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
 import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
 import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
@@ -14,7 +15,7 @@ import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
 const findTraces = tool({
   name: 'find_traces',
   description: 'Lists recorded traces, the latest first: id, name, status, start, duration, tokens, cost, error, runs.',
-  input: z.object({
+  input: z.strictObject({
     ...SELECTION,
     // So many lines always fit into an answer.
     limit: z.number().int().min(1).max(40).default(20),
@@ -40,7 +41,7 @@ const showTrace = tool({
   name: 'show_trace',
   description:
     'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
-  input: z.object({
+  input: z.strictObject({
     id: z.string().optional().describe('id of a trace, or the start or end of the id of a recent trace'),
     offset: OFFSET.describe('number of runs to skip'),
   }),
@@ -86,7 +87,7 @@ const waitForTrace = tool({
   name: 'wait_for_trace',
   description:
     'Waits for the first finished trace that starts after this call, or after a given trace. Call it, then run the program; or run the program, and pass the id of the trace before it.',
-  input: z.object({
+  input: z.strictObject({
     after_trace_id: z.string().optional().describe('id of the trace after which the new trace starts'),
     ...SELECTION,
     timeout_seconds: z.number().min(0).max(300).default(50),
@@ -103,10 +104,7 @@ const waitForTrace = tool({
     });
     for (;;) {
       signal.throwIfAborted();
-      const { items } = await read((source) => source.traces(query));
-      const found = items.find(
-        (trace) => isFinished(trace) && (known === undefined || startUs(trace) > startUs(known)),
-      );
+      const found = await read((source) => firstFinished(source, query, known)).catch(ignoreMissing);
       if (found !== undefined) {
         return {
           recorded: traceLine(found),
@@ -119,6 +117,24 @@ const waitForTrace = tool({
     }
   },
 });
+
+async function firstFinished(
+  source: RunSource,
+  query: Parameters<RunSource['traces']>[0],
+  known: RunOutline | undefined,
+): Promise<TraceSummary | undefined> {
+  for (let page = await source.traces(query); ; page = await source.traces({ ...query, cursor: page.next })) {
+    const found = page.items.find(
+      (trace) => isFinished(trace) && (known === undefined || startUs(trace) > startUs(known)),
+    );
+    if (found !== undefined || page.next === undefined) return found;
+  }
+}
+
+/** The program that is awaited may start the receiver. */
+function ignoreMissing(error: unknown): undefined {
+  if (!(error instanceof CommandFailure) || error instanceof UsageError) throw error;
+}
 
 function rootOf(read: Read, id: string): Promise<RunOutline> {
   return read(async (source) => {
