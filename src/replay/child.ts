@@ -31,8 +31,8 @@ export function replayOf(file: string): ChildReplay {
   ) as ReplayJob;
   const { liveFrom, request } = job;
   const report = (event: ReplayEvent): void => {
-    if (job.report === undefined) diagnostics.warn(`replay: ${JSON.stringify(event)}`);
-    else appendFileSync(job.report, `${JSON.stringify(event)}\n`);
+    if (job.report !== undefined) appendFileSync(job.report, `${JSON.stringify(event)}\n`);
+    else if (!('answered' in event)) diagnostics.warn(`RUNSPAN_REPLAY: ${'ended' in event ? STOPPED : event.mismatch}`);
     // Meanwhile, the other branches of the program go on. A program without any ends at once.
     if ('ended' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
   };
@@ -45,6 +45,8 @@ export function replayOf(file: string): ChildReplay {
     refuse: (mismatch) => withoutTracing(() => report({ mismatch })),
   };
 }
+
+const STOPPED = 'the program is stopped, because it has made a call after the last recorded one';
 
 /** How long a program may run after a call that is not recorded, in milliseconds. */
 const LINGER_MS = 2_000;

@@ -10,7 +10,7 @@ import { filesUnder, read } from './repository.ts';
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
   '.': [17, 494],
   base: [13, 486],
-  cli: [52, 6_851],
+  cli: [52, 6_933],
   clients: [44, 6_199],
   config: [8, 1_369],
   delivery: [34, 5_545],
@@ -23,10 +23,10 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   payload: [16, 2_996],
   platform: [9, 416],
   receiver: [145, 21_132],
-  register: [17, 1_456],
-  replay: [10, 1_203],
+  register: [17, 1_498],
+  replay: [10, 1_322],
   run: [19, 3_520],
-  testing: [9, 1_184],
+  testing: [9, 1_189],
   viewer: [74, 7_247],
 };
 
@@ -35,7 +35,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 244,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_213,
+  dist: 4_226,
 };
 
 it('each source folder has at most the files and lines of the table', () => {
