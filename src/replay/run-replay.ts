@@ -171,14 +171,13 @@ async function inThisProcess(job: ReplayJob, run: () => unknown): Promise<Result
   let check = (): void => {};
   try {
     await Promise.race([inReplay.run(true, run), ended]);
-    // Later calls of the program must not be sent.
-    if (!events.some((event) => 'ended' in event)) stop();
   } catch (error) {
-    stop();
     check = () => {
       throw error;
     };
   } finally {
+    // A program that has not ended may make further calls, which must not be sent.
+    stop(events.some((event) => 'ended' in event));
     recorder.stop();
     isReplaying = false;
   }

@@ -120,6 +120,7 @@ describe('help', () => {
     'keys',
     'traces',
     'show',
+    'test',
     'mcp',
     'delete',
     'backup',

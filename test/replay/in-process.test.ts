@@ -1,6 +1,6 @@
 // Programs that `replay` runs in the process of the test.
 import OpenAI from 'openai';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { replay } from '#src/replay/run-replay.ts';
@@ -91,4 +91,55 @@ agent (chain): open
   look_up (tool)
   openai.chat.completions (llm): open`);
   await expect(replay(file, { run: () => run(fails)('What is tea?') })).rejects.toThrow(new RangeError('no index'));
+});
+
+test('after a replay, only requests of others are sent', async () => {
+  const { file, run } = await recordedAgent(fails);
+  const model = await startLocalModel();
+  onTestFinished(() => model.close());
+  let goOn = (): void => {};
+  const later = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const ask = (content: string) =>
+    fetch(`${model.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content }] }),
+    });
+  const { wasStopped } = await replay(file, {
+    run: () => Promise.all([run(plant)('What is tea?'), later.then(() => ask('of the program'))]),
+  });
+  expect(wasStopped).toBe(true);
+  goOn();
+  await ask('of the test');
+  expect(model.requests.map(({ body }) => body.messages)).toEqual([[{ role: 'user', content: 'of the test' }]]);
+  // This is not recorded either.
+  const recorder = recordRuns();
+  await ask('of another test');
+  recorder.stop();
+  expect(recorder.runs).toEqual([]);
+});
+
+test('two programs of this process cannot be replayed at once', async () => {
+  const { file, run } = await recordedAgent(plant);
+  const first = replay(file, { run: () => run(plant)('What is tea?') });
+  await expect(replay(file, { run: () => {} })).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+  expect(await first).toMatchObject({ notes: [] });
+});
+
+test('a program whose client has kept another `fetch` is a mismatch in both modes', async () => {
+  const { file } = await recordedAgent(plant);
+  for (const mode of ['strict', 'failed'] as const) {
+    const replayed = replay(file, { mode, run: async () => 'an answer' });
+    await expect(replayed).rejects.toThrow('no model call was made with the `fetch` of the replay');
+  }
+});
+
+test('an error of the program is thrown, unless its calls differ', async () => {
+  const { file, run } = await recordedAgent(plant);
+  const checks = async () => {
+    await run(plant)('What is tea?');
+    throw new RangeError('another answer was expected');
+  };
+  await expect(replay(file, { run: checks })).rejects.toThrow(RangeError);
 });

@@ -27,10 +27,10 @@ test('names of attachments and runs never become paths [security 10]', async () 
   expect(code).toBe(0);
 });
 
-test('only the spool, the store, the page, uploads and the command access files [security 10]', () => {
+test('only the spool, the store, the page, uploads, replays and the command access files [security 10]', () => {
   const files = filesUnder('src', '.ts').filter(
     (file) =>
-      !/^(cli\/|clients\/control-plane\/upload\/source-|delivery\/(spool|process-end)|receiver\/(store\/sqlite\/|http\/page-))/.test(
+      !/^(cli\/|clients\/control-plane\/upload\/source-|delivery\/(spool|process-end)|receiver\/(store\/sqlite\/|http\/page-)|replay\/)/.test(
         file,
       ),
   );

@@ -47,5 +47,5 @@ function errorLine({ error = '' }: ExportedRun): string {
 
 /** Failures with the same key have the same place and the same error, except for numbers and ids in its text. */
 export function keyOf({ path, error }: Failure): string {
-  return JSON.stringify([path, error.replace(/[\da-f-]*\d[\da-f-]*/gi, '#')]);
+  return JSON.stringify([path, error.replace(/[\da-f-]+/gi, (word) => (/\d/.test(word) ? '#' : word))]);
 }

@@ -70,15 +70,17 @@ export function recordFetch(filter?: CallFilter): () => void {
 }
 
 /**
- * Lets `transport` answer the requests that may be model calls. Also records them, as `recordFetch` does. Returns a
- * function that ends both. Only one transport can be set.
+ * Lets `transport` answer the requests that may be model calls. Also records them, as `recordFetch` does. The returned
+ * function ends the recording, and the answers too unless `keepsAnswers` is set.
  */
-export function answerFetch(transport: FetchTransport): () => void {
+export function answerFetch(transport: FetchTransport): (keepsAnswers: boolean) => void {
   const stop = state.stop === undefined ? recordFetch() : undefined;
   state.transport = transport;
-  return () => {
-    state.transport = undefined;
+  return (keepsAnswers) => {
+    const { fetch } = globalThis;
     stop?.();
+    if (keepsAnswers) globalThis.fetch = fetch;
+    else state.transport = undefined;
   };
 }
 
@@ -96,13 +98,15 @@ function install(): (() => void) | undefined {
   let isOn = true;
   const recorder = {
     fetch(this: unknown, ...args: unknown[]): unknown {
-      if (!isOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
+      const { transport } = state;
+      const isPassedOn = !isOn && transport === undefined;
+      if (isPassedOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
         return Reflect.apply(original, this, args);
       }
-      const { transport } = state;
       if (transport === undefined) return recordCall(original, this, args);
       const send = (): Promise<Response> => Reflect.apply(original, this, args) as Promise<Response>;
-      return recordCall(() => transport(args[0], args[1], send), this, args);
+      const answer = (): Promise<Response> => transport(args[0], args[1], send);
+      return isOn ? recordCall(answer, this, args) : answer();
     },
   };
   const replacement = fetchShapedLike(recorder.fetch, original);
