@@ -37,6 +37,11 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   return forest;
 }
 
+/** Returns the root run of a trace, or the first run if the root run has not arrived. */
+export function rootIn<Run extends Linked>(runs: readonly Run[]): Run | undefined {
+  return runs.find(({ parent_run_id: parent }) => parent === undefined) ?? runs[0];
+}
+
 /** Returns a run and its ancestors, the run first. */
 export function pathTo<Run extends Linked>(run: Run, byId: ReadonlyMap<string, Run>): Run[] {
   // The set ends the loop if the parents form a cycle.

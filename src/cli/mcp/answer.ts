@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { cut, visible } from '../../base/text.ts';
+import { cut, firstLine, visible } from '../../base/text.ts';
 import type { RunDetails, RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
@@ -63,10 +63,6 @@ export function runLine(run: RunOutline | RunDetails | TraceSummary, more: reado
     durationOf(run),
     ...usageTexts(run),
     ...more,
-    ...(error === undefined ? [] : [`error: ${short(firstLineOf(error), ERROR_MAX)}`]),
+    ...(error === undefined ? [] : [`error: ${short(firstLine(error), ERROR_MAX)}`]),
   ].join(' · ');
-}
-
-export function firstLineOf(text: string): string {
-  return text.slice(0, 1_000).split('\n', 1)[0] ?? '';
 }

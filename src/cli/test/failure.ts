@@ -1,3 +1,4 @@
+import { firstLine } from '../../base/text.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
 import { depthFirst, forestOf, pathTo, type Tree } from '../../testing/forest.ts';
@@ -42,7 +43,7 @@ function isFailed({ error = '' }: ExportedRun): boolean {
 }
 
 function errorLine({ error = '' }: ExportedRun): string {
-  return error.split('\n', 1)[0] ?? '';
+  return firstLine(error);
 }
 
 /** Failures with the same key have the same place and the same error, except for numbers and ids in its text. */

@@ -4,9 +4,9 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { visible } from '../../base/text.ts';
 import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
-import type { Entry, Fixture, RecordedCall } from '../../replay/fixture.ts';
-import { fixtureOf, fixtureText, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
-import { packageFolder } from '../../replay/run-replay.ts';
+import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
+import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
+import { packageFolder } from '../../replay/own-process.ts';
 import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
 import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
