@@ -8,7 +8,7 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [17, 494],
+  '.': [17, 495],
   base: [13, 490],
   cli: [52, 6_927],
   clients: [44, 6_199],
@@ -23,7 +23,7 @@ const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> 
   payload: [16, 2_996],
   platform: [9, 416],
   receiver: [145, 21_132],
-  register: [17, 1_498],
+  register: [18, 1_502],
   replay: [13, 1_350],
   run: [19, 3_520],
   testing: [9, 1_194],

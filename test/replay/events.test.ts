@@ -337,8 +337,8 @@ describe('the exact events', () => {
       { type: 'response.output_item.done', output_index: 0, item: reasoning },
       { type: 'response.output_item.added', output_index: 1, item: { ...message, status: 'in_progress', content: [] } },
       { type: 'response.content_part.added', ...inMessage, part: { type: 'output_text', text: '', annotations: [] } },
-      { type: 'response.output_text.delta', ...inMessage, delta: 'You ', logprobs: [] },
-      { type: 'response.output_text.delta', ...inMessage, delta: 'said', logprobs: [] },
+      { type: 'response.output_text.delta', ...inMessage, delta: 'You', logprobs: [] },
+      { type: 'response.output_text.delta', ...inMessage, delta: ' said', logprobs: [] },
       { type: 'response.output_text.annotation.added', ...inMessage, annotation_index: 0, annotation },
       { type: 'response.output_text.done', ...inMessage, text: 'You said', logprobs: [] },
       { type: 'response.content_part.done', ...inMessage, part },
@@ -426,8 +426,8 @@ describe('the exact events', () => {
     const { contentType, events } = answerEvents('ollama.chat', answer, {}) ?? {};
     expect(contentType).toBe('application/x-ndjson');
     expect(events?.map((event) => JSON.parse(event))).toEqual([
-      line({ content: 'You ' }),
-      line({ content: 'said' }),
+      line({ content: 'You' }),
+      line({ content: ' said' }),
       line({ tool_calls }),
       line({}, { done: true, eval_count: 2 }),
     ]);
