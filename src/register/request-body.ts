@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isChanged } from '../integrations/fetch/exchange.ts';
+import { changesPayloads } from '../integrations/fetch/exchange.ts';
 import { defined, isFields, parsedJson } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import type { Run } from '../run/run.ts';
@@ -25,7 +25,7 @@ export class RequestBody {
    * names of fields. Headers are left out, because they may contain secrets.
    */
   attachTo(run: Run, { method, headers }: IncomingMessage, path: string): void {
-    if (this.#sizeBytes > SIZE_MAX_BYTES || run.capture.hideInputs || isChanged(run.capture)) return;
+    if (this.#sizeBytes > SIZE_MAX_BYTES || run.capture.hideInputs || changesPayloads(run.capture)) return;
     const body = Buffer.concat(this.#chunks).toString();
     if (body !== '' && !isFields(parsedJson(body))) return;
     const { json } = encodePayload(

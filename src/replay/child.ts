@@ -24,9 +24,10 @@ export function replayOf(file: string): ChildReplay {
   const { request } = job;
   const report = (event: ReplayEvent): void => {
     if (job.report !== undefined) appendFileSync(job.report, `${JSON.stringify(event)}\n`);
-    else if (!('answered' in event)) diagnostics.warn(`RUNSPAN_REPLAY: ${'ended' in event ? STOPPED : event.mismatch}`);
+    else if (!('answered' in event))
+      diagnostics.warn(`RUNSPAN_REPLAY: ${'stopped' in event ? STOPPED : event.mismatch}`);
     // Meanwhile, the other branches of the program go on. A program without any ends at once.
-    if ('ended' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
+    if ('stopped' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
   };
   const replay = new Replay(job, (event) => withoutTracing(() => report(event)));
   return {

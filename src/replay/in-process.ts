@@ -3,8 +3,10 @@ import { RunspanError } from '../base/errors.ts';
 import { answerFetch } from '../integrations/fetch/record-fetch.ts';
 import { recordRuns } from '../testing/record-runs.ts';
 import { Replay, type ReplayEvent, type ReplayJob } from './replay.ts';
-import type { Result } from './replayed.ts';
+import { type Result, wasStopped } from './replayed.ts';
 
+/** The replay of the program that makes a call. A stopped program may still run during the next replay. */
+const replays = new AsyncLocalStorage<Replay>();
 let isReplaying = false;
 
 /** Runs a program in this process, until it ends or makes a call after the last recorded one. */
@@ -13,26 +15,25 @@ export async function inThisProcess(job: ReplayJob, run: () => unknown): Promise
   isReplaying = true;
   const events: ReplayEvent[] = [];
   const recorder = recordRuns();
-  const inReplay = new AsyncLocalStorage<true>();
-  let end = (): void => {};
-  const ended = new Promise<void>((resolve) => {
-    end = resolve;
+  let stopProgram = (): void => {};
+  const stopped = new Promise<void>((resolve) => {
+    stopProgram = resolve;
   });
   const replay = new Replay(job, (event) => {
     events.push(event);
-    if ('ended' in event) end();
+    if ('stopped' in event) stopProgram();
   });
-  const stop = answerFetch((input, init, send) => (inReplay.getStore() ? replay.answer(input, init, send) : send()));
+  const release = answerFetch((input, init, send) => replays.getStore()?.answer(input, init, send) ?? send());
   let check: Result['check'];
   try {
-    await Promise.race([inReplay.run(true, run), ended]);
+    await Promise.race([replays.run(replay, run), stopped]);
   } catch (error) {
     check = () => {
       throw error;
     };
   }
   // A program that goes on after the recorded trace must not send its next calls.
-  if (!events.some((event) => 'ended' in event)) stop();
+  if (!wasStopped(events)) release();
   recorder.stop();
   isReplaying = false;
   if (events.length === 0 && job.calls.length > 0)

@@ -12,7 +12,7 @@ import { rootIn } from '../testing/forest.ts';
 import { type Entry, type Fixture, masked } from './fixture.ts';
 import { differences } from './match.ts';
 import type { ReplayEvent, ReplayJob } from './replay.ts';
-import { failure, mismatchesIn, type Result } from './replayed.ts';
+import { failure, mismatchesIn, type Result, wasStopped } from './replayed.ts';
 
 /** A program that is started again. */
 export interface Program {
@@ -46,8 +46,7 @@ export async function inOwnProcess(given: ReplayJob, { entry, folder, env, timeo
     const lines = readFileSync(report, 'utf8').split('\n').slice(0, -1);
     const events = lines.map((line) => JSON.parse(line) as ReplayEvent);
     const runs = traceLike(job, traces);
-    if (runs !== undefined && !isLate)
-      return { runs: events.some((event) => 'ended' in event) ? runs.map(reopened) : runs, events };
+    if (runs !== undefined && !isLate) return { runs: wasStopped(events) ? runs.map(reopened) : runs, events };
     const problem = isLate ? 'took too long' : `has recorded no trace named ${JSON.stringify(job.name)}`;
     throw failure(
       [`The program ${problem}: ${command.join(' ')}`, ...mismatchesIn(events), stderr.slice(-OUTPUT_MAX)].join('\n'),

@@ -21,13 +21,10 @@ export type ReplayEvent =
   | { readonly answered: number; readonly notes: readonly string[] }
   /** No recorded call matches. */
   | { readonly mismatch: string }
-  /** The recorded trace has ended with its failure, and the program has gone on. */
-  | { readonly ended: true };
+  /** The program makes a call after the last recorded one, with which a failed trace ends. The call gets no answer. */
+  | { readonly stopped: true };
 
-/** Sends a request over the network. */
-export type Send = () => Promise<Response>;
-
-/** Answers the model calls of a program from a fixture. */
+/** Answers the model calls of a program from a fixture. Each recorded call answers one request. */
 export class Replay {
   readonly #job: ReplayJob;
   readonly #report: (event: ReplayEvent) => void;
@@ -42,7 +39,7 @@ export class Replay {
   }
 
   /** Answers a call of `fetch`. Sends requests that are not model calls. Rejects as `fetch` did, if the call had no response. */
-  async answer(input: unknown, init: unknown, send: Send): Promise<Response> {
+  async answer(input: unknown, init: unknown, send: () => Promise<Response>): Promise<Response> {
     const url = requestUrl(input);
     const body = await requestBody(input, init);
     const { reader, provider, request } = dialectOf(url, body) ?? {};
@@ -70,7 +67,7 @@ export class Replay {
   #unanswered(replayed: ReplayedCall): Promise<Response> {
     const { calls, mode } = this.#job;
     if (mode === 'failed' && this.#used.size === calls.length) {
-      this.#report({ ended: true });
+      this.#report({ stopped: true });
       return new Promise(() => {});
     }
     return Promise.resolve(this.#refused(replayed.call, mismatchText(calls, this.#used, replayed)));

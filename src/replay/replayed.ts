@@ -31,7 +31,7 @@ export function checkedResult(job: ReplayJob, { runs, events, check }: Result): 
   const problems = [...mismatchesIn(events), ...unmatched(job, answered)];
   if (problems.length === 0) {
     check?.();
-    return { runs, notes, wasStopped: events.some((event) => 'ended' in event) };
+    return { runs, notes, wasStopped: wasStopped(events) };
   }
   const accepted = notes.length === 0 ? [] : [`accepted before:\n  ${notes.join('\n  ')}`];
   const replayed = `Replayed:\n  ${outlineOf(runs).replaceAll('\n', '\n  ')}`;
@@ -51,6 +51,10 @@ function unmatched({ mode, calls, required = 0, liveFrom }: ReplayJob, answered:
     ...(twice.length > 0 ? [`several processes of the program have made these calls: ${twice.join(', ')}`] : []),
     ...(left.length > 0 ? [`these recorded calls were not made: ${left.join(', ')}`] : []),
   ];
+}
+
+export function wasStopped(events: readonly ReplayEvent[]): boolean {
+  return events.some((event) => 'stopped' in event);
 }
 
 /** Returns the differences of the model calls that no recorded call has answered. */

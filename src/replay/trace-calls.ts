@@ -12,6 +12,7 @@ export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
   readonly attachments?: readonly { readonly name: string; readonly data: string }[];
 }
 
+/** The model calls of a trace. */
 export interface TraceCalls {
   /** In the order in which they started. */
   readonly calls: readonly RecordedCall[];
@@ -44,8 +45,10 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   };
 }
 
+/** Thrown for a model call that a replay cannot answer. The message says why. */
 class NotReplayable extends Error {}
 
+/** The types of runs that are model calls. */
 export const MODEL_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding']);
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
 

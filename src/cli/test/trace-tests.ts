@@ -112,8 +112,8 @@ async function failedTraces(
   for (const { trace_id: id } of items) {
     const trace = await readTrace(source, id);
     const failure = trace && failureOf(trace);
-    if (failure === undefined || found.has(keyOf(failure))) continue;
-    if (trace?.entry === undefined || isIn(project, trace.entry)) found.set(keyOf(failure), trace as RecordedTrace);
+    if (trace === undefined || failure === undefined || found.has(keyOf(failure))) continue;
+    if (trace.entry === undefined || isIn(project, trace.entry)) found.set(keyOf(failure), trace);
     else others += 1;
   }
   if (others > 0) stderr.write(`runspan: ${counted(others, 'failed trace')} of other packages left out\n`);
