@@ -32,10 +32,14 @@ export interface ReplayOptions {
    * @default false
    */
   record?: boolean;
-  /** Environment variables of the program. Removes a variable if its value is `undefined`. @default none */
+  /**
+   * Environment variables of a program in its own process. Removes a variable if its value is `undefined`.
+   * @default none
+   */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Time after which the program is stopped, in milliseconds.
+   * Time after which a program in its own process is stopped, in milliseconds. `replay` then throws
+   * `RUNSPAN_REPLAY_FAILED`, unless the recorded trace has finished.
    * @default 60_000
    */
   timeoutMs?: number;

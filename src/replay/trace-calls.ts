@@ -28,7 +28,7 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   const results = runs.toReversed().map((run): RecordedCall[] | string => {
     const [, ...around] = pathTo(run, byId);
     try {
-      const own = [...exchangesOf(run), ...callOf(run)];
+      const own = [...exchangesOf(run), ...callOf(run)].map(complete);
       if (own.length === 0 && MODEL_TYPES.has(run.run_type) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
       if (own.length > 0) for (const { id } of [run, ...around]) covered.add(id);
       const below = pathText(around);
@@ -70,7 +70,7 @@ function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
       ...end,
       ...(end.error && { error: withoutStacks(end.error) }),
     };
-    return complete(at === exchanges.length - 1 ? withError(own, reader, error) : own);
+    return at === exchanges.length - 1 ? withError(own, reader, error) : own;
   });
 }
 
@@ -87,28 +87,21 @@ function withoutStacks(error: string): string {
 }
 
 /** Returns the call of a run whose inputs and outputs are those of the service. */
-function callOf({
-  name: call,
-  run_type,
-  inputs,
-  outputs = {},
-  error,
-  extra,
-  attachments = [],
-}: ExportedRun): OwnCall[] {
+function callOf(run: ExportedRun): OwnCall[] {
+  const { name: call, inputs, outputs = {}, error, extra, attachments = [] } = run;
   const reader = readerNamed(call);
-  if (reader?.isWhole !== true || reader.runType !== run_type || attachments.some(({ name }) => isExchange(name)))
-    return [];
+  const hasExchange = attachments.some(({ name }) => isExchange(name));
+  if (reader?.isWhole !== true || reader.runType !== run.run_type || hasExchange) return [];
   if (Object.keys(inputs).length === 0) throw new NotReplayable('its inputs are hidden');
   const request = requestOf({ inputs, metadata: extra?.metadata ?? {} });
   if (Object.keys(outputs).length === 0) {
     if (error === undefined) throw new NotReplayable('its outputs are hidden, or were not read');
-    return [complete({ call, request, error: withoutStacks(error) })];
+    return [{ call, request, error: withoutStacks(error) }];
   }
   const { status, body } = outputs;
   // Of a refused request, the outputs are the status and the body.
-  if (typeof status === 'number') return [complete({ call, request, status, response: body })];
-  return [complete(withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error))];
+  if (typeof status === 'number') return [{ call, request, status, response: body }];
+  return [withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error)];
 }
 
 /** Fields that the outputs contain besides the response. */
@@ -118,7 +111,7 @@ const ADDED: ReadonlySet<string> = new Set(['usage_metadata']);
 const LEFT_OUT = /\[Truncated(: |\])/;
 const ATTACHED = /"\[(Attachment |Image: |Audio: )/;
 
-/** Throws if a part of the call is not recorded. */
+/** Returns a call unchanged. Throws if a part of it is not recorded. */
 function complete(call: OwnCall): OwnCall {
   if (LEFT_OUT.test(JSON.stringify(call))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
   if (ATTACHED.test(JSON.stringify(call.response) ?? '')) throw new NotReplayable('its answer contains a file');
