@@ -10,9 +10,9 @@ export function namedEvent(event: Fields): string {
   return `event: ${event.type}\n${jsonEvent(event)}`;
 }
 
-/** Splits a text into words with the white space before them. */
-export function wordsOf(text: string): string[] {
-  return text.match(/\s*\S+|\s+/g) ?? [];
+/** Splits a text into words with the white space after or before them. */
+export function wordsOf(text: string, space: 'space after' | 'space before' = 'space after'): string[] {
+  return text.match(space === 'space after' ? /^\s+|\S+\s*/g : /\s*\S+|\s+/g) ?? [];
 }
 
 /** Returns the first items of all lists, then the second items, and so on. */

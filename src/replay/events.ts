@@ -90,7 +90,7 @@ function blockEvents(block: Fields, index: number): Fields[] {
 function partsOf(block: Fields): { begun: Fields; deltas: Fields[] } {
   const type = textOf(block.type) ?? '';
   const wordDeltas = (kind: string, key: string, text: unknown) =>
-    wordsOf(textOf(text) ?? '').map((word) => ({ type: kind, [key]: word }));
+    wordsOf(textOf(text) ?? '', 'space before').map((word) => ({ type: kind, [key]: word }));
   if (type === 'text') {
     const citations = listOf(block.citations).map((citation) => ({ type: 'citations_delta', citation }));
     const begun = { ...block, text: '', ...(Array.isArray(block.citations) && { citations: [] }) };

@@ -26,7 +26,7 @@ function choiceChunks({ index = 0, ...choice }: Fields): Fields[] {
   const { message, text, logprobs, finish_reason, ...others } = choice;
   const pending = defined({ logprobs: logprobs === undefined ? undefined : null, finish_reason: null });
   if (!isFields(message)) {
-    const words = wordsOf(textOf(text) ?? '');
+    const words = wordsOf(textOf(text) ?? '', 'space before');
     const last = words.pop() ?? text;
     return [...words.map((word) => ({ index, text: word, ...pending })), { index, ...choice, text: last }];
   }

@@ -284,11 +284,11 @@ describe('the exact events', () => {
     const expected = [
       chunk(0, { role: 'assistant', content: '', refusal: null }, { content: [], refusal: null }),
       chunk(1, { role: 'assistant', content: null }),
-      chunk(0, { content: 'You' }, { content: [You], refusal: null }),
+      chunk(0, { content: 'You ' }, { content: [You], refusal: null }),
       chunk(1, { tool_calls: [first] }),
-      chunk(0, { content: ' said' }, { content: [tea], refusal: null }),
+      chunk(0, { content: 'said ' }, { content: [tea], refusal: null }),
       chunk(1, argumentsOf('{"a"')),
-      chunk(0, { content: ' tea' }, { content: [], refusal: null }),
+      chunk(0, { content: 'tea' }, { content: [], refusal: null }),
       chunk(1, argumentsOf(':1}')),
       chunk(0, {}, null, 'stop'),
       chunk(1, {}, null, 'tool_calls'),
@@ -337,8 +337,8 @@ describe('the exact events', () => {
       { type: 'response.output_item.done', output_index: 0, item: reasoning },
       { type: 'response.output_item.added', output_index: 1, item: { ...message, status: 'in_progress', content: [] } },
       { type: 'response.content_part.added', ...inMessage, part: { type: 'output_text', text: '', annotations: [] } },
-      { type: 'response.output_text.delta', ...inMessage, delta: 'You', logprobs: [] },
-      { type: 'response.output_text.delta', ...inMessage, delta: ' said', logprobs: [] },
+      { type: 'response.output_text.delta', ...inMessage, delta: 'You ', logprobs: [] },
+      { type: 'response.output_text.delta', ...inMessage, delta: 'said', logprobs: [] },
       { type: 'response.output_text.annotation.added', ...inMessage, annotation_index: 0, annotation },
       { type: 'response.output_text.done', ...inMessage, text: 'You said', logprobs: [] },
       { type: 'response.content_part.done', ...inMessage, part },
@@ -426,8 +426,8 @@ describe('the exact events', () => {
     const { contentType, events } = answerEvents('ollama.chat', answer, {}) ?? {};
     expect(contentType).toBe('application/x-ndjson');
     expect(events?.map((event) => JSON.parse(event))).toEqual([
-      line({ content: 'You' }),
-      line({ content: ' said' }),
+      line({ content: 'You ' }),
+      line({ content: 'said' }),
       line({ tool_calls }),
       line({}, { done: true, eval_count: 2 }),
     ]);
