@@ -26,16 +26,16 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   /** The runs that are model calls, or contain one. */
   const covered = new Set<string>();
   const results = runs.toReversed().map((run): RecordedCall[] | string => {
-    const [, ...around] = pathTo(run, byId);
+    const path = pathTo(run, byId);
     try {
       const own = [...exchangesOf(run), ...callOf(run)].map(complete);
       if (own.length === 0 && MODEL_TYPES.has(run.run_type) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
-      if (own.length > 0) for (const { id } of [run, ...around]) covered.add(id);
-      const below = pathText(around);
+      if (own.length > 0) for (const { id } of path) covered.add(id);
+      const below = pathText(path.slice(0, -1));
       return own.map((call) => masked({ below, ...call }) as RecordedCall);
     } catch (thrown) {
       if (!(thrown instanceof NotReplayable)) throw thrown;
-      return `${pathText([run, ...around])}: ${thrown.message}`;
+      return `${pathText(path)}: ${thrown.message}`;
     }
   });
   results.reverse();

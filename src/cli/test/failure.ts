@@ -24,7 +24,7 @@ export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
   for (let next = node; next !== undefined; next = causeIn(next)) node = next;
   if (node === undefined) return undefined;
   const path = pathTo(node.run, new Map(runs.map((run) => [run.id, run]))).map(({ name }) => name);
-  return { run: node.run, path: path.reverse(), error: errorLine(node.run) };
+  return { run: node.run, path, error: errorLine(node.run) };
 }
 
 /** Returns the nested run that has failed a run. A failure after which the run has started others was handled. */

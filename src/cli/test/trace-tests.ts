@@ -213,7 +213,7 @@ function unusedName(folder: string, name: string, { trace }: Fixture): string {
 }
 
 function shownPath(file: string): string {
-  return visible(relative(process.cwd(), file));
+  return relative(process.cwd(), file);
 }
 
 function linesText(lines: readonly string[]): string {
