@@ -53,6 +53,10 @@ export function cut(text: string, lengthMax: number): string {
   return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }
 
+export function firstLine(text: string): string {
+  return text.split('\n', 1)[0] as string;
+}
+
 /** Like `Array.isArray`, but returns false for a revoked proxy instead of throwing. */
 function isList(value: object): boolean {
   try {

@@ -4,9 +4,7 @@ import { guard } from '../base/guard.ts';
 import { makeSlot } from '../base/slot.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
-import { isChanged } from '../integrations/fetch/exchange.ts';
-import { defined, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
-import { encodePayload } from '../payload/serialize.ts';
+import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
 import { type EncodedRun, isFilled } from '../run/encoded-run.ts';
@@ -17,14 +15,13 @@ import type { StartOptions } from '../run/run-options.ts';
 import { sample } from '../run/sampling.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import type { Instrumentation } from './module-hooks.ts';
+import { RequestBody } from './request-body.ts';
 
 const PLACE = 'runspan/register http';
 /** Maximum length of a path in a run, in characters. Node accepts request lines of 16 KiB. */
 const PATH_MAX = 1_000;
 /** Maximum length of inputs or outputs that a request's run takes from a nested run, in characters of JSON text. */
 const PAYLOAD_MAX = 65_536;
-/** Maximum length of a recorded body in bytes. */
-const BODY_MAX = 1_048_576;
 /**
  * Time after a response in which calls still belong to its request, in microseconds. Later calls come from work that the
  * request has started for others, such as a timer or a pool.
@@ -36,13 +33,6 @@ const LEFT_OUT = '{"runspan":"left out: see the nested run"}';
 /** Metadata that identifies the conversation and the user of a trace. The receiver reads it from the first run. */
 const IDS = ['thread_id', 'user_id'];
 
-/** What has arrived of a request's body. */
-interface Body {
-  /** Undefined if the body is too long. */
-  chunks: Buffer[] | undefined;
-  length: number;
-}
-
 /** An incoming HTTP request. */
 interface Incoming {
   readonly startedUs: number;
@@ -53,7 +43,7 @@ interface Incoming {
   request: IncomingMessage | undefined;
   response: ServerResponse | undefined;
   /** Undefined if bodies are not recorded. */
-  body: Body | undefined;
+  body: RequestBody | undefined;
   /** The pattern of the request's path, from Fastify. */
   route: string | undefined;
   run: RequestRun | undefined;
@@ -68,16 +58,13 @@ export const http: Instrumentation = {
     const keepsBodies = parseFlag(env('RUNSPAN_RECORD_BODY')) === true;
     subscribe('http.server.request.start', (message) => {
       const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
-      const url = request.url as string;
-      const startedUs = clock.monotonicUs();
-      const body = keepsBodies ? { chunks: [], length: 0 } : undefined;
-      const incoming = {
-        startedUs,
+      const incoming: Incoming = {
+        startedUs: clock.monotonicUs(),
+        url: request.url as string,
         closedUs: undefined,
-        url,
         request,
         response,
-        body,
+        body: keepsBodies ? new RequestBody() : undefined,
         route: undefined,
         run: undefined,
       };
@@ -114,34 +101,13 @@ function enterAtEvents(prototype: object, requestOf: (message: object) => object
       const incoming = request && incomings.get(request);
       if (incoming === undefined) return Reflect.apply(emit, this, args);
       if (args[0] === 'close' && this === incoming.response) close(incoming);
-      const { body, request: own } = incoming;
-      if (args[0] === 'data' && body !== undefined && own !== undefined && this === own)
-        guard(PLACE, () => keepChunk(body, args[1], own.readableEncoding));
+      const { body } = incoming;
+      if (args[0] === 'data' && body !== undefined && this === request)
+        guard(PLACE, () => body.add(args[1], (this as IncomingMessage).readableEncoding));
       if (storage.getStore() === incoming) return Reflect.apply(emit, this, args);
       return storage.run(incoming, Reflect.apply, emit, this, args);
     };
   });
-}
-
-function keepChunk(body: Body, chunk: unknown, encoding: BufferEncoding | null): void {
-  if (body.chunks === undefined) return;
-  const bytes = Buffer.from(chunk as string, encoding ?? undefined);
-  body.length += bytes.length;
-  if (body.length > BODY_MAX) body.chunks = undefined;
-  else body.chunks.push(bytes);
-}
-
-/**
- * Attaches what a test needs to send the request again. Only a JSON body is recorded, because secrets are masked by the
- * names of fields. Headers are left out, because they may contain secrets.
- */
-function attachRequest({ url, body }: Incoming, { method, headers }: IncomingMessage, run: Run): void {
-  if (body?.chunks === undefined || run.capture.hideInputs || isChanged(run.capture)) return;
-  const text = Buffer.concat(body.chunks).toString();
-  if (text !== '' && !isFields(parsedJson(text))) return;
-  const sent = defined({ method, path: url, contentType: headers['content-type'], body: text });
-  const { json } = encodePayload('inputs', sent, run.capture);
-  run.attach('request', new TextEncoder().encode(json), 'application/json');
 }
 
 function close(incoming: Incoming): void {
@@ -152,7 +118,7 @@ function close(incoming: Incoming): void {
   incoming.response = undefined;
   openOn.get(request.socket)?.delete(incoming);
   if (run !== undefined) {
-    guard(PLACE, () => attachRequest(incoming, request, run.run));
+    guard(PLACE, () => incoming.body?.attachTo(run.run, request, incoming.url));
     guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
   }
   incoming.body = undefined;

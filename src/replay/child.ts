@@ -3,16 +3,8 @@ import type { Server } from 'node:http';
 import { diagnostics } from '../base/diagnostics.ts';
 import type { FetchTransport } from '../integrations/fetch/record-fetch.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
-import { type Fixture, parseFixture, type RecordedRequest } from './fixture.ts';
-import { Replay, type ReplayEvent } from './replay.ts';
-
-/** The content of the file that `RUNSPAN_REPLAY` names. */
-export interface ReplayJob extends Fixture {
-  /** Requests from the one with this number are sent. */
-  readonly liveFrom?: number | undefined;
-  /** The file to which each event is added, as a line of JSON. Absent if nobody reads the events. */
-  readonly report?: string | undefined;
-}
+import { parseFixture, type RecordedRequest } from './fixture.ts';
+import { Replay, type ReplayEvent, type ReplayJob } from './replay.ts';
 
 /** The replay in a process of its own. */
 export interface ChildReplay {
@@ -29,14 +21,15 @@ export function replayOf(file: string): ChildReplay {
     withoutTracing(() => readFileSync(file, 'utf8')),
     file,
   ) as ReplayJob;
-  const { liveFrom, request } = job;
+  const { request } = job;
   const report = (event: ReplayEvent): void => {
     if (job.report !== undefined) appendFileSync(job.report, `${JSON.stringify(event)}\n`);
-    else if (!('answered' in event)) diagnostics.warn(`RUNSPAN_REPLAY: ${'ended' in event ? STOPPED : event.mismatch}`);
+    else if (!('answered' in event))
+      diagnostics.warn(`RUNSPAN_REPLAY: ${'stopped' in event ? STOPPED : event.mismatch}`);
     // Meanwhile, the other branches of the program go on. A program without any ends at once.
-    if ('ended' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
+    if ('stopped' in event) setTimeout(() => process.exit(), LINGER_MS).unref();
   };
-  const replay = new Replay(job, liveFrom, (event) => withoutTracing(() => report(event)));
+  const replay = new Replay(job, (event) => withoutTracing(() => report(event)));
   return {
     answer: (input, init, send) => replay.answer(input, init, send),
     listening(server) {

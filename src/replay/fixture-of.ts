@@ -1,6 +1,6 @@
 import { isObject } from '../config/checker.ts';
 import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
-import { compareText } from '../testing/forest.ts';
+import { compareText, rootIn } from '../testing/forest.ts';
 import {
   type Entry,
   type Fixture,
@@ -21,9 +21,9 @@ export interface RecordedTrace {
   readonly request: RecordedRequest | undefined;
 }
 
-/** Reads an exported trace, which has at least one run, and whose parents come before their children. If the root run has not arrived, the first run is taken for it. */
+/** Reads an exported trace, which has at least one run, and whose parents come before their children. */
 export function recordedTrace(runs: readonly ExportedRun[]): RecordedTrace {
-  const root = runs.find(({ parent_run_id: parent }) => parent === undefined) ?? (runs[0] as ExportedRun);
+  const root = rootIn(runs) as ExportedRun;
   const { entry } = fieldsOf(root.extra?.runtime);
   const body = root.attachments?.find(({ name }) => name === REQUEST);
   return {
@@ -35,7 +35,7 @@ export function recordedTrace(runs: readonly ExportedRun[]): RecordedTrace {
 }
 
 /** The name of the attachment with the HTTP request of a root run. */
-export const REQUEST = 'request';
+const REQUEST = 'request';
 
 /** Returns the fixture of a trace, and the calls that it lacks. `failed` is the step at which the trace failed. */
 export function fixtureOf(
@@ -63,9 +63,4 @@ export function fixtureOf(
 
 function live({ below, call, request }: RecordedCall): RecordedCall {
   return { below, call, request, isLive: true };
-}
-
-/** Returns the text of a fixture's file. */
-export function fixtureText(fixture: Fixture): string {
-  return `${JSON.stringify(fixture, null, 2)}\n`;
 }

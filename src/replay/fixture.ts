@@ -85,6 +85,11 @@ export function parseFixture(text: string, file: string): Fixture {
   );
 }
 
+/** Returns the text of a fixture's file. */
+export function fixtureText(fixture: Fixture): string {
+  return `${JSON.stringify(fixture, null, 2)}\n`;
+}
+
 function isCall(value: unknown): boolean {
   const { call, request, status, error, isLive } = fieldsOf(value);
   const isAnswered = Number.isInteger(status) || typeof error === 'string' || isLive === true;

@@ -2,8 +2,8 @@ import { cut } from '../base/text.ts';
 import { type Fields, fieldsOf, isFields, listOf, textOf } from '../payload/fields.ts';
 import type { RecordedCall, ReplayMode } from './fixture.ts';
 
-/** A request of the replayed program. */
-export type LiveCall = Pick<RecordedCall, 'call' | 'request'>;
+/** A model call of the replayed program. */
+export type ReplayedCall = Pick<RecordedCall, 'call' | 'request'>;
 
 export interface Match {
   readonly index: number;
@@ -15,32 +15,36 @@ export interface Match {
 export function findCall(
   calls: readonly RecordedCall[],
   used: ReadonlySet<number>,
-  live: LiveCall,
+  replayed: ReplayedCall,
   mode: ReplayMode,
 ): Match | undefined {
-  const open = [...calls.entries()].filter(([index, { call }]) => !used.has(index) && call === live.call);
-  const same = open.find(([, { request }]) => differences(request, live.request).length === 0);
+  const open = [...calls.entries()].filter(([index, { call }]) => !used.has(index) && call === replayed.call);
+  const same = open.find(([, { request }]) => differences(request, replayed.request).length === 0);
   if (same !== undefined) return { index: same[0], notes: [] };
   if (mode === 'strict') return undefined;
-  const place = placeOf(live.request);
-  const asked = withoutToolResults(live.request);
+  const place = placeOf(replayed.request);
+  const asked = withoutToolResults(replayed.request);
   const [nearest] = open
     .filter(([, { request }]) => placeOf(request) === place)
     .map(([index, { request }]) => ({ index, request, count: differences(withoutToolResults(request), asked).length }))
     .sort((a, b) => a.count - b.count);
-  return nearest && { index: nearest.index, notes: differences(nearest.request, live.request) };
+  return nearest && { index: nearest.index, notes: differences(nearest.request, replayed.request) };
 }
 
 /** Describes why no recorded call answers a request: its differences from the most similar call. */
-export function mismatchText(calls: readonly RecordedCall[], used: ReadonlySet<number>, live: LiveCall): string {
+export function mismatchText(
+  calls: readonly RecordedCall[],
+  used: ReadonlySet<number>,
+  replayed: ReplayedCall,
+): string {
   const compared = [...calls.entries()]
-    .filter(([, { call }]) => call === live.call)
-    .map(([index, { request, below }]) => ({ index, below, lines: differences(request, live.request) }))
+    .filter(([, { call }]) => call === replayed.call)
+    .map(([index, { request, below }]) => ({ index, below, lines: differences(request, replayed.request) }))
     .sort((a, b) => Number(used.has(a.index)) - Number(used.has(b.index)) || a.lines.length - b.lines.length);
   const [nearest] = compared;
-  if (nearest === undefined) return `no ${live.call} call is recorded`;
+  if (nearest === undefined) return `no ${replayed.call} call is recorded`;
   const { index, below, lines } = nearest;
-  if (used.has(index)) return `all ${compared.length} recorded ${live.call} calls have been answered already`;
+  if (used.has(index)) return `all ${compared.length} recorded ${replayed.call} calls have been answered already`;
   const more = lines.length > LINES_MAX ? [`… and ${lines.length - LINES_MAX} more differences`] : [];
   return [
     `no recorded call matches; the nearest is call ${index + 1}${below === '' ? '' : ` below ${below}`}:`,
@@ -52,16 +56,16 @@ export function mismatchText(calls: readonly RecordedCall[], used: ReadonlySet<n
 const [LINES_MAX, VALUE_MAX] = [20, 200];
 
 /** Returns one line per difference, for example `messages[2].content: recorded "4", got "5"`. */
-export function differences(recorded: unknown, live: unknown, path = ''): string[] {
-  if (Array.isArray(recorded) && Array.isArray(live)) {
-    const length = Math.max(recorded.length, live.length);
-    return Array.from({ length }, (_, at) => differences(recorded[at], live[at], `${path}[${at}]`)).flat();
+export function differences(recorded: unknown, got: unknown, path = ''): string[] {
+  if (Array.isArray(recorded) && Array.isArray(got)) {
+    const length = Math.max(recorded.length, got.length);
+    return Array.from({ length }, (_, at) => differences(recorded[at], got[at], `${path}[${at}]`)).flat();
   }
-  if (isFields(recorded) && isFields(live) && Array.isArray(recorded) === Array.isArray(live)) {
-    const keys = new Set([...Object.keys(recorded), ...Object.keys(live)]);
-    return [...keys].flatMap((key) => differences(recorded[key], live[key], path === '' ? key : `${path}.${key}`));
+  if (isFields(recorded) && isFields(got)) {
+    const keys = new Set([...Object.keys(recorded), ...Object.keys(got)]);
+    return [...keys].flatMap((key) => differences(recorded[key], got[key], path === '' ? key : `${path}.${key}`));
   }
-  return Object.is(recorded, live) ? [] : [`${path}: recorded ${shown(recorded)}, got ${shown(live)}`];
+  return Object.is(recorded, got) ? [] : [`${path}: recorded ${shown(recorded)}, got ${shown(got)}`];
 }
 
 function shown(value: unknown): string {

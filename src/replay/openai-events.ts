@@ -137,17 +137,12 @@ function itemEvents(item: Fields, output_index: number): Fields[] {
   const begun = { ...item, ...Object.fromEntries(lists.map((key) => [key, []])), ...(text && { [field]: '' }) };
   const isBegun = (text !== undefined || lists.length > 0) && item.status !== undefined;
   const events = lists.flatMap((key) =>
-    listOf(item[key]).flatMap((part, index) => partEvents(fieldsOf(part), { ...at, [INDEXES[key] as string]: index })),
+    listOf(item[key]).flatMap((part, index) => partEvents(fieldsOf(part), { ...at, [`${key}_index`]: index })),
   );
   if (text !== undefined) {
-    const pieces = text.match(/.{1,8}/gs) ?? [];
     const named = item.type === 'function_call' ? { name: item.name } : {};
-    events.push(...pieces.map((delta) => ({ type: `response.${name}.delta`, ...at, delta })), {
-      type: `response.${name}.done`,
-      ...at,
-      ...named,
-      [field]: text,
-    });
+    for (const delta of text.match(/.{1,8}/gs) ?? []) events.push({ type: `response.${name}.delta`, ...at, delta });
+    events.push({ type: `response.${name}.done`, ...at, ...named, [field]: text });
   }
   return [
     { type: 'response.output_item.added', output_index, item: isBegun ? { ...begun, status: 'in_progress' } : begun },
@@ -155,8 +150,6 @@ function itemEvents(item: Fields, output_index: number): Fields[] {
     { type: 'response.output_item.done', output_index, item },
   ];
 }
-
-const INDEXES: Readonly<Record<string, string>> = { content: 'content_index', summary: 'summary_index' };
 
 /** The text of each type of part: its field and its events. */
 const PART_TEXTS: ReadonlyMap<unknown, readonly [field: string, events: string]> = new Map([

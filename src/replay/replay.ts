@@ -5,69 +5,72 @@ import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
 import { answerEvents } from './events.ts';
 import { CAUSED_BY, type Fixture, masked, type RecordedCall, requestOf } from './fixture.ts';
-import { findCall, type LiveCall, mismatchText } from './match.ts';
+import { findCall, mismatchText, type ReplayedCall } from './match.ts';
+
+/** What a replay does. A program in its own process reads it from the file that `RUNSPAN_REPLAY` names. */
+export interface ReplayJob extends Fixture {
+  /** Number of the first model call that is sent to the service, from 1. Absent if none is sent. */
+  readonly liveFrom?: number | undefined;
+  /** The file to which each event is added, as a line of JSON. Absent if nobody reads the events. */
+  readonly report?: string | undefined;
+}
 
 /** What a replay reports for each model call. */
 export type ReplayEvent =
-  /** The recorded call with this index has answered. `notes` are the results of tools that differ. */
+  /** The recorded call with this index has answered. `notes` are the differences that the mode `failed` has accepted. */
   | { readonly answered: number; readonly notes: readonly string[] }
   /** No recorded call matches. */
   | { readonly mismatch: string }
-  /** The recorded trace has ended with its failure, and the program has gone on. */
-  | { readonly ended: true };
+  /** The program makes a call after the last recorded one, with which a failed trace ends. The call gets no answer. */
+  | { readonly stopped: true };
 
-/** Sends a request over the network. */
-export type Send = () => Promise<Response>;
-
-/** Answers the model calls of a program from a fixture. */
+/** Answers the model calls of a program from a fixture. Each recorded call answers one request. */
 export class Replay {
-  readonly #fixture: Fixture;
-  readonly #liveFrom: number;
+  readonly #job: ReplayJob;
   readonly #report: (event: ReplayEvent) => void;
   readonly #used = new Set<number>();
   #count = 0;
-  #isLive = false;
+  #liveFrom: number;
 
-  /** Requests from the one with the number `liveFrom` are sent. */
-  constructor(fixture: Fixture, liveFrom: number | undefined, report: (event: ReplayEvent) => void) {
-    this.#fixture = fixture;
-    this.#liveFrom = liveFrom ?? Number.POSITIVE_INFINITY;
+  constructor(job: ReplayJob, report: (event: ReplayEvent) => void) {
+    this.#job = job;
+    this.#liveFrom = job.liveFrom ?? Number.POSITIVE_INFINITY;
     this.#report = report;
   }
 
-  /** Answers a call of `fetch`. Other requests than model calls are sent. */
-  async answer(input: unknown, init: unknown, send: Send): Promise<Response> {
+  /** Answers a call of `fetch`. Sends requests that are not model calls. Rejects as `fetch` did, if the call had no response. */
+  async answer(input: unknown, init: unknown, send: () => Promise<Response>): Promise<Response> {
     const url = requestUrl(input);
     const body = await requestBody(input, init);
     const { reader, provider, request } = dialectOf(url, body) ?? {};
     const description = isFields(request) ? reader?.describe(request, `${provider}`) : undefined;
     const isUnreadable = body === undefined && URL.canParse(url) && isModelAddress(new URL(url));
     if (description === undefined && !isUnreadable) return send();
-    if (this.#isLive || ++this.#count >= this.#liveFrom) return send();
+    if (++this.#count >= this.#liveFrom) return send();
     if (reader === undefined || request === undefined || description === undefined)
       return this.#refused('', 'a replay cannot read the body of a model call, for example a stream');
-    const live: LiveCall = { call: reader.name, request: comparable(requestOf(description)) };
-    const { calls, mode } = this.#fixture;
-    const match = findCall(calls, this.#used, live, mode);
-    if (match === undefined) return this.#unanswered(live);
+    const replayed: ReplayedCall = { call: reader.name, request: comparable(requestOf(description)) };
+    const { calls, mode } = this.#job;
+    const match = findCall(calls, this.#used, replayed, mode);
+    if (match === undefined) return this.#unanswered(replayed);
     const { index, notes } = match;
     this.#used.add(index);
     this.#report({ answered: index, notes });
     const recorded = calls[index] as RecordedCall;
     if (recorded.isLive) {
-      this.#isLive = true;
+      this.#liveFrom = 0;
       return send();
     }
     return responseOf(recorded, isStreamed(url, reader.name, request) ? request : undefined);
   }
 
-  #unanswered(live: LiveCall): Promise<Response> {
-    const { calls, mode } = this.#fixture;
+  #unanswered(replayed: ReplayedCall): Promise<Response> {
+    const { calls, mode } = this.#job;
     if (mode === 'failed' && this.#used.size === calls.length) {
-      this.#report({ ended: true });
+      this.#report({ stopped: true });
       return new Promise(() => {});
     }
-    return Promise.resolve(this.#refused(live.call, mismatchText(calls, this.#used, live)));
+    return Promise.resolve(this.#refused(replayed.call, mismatchText(calls, this.#used, replayed)));
   }
 
   #refused(call: string, mismatch: string): Response {
@@ -78,19 +81,19 @@ export class Replay {
 
 /** Returns the recorded response, as a stream if `streamed` is the request for one. Throws if there was no response. */
 function responseOf({ call, status, response, error }: RecordedCall, streamed: Fields | undefined): Response {
-  if (status === undefined) throw failureOf(error);
+  if (status === undefined) throw errorLike(error);
   const answer = status < 400 && streamed ? answerEvents(call, fieldsOf(response), streamed) : undefined;
   if (answer === undefined) return Response.json(response, { status });
   const { contentType, events } = answer;
-  const body = error === undefined ? events.join('') : brokenOff(events, failureOf(error));
+  const body = error === undefined ? events.join('') : brokenOff(events, errorLike(error));
   return new Response(body, { status, headers: { 'content-type': contentType } });
 }
 
 /** Returns a request with the secrets masked that the application and the fixture mask. */
-function comparable(request: object): LiveCall['request'] {
+function comparable(request: object): ReplayedCall['request'] {
   const sink = sinkOf(currentContext());
   const json = sink === undefined ? JSON.stringify(request) : encodePayload('inputs', request, sink.capture).json;
-  return masked(JSON.parse(json)) as LiveCall['request'];
+  return masked(JSON.parse(json)) as ReplayedCall['request'];
 }
 
 function isStreamed(url: string, call: string, { stream }: { readonly stream?: unknown }): boolean {
@@ -99,12 +102,12 @@ function isStreamed(url: string, call: string, { stream }: { readonly stream?: u
 }
 
 /** Returns an error like the one with which `fetch` has failed. */
-function failureOf(text = ''): Error {
+function errorLike(text = ''): Error {
   const [first = '', ...causes] = text.split(`\n${CAUSED_BY}`);
   const [, name = 'TypeError', message = first] = /^(\w+): (.*)$/.exec(first) ?? [];
   if (name !== 'TypeError') return new DOMException(message, name);
   // The AI SDK repeats a request whose error has a cause.
-  return new TypeError(message, causes.length > 0 ? { cause: failureOf(causes.join(`\n${CAUSED_BY}`)) } : {});
+  return new TypeError(message, causes.length > 0 ? { cause: errorLike(causes.join(`\n${CAUSED_BY}`)) } : {});
 }
 
 /** Returns a body that fails instead of its last event. */

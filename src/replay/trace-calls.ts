@@ -12,6 +12,7 @@ export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
   readonly attachments?: readonly { readonly name: string; readonly data: string }[];
 }
 
+/** The model calls of a trace. */
 export interface TraceCalls {
   /** In the order in which they started. */
   readonly calls: readonly RecordedCall[];
@@ -25,16 +26,16 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   /** The runs that are model calls, or contain one. */
   const covered = new Set<string>();
   const results = runs.toReversed().map((run): RecordedCall[] | string => {
-    const [, ...around] = pathTo(run, byId);
+    const path = pathTo(run, byId);
     try {
-      const own = [...exchangesOf(run), ...callOf(run)];
+      const own = [...exchangesOf(run), ...callOf(run)].map(complete);
       if (own.length === 0 && MODEL_TYPES.has(run.run_type) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
-      if (own.length > 0) for (const { id } of [run, ...around]) covered.add(id);
-      const below = pathText(around);
+      if (own.length > 0) for (const { id } of path) covered.add(id);
+      const below = pathText(path.slice(0, -1));
       return own.map((call) => masked({ below, ...call }) as RecordedCall);
     } catch (thrown) {
       if (!(thrown instanceof NotReplayable)) throw thrown;
-      return `${pathText([run, ...around])}: ${thrown.message}`;
+      return `${pathText(path)}: ${thrown.message}`;
     }
   });
   results.reverse();
@@ -44,8 +45,10 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   };
 }
 
+/** Thrown for a model call that a replay cannot answer. The message says why. */
 class NotReplayable extends Error {}
 
+/** The types of runs that are model calls. */
 export const MODEL_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding']);
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
 
@@ -67,7 +70,7 @@ function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
       ...end,
       ...(end.error && { error: withoutStacks(end.error) }),
     };
-    return complete(at === exchanges.length - 1 ? withError(own, reader, error) : own);
+    return at === exchanges.length - 1 ? withError(own, reader, error) : own;
   });
 }
 
@@ -84,28 +87,21 @@ function withoutStacks(error: string): string {
 }
 
 /** Returns the call of a run whose inputs and outputs are those of the service. */
-function callOf({
-  name: call,
-  run_type,
-  inputs,
-  outputs = {},
-  error,
-  extra,
-  attachments = [],
-}: ExportedRun): OwnCall[] {
+function callOf(run: ExportedRun): OwnCall[] {
+  const { name: call, inputs, outputs = {}, error, extra, attachments = [] } = run;
   const reader = readerNamed(call);
-  if (reader?.isWhole !== true || reader.runType !== run_type || attachments.some(({ name }) => isExchange(name)))
-    return [];
+  const hasExchange = attachments.some(({ name }) => isExchange(name));
+  if (reader?.isWhole !== true || reader.runType !== run.run_type || hasExchange) return [];
   if (Object.keys(inputs).length === 0) throw new NotReplayable('its inputs are hidden');
   const request = requestOf({ inputs, metadata: extra?.metadata ?? {} });
   if (Object.keys(outputs).length === 0) {
     if (error === undefined) throw new NotReplayable('its outputs are hidden, or were not read');
-    return [complete({ call, request, error: withoutStacks(error) })];
+    return [{ call, request, error: withoutStacks(error) }];
   }
   const { status, body } = outputs;
   // Of a refused request, the outputs are the status and the body.
-  if (typeof status === 'number') return [complete({ call, request, status, response: body })];
-  return [complete(withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error))];
+  if (typeof status === 'number') return [{ call, request, status, response: body }];
+  return [withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error)];
 }
 
 /** Fields that the outputs contain besides the response. */
@@ -115,7 +111,7 @@ const ADDED: ReadonlySet<string> = new Set(['usage_metadata']);
 const LEFT_OUT = /\[Truncated(: |\])/;
 const ATTACHED = /"\[(Attachment |Image: |Audio: )/;
 
-/** Throws if a part of the call is not recorded. */
+/** Returns a call unchanged. Throws if a part of it is not recorded. */
 function complete(call: OwnCall): OwnCall {
   if (LEFT_OUT.test(JSON.stringify(call))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
   if (ATTACHED.test(JSON.stringify(call.response) ?? '')) throw new NotReplayable('its answer contains a file');

@@ -37,7 +37,12 @@ export function forestOf<Run extends Linked>(runs: readonly Run[]): Tree<Run>[] 
   return forest;
 }
 
-/** Returns a run and its ancestors, the run first. */
+/** Returns the root run of a trace, or the first run if the root run has not arrived. */
+export function rootIn<Run extends Linked>(runs: readonly Run[]): Run | undefined {
+  return runs.find(({ parent_run_id: parent }) => parent === undefined) ?? runs[0];
+}
+
+/** Returns the ancestors of a run and the run, the root run first. */
 export function pathTo<Run extends Linked>(run: Run, byId: ReadonlyMap<string, Run>): Run[] {
   // The set ends the loop if the parents form a cycle.
   const path = new Set<Run>();
@@ -45,13 +50,12 @@ export function pathTo<Run extends Linked>(run: Run, byId: ReadonlyMap<string, R
     path.add(at);
     at = byId.get(at.parent_run_id ?? '');
   }
-  return [...path];
+  return [...path].reverse();
 }
 
 /** Returns the names of a path, for example `answer > search`. */
 export function pathText(path: readonly { readonly name: string }[]): string {
-  const names = path.map(({ name }) => name);
-  return names.reverse().join(' > ');
+  return path.map(({ name }) => name).join(' > ');
 }
 
 /** Yields each node with its depth, parents before children. Not recursive. */

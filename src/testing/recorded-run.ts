@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { shown } from '../base/text.ts';
+import { firstLine, shown } from '../base/text.ts';
 import { isObject } from '../config/checker.ts';
 import { sizeOf } from '../payload/attachment.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
@@ -68,7 +68,7 @@ export function factsOf(run: RunRecord): RunFacts {
     open: run.end_time === undefined,
     inputs: run.inputs,
     outputs: run.outputs,
-    error: run.error?.split('\n', 1)[0],
+    error: run.error && firstLine(run.error),
     events: run.events?.map(({ name, kwargs }) => (kwargs === undefined ? { name } : { name, data: kwargs })),
     tags: run.tags,
     metadata: run.extra?.metadata,

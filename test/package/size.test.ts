@@ -8,25 +8,25 @@ import { filesUnder, read } from './repository.ts';
 
 /** The folders of `src/`, with their TypeScript files and the lines of these files. `.` is for files outside folders. */
 const SOURCE: Readonly<Record<string, readonly [files: number, lines: number]>> = {
-  '.': [17, 494],
-  base: [13, 486],
-  cli: [52, 6_933],
+  '.': [17, 495],
+  base: [13, 490],
+  cli: [52, 6_923],
   clients: [44, 6_199],
   config: [8, 1_369],
   delivery: [34, 5_545],
   http: [10, 1_011],
   instrument: [13, 2_253],
-  integrations: [50, 6_132],
+  integrations: [50, 6_136],
   langsmith: [13, 2_246],
   messages: [6, 519],
-  otel: [55, 7_438],
+  otel: [55, 7_435],
   payload: [16, 2_996],
   platform: [9, 416],
   receiver: [145, 21_132],
-  register: [17, 1_498],
-  replay: [10, 1_322],
+  register: [18, 1_502],
+  replay: [15, 1_541],
   run: [19, 3_520],
-  testing: [9, 1_189],
+  testing: [9, 1_193],
   viewer: [74, 7_247],
 };
 
@@ -35,7 +35,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 244,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_226,
+  dist: 4_232,
 };
 
 it('each source folder has at most the files and lines of the table', () => {

@@ -1,7 +1,8 @@
 // Agents that `runspan dev` records, and whose model calls are answered from the fixture that `runspan test` writes.
 import { basename, delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Replayed, ReplayOptions } from '#src/replay/run-replay.ts';
+import type { Replayed } from '#src/replay/replayed.ts';
+import type { ReplayOptions } from '#src/replay/run-replay.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { outlineOf, type RunSnapshot, snapshotOf } from '#src/testing/snapshot.ts';
 import { root, temporaryFolder } from '../support/folders.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { Fixture } from '#src/replay/fixture.ts';
-import { fixtureOf, fixtureText, recordedTrace } from '#src/replay/fixture-of.ts';
+import { type Fixture, fixtureText } from '#src/replay/fixture.ts';
+import { fixtureOf, recordedTrace } from '#src/replay/fixture-of.ts';
 import type { RecordedRun } from '#src/testing/record-runs.ts';
 import { temporaryFolder } from '../support/folders.ts';
 

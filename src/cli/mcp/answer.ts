@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { cut, visible } from '../../base/text.ts';
+import { cut, firstLine, visible } from '../../base/text.ts';
 import type { RunDetails, RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
@@ -8,19 +8,17 @@ export interface Answer {
   /** Text from traces. Characters that control a terminal are already visible. */
   readonly recorded: string;
   /** Sentences of the tool itself: what was left out, and which call returns it. */
-  readonly notes?: readonly string[];
+  readonly notes: readonly string[];
 }
 
-/** Maximum number of characters in an answer. */
-const ANSWER_MAX = 32_000;
-/** Maximum number of recorded characters in an answer. The difference is for the markers and the notes. */
-export const RECORDED_MAX: number = ANSWER_MAX - 2_000;
+/** Maximum number of recorded characters in an answer. The markers and notes have at most 2,000 more. */
+export const RECORDED_MAX = 30_000;
 
 /**
  * Formats an answer. The recorded text is between two lines with a random token. Text that was recorded before cannot
  * contain the token, so it cannot pretend that it has ended.
  */
-export function answerOf({ recorded, notes = [] }: Answer): string {
+export function answerOf({ recorded, notes }: Answer): string {
   if (recorded === '') return notes.join('\n');
   const token = randomBytes(12).toString('hex');
   return [
@@ -63,10 +61,6 @@ export function runLine(run: RunOutline | RunDetails | TraceSummary, more: reado
     durationOf(run),
     ...usageTexts(run),
     ...more,
-    ...(error === undefined ? [] : [`error: ${short(firstLineOf(error), ERROR_MAX)}`]),
+    ...(error === undefined ? [] : [`error: ${short(firstLine(error), ERROR_MAX)}`]),
   ].join(' · ');
-}
-
-export function firstLineOf(text: string): string {
-  return text.slice(0, 1_000).split('\n', 1)[0] ?? '';
 }

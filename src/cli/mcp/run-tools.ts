@@ -1,19 +1,21 @@
 import * as z from 'zod/v4';
+import { firstLine } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { defined } from '../../payload/fields.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
-import { PAYLOAD_FIELDS, type PayloadField, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
+import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
+import { rootIn } from '../../testing/forest.ts';
 import { CommandFailure } from '../command-line.ts';
 import { completeId, costText, feedbackLine, idOf, payloadOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
 import { durationOf, tokensText, usageTexts } from '../tree.ts';
-import { type Answer, firstLineOf, fitting, RECORDED_MAX, short } from './answer.ts';
+import { type Answer, fitting, RECORDED_MAX, short } from './answer.ts';
 import { OFFSET, SELECTION, type Tool, tool } from './tool.ts';
-import { isFailed, rootIn } from './trace-tools.ts';
+import { isFailed } from './trace-tools.ts';
 
 const FIELDS = ['error', 'metadata', ...PAYLOAD_FIELDS] as const;
 type Field = (typeof FIELDS)[number];
@@ -71,14 +73,11 @@ function moreText({ id }: RunDetails, field: Field, shown: number, length: numbe
 }
 
 async function fieldText(source: RunSource, run: RunDetails, field: Field): Promise<string | undefined> {
-  const value = field === 'error' ? run.error : await storedValue(source, run, field);
+  const { error, extra } = run;
+  const value =
+    field === 'error' ? error : field === 'metadata' ? extra?.metadata : await payloadOf(source, run, field);
   if (value === undefined) return undefined;
   return visibleLines(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
-}
-
-async function storedValue(source: RunSource, run: RunDetails, field: 'metadata' | PayloadField): Promise<unknown> {
-  if (field === 'metadata') return run.extra?.metadata;
-  return payloadOf(source, run, field);
 }
 
 function factsOf(run: RunDetails): string {
@@ -143,12 +142,12 @@ async function comparedOf(source: RunSource, id: string): Promise<Map<string, st
     type: run.run_type,
     model: run.model,
     status: run.status,
-    error: run.error && firstLineOf(run.error),
+    error: run.error && firstLine(run.error),
     duration: durationOf(run),
     ...(outline.length === 0 && { usage: usageTexts(run).join(', ') }),
     ...extra,
-    inputs: await storedValue(source, run, 'inputs'),
-    outputs: await storedValue(source, run, 'outputs'),
+    inputs: await payloadOf(source, run, 'inputs'),
+    outputs: await payloadOf(source, run, 'outputs'),
   });
 }
 

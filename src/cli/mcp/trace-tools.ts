@@ -3,7 +3,7 @@ import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { depthFirst, forestOf } from '../../testing/forest.ts';
+import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
 import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
@@ -157,11 +157,6 @@ function isFinished({ status, trace }: TraceSummary): boolean {
 function noneText(timeoutS: number, after: string | undefined): string {
   const since = after === undefined ? 'after this call' : `after the trace ${after}`;
   return `No matching trace that started ${since} finished within ${timeoutS} seconds.`;
-}
-
-/** Returns the root run of a trace, or another run if the root run has not arrived. */
-export function rootIn(outline: readonly RunOutline[]): RunOutline | undefined {
-  return outline.find(({ parent_run_id: parent }) => parent === undefined) ?? outline[0];
 }
 
 export function isFailed({ status, same_call_as }: RunOutline): boolean {

@@ -1,3 +1,4 @@
+import { firstLine } from '../../base/text.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
 import { depthFirst, forestOf, pathTo, type Tree } from '../../testing/forest.ts';
@@ -23,7 +24,7 @@ export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
   for (let next = node; next !== undefined; next = causeIn(next)) node = next;
   if (node === undefined) return undefined;
   const path = pathTo(node.run, new Map(runs.map((run) => [run.id, run]))).map(({ name }) => name);
-  return { run: node.run, path: path.reverse(), error: errorLine(node.run) };
+  return { run: node.run, path, error: errorLine(node.run) };
 }
 
 /** Returns the nested run that has failed a run. A failure after which the run has started others was handled. */
@@ -42,7 +43,7 @@ function isFailed({ error = '' }: ExportedRun): boolean {
 }
 
 function errorLine({ error = '' }: ExportedRun): string {
-  return error.split('\n', 1)[0] ?? '';
+  return firstLine(error);
 }
 
 /** Failures with the same key have the same place and the same error, except for numbers and ids in its text. */

@@ -4,9 +4,9 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { visible } from '../../base/text.ts';
 import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
-import type { Entry, Fixture, RecordedCall } from '../../replay/fixture.ts';
-import { fixtureOf, fixtureText, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
-import { packageFolder } from '../../replay/run-replay.ts';
+import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
+import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
+import { packageFolder } from '../../replay/own-process.ts';
 import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
 import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
@@ -112,8 +112,8 @@ async function failedTraces(
   for (const { trace_id: id } of items) {
     const trace = await readTrace(source, id);
     const failure = trace && failureOf(trace);
-    if (failure === undefined || found.has(keyOf(failure))) continue;
-    if (trace?.entry === undefined || isIn(project, trace.entry)) found.set(keyOf(failure), trace as RecordedTrace);
+    if (trace === undefined || failure === undefined || found.has(keyOf(failure))) continue;
+    if (trace.entry === undefined || isIn(project, trace.entry)) found.set(keyOf(failure), trace);
     else others += 1;
   }
   if (others > 0) stderr.write(`runspan: ${counted(others, 'failed trace')} of other packages left out\n`);
@@ -213,7 +213,7 @@ function unusedName(folder: string, name: string, { trace }: Fixture): string {
 }
 
 function shownPath(file: string): string {
-  return visible(relative(process.cwd(), file));
+  return relative(process.cwd(), file);
 }
 
 function linesText(lines: readonly string[]): string {

@@ -35,7 +35,7 @@ const countOf = makeSlot<{ count: number }>();
  */
 export function exchangeFor(run: Run, call: string, request: Fields): KeepExchange | undefined {
   const { capture } = run;
-  if (capture.hideInputs || capture.hideOutputs || isChanged(capture)) return undefined;
+  if (capture.hideInputs || capture.hideOutputs || changesPayloads(capture)) return undefined;
   const requestJson = encodePayload('inputs', request, capture).json;
   return (end) => {
     const { json } = encodePayload('outputs', end, capture);
@@ -48,8 +48,8 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
   };
 }
 
-/** Whether the application changes the recorded inputs and outputs in a way that cannot be applied to an attachment. */
-export function isChanged({ hooks, payload }: CapturePolicy): boolean {
+/** Whether a sink changes recorded inputs and outputs in a way that cannot be applied to an attachment. */
+export function changesPayloads({ hooks, payload }: CapturePolicy): boolean {
   return hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
 }
 

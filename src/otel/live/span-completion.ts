@@ -1,3 +1,4 @@
+import { firstLine } from '../../base/text.ts';
 import { type Fields, fieldsOf, parsedJson, sumOfCounts, textOf, without } from '../../payload/fields.ts';
 import type { Completion, RunContext } from '../../run/context.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
@@ -138,6 +139,6 @@ function sourcesOf({ metadata }: EncodedRun): readonly string[] {
 
 /** Returns the error with the longer first line. The other lines are the stack. */
 function moreDetailed(one: string | undefined, other: string | undefined): string | undefined {
-  const lengthOf = (error = ''): number => error.split('\n', 1)[0]?.length ?? 0;
+  const lengthOf = (error = ''): number => firstLine(error).length;
   return lengthOf(other) > lengthOf(one) ? other : one;
 }

@@ -1,3 +1,4 @@
+import { firstLine } from '../../base/text.ts';
 import { type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { type EncodedRun, isFilled } from '../../run/encoded-run.ts';
 import { isHex } from '../../run/ids.ts';
@@ -77,7 +78,7 @@ export function spanOfRun(sent: SentRun, origin: Fields = originOf(sent.run)): O
     events,
     links: listOf(origin.links).flatMap(linkOf),
     statusCode: isError ? ERROR : origin.status === 'OK' ? OK : 0,
-    statusMessage: isError ? firstLine(error) : '',
+    statusMessage: isError ? firstLine(error).slice(0, MESSAGE_CHARACTERS_MAX) : '',
   };
 }
 
@@ -177,7 +178,7 @@ export function attributesOfFields(fields: Fields): NewAttributes {
 const ERROR_NAME = /^([\w$.]{1,200}): /;
 
 function errorEvent(error: string, timeUs: number): OtlpEvent {
-  const line = firstLine(error);
+  const line = firstLine(error).slice(0, MESSAGE_CHARACTERS_MAX);
   const name = ERROR_NAME.exec(line)?.[1];
   const attributes: NewAttributes = new Map<string, AttributeValue>([
     ['exception.type', name ?? 'Error'],
@@ -186,11 +187,6 @@ function errorEvent(error: string, timeUs: number): OtlpEvent {
     [OWN.error, true],
   ]);
   return { name: 'exception', timeUs, attributes };
-}
-
-function firstLine(error: string): string {
-  const end = error.indexOf('\n');
-  return error.slice(0, Math.min(end < 0 ? error.length : end, MESSAGE_CHARACTERS_MAX));
 }
 
 function linkOf(link: unknown): OtlpLink[] {
