@@ -86,8 +86,7 @@ function variablesOf(job: ReplayJob, file: string): Record<string, string | unde
 
 /** The keys without which the SDKs of a service send no request. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
-  // With a key, OpenAI Agents would send its own traces.
-  openai: ['OPENAI_API_KEY', 'OPENAI_AGENTS_DISABLE_TRACING'],
+  openai: ['OPENAI_API_KEY'],
   anthropic: ['ANTHROPIC_API_KEY'],
   gemini: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
   cohere: ['COHERE_API_KEY'],
@@ -96,7 +95,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 
 function missingKeys({ calls }: Fixture): Record<string, string> {
   const names = calls.flatMap(({ call }) => KEYS[call.split('.')[0] ?? ''] ?? []);
-  return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, '1']));
+  return Object.fromEntries(names.filter((name) => !environment()[name]).map((name) => [name, 'replayed']));
 }
 
 interface Traced {
