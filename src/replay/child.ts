@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { diagnostics } from '../base/diagnostics.ts';
+import { messageOf } from '../base/text.ts';
 import type { FetchTransport } from '../integrations/fetch/record-fetch.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { parseFixture, type RecordedRequest } from './fixture.ts';
@@ -33,7 +34,10 @@ export function replayOf(file: string): ChildReplay {
   return {
     answer: (input, init, send) => replay.answer(input, init, send),
     listening(server) {
-      if (request !== undefined) void withoutTracing(() => sendTo(server, request, report));
+      if (request === undefined) return;
+      withoutTracing(() => sendTo(server, request, report)).catch((error) =>
+        report({ mismatch: `the server has not answered ${request.path}: ${messageOf(error)}` }),
+      );
     },
     refuse: (mismatch) => withoutTracing(() => report({ mismatch })),
   };

@@ -76,11 +76,12 @@ const OF_TEST = /^(RUNSPAN_|JEST_WORKER_ID$|VITEST)/;
 function variablesOf(job: ReplayJob, file: string): Record<string, string | undefined> {
   // The program must not know of the test runner, and the settings of runspan are those of the test.
   const others = Object.keys(environment()).filter((name) => OF_TEST.test(name));
+  const isLive = job.liveFrom !== undefined || job.calls.some((call) => call.isLive);
   return {
     ...Object.fromEntries(others.map((name) => [name, undefined])),
     RUNSPAN_REPLAY: file,
     ...(job.request !== undefined && { PORT: '0' }),
-    ...(job.liveFrom === undefined && missingKeys(job)),
+    ...(!isLive && missingKeys(job)),
   };
 }
 
