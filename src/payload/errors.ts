@@ -18,6 +18,9 @@ const UNREADABLE = '[an error that cannot be read]';
 /** Limits for thrown objects that are not Errors and are recorded as JSON. */
 const OBJECT_LIMITS = { depth: 4, width: 20, nodes: 100, bytes: 2_000 };
 
+/** The start of a line with the cause of an error. */
+export const CAUSED_BY = 'Caused by: ';
+
 /**
  * Returns the text to record for an error: `Name: message`, then the stack, then each cause in the same form. The
  * errors in an AggregateError are recorded as causes. Other thrown values are converted to a string, or to JSON if the
@@ -29,7 +32,7 @@ export function errorText(thrown: unknown, redaction?: Redaction): string {
   const causes = causesOf(thrown);
   for (let count = 0; causes.length > 0 && count < CAUSES_MAX; count++) {
     const cause = causes.shift();
-    text += `\nCaused by: ${textOf(cause, redaction)}`;
+    text += `\n${CAUSED_BY}${textOf(cause, redaction)}`;
     if (text.length > CHARACTERS_MAX) return truncate(text, CHARACTERS_MAX);
     causes.unshift(...causesOf(cause));
   }

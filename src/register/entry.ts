@@ -15,7 +15,7 @@ export function entryOf(
   const { existsSync, readFileSync } = nodeModule('node:fs');
   const { fileURLToPath } = nodeModule('node:url');
   if (main === undefined || execArgv.some((option) => INLINE_CODE.test(option))) return undefined;
-  // The script of a package, such as `next`, is started in the project that uses the package.
+  // If the script belongs to an installed package, such as `next`, its project is in the working directory.
   let root = /[\\/]node_modules[\\/]/.test(main) ? cwd : dirname(main);
   while (!existsSync(join(root, 'package.json'))) {
     if (dirname(root) === root) return undefined;

@@ -6,6 +6,7 @@ import { fieldsOf } from '../payload/fields.ts';
 import { channel } from '../platform/node.ts';
 import { currentContext, enclosingCall, sinkOf } from '../run/context.ts';
 import { Run } from '../run/run.ts';
+import { MODEL_TYPES } from '../run/same-call.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
 import { isLeftToLangsmith } from './langsmith.ts';
 
@@ -50,6 +51,6 @@ function isRecorded(headerOf: (name: string) => unknown): boolean {
   if (sink === undefined || sink.isOff === true || context?.sampled === false) return true;
   const owner = context?.owner;
   const runType = enclosingCall(context, sink)?.type ?? (owner instanceof Run && owner.isOpen ? owner.runType : '');
-  if (runType === 'llm' || runType === 'embedding' || isModelStepOpen(context, sink)) return true;
+  if (MODEL_TYPES.includes(runType) || isModelStepOpen(context, sink)) return true;
   return isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined);
 }

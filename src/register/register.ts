@@ -126,7 +126,7 @@ if (started.length > 0) {
   if (runtime.runtime === 'node') {
     // The program cannot call `shutdown` before it crashes.
     setDefaultDurability('spill');
-    // Of programs outside `runspan dev`, arguments stay on the machine, because they may contain any data.
+    // Outside `runspan dev`, arguments are not recorded, because they may contain any data.
     const argv = env('RUNSPAN_PROGRAM') !== undefined || process.argv.length === 2 ? [...process.argv] : [];
     // The working directory may have been deleted.
     const folder = guard('runspan/register', () => process.cwd());

@@ -1,5 +1,6 @@
 import { isObject } from '../config/checker.ts';
 import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
+import { MODEL_TYPES } from '../run/same-call.ts';
 import { compareText, rootIn } from '../testing/forest.ts';
 import {
   type Entry,
@@ -9,7 +10,7 @@ import {
   type RecordedRequest,
   type ReplayMode,
 } from './fixture.ts';
-import { callsOf, type ExportedRun, MODEL_TYPES } from './trace-calls.ts';
+import { callsOf, type ExportedRun } from './trace-calls.ts';
 
 /** A trace as `runspan test` and `replay` read it. */
 export interface RecordedTrace {
@@ -17,7 +18,7 @@ export interface RecordedTrace {
   /** The runs in the order of their starts. */
   readonly runs: readonly ExportedRun[];
   readonly entry: Entry | undefined;
-  /** The HTTP request that the program has answered. Undefined if the trace is none or if its body is not recorded. */
+  /** The HTTP request that the program has answered. Undefined if it has answered none, or if the body is not recorded. */
   readonly request: RecordedRequest | undefined;
 }
 
@@ -43,9 +44,9 @@ export function fixtureOf(
   mode: ReplayMode,
   failed?: ExportedRun,
 ): { readonly fixture: Fixture; readonly missing: readonly string[] } {
-  const { calls, missing } = callsOf(runs);
-  const required = failed && callsOf(runs.slice(0, runs.indexOf(failed))).calls.length;
-  const isModelCall = failed !== undefined && MODEL_TYPES.has(failed.run_type);
+  const { ofRuns, missing } = callsOf(runs);
+  const required = failed && ofRuns.slice(0, runs.indexOf(failed)).flat().length;
+  const isModelCall = failed !== undefined && MODEL_TYPES.includes(failed.run_type);
   const fixture: Fixture = {
     runspan: 1,
     name: root.name,
@@ -56,7 +57,7 @@ export function fixtureOf(
     entry,
     request,
     // The recorded answer to a failed call is its failure.
-    calls: calls.map((call, index) => (isModelCall && index === required ? live(call) : call)),
+    calls: ofRuns.flat().map((call, index) => (isModelCall && index === required ? live(call) : call)),
   };
   return { fixture, missing };
 }

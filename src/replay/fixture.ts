@@ -34,9 +34,6 @@ export interface RecordedRequest {
   readonly body: string;
 }
 
-/** The start of a line with the cause of an error. */
-export const CAUSED_BY = 'Caused by: ';
-
 /** A model call and its answer. */
 export interface RecordedCall {
   /** The names of the runs around the call, for example `agent > planner`. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { environmentWith } from '../config/environment.ts';
 import { fieldsOf, parsedJson } from '../payload/fields.ts';
 import { environment } from '../platform/node.ts';
-import type { RunRecord } from '../run/record.ts';
+import { PROGRAM_ENDED, type RunRecord } from '../run/record.ts';
 import { rootIn } from '../testing/forest.ts';
 import { type Entry, type Fixture, masked } from './fixture.ts';
 import { differences } from './match.ts';
@@ -107,10 +107,10 @@ interface Traced {
   readonly isLate: boolean;
 }
 
-/**
- * How long a program may run after its trace has finished, in milliseconds, and a server, which does not end by itself.
- */
-const [LINGER_MS, SERVER_LINGER_MS] = [2_000, 300];
+/** Time in milliseconds that a program has to end after its trace has finished. */
+const LINGER_MS = 2_000;
+/** The same for a server, which does not end by itself. */
+const SERVER_LINGER_MS = 300;
 /** `runspan dev` kills its program when it gets a third signal. */
 const SIGNAL_MS = 1_000;
 
@@ -131,7 +131,7 @@ function traced(
       timer = setTimeout(stop, SIGNAL_MS);
     };
     let timer = setTimeout(stop, timeoutMs);
-    // A trace is printed again if further runs arrive.
+    // `runspan dev` prints a trace again if further runs arrive.
     createInterface(child.stdout).on('line', (line) => {
       const { runs = [] } = fieldsOf(parsedJson(line)) as { readonly runs?: readonly RunRecord[] };
       const root = rootIn(runs);
@@ -159,7 +159,7 @@ function traceLike({ inputs }: Fixture, traces: Traced['traces']): readonly RunR
 
 /** `runspan dev` ends the runs that a program leaves open. */
 function reopened(run: RunRecord): RunRecord {
-  if (run.error?.startsWith('Interrupted: ') !== true) return run;
+  if (run.error !== PROGRAM_ENDED) return run;
   const { error: _, end_time: __, ...open } = run;
   return open;
 }

@@ -1,10 +1,11 @@
 import { dialectOf, isModelAddress } from '../integrations/fetch/dialects.ts';
 import { requestBody, requestUrl } from '../integrations/fetch/request.ts';
+import { CAUSED_BY } from '../payload/errors.ts';
 import { type Fields, fieldsOf, isFields } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
 import { answerEvents } from './events.ts';
-import { CAUSED_BY, type Fixture, masked, type RecordedCall, requestOf } from './fixture.ts';
+import { type Fixture, masked, type RecordedCall, requestOf } from './fixture.ts';
 import { findCall, mismatchText, type ReplayedCall } from './match.ts';
 
 /** What a replay does. A program in its own process reads it from the file that `RUNSPAN_REPLAY` names. */

@@ -1,11 +1,13 @@
 import type { CallReader } from '../integrations/call-reader.ts';
 import { readerNamed } from '../integrations/fetch/dialects.ts';
 import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
+import { CAUSED_BY } from '../payload/errors.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
+import { MODEL_TYPES } from '../run/same-call.ts';
 import { pathText, pathTo } from '../testing/forest.ts';
 import { canStream } from './events.ts';
-import { CAUSED_BY, masked, type RecordedCall, requestOf } from './fixture.ts';
+import { masked, type RecordedCall, requestOf } from './fixture.ts';
 
 /** A run of an exported trace. */
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
@@ -14,8 +16,8 @@ export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
 
 /** The model calls of a trace. */
 export interface TraceCalls {
-  /** In the order in which they started. */
-  readonly calls: readonly RecordedCall[];
+  /** The calls of each run, in the order of the runs. */
+  readonly ofRuns: readonly (readonly RecordedCall[])[];
   /** The model calls that a replay cannot answer, each with the reason. */
   readonly missing: readonly string[];
 }
@@ -28,8 +30,10 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   const results = runs.toReversed().map((run): RecordedCall[] | string => {
     const path = pathTo(run, byId);
     try {
-      const own = [...exchangesOf(run), ...callOf(run)].map(complete);
-      if (own.length === 0 && MODEL_TYPES.has(run.run_type) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
+      const exchanges = exchangesOf(run);
+      const own = (exchanges.length > 0 ? exchanges : callOf(run)).map(complete);
+      if (own.length === 0 && MODEL_TYPES.includes(run.run_type) && !covered.has(run.id))
+        throw new NotReplayable(UNKNOWN);
       if (own.length > 0) for (const { id } of path) covered.add(id);
       const below = pathText(path.slice(0, -1));
       return own.map((call) => masked({ below, ...call }) as RecordedCall);
@@ -40,7 +44,7 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   });
   results.reverse();
   return {
-    calls: results.flatMap((one) => (typeof one === 'string' ? [] : one)),
+    ofRuns: results.map((one) => (typeof one === 'string' ? [] : one)),
     missing: results.filter((one) => typeof one === 'string'),
   };
 }
@@ -48,8 +52,6 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
 /** Thrown for a model call that a replay cannot answer. The message says why. */
 class NotReplayable extends Error {}
 
-/** The types of runs that are model calls. */
-export const MODEL_TYPES: ReadonlySet<string> = new Set(['llm', 'embedding']);
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
 
 type OwnCall = Omit<RecordedCall, 'below'>;
@@ -88,10 +90,9 @@ function withoutStacks(error: string): string {
 
 /** Returns the call of a run whose inputs and outputs are those of the service. */
 function callOf(run: ExportedRun): OwnCall[] {
-  const { name: call, inputs, outputs = {}, error, extra, attachments = [] } = run;
+  const { name: call, inputs, outputs = {}, error, extra } = run;
   const reader = readerNamed(call);
-  const hasExchange = attachments.some(({ name }) => isExchange(name));
-  if (reader?.isWhole !== true || reader.runType !== run.run_type || hasExchange) return [];
+  if (reader?.isWhole !== true || reader.runType !== run.run_type) return [];
   if (Object.keys(inputs).length === 0) throw new NotReplayable('its inputs are hidden');
   const request = requestOf({ inputs, metadata: extra?.metadata ?? {} });
   if (Object.keys(outputs).length === 0) {
@@ -99,7 +100,7 @@ function callOf(run: ExportedRun): OwnCall[] {
     return [{ call, request, error: withoutStacks(error) }];
   }
   const { status, body } = outputs;
-  // Of a refused request, the outputs are the status and the body.
+  // If the service has refused the request, the outputs are the status and the body.
   if (typeof status === 'number') return [{ call, request, status, response: body }];
   return [withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error)];
 }

@@ -31,6 +31,12 @@ export interface Attachment {
   mimeType: string;
 }
 
+/**
+ * The error that `runspan dev` gives to runs that were open when their program ended. If such a run ends later, the
+ * receiver removes the error.
+ */
+export const PROGRAM_ENDED = 'Interrupted: the program ended before the run did';
+
 /** A run in the format of the service's API. The receiver and `recordRuns()` return runs in this format. */
 export interface RunRecord {
   id: string;

@@ -25,8 +25,11 @@ export interface CallRecord extends Call {
   readonly endUs: number | undefined;
 }
 
+/** Run types of model calls. */
+export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
+
 /** Run types whose runs record one call. */
-export const CALL_TYPES: readonly string[] = ['llm', 'embedding', 'retriever', 'tool'];
+export const CALL_TYPES: readonly string[] = [...MODEL_TYPES, 'retriever', 'tool'];
 
 /** Maximum number of calls with the same request that are compared, because all pairs are compared. */
 const GROUP_MAX = 200;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { PROGRAM_ENDED } from '#src/receiver/domain/summary.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation, type Store } from '#src/receiver.ts';
+import { PROGRAM_ENDED } from '#src/run/record.ts';
 import { openLocalStore } from './local-store.ts';
 
 const ID = '019aaaaa-0000-7000-8000-000000000001';

@@ -4,11 +4,11 @@ import { clock } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
-import { PROGRAM_ENDED } from '../../receiver/domain/summary.ts';
 import { HEARTBEAT_MS, pause } from '../../receiver/http/change-stream.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route } from '../../receiver/http/route.ts';
 import { DEFAULT_SCOPE, type Store } from '../../receiver/store/store.ts';
+import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { TraceFeed } from './trace-watch.ts';
 

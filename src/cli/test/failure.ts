@@ -1,6 +1,8 @@
 import { firstLine } from '../../base/text.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
-import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
+import type { ExportedRun } from '../../replay/trace-calls.ts';
+import { PROGRAM_ENDED } from '../../run/record.ts';
+import { MODEL_TYPES } from '../../run/same-call.ts';
 import { depthFirst, forestOf, pathTo, type Tree } from '../../testing/forest.ts';
 
 /** The step at which a trace failed. */
@@ -20,7 +22,7 @@ export interface Failure {
 export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
   const tree = forestOf(runs).find(({ run }) => run === root);
   const nodes = [...depthFirst(tree === undefined ? [] : [tree])].map(([node]) => node);
-  let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !MODEL_TYPES.has(run.run_type));
+  let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !MODEL_TYPES.includes(run.run_type));
   for (let next = node; next !== undefined; next = causeIn(next)) node = next;
   if (node === undefined) return undefined;
   const path = pathTo(node.run, new Map(runs.map((run) => [run.id, run]))).map(({ name }) => name);
@@ -37,9 +39,9 @@ function causeIn({ run, children }: Tree<ExportedRun>): Tree<ExportedRun> | unde
   return same ?? (isLast ? last : undefined);
 }
 
-/** Runs that `runspan dev` has ended were interrupted by the failure of another run. */
+/** If the failure of another run has ended the program, `runspan dev` has ended the runs that were still open. */
 function isFailed({ error = '' }: ExportedRun): boolean {
-  return error !== '' && !error.startsWith('Interrupted: ');
+  return error !== '' && error !== PROGRAM_ENDED;
 }
 
 function errorLine({ error = '' }: ExportedRun): string {

@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { defined, type Fields } from '../../payload/fields.ts';
 import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
-import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
+import type { ExportedRun } from '../../replay/trace-calls.ts';
+import { MODEL_TYPES } from '../../run/same-call.ts';
 import type { ExpectedNode, ExpectedTrace } from '../../testing/expected-trace.ts';
 import { forestOf, type Tree } from '../../testing/forest.ts';
 import type { Project } from '../init/project.ts';
@@ -80,7 +81,7 @@ function commentsOn({ trace: { root, runs }, failure, fixture }: TestSource): st
 }
 
 function hasModelCalls({ dotted_order: order }: ExportedRun, runs: readonly ExportedRun[]): boolean {
-  return runs.some((run) => MODEL_TYPES.has(run.run_type) && run.dotted_order.startsWith(`${order}.`));
+  return runs.some((run) => MODEL_TYPES.includes(run.run_type) && run.dotted_order.startsWith(`${order}.`));
 }
 
 function imports({ runner, isCommonJs, isTypeScript }: TestSyntax): string[] {
@@ -127,13 +128,13 @@ function failedStep({ path, run }: Failure, { inputs }: Fixture, runs: readonly 
   return [
     `  expectRuns(trace).toMatchTrace(${literal(tree)}, { complete: false, ordered: false });`,
     `  expectRuns(trace).not.toHaveRun(${literal(failing)});`,
-    // A call of another branch may have stopped the program.
+    // Another branch may have made a call that stopped the program.
     ...(hasModelCalls(run, runs) ? [] : [`  expectRuns(trace).not.toHaveRun(${literal({ name, open: true })});`]),
   ];
 }
 
 function sameTrace(root: ExportedRun, runs: readonly ExportedRun[]): string[] {
-  const [tree] = forestOf(runs).filter(({ run }) => run === root);
+  const tree = forestOf(runs).find(({ run }) => run === root);
   if (tree === undefined) return [];
   const { name, ...nested } = expectedNode(tree);
   const expected = nodeOf({ name, inputs: steady(root.inputs), ...nested, outputs: steady(root.outputs) });

@@ -7,7 +7,8 @@ import { MASK } from '../../payload/redaction/redact.ts';
 import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
 import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
 import { packageFolder } from '../../replay/own-process.ts';
-import { type ExportedRun, MODEL_TYPES } from '../../replay/trace-calls.ts';
+import type { ExportedRun } from '../../replay/trace-calls.ts';
+import { MODEL_TYPES } from '../../run/same-call.ts';
 import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
 import { withSource, withSourceOptions } from '../query/run-source.ts';
@@ -112,8 +113,9 @@ async function failedTraces(
   for (const { trace_id: id } of items) {
     const trace = await readTrace(source, id);
     const failure = trace && failureOf(trace);
-    if (trace === undefined || failure === undefined || found.has(keyOf(failure))) continue;
-    if (trace.entry === undefined || isIn(project, trace.entry)) found.set(keyOf(failure), trace);
+    const key = failure && keyOf(failure);
+    if (trace === undefined || key === undefined || found.has(key)) continue;
+    if (trace.entry === undefined || isIn(project, trace.entry)) found.set(key, trace);
     else others += 1;
   }
   if (others > 0) stderr.write(`runspan: ${counted(others, 'failed trace')} of other packages left out\n`);
@@ -171,7 +173,7 @@ function notesOn({ entry, calls, request }: Fixture, { root }: RecordedTrace): s
     [isMasked(calls.map(({ response }) => response)), 'a value in an answer is masked, and the program gets the mask'],
     [calls.some(({ isLive }) => isLive), 'the failed step is a model call, so the test sends this call to the service'],
     [
-      MODEL_TYPES.has(root.run_type),
+      MODEL_TYPES.includes(root.run_type),
       'the trace is a single model call; wrap the agent and its tools with traceable, so that the test covers them',
     ],
     [

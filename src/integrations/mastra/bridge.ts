@@ -14,7 +14,7 @@ import type { EncodedRun } from '../../run/encoded-run.ts';
 import type { RunType } from '../../run/record.ts';
 import { beginRun, type Run } from '../../run/run.ts';
 import { type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
-import { CALL_TYPES, RESPONSE_ID, SOURCES } from '../../run/same-call.ts';
+import { CALL_TYPES, MODEL_TYPES, RESPONSE_ID, SOURCES } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
@@ -151,7 +151,7 @@ export class RunspanBridge {
   #begin(span: Span, around: RunContext | undefined, startUs: number | undefined): OpenSpan {
     const { type, name: title, attributes = {}, metadata = {}, tags = [], input } = span;
     const runType = runTypeOf(type);
-    const isModel = runType === 'llm' || runType === 'embedding';
+    const isModel = MODEL_TYPES.includes(runType);
     // A title contains the name of the component: `tool: 'weather'`.
     const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
     const options: StartOptions = { ...this.#options, name, runType, ...defined({ startUs }) };

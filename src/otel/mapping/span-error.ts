@@ -1,4 +1,5 @@
-import { isAbortError, stackFrames } from '../../payload/errors.ts';
+import { firstLine } from '../../base/text.ts';
+import { CAUSED_BY, isAbortError, stackFrames } from '../../payload/errors.ts';
 import { langfuseError } from '../conventions/langfuse.ts';
 import { type Attributes, number, text } from '../conventions/values.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
@@ -35,7 +36,7 @@ export function spanError(span: SpanLike, logged?: Attributes): string | undefin
   const thrown = exceptionText(exception, type);
   const message = text(exception.attributes?.['exception.message']);
   const isRepeated = status === undefined || thrown.includes(status) || status === message;
-  return isRepeated ? thrown : `${headline(type, status)}\nCaused by: ${thrown}`;
+  return isRepeated ? thrown : `${headline(type, status)}\n${CAUSED_BY}${thrown}`;
 }
 
 /** Returns whether a failed span reports that the caller aborted the call. */
@@ -66,7 +67,7 @@ function typeOf(attributes: Attributes): string | undefined {
 function exceptionText({ attributes = {} }: Pick<SpanEventLike, 'attributes'>, errorType: string | undefined): string {
   const type = text(attributes['exception.type']) ?? errorType;
   const stack = text(attributes['exception.stacktrace']);
-  const message = text(attributes['exception.message']) ?? stack?.split('\n', 1)[0];
+  const message = text(attributes['exception.message']) ?? (stack && firstLine(stack));
   return headline(type, message) + frames(stack);
 }
 

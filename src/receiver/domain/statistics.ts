@@ -1,3 +1,4 @@
+import { MODEL_TYPES } from '../../run/same-call.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import type { FeedbackFigures } from './feedback.ts';
@@ -6,7 +7,7 @@ import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './
 import { metadataKeyOf } from './query-keys.ts';
 import { type FilteredRun, metadataTextOf, projectOf } from './run-values.ts';
 import type { RunStatus, Usage } from './run-view.ts';
-import { MODEL_TYPES, USAGE_KEYS } from './summary.ts';
+import { USAGE_KEYS } from './summary.ts';
 import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
 
 /** Default of `StatisticsQuery.groups`. */

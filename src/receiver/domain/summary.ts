@@ -1,5 +1,7 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
+import { PROGRAM_ENDED } from '../../run/record.ts';
+import { MODEL_TYPES } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { previewOf } from './preview.ts';
@@ -25,9 +27,6 @@ const FIRST_TOKEN_EVENT = 'new_token';
 
 /** Prefix of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
-
-/** The error of runs that were open when their program ended. If such a run ends later, the error is removed. */
-export const PROGRAM_ENDED = 'Interrupted: the program ended before the run did';
 
 const ERROR_LENGTH_MAX = 200;
 
@@ -116,8 +115,6 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   if (error !== undefined && error !== '') return 'error';
   return end_time === undefined ? 'pending' : 'success';
 }
-
-export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /**
  * Returns whether the usage of a run counts towards totals, unless another run further out records the usage of the same

@@ -1,8 +1,9 @@
+import { MODEL_TYPES } from '../../../run/same-call.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
 import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import { projectOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, Usage } from '../../domain/run-view.ts';
-import { countsUsage, MODEL_TYPES, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
+import { countsUsage, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
 import { idText } from './database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
