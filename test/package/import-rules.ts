@@ -107,7 +107,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   'receiver → config': (target) => target === 'config/checker.ts',
   // Secrets are masked again in a trace that is saved to be shared. Runs of other clients were never redacted.
   'receiver → payload': (target) => target === 'payload/serialize.ts' || target.startsWith('payload/redaction/'),
-  'receiver → run': (target, found) => found.typeOnly || /^run\/(time|same-call|page-path)\.ts$/.test(target),
+  'receiver → run': (target, found) => found.typeOnly || /^run\/(record|time|same-call|page-path)\.ts$/.test(target),
   // Only the encoder of spans.
   'delivery → otel': (target) => target.startsWith('otel/otlp/'),
   // Only the mapping of attributes.
