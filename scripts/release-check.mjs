@@ -1,22 +1,23 @@
 #!/usr/bin/env node
 // `npm run check -- release`: follows README.md in an empty temporary folder, which is deleted afterwards. Clones the commit into
 // `runspan/`, and runs the page's commands for a checkout there. In the empty project `app/`, installs the packed package, writes
-// the page's programs, runs the page's other commands, and compares their output with the page. Exits with 1 after the first
-// step that fails. Uses no network except npm's registry.
+// the page's programs, runs the page's other commands, and compares their output with the page. Does the same for the pages of
+// docs/ that show the output of a command, and compares the texts of the screenshots. Exits with 1 after the first step that
+// fails. Needs Chromium, and uses no network except npm's registry.
 //
 //   npm run check -- release --skip-clone   packs this checkout instead of a clone, and runs no commands for a checkout
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { delimiter, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { runnerImport } from 'vite';
+import { installExample, recordingNode } from './example-project.mjs';
+import { importFromTests } from './import-from-tests.mjs';
+import { root } from './run.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
 const { snippetsOf, commandsOf, masked } = await importFromTests('package/snippets.ts');
 const { pack } = await importFromTests('package/packed.ts');
-const { manifest } = await importFromTests('package/repository.ts');
+const { guides, manifest } = await importFromTests('package/repository.ts');
 const { bareEnvironment } = await importFromTests('support/program.ts');
 
 const STEP_MAX_MS = 20 * 60_000;
@@ -25,6 +26,8 @@ const unknown = process.argv.slice(2).filter((arg) => arg !== SKIP_CLONE);
 const skipsClone = process.argv.includes(SKIP_CLONE);
 
 const environment = bareEnvironment();
+/** For examples, whose packages only a later Node records. */
+const recording = { ...environment, PATH: [dirname(recordingNode()), environment.PATH].join(delimiter) };
 const folder = mkdtempSync(join(tmpdir(), 'runspan-release-'));
 const checkout = join(folder, 'runspan');
 const app = join(folder, 'app');
@@ -36,7 +39,9 @@ if (unknown.length > 0) {
 } else {
   try {
     followReadme();
-    console.log('\nEvery step of README.md works.');
+    for (const page of guides) followCommands(page);
+    compareChatAndScreenshots();
+    console.log('\nEvery step of README.md works, and docs/ shows what the commands print and the pages contain.');
   } catch (error) {
     console.error(`\ncheck release: ${error.message}`);
     process.exitCode = 1;
@@ -46,14 +51,39 @@ rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 
 function followReadme() {
   mkdirSync(app);
-  writeFileSync(join(app, 'package.json'), '{ "private": true }\n');
+  writeFileSync(join(app, 'package.json'), '{ "private": true, "type": "module" }\n');
   if (skipsClone) mkdirSync(checkout);
   else clone();
   const page = join(skipsClone ? root : checkout, 'README.md');
-  for (const snippet of snippetsOf('README.md', readFileSync(page, 'utf8'))) {
+  const snippets = snippetsOf('README.md', readFileSync(page, 'utf8'));
+  for (const snippet of snippets.filter((one) => one.folder === undefined)) {
     if (/^[jt]s$/.test(snippet.language)) writeProgram(snippet);
     if (snippet.language === 'sh') runCommands(snippet);
   }
+  // Examples need the package, which one of the commands above installs.
+  for (const snippet of snippets.filter((one) => one.folder !== undefined)) {
+    step(`${snippet.place}: copies ${snippet.folder}`, () => installExample(snippet.folder, app));
+    runCommands(snippet);
+  }
+}
+
+/** Runs the commands of a page whose output it shows. */
+function followCommands(page) {
+  const snippets = snippetsOf(page, readFileSync(join(root, page), 'utf8')).filter((one) => !one.isOfPeers);
+  const printing = snippets.filter(({ language, prints }) => language === 'sh' && prints !== undefined);
+  if (printing.length === 0) return;
+  snippets.filter(({ language, file }) => language === 'js' && file !== undefined).forEach(writeProgram);
+  printing.forEach(runCommands);
+}
+
+/** Compares what the chat prints, and the texts of all screenshots, one of which shows the chat. */
+function compareChatAndScreenshots() {
+  const title = 'show what the program prints';
+  const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project=peers', `--testNamePattern=${title}`];
+  const node = (...args) => output(process.execPath, args, root);
+  step('builds the chat', () => node('scripts/build-chat.mjs'));
+  step('docs/chat.md', () => node(...vitest, 'test/peers/chat-docs.test.ts'));
+  step('docs/images/texts.txt', () => node('scripts/screenshots/screenshots.mjs', '--check'));
 }
 
 /** Clones the commit, so that uncommitted files are not used. */
@@ -72,14 +102,12 @@ function writeProgram({ place, file, code, isOfPeers, notRun }) {
   console.log(`${place}: wrote ${file}`);
 }
 
-function runCommands({ place, code, prints }) {
+function runCommands({ place, code, folder, prints }) {
+  const env = folder === undefined ? environment : recording;
   let printed = '';
   for (const command of commandsOf(code)) {
-    const missing = /\bnode (\S+)$/.exec(command)?.[1];
-    if (missing !== undefined && !existsSync(join(app, missing))) {
-      console.log(`${place}: ${command}: skipped, because ${missing} is the reader's program`);
-    } else if (/^npm (ci|test|pack|run)\b/.test(command)) runInCheckout(place, command);
-    else step(`${place}: ${command}`, () => (printed += runInApp(command)));
+    if (/^npm (ci|test|pack|run)\b/.test(command)) runInCheckout(place, command);
+    else step(`${place}: ${command}`, () => (printed += runInApp(command, env)));
   }
   if (prints === undefined) return;
   const [expected, actual] = [masked(prints), masked(printed)];
@@ -99,7 +127,7 @@ function runInCheckout(place, command) {
 }
 
 /** Runs a command in the project. The packed package takes the place of the published one. */
-function runInApp(command) {
+function runInApp(command, env) {
   const tarball = `runspan-${manifest.version}.tgz`;
   if (/^npm install\b/.test(command) && !existsSync(join(checkout, tarball))) pack(checkout);
   const given = command
@@ -107,7 +135,7 @@ function runInApp(command) {
     // The default port may be in use.
     .replace(/^(npx runspan dev)\b/, '$1 --port 0');
   const [program, ...args] = given.split(/\s+/);
-  return output(program, args, app);
+  return output(program, args, app, env);
 }
 
 function step(title, run) {
@@ -122,10 +150,10 @@ function step(title, run) {
 }
 
 /** Returns the standard output of a program. Throws an error with all its output if it fails. */
-function output(program, args, cwd) {
+function output(program, args, cwd, env = environment) {
   const { status, signal, stdout, stderr, error } = spawnSync(program, args, {
     cwd,
-    env: environment,
+    env,
     encoding: 'utf8',
     maxBuffer: 256 * 1024 ** 2,
     shell: process.platform === 'win32',
@@ -134,10 +162,4 @@ function output(program, args, cwd) {
   if (error !== undefined) throw error;
   if (status !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${status ?? signal}:\n${stdout}${stderr}`);
   return stdout;
-}
-
-/** Imports a TypeScript module of the tests. Node 20 cannot load TypeScript. */
-async function importFromTests(path) {
-  const { module } = await runnerImport(join(root, 'test', path), { configFile: false, logLevel: 'error', root });
-  return module;
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { errorCodes } from '#src/base/errors.ts';
@@ -94,6 +94,19 @@ describe('the pages', () => {
     expect(idle.map(({ place }) => place)).toEqual([]);
   });
 
+  it('have a console block only as the output of a snippet', () => {
+    expect(snippets.filter(({ language }) => language === 'console').map(({ place }) => place)).toEqual([]);
+  });
+
+  it('show only screenshots whose text `npm run check -- release` compares', () => {
+    const shown = pages.flatMap((page) =>
+      [...read(page).matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map(([, path = '']) => basename(path)),
+    );
+    const compared = [...read('docs/images/texts.txt').matchAll(/^# (.+\.png)$/gm)].map(([, name = '']) => name);
+    expect([...new Set(shown)].sort()).toEqual(compared.sort());
+    expect(filesUnder('docs/images', '.png')).toEqual(compared);
+  });
+
   it('have no broken links, and neither have the reference and the READMEs of the examples', () => {
     const examples = readdirSync(join(root, 'examples')).map((name) => `examples/${name}/README.md`);
     const reference = filesUnder('docs/reference', '.md').map((page) => `docs/reference/${page}`);
@@ -160,7 +173,7 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const file = first === '--import' ? third : first;
   if (program === 'node') return existsHere(file, shell) ? [] : [file];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const action = /^(keys|spool|deployments)$/.test(second) ? [helpOf(second, third)] : [];
+  const action = /^(keys|spool|store|deployments)$/.test(second) ? [helpOf(second, third)] : [];
   const texts = await Promise.all([helpOf(), helpOf(second), ...action]);
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
   const known = texts.flatMap((text) => text.split(/[\s,[\]=]+/));

@@ -16,7 +16,7 @@ export const programs: readonly Snippet[] = snippets.filter(
   ({ language, notRun, isOfPeers }) => /^[jt]s$/.test(language) && notRun === undefined && !isOfPeers,
 );
 export const shells: readonly Snippet[] = snippets.filter(
-  ({ language, notRun }) => language === 'sh' && notRun === undefined,
+  ({ language, notRun, isOfPeers }) => language === 'sh' && notRun === undefined && !isOfPeers,
 );
 
 /** The files that programs and commands of a page read. */

@@ -14,6 +14,7 @@ describe('the snippets of a page', () => {
         code: 'a();\n',
         notRun: undefined,
         isOfPeers: false,
+        folder: undefined,
         prints: 'b\n',
       },
     ]);
@@ -32,6 +33,8 @@ describe('the snippets of a page', () => {
   it('are run by the tests against peers if the comment above requests it', () => {
     const markdown = page('<!-- run by npm run test:peers -->', '```js', 'a();', '```', '```js', 'b();', '```');
     expect(snippetsOf('a.md', markdown).map(({ isOfPeers }) => isOfPeers)).toEqual([true, false]);
+    const inFolder = page('<!-- run in examples/a by npm run test:peers -->', '```sh', 'a', '```');
+    expect(snippetsOf('a.md', inFolder)).toMatchObject([{ isOfPeers: true, folder: 'examples/a' }]);
   });
 
   it('must have an end, and an output must have a snippet', () => {

@@ -10,6 +10,8 @@ export interface Snippet {
   readonly notRun: string | undefined;
   /** Whether only the tests against peer packages or on other runtimes run the snippet. */
   readonly isOfPeers: boolean;
+  /** The folder that the snippet is run in, for example `examples/hello`. */
+  readonly folder: string | undefined;
   /** The output of the snippet on the page. */
   readonly prints: string | undefined;
 }
@@ -56,8 +58,17 @@ function add(snippets: Snippet[], { place, language, file, above, code }: Block)
     return;
   }
   const notRun = /^<!-- not run: (.+) -->$/.exec(above)?.[1];
-  const isOfPeers = /^<!-- run by npm run test:(peers|runtimes) -->$/.test(above);
-  snippets.push({ place, language, file: file === '' ? undefined : file, code, notRun, isOfPeers, prints: undefined });
+  const ofPeers = /^<!-- run (?:in (\S+) )?by npm run test:(?:peers|runtimes) -->$/.exec(above);
+  snippets.push({
+    place,
+    language,
+    file: file === '' ? undefined : file,
+    code,
+    notRun,
+    isOfPeers: ofPeers !== null,
+    folder: ofPeers?.[1],
+    prints: undefined,
+  });
 }
 
 const MASKS: readonly (readonly [RegExp, string])[] = [

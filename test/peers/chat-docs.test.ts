@@ -14,7 +14,7 @@ import { root } from '../support/folders.ts';
 const build = join(root, 'examples/chat/build');
 const snippets = snippetsOf('docs/chat.md', read('docs/chat.md'));
 const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
-const programs = ofPeers.filter(({ file }) => file === undefined);
+const programs = ofPeers.filter(({ file, language }) => file === undefined && language !== 'sh');
 /** Modules of the application, with the file that they belong to. */
 const modules = ofPeers.filter(({ file }) => file !== undefined);
 
@@ -31,8 +31,8 @@ afterAll(() => chat.kill());
 
 describe('the pages on the chat', () => {
   test('show what the program prints', () => {
-    const shown = snippets.find(({ language }) => language === 'console');
-    expect(masked(lines.join('\n'))).toEqual(masked(shown?.code ?? ''));
+    const start = ofPeers.find(({ language }) => language === 'sh');
+    expect(masked(lines.join('\n'))).toEqual(masked(start?.prints ?? ''));
   });
 
   test.each(programs.map((program) => [program.place, program] as const))(

@@ -1,12 +1,12 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { importedBy, installedAbove } from '../package/installs.ts';
 import { guides, read } from '../package/repository.ts';
-import { masked, type Snippet, snippetsOf } from '../package/snippets.ts';
+import { commandsOf, masked, type Snippet, snippetsOf } from '../package/snippets.ts';
 import { root } from '../support/folders.ts';
 import { type LocalModel, startLocalModel } from '../support/local-model/server.js';
 import { startProgram } from '../support/program.ts';
@@ -17,12 +17,11 @@ import { laterNode } from './later-node.ts';
 const pages = ['README.md', ...guides].filter(
   (page) => !page.startsWith('docs/chat') && page !== 'docs/from-langfuse.md',
 );
-const programs = pages
-  .flatMap((page) => snippetsOf(page, read(page)))
-  .filter(({ code, file, isOfPeers, language, notRun }) => {
-    const isProgram = /^[jt]s$/.test(language) && file === undefined && notRun === undefined;
-    return isProgram && (isOfPeers || importedBy(code).length > 0);
-  });
+const snippets = pages.flatMap((page) => snippetsOf(page, read(page)));
+const programs = snippets.filter(({ code, file, isOfPeers, language, notRun }) => {
+  const isProgram = /^[jt]s$/.test(language) && file === undefined && notRun === undefined;
+  return isProgram && (isOfPeers || importedBy(code).length > 0);
+});
 
 const withVersions = programs.map((program) => [program.place, program, packagesFor(program)] as const);
 
@@ -79,6 +78,19 @@ describe('the snippet that needs packages of others', () => {
   );
 
   it.each(withSdk2)('%s runs with SDK 2 of OpenTelemetry', (_, program, packages) => run(program, packages));
+});
+
+const inFolders = snippets
+  .filter(({ folder }) => folder !== undefined)
+  .map((snippet) => [snippet.place, snippet] as const);
+
+it.each(inFolders)('%s prints what the page shows for an example', async (_, { code, folder = '', prints = '' }) => {
+  const [, subcommand = '', ...args] = commandsOf(code).join(' ').replace('npx ', '').split(' ');
+  const command = [laterNode(), join(root, 'dist/cli/main.js'), subcommand, '--memory', '--port', '0', ...args];
+  const path = [dirname(laterNode()), process.env.PATH].join(delimiter);
+  const { stdout, stderr } = await startProgram(command, { PATH: path }, join(root, folder)).ended;
+  expect(stderr).toBe('');
+  expect(masked(stdout)).toEqual(masked(prints));
 });
 
 it('each version that a guide installs is a version that is tested', () => {
