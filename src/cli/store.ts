@@ -6,15 +6,19 @@ import { delay } from '../platform/timers.ts';
 import { copyRuns } from '../receiver/api/store-copy.ts';
 import { ALL_RUNS } from '../receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
+import { StoreClock } from '../receiver/store/clickhouse/clock.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
-import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
+import { ClickHouseRetentionTime } from '../receiver/store/clickhouse/retention.ts';
+import { checkSchema, migrate, statements } from '../receiver/store/clickhouse/schema.ts';
 import { realPathOf } from '../receiver/store/sqlite/file.ts';
 import type { SqliteRepricing } from '../receiver/store/sqlite/repricing.ts';
+import type { SqliteRetentionTime } from '../receiver/store/sqlite/retention.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import { readConfig } from './serve/config.ts';
 import { withKeys } from './serve/keys.ts';
+import { shownStore } from './serve/serve.ts';
 import { isUrl, openToRead, PRICES_OPTION, readPrices, storeFile } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
@@ -44,15 +48,27 @@ each upgrade of runspan.
 Exit code:
   0 on success; 1 if ClickHouse cannot be reached or refuses a statement; 2 for invalid arguments`;
 
+const PRUNE_HELP = `
+The retention time of a store decides which runs are too old. It follows the clock by at most a day per
+hour while a receiver runs, so that a wrong clock deletes nothing at once. After a long pause it is late.
+With --yes, the receiver that uses the store deletes the old runs within a minute, with ClickHouse within
+an hour.
+
+Exit code:
+  0 on success; 1 if --yes is missing or the store cannot be opened; 2 for invalid arguments`;
+
 /** Maximum number of reasons that are printed. */
 const REASONS_MAX = 20;
+const DAY_MS = 86_400_000;
 /** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
 /** A copy deletes no traces. The receiver that uses the store enforces its own limits later. */
 const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER };
 
 export function define(command: Command, context: CommandContext): void {
-  command.description('Copies runs between stores, calculates costs again, and prepares ClickHouse databases.');
+  command.description(
+    'Copies runs between stores, calculates costs again, deletes old runs, and prepares ClickHouse databases.',
+  );
   command
     .command('copy')
     .description('Copy all runs of a store to another store. A missing store file is created.')
@@ -70,6 +86,16 @@ export function define(command: Command, context: CommandContext): void {
     .option('--config <file>', 'use the `prices` in this configuration of a receiver')
     .addHelpText('after', REPRICE_HELP)
     .action((file, options) => reprice(file, options, context));
+  command
+    .command('prune')
+    .description('Set the retention time of a store to the clock, so that old runs are deleted.')
+    .argument(
+      '[store]',
+      'file or ClickHouse URL. Receivers may be using it (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)',
+    )
+    .option('--yes', 'set the time; without this option, only show it')
+    .addHelpText('after', PRUNE_HELP)
+    .action((store, { yes }) => prune(store, yes === true, context));
   command
     .command('migrate')
     .description('Create or update the tables of a store in ClickHouse.')
@@ -137,6 +163,52 @@ async function reprice(
     stdout.write(`${counted(runs, 'run')} without a cost: ${visible(reason)}\n`);
   }
   if (reasons.length > REASONS_MAX) stdout.write(`… and ${reasons.length - REASONS_MAX} other reasons\n`);
+}
+
+/** Functions that run in a worker thread. */
+type RetentionCalls = Pick<SqliteRetentionTime, 'read' | 'write' | 'projects'>;
+
+async function prune(named: string | undefined, isConfirmed: boolean, context: CommandContext): Promise<void> {
+  const store = named ?? env('RUNSPAN_STORE');
+  if (store !== undefined && isUrl(store)) {
+    const db = await ClickHouse.connect(store);
+    try {
+      await checkSchema(db);
+      const clock = await StoreClock.open(db);
+      await pruneStore(shownStore(store), new ClickHouseRetentionTime(db), clock.wallMs(), isConfirmed, context);
+    } finally {
+      await db.close();
+    }
+    return;
+  }
+  const file = storeFile(store);
+  if (file === undefined) throw new UsageError('expected a store: RUNSPAN_STORE is `memory`');
+  const ignore = (): void => {};
+  const path = realPathOf(resolve(file));
+  const thread = await WorkerThread.open<RetentionCalls>({ path, retention: true }, ignore, ignore);
+  const time = {
+    read: () => thread.call('read'),
+    write: (timeMs: number) => thread.call('write', timeMs),
+    projects: () => thread.call('projects'),
+  };
+  await pruneStore(path, time, Date.now(), isConfirmed, context).finally(() => thread.close());
+}
+
+async function pruneStore(
+  name: string,
+  time: Pick<ClickHouseRetentionTime, 'read' | 'write' | 'projects'>,
+  wallMs: number,
+  isConfirmed: boolean,
+  { stdout }: CommandContext,
+): Promise<void> {
+  const timeMs = (await time.read()) ?? wallMs;
+  const [earlier, now] = [timeMs, wallMs].map((ms) => new Date(ms).toISOString());
+  const lag = `${((wallMs - timeMs) / DAY_MS).toFixed(1)} days`;
+  const projects = counted(await time.projects(), 'project');
+  stdout.write(`${visible(name)}: ${projects}, retention time ${earlier}, clock ${now}, lag ${lag}\n`);
+  if (!isConfirmed) throw new CommandFailure('would set the retention time to the clock; pass --yes to confirm');
+  await time.write(wallMs);
+  stdout.write('set the retention time to the clock\n');
 }
 
 /** Returns the URL, or the path of the file. */

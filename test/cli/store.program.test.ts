@@ -2,6 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { copyRuns } from '#src/receiver/api/store-copy.ts';
+import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
+import { openBeside } from '#src/receiver/store/sqlite/file.ts';
+import { SqliteRetentionTime } from '#src/receiver/store/sqlite/retention.ts';
 import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type Store } from '#src/receiver.ts';
 import { LIMITS, openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';
@@ -127,6 +130,24 @@ describe('runspan store copy', () => {
       const { code, stderr } = await runRunspan(['store', 'copy', from, to]);
       expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
     }
+  });
+});
+
+describe('runspan store prune', () => {
+  it('shows the retention time of a store that is in use, and sets it to the clock only with --yes', async () => {
+    const path = storePath();
+    const store = await openLocalStore(path);
+    await fill(store, 2);
+    const connection = openBeside(await loadEngine(), path, false);
+    const time = new SqliteRetentionTime(connection);
+    time.write(Date.now() - 40 * 86_400_000);
+    const shown = /^(.*): 1 project, retention time \S+Z, clock \S+Z, lag (\d+\.\d) days$/m;
+    const asked = await runRunspan(['store', 'prune', path]);
+    expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('pass --yes to confirm')]);
+    expect(shown.exec(asked.stdout)?.slice(1)).toEqual([path, '40.0']);
+    expect((await runRunspan(['store', 'prune', '--yes', path])).code).toBe(0);
+    expect(Date.now() - (time.read() ?? 0)).toBeLessThan(86_400_000);
+    connection.close();
   });
 });
 

@@ -1,15 +1,27 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
+import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Ages } from '#src/receiver/domain/ages.ts';
+import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
-import { expire } from '#src/receiver/store/clickhouse/retention.ts';
+import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
+import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { removalCases } from '../receiver/conformance/removal-cases.ts';
-import { id, listed, post, SCOPE, simple } from '../receiver/conformance/support.ts';
+import { id, listed, numberOf, post, SCOPE, simple } from '../receiver/conformance/support.ts';
 import { slowed } from '../receiver/slow-removal.ts';
 import { call } from '../receiver/wire.ts';
+import {
+  type AgedStore,
+  type Clocks,
+  checkAges,
+  KNOWN_PERIODS,
+  MAX_AGE_MS,
+  somePeriods,
+  wallMs,
+} from '../receiver/wrong-clocks.ts';
 import { gate } from '../support/gate.ts';
 import { moveClock, startDatabase } from './clickhouse/database.ts';
 import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
@@ -180,4 +192,38 @@ describe('the maximum age of traces in ClickHouse', () => {
     await expire(db, MAX_AGE, Date.now() + 62 * DAY_MS);
     expect(await rowCounts()).toMatchObject({ messages: 0, run_ids: 0 });
   });
+});
+
+/** A database with two receivers. */
+function openShared(clocks: Clocks): AgedStore {
+  const times = [0, 1].map(() => new RetentionTime(() => clocks.upMs));
+  const shared = new ClickHouseRetentionTime(db);
+  return {
+    add: async (number) => {
+      const times = { day: dayOfMs(wallMs(clocks)), received_us: wallMs(clocks) * 1_000 };
+      const ids = { tenant: 'default', group_id: id(number), id: id(number) };
+      await db.insert('messages', [{ ...ids, ...times, kind: 1, fields: '{}', texts: [] }]);
+    },
+    check: async () => {
+      for (const time of times) await shared.check(time, wallMs(clocks));
+      const timeMs = Math.max(...times.map((time) => time.timeMs));
+      await expire(db, { maxAgeMs: MAX_AGE_MS, projectMaxAgeMs: {} }, timeMs);
+    },
+    numbers: async () => (await db.rows<{ id: string }>(sql('SELECT id FROM messages'))).map((row) => numberOf(row.id)),
+    close: () => {},
+    prune: () => shared.write(wallMs(clocks)),
+  };
+}
+
+test('a wrong clock of ClickHouse deletes nothing early, and everything goes in the end', async () => {
+  const short = somePeriods.map((periods) =>
+    periods.map((period) => ({ ...period, checks: Math.ceil(period.checks / 6) })),
+  );
+  await fc.assert(
+    fc.asyncProperty(short, async (periods) => {
+      for (const table of ['messages', 'times']) await db.command(sql(`TRUNCATE TABLE ${table}`));
+      await checkAges(periods, async (clocks) => openShared(clocks));
+    }),
+    { numRuns: 5, examples: KNOWN_PERIODS.map((periods) => [periods]) },
+  );
 });

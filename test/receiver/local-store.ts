@@ -47,6 +47,7 @@ export async function openLocalStore(
   const reader = await open<ReaderCalls>({ path });
   const openSlowReader = (ended: Int32Array) => open<ReaderCalls>({ path, ended });
   const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers);
+  store.checkAge();
   onTestFinished(() => store.close());
   return store;
 }

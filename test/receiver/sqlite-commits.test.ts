@@ -40,9 +40,8 @@ const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
 async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = {}) {
   const { connection, lock } = openToWrite(await loadEngine(), path);
   const changes: TenantChange[] = [];
-  const commits = new SqliteCommits(connection, { ...limits, prices: NO_PRICES }, nowMs, (change) =>
-    changes.push(change),
-  );
+  const report = (change: TenantChange) => void changes.push(change);
+  const commits = new SqliteCommits(connection, { ...limits, prices: NO_PRICES }, nowMs, report, nowMs);
   onTestFinished(() => {
     commits.close();
     connection.close();
@@ -131,13 +130,17 @@ describe('background steps', () => {
 
   test('index runs and free pages between continuous writes', async () => {
     const nowMs = { value: 1_000 };
-    const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 10 }, nowMs: () => nowMs.value });
+    const { apply, commits, connection } = await make({
+      limits: { ...LIMITS, maxAgeMs: 10 },
+      nowMs: () => nowMs.value,
+    });
     // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
     for (let index = 1; index <= 10; index += 1) await apply(post(index, { inputs: { text: noise(2_000_000) } }));
     await apply(post(11, { inputs: { text: 'zebra' } }));
     const isIndexed = () => connection.one("SELECT 1 FROM words WHERE words MATCH 'zebra'") !== undefined;
     await writeUntil(isIndexed);
     nowMs.value = 2_000;
+    await commits.checkAge();
     await writeUntil(() => connection.number('SELECT count(*) FROM runs') === 1);
     const freePages = () => connection.number('PRAGMA freelist_count');
     await writeUntil(() => freePages() > 0 && freePages() <= 1_024);
@@ -158,6 +161,7 @@ describe('background steps', () => {
     connection.close();
     lock.release();
     const again = await make({ path });
+    await again.commits.checkAge();
     await vi.waitFor(() => expect(counts(again.connection)).toMatchObject({ unindexed: 0 }), 5_000);
   });
 });
@@ -205,13 +209,16 @@ describe('the limits', () => {
 
   test('keep an old trace that still changes', async () => {
     const nowMs = { value: 1_000 };
-    const { apply, connection } = await make({ limits: { ...LIMITS, maxAgeMs: 1_000 }, nowMs: () => nowMs.value });
+    const limits = { ...LIMITS, maxAgeMs: 1_000 };
+    const { apply, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
     await apply(post(1));
     await apply(post(2));
     nowMs.value = 2_000;
     await apply({ kind: 'patch', id: id(1), fields: { tags: ['a'] }, attachments: [] });
+    await commits.checkAge();
     expect(connection.number('SELECT count(*) FROM runs')).toBe(2);
     nowMs.value = 2_001;
+    await commits.checkAge();
     await apply(post(3));
     await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(2), 5_000);
     expect(connection.all('SELECT hex(id) AS id FROM runs ORDER BY n')).toEqual(
@@ -235,7 +242,7 @@ describe('the limits', () => {
     const left = () => connection.all<{ project: string }>('SELECT project FROM runs WHERE is_root = 1 ORDER BY n');
     const checkLeft = async (afterMs: number, projects: readonly string[]) => {
       nowMs.value = startMs + afterMs;
-      commits.checkAge();
+      await commits.checkAge();
       await vi.waitFor(() => expect(left().map(({ project }) => project)).toEqual(projects), 5_000);
     };
     await checkLeft(900, ['short', 'long', 'other', 'constructor']);
@@ -269,6 +276,7 @@ describe('the limits', () => {
     connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     const largest = statSync(path).size;
     nowMs.value = 10_000;
+    await commits.checkAge();
     await apply(post(1_000));
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 1, traces: 1, unindexed: 0 }), 20_000);
     await vi.waitFor(() => expect(connection.number('PRAGMA freelist_count')).toBeLessThanOrEqual(1_024), 20_000);
@@ -288,8 +296,7 @@ test('a job that has ended is kept for a day, and a running job longer', async (
   await commits.putJob({ ...job, id: 'going on', state: 'running' });
   const after = async (ms: number) => {
     nowMs.value = 1_000 + ms;
-    commits.checkAge();
-    await commits.apply(DEFAULT_SCOPE, []);
+    await commits.checkAge();
     return connection.all<{ id: string }>('SELECT id FROM jobs ORDER BY id').map(({ id: of }) => of);
   };
   expect(await after(24 * 3_600_000)).toEqual(['ended', 'going on']);
@@ -304,12 +311,11 @@ test('old jobs that cannot be deleted from a full disk are deleted by a later ch
     if (/^DELETE FROM jobs/.test(sql)) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
     return run(sql, ...values);
   });
-  commits.checkAge();
+  await expect(commits.checkAge()).rejects.toMatchObject({ errcode: 13 });
   await apply(post(1));
   expect(connection.number('SELECT count(*) FROM jobs')).toBe(1);
   full.mockRestore();
-  commits.checkAge();
-  await apply(post(1));
+  await commits.checkAge();
   expect(connection.number('SELECT count(*) FROM jobs')).toBe(0);
 });
 

@@ -16,7 +16,8 @@ const DAY_MS = 86_400_000;
 
 async function open(nowMs: () => number) {
   const { connection, lock } = openToWrite(await loadEngine(), storePath());
-  const commits = new SqliteCommits(connection, { ...LIMITS, maxAgeMs: DAY_MS, prices: NO_PRICES }, nowMs, () => {});
+  const limits = { ...LIMITS, maxAgeMs: DAY_MS, prices: NO_PRICES };
+  const commits = new SqliteCommits(connection, limits, nowMs, () => {}, nowMs);
   onTestFinished(() => {
     commits.close();
     connection.close();
@@ -97,10 +98,10 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
       nowMs += DAY_MS;
       await apply(calls[0] ?? []);
       nowMs += 1;
-      await apply([]);
+      await commits.checkAge();
       compare();
       nowMs += 2 * DAY_MS;
-      await apply([]);
+      await commits.checkAge();
       await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(0));
       for (const table of ['counters', 'user_counters']) {
         expect(connection.number(`SELECT count(*) FROM ${table}`)).toBe(0);
@@ -163,7 +164,7 @@ test('a large trace is deleted in several transactions, and its runs arrive agai
   await commits.apply(DEFAULT_SCOPE, posts);
   nowMs += 2 * DAY_MS;
   const exec = vi.spyOn(connection, 'exec');
-  await commits.apply(DEFAULT_SCOPE, []);
+  await commits.checkAge();
   await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBeLessThan(5_000), 5_000);
   await commits.apply(DEFAULT_SCOPE, [encodedOperation(post(4_999))]);
   await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(1), 10_000);

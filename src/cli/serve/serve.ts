@@ -126,7 +126,7 @@ async function serve(
 }
 
 /** Returns the location of a store without its password. */
-function shownStore(location: string): string {
+export function shownStore(location: string): string {
   if (!isUrl(location)) return location;
   const url = new URL(location);
   return `${url.origin}${url.pathname}`;

@@ -53,7 +53,10 @@ export const pageRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/session',
-    handle: ({ permission, scope: { tenant, project } }) => ({ status: 200, body: { permission, tenant, project } }),
+    handle: ({ permission, scope: { tenant, project }, lag }) => ({
+      status: 200,
+      body: { permission, tenant, project, lag: lag() },
+    }),
   },
 ];
 

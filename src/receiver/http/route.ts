@@ -41,6 +41,8 @@ export interface Call {
   readonly bodies: RequestBodies;
   readonly store: Store;
   readonly writes: WriteCheck;
+  /** Returns how late the store deletes old runs, as a text, if it is late. */
+  readonly lag: () => string | undefined;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
   /** Permission of the request's key. */

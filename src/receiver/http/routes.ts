@@ -42,6 +42,7 @@ export function createRoutes(
     ...options,
     store: metrics.measured(store),
     writes: new WriteCheck(store),
+    lag: () => (store as { readonly lag?: string | undefined }).lag,
     tokens: access.tokens,
     metrics,
     jobs,

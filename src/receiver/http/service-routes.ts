@@ -18,14 +18,14 @@ async function inTime<Answer>(answer: Promise<Answer> | undefined): Promise<Answ
 }
 
 /** Responds with status 200 if the store answers a query and can write, both in time. */
-async function readiness({ store, scope, writes }: Call): Promise<RouteResponse> {
+async function readiness({ store, scope, writes, lag }: Call): Promise<RouteResponse> {
   const [answer, problem] = await Promise.all([
     inTime(store.changes(scope, undefined, 1)),
     inTime(writes.problem().then((reason) => reason ?? '')),
   ]);
   if (answer === undefined) throw new HttpError(503, 'The store does not answer');
   if (problem !== '') throw new HttpError(503, problem ?? `The store has not written within ${READY_MS / 1_000} s`);
-  return { status: 200, body: { status: 'ready' } };
+  return { status: 200, body: { status: 'ready', detail: lag() } };
 }
 
 /** Responds without the metrics of the store if the store does not answer. */

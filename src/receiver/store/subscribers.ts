@@ -1,5 +1,6 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { StoreChange } from './store.ts';
 
 /** Minimum interval between log lines about deleted traces, in milliseconds. */
@@ -16,6 +17,7 @@ export class Subscribers {
   #forgottenRuns = 0;
   #forgottenTraces = 0;
   #noticedAtMs = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
 
   /** `limits` names the options that set the store's limits. */
   constructor(limits = '') {
@@ -50,10 +52,14 @@ export class Subscribers {
   #notice({ runs, traces }: NonNullable<StoreChange['forgotten']>): void {
     this.#forgottenRuns += runs;
     this.#forgottenTraces += traces;
-    if (performance.now() - this.#noticedAtMs >= NOTICE_INTERVAL_MS) this.logDeleted();
+    const waitMs = this.#noticedAtMs + NOTICE_INTERVAL_MS - performance.now();
+    if (waitMs <= 0) this.logDeleted();
+    else this.#timer ??= setTimer(() => this.logDeleted(), waitMs).unref();
   }
 
   logDeleted(): void {
+    clearTimer(this.#timer);
+    this.#timer = undefined;
     if (this.#forgottenTraces === 0) return;
     const [traceCount, runCount] = [count(this.#forgottenTraces, 'trace'), count(this.#forgottenRuns, 'run')];
     diagnostics.warn(

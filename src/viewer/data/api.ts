@@ -22,10 +22,14 @@ const permission: Signal<string | undefined> = signal(undefined);
 /** Whether the user's key allows importing and deleting data and giving feedback. */
 export const mayChange: ReadonlySignal<boolean> = computed(() => permission.value === 'admin');
 
+/** How late the receiver deletes old runs, if it is late. */
+export const lag: Signal<string | undefined> = signal(undefined);
+
 /** Reads what the user's key allows. */
 export async function readPermission(): Promise<void> {
-  const session = await get<{ permission: string }>('/query/session').catch(() => undefined);
+  const session = await get<{ permission: string; lag?: string }>('/query/session').catch(() => undefined);
   permission.value = session?.permission;
+  lag.value = session?.lag;
 }
 
 /** Error for a response whose status is not 2xx. */

@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { lag } from '../data/api.ts';
 
 /** A deletion or an import that is running. */
 interface Task {
@@ -49,6 +50,7 @@ export function Tasks(): JSX.Element {
           ))}
         </section>
       )}
+      <p class="notice popup">{lag.value}</p>
       <p class="notice popup" role="status">
         {notice.value}
       </p>

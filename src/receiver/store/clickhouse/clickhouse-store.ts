@@ -8,12 +8,13 @@ import {
   WHOLE_FROM_1,
   wholeFrom,
 } from '../../../config/checker.ts';
-import { delay, setTimer } from '../../../platform/timers.ts';
+import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type RemovalOptions, type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
@@ -42,7 +43,7 @@ import {
   readRuns,
 } from './reads.ts';
 import { putJob, readJobs, readRemovable, removeRuns } from './removal.ts';
-import { expire } from './retention.ts';
+import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
 import { threads } from './threads.ts';
@@ -90,6 +91,8 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
 /** Maximum time that `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
 const BEHIND_RETRY_AFTER_S = 10;
+/** Interval at which the clocks are checked, in milliseconds. */
+const AGE_MS = 60_000;
 /** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
 /** Minimum delay before the first deletion of old traces, in milliseconds. The actual delay is up to twice as long. */
@@ -115,8 +118,13 @@ export class ClickHouseStore implements Store {
   readonly #changes: ClickHouseChanges;
   readonly #keys: ClickHouseKeys;
   readonly #derivation: Derivation;
-  #expireTimer: NodeJS.Timeout | undefined;
+  readonly #time: RetentionTime = new RetentionTime();
+  #ageTimer: NodeJS.Timeout | undefined;
+  /** When old traces are deleted next, in milliseconds. */
+  #expireAtMs: number = performance.now() + FIRST_EXPIRE_MS * (1 + Math.random());
   #ages: Ages;
+  /** See `lagReport`. @internal */
+  lag: string | undefined;
 
   /**
    * Connects to a database that `runspan store migrate` has prepared. `url` is the address of ClickHouse's HTTP
@@ -161,11 +169,7 @@ export class ClickHouseStore implements Store {
     this.#derivation = new Derivation(writing, this.#prices, this.#changes, clock);
     if (readOnly) return;
     this.#derivation.start();
-    const firstMs = FIRST_EXPIRE_MS * (1 + Math.random());
-    this.#expireTimer = setTimer(() => {
-      this.#expireTimer = setInterval(() => void this.#expire(), EXPIRE_MS).unref();
-      void this.#expire();
-    }, firstMs).unref();
+    this.#ageTimer = runInRootContext(() => setInterval(() => void this.#checkAge(), AGE_MS).unref());
   }
 
   /**
@@ -176,18 +180,28 @@ export class ClickHouseStore implements Store {
     this.#ages = { ...this.#ages, projectMaxAgeMs };
   }
 
-  /** Deletes old traces, unless a receiver has begun to in the last half hour. */
-  async #expire(): Promise<void> {
+  /** Checks the clocks. Once an hour, deletes old traces, unless a receiver has begun to in the last half hour. */
+  async #checkAge(): Promise<void> {
+    const isDue = performance.now() >= this.#expireAtMs;
+    if (isDue) this.#expireAtMs = performance.now() + EXPIRE_MS;
     try {
-      const nowUs = this.#clock.nowUs();
-      const ageUs = nowUs - (await latestTimeUs(this.#retention, 'retention'));
-      // The time is in the future if the clock of ClickHouse was ahead.
-      if (ageUs >= 0 && ageUs < (EXPIRE_MS * 1_000) / 2) return;
-      await this.#retention.insert('times', [{ name: 'retention', us: nowUs }]);
-      await expire(this.#retention, this.#ages, this.#clock.nowMs());
+      await this.#clock.synchronize();
+      const wallMs = this.#clock.wallMs();
+      await new ClickHouseRetentionTime(this.#retention).check(this.#time, wallMs);
+      this.lag = lagReport(wallMs - this.#time.timeMs, this.lag);
+      if (isDue) await this.#expire();
     } catch (error) {
-      diagnostics.warn(`the store in ClickHouse could not delete old runs: ${messageOf(error)}`);
+      if (isDue) diagnostics.warn(`the store in ClickHouse could not delete old runs: ${messageOf(error)}`);
     }
+  }
+
+  async #expire(): Promise<void> {
+    const nowUs = this.#clock.nowUs();
+    const ageUs = nowUs - (await latestTimeUs(this.#retention, 'retention'));
+    // The time is in the future if the clock of ClickHouse was ahead.
+    if (ageUs >= 0 && ageUs < (EXPIRE_MS * 1_000) / 2) return;
+    await this.#retention.insert('times', [{ name: 'retention', us: nowUs }]);
+    await expire(this.#retention, this.#ages, this.#time.timeMs);
   }
 
   async apply({ tenant }: Scope, operations: readonly RunOperation[]): Promise<undefined> {
@@ -289,7 +303,7 @@ export class ClickHouseStore implements Store {
 
   /** Closes the store. Waits up to 5 s for pending operations, then rejects those that are not stored. */
   async close(): Promise<void> {
-    clearInterval(this.#expireTimer);
+    clearInterval(this.#ageTimer);
     const finished = this.#finish();
     await Promise.race([finished, delay(CLOSE_MS, undefined)]);
     await Promise.all([this.#db, this.#writing, this.#retention].map((db) => db.close()));

@@ -33,6 +33,11 @@ export class StoreClock {
     return this.#latestUs;
   }
 
+  /** The time of ClickHouse's clock, which may be set back. */
+  wallMs(): number {
+    return Math.floor(this.#originUs / 1_000 + performance.now());
+  }
+
   nowMs(): number {
     return Math.floor(this.nowUs() / 1_000);
   }

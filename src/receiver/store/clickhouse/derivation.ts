@@ -363,7 +363,7 @@ function isNew({ version, is_deleted, is_root, hash, latestUs }: DerivedRow, sto
 }
 
 /** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
-export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention'): Promise<number> {
+export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' | 'age'): Promise<number> {
   const [row] = await db.rows<{ us: number }>(
     sql('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name)),
   );

@@ -1,7 +1,10 @@
+import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import type { Ages } from '../../domain/ages.ts';
+import type { RetentionTime } from '../../domain/retention-time.ts';
 import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings } from './connection.ts';
+import { latestTimeUs } from './derivation.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { EARLIEST_DAY } from './places.ts';
 import { deleteRemoved, deleteWhere } from './removal.ts';
@@ -9,6 +12,36 @@ import { deleteRemoved, deleteWhere } from './removal.ts';
 const DAY_MS = 86_400_000;
 /** Extra retention time of tombstones, in milliseconds. They must outlast messages that arrive late. */
 const TOMBSTONES_MS = 30 * DAY_MS;
+
+/** The retention time of a database, which its receivers share. */
+export class ClickHouseRetentionTime {
+  readonly #db: ClickHouse;
+
+  constructor(db: ClickHouse) {
+    this.#db = db;
+  }
+
+  /** Checks the clocks. Only one receiver moves the time, because the others then count from when they saw the new one. */
+  async check(time: RetentionTime, wallMs: number): Promise<void> {
+    const timeMs = time.check(wallMs, await this.read());
+    if (timeMs !== undefined) await this.write(timeMs);
+  }
+
+  async read(): Promise<number | undefined> {
+    return (await latestTimeUs(this.#db, 'age')) / 1_000 || undefined;
+  }
+
+  async write(timeMs: number): Promise<void> {
+    await deleteWhere(this.#db, 'times', sql("name = 'age' AND us > ?", integer(timeMs * 1_000)), 'now');
+    await this.#db.insert('times', [{ name: 'age', us: timeMs * 1_000 }]);
+  }
+
+  /** Returns the number of projects of all tenants. */
+  async projects(): Promise<number> {
+    const found = sql('SELECT count(DISTINCT tenant, project) AS n FROM runs WHERE is_root = 1');
+    return (await this.#db.rows<{ n: number }>(found))[0]?.n ?? 0;
+  }
+}
 
 /**
  * Deletes traces that are older than their maximum age, and the messages of removed runs. Days older than every maximum
@@ -61,7 +94,9 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
       integer(beforeUs),
     ),
   );
-  for (const { day } of runDays) await dropPartition(db, 'runs', day);
+  for (const { day } of runDays) {
+    await loggingRuns(db, sql('day = toDate(?)', string(day)), () => dropPartition(db, 'runs', day));
+  }
   await dropPartitions(
     db,
     'attachments',
@@ -111,8 +146,17 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
   await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
+  const expiredRuns = { sql: `(tenant, group_ids[1]) IN (${expired})`, params };
   // Last, because the other deletions use these rows.
-  await deleteWhere(db, 'runs', { sql: `(tenant, group_ids[1]) IN (${expired})`, params });
+  await loggingRuns(db, expiredRuns, () => deleteWhere(db, 'runs', expiredRuns));
+}
+
+/** Deletes runs that match a condition, and logs how many they are. */
+async function loggingRuns(db: ClickHouse, { sql: where, params }: Sql, remove: () => Promise<void>): Promise<void> {
+  const query = { sql: `SELECT count() AS runs FROM runs FINAL WHERE ${where}`, params };
+  const runs = (await db.rows<{ runs: number }>(query))[0]?.runs ?? 0;
+  await remove();
+  if (runs > 0) diagnostics.warn(`the store in ClickHouse has deleted runs older than their maximum age: ${runs}`);
 }
 
 /** Removes deleted rows from the disk. Otherwise they stay there until ClickHouse merges their parts. */

@@ -145,7 +145,7 @@ SELECT DISTINCT tenant, related AS id, group_id, day, received_us AS added_us FR
 
 /**
  * Times that receivers share. The latest is valid. `swept`: until when all messages have been derived. `retention`: when a
- * receiver last began to delete old traces.
+ * receiver last began to delete old traces. `age`: the retention time.
  */
 const TIMES = `CREATE TABLE IF NOT EXISTS times {cluster} (
   name String,

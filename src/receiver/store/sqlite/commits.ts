@@ -5,6 +5,7 @@ import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
+import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { isDamage, isOfTheFile, type SqliteConnection } from './database.ts';
@@ -43,8 +44,6 @@ const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
 /** Number of runs that are not indexed above which the index takes precedence over deleting more runs. */
 const DELETED_WORDS_MAX = 20_000;
-/** Interval at which the store checks for expired traces, in milliseconds. */
-const AGE_MS = 60_000;
 
 interface WaitingCall {
   readonly work: () => unknown;
@@ -69,7 +68,6 @@ export class SqliteCommits {
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #indexedAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
-  #ageTimer: NodeJS.Timeout | undefined;
   #changes: TenantChange[] = [];
   /** Error of the last background step, if it failed. */
   #stepError: unknown;
@@ -82,14 +80,14 @@ export class SqliteCommits {
     { prices, ...limits }: Retention & { readonly prices: PriceList },
     nowMs: () => number,
     report: (change: TenantChange) => void,
+    monotonicMs?: () => number,
   ) {
     this.#connection = connection;
     this.#nowMs = nowMs;
     this.#report = report;
     this.#writer = new SqliteWriter(connection, prices, nowMs);
     this.#index = new SqliteIndex(connection);
-    this.#retention = new SqliteRetention(connection, this.#writer.counters, limits);
-    this.checkAge();
+    this.#retention = new SqliteRetention(connection, this.#writer.counters, limits, new RetentionTime(monotonicMs));
   }
 
   apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<number> {
@@ -160,7 +158,12 @@ export class SqliteCommits {
 
   async setProjectAges(ages: ProjectAges): Promise<void> {
     this.#retention.setProjectAges(ages);
-    this.checkAge();
+    await this.checkAge();
+  }
+
+  /** See `SqliteRetention.checkAge`. The owner of the store calls it once a minute. */
+  checkAge(): Promise<number> {
+    return this.#call(() => this.#retention.checkAge(this.#nowMs()));
   }
 
   setOwner(owner: StoreOwner): Promise<void> {
@@ -170,7 +173,8 @@ export class SqliteCommits {
   /** Executes all pending calls. Runs that are not indexed yet are indexed when the store is next opened. */
   close(): void {
     clearTimer(this.#backgroundTimer);
-    clearTimer(this.#ageTimer);
+    // Otherwise programs that run for less than the interval of the checks would never store it.
+    this.checkAge().catch(() => {});
     this.#isClosed = true;
     while (this.#calls.length > 0) this.#commitCalls();
     clearImmediate(this.#turn);
@@ -191,25 +195,13 @@ export class SqliteCommits {
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
     // Check the limits here, so that they are enforced even if writes never pause.
-    if (this.#retention.isDue(this.#nowMs())) this.#runStep();
+    if (this.#retention.isDue) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
-  }
-
-  /** Checks for expired traces, removed ids and jobs now, and then once a minute. */
-  checkAge(): void {
-    clearTimer(this.#ageTimer);
-    const checked = this.#call(() => {
-      this.#retention.forgetRemoved(this.#nowMs());
-      this.#retention.checkProjects(this.#nowMs());
-    });
-    // The next check repeats it. If the file stays unusable, the next write reports the error.
-    checked.catch(() => {});
-    this.#ageTimer = setTimer(() => this.checkAge(), AGE_MS);
   }
 
   /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
-    const hasWork = this.#index.waiting > 0 || this.#retention.isDue(this.#nowMs()) || this.#retention.isLoose;
+    const hasWork = this.#index.waiting > 0 || this.#retention.isDue || this.#retention.isLoose;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
   }
 
@@ -226,7 +218,7 @@ export class SqliteCommits {
     this.#stepError = undefined;
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
-      if (this.#retention.isDue(this.#nowMs()) && !isBehind) this.#inTransaction(() => this.#forget());
+      if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(0);
@@ -247,7 +239,7 @@ export class SqliteCommits {
   }
 
   #forget(): void {
-    const evicted = this.#retention.step(this.#nowMs(), this.#retention.isRemoving ? REMOVAL_STEP_MS : STEP_MS);
+    const evicted = this.#retention.step(this.#retention.isRemoving ? REMOVAL_STEP_MS : STEP_MS);
     this.#index.waiting = this.#connection.number('SELECT count(*) FROM unindexed');
     for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
       const traces = evicted.filter((trace) => trace.tenant === tenant);

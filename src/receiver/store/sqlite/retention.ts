@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
+import type { RetentionTime } from '../../domain/retention-time.ts';
 import { JOB_AGE_MS } from '../store.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
@@ -47,15 +48,19 @@ export class SqliteRetention {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
   readonly #limits: Retention;
+  readonly #time: RetentionTime;
+  readonly #stored: SqliteRetentionTime;
   readonly #projectAges = new Map<string, ReadonlyMap<string, number>>();
   readonly #pageBytes: number;
   /** Whether traces of a project have expired. */
   #expired = false;
 
-  constructor(connection: SqliteConnection, counters: Counters, limits: Retention) {
+  constructor(connection: SqliteConnection, counters: Counters, limits: Retention, time: RetentionTime) {
     this.#connection = connection;
     this.#counters = counters;
     this.#limits = limits;
+    this.#time = time;
+    this.#stored = new SqliteRetentionTime(connection);
     this.setProjectAges(limits.projectMaxAgeMs);
     this.#pageBytes = connection.number('PRAGMA page_size');
   }
@@ -68,28 +73,37 @@ export class SqliteRetention {
     }
   }
 
-  isDue(nowMs: number): boolean {
-    return this.#expired || this.#due(nowMs) !== undefined;
+  get isDue(): boolean {
+    return this.#expired || this.#due() !== undefined;
   }
 
-  /** Checks whether traces have expired in a project. The check takes too long to repeat it after each write. */
-  checkProjects(nowMs: number): void {
-    this.#expired = this.#expiredInProject(nowMs) !== undefined;
+  /**
+   * Checks the clocks, and whether traces have expired in a project. Deletes the ids of runs that were removed long ago,
+   * and jobs that ended long ago. This takes too long to repeat it after each write. Returns how far the retention time is
+   * behind the wall clock.
+   */
+  checkAge(wallMs: number): number {
+    const timeMs = this.#time.check(wallMs, this.#stored.read());
+    if (timeMs !== undefined) this.#stored.write(timeMs);
+    this.#connection.run(FORGET_REMOVED, this.#time.timeMs - REMOVED_MS);
+    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', this.#time.timeMs - JOB_AGE_MS);
+    this.#expired = this.#expiredInProject() !== undefined;
+    return wallMs - this.#time.timeMs;
   }
 
   /**
    * Deletes runs for about `limitMs` milliseconds within the caller's transaction. Returns the traces whose deletion
    * began during the call.
    */
-  step(nowMs: number, limitMs: number): EvictedTrace[] {
+  step(limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
     const untilMs = performance.now() + limitMs;
-    for (let trace = this.#next(nowMs); trace !== undefined; ) {
+    for (let trace = this.#next(); trace !== undefined; ) {
       if (trace.seq >= 0) evicted.push(this.#evict(trace));
       const runs = this.#connection.all<{ n: number }>(`${RUNS_OF_TRACE} LIMIT ${STEP_RUNS}`, trace.n);
       for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
       if (runs.length < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
-      trace = performance.now() < untilMs ? this.#next(nowMs) : undefined;
+      trace = performance.now() < untilMs ? this.#next() : undefined;
     }
     return evicted;
   }
@@ -97,12 +111,6 @@ export class SqliteRetention {
   /** Whether runs that a call of `remove` selected are still being deleted. */
   get isRemoving(): boolean {
     return this.#connection.one('SELECT 1 FROM traces WHERE seq < ? LIMIT 1', EVICTED) !== undefined;
-  }
-
-  /** Deletes the ids of runs that were removed long ago, and jobs that ended long ago. */
-  forgetRemoved(nowMs: number): void {
-    this.#connection.run(FORGET_REMOVED);
-    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', nowMs - JOB_AGE_MS);
   }
 
   /** Whether the file has too many free pages. */
@@ -125,19 +133,19 @@ export class SqliteRetention {
     return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
   }
 
-  #next(nowMs: number): OldestTrace | undefined {
-    const due = this.#due(nowMs);
+  #next(): OldestTrace | undefined {
+    const due = this.#due();
     if (due !== undefined || !this.#expired) return due;
-    const expired = this.#expiredInProject(nowMs);
+    const expired = this.#expiredInProject();
     this.#expired = expired !== undefined;
     return expired;
   }
 
   /** Returns a trace that is older than the maximum age of its project. The project of a trace is that of its root. */
-  #expiredInProject(nowMs: number): OldestTrace | undefined {
+  #expiredInProject(): OldestTrace | undefined {
     if (this.#projectAges.size === 0) return undefined;
     for (const { tenant, name, project } of this.#connection.all<StoredProject>(PROJECTS)) {
-      const beforeMs = nowMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
+      const beforeMs = this.#time.timeMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
       const found = this.#connection.one<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs);
       if (found !== undefined) return found;
     }
@@ -145,10 +153,10 @@ export class SqliteRetention {
   }
 
   /** Returns the next trace to delete. Traces whose deletion has begun come first. */
-  #due(nowMs: number): OldestTrace | undefined {
+  #due(): OldestTrace | undefined {
     const trace = this.#connection.one<OldestTrace>(OLDEST);
     if (trace === undefined) return undefined;
-    const isTooOld = trace.seq < 0 || trace.changed_ms < nowMs - this.#longestAgeMs;
+    const isTooOld = trace.seq < 0 || trace.changed_ms < this.#time.timeMs - this.#longestAgeMs;
     return isTooOld || this.#usedBytes() > this.#limits.maxBytes ? trace : undefined;
   }
 
@@ -162,10 +170,32 @@ export class SqliteRetention {
   }
 }
 
-/** Time for which the ids of removed runs are kept, in seconds: 30 days. */
-const REMOVED_S = 30 * 24 * 3_600;
+/** The retention time in a store file. Other processes may read and write it. */
+export class SqliteRetentionTime {
+  readonly #connection: SqliteConnection;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+  }
+
+  read(): number | undefined {
+    return this.#connection.one<{ value: number }>("SELECT value FROM meta WHERE key = 'retention_ms'")?.value;
+  }
+
+  write(timeMs: number): void {
+    this.#connection.run("REPLACE INTO meta VALUES ('retention_ms', ?)", timeMs);
+  }
+
+  /** Returns the number of projects of all tenants. */
+  projects(): number {
+    return this.#connection.all(PROJECTS).length;
+  }
+}
+
+/** Time for which the ids of removed runs are kept, in milliseconds: 30 days. */
+const REMOVED_MS = 30 * 24 * 3_600_000;
 const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
-  SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s < unixepoch() - ${REMOVED_S})`;
+  SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s * 1000 < ?)`;
 const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';
 const COUNT_OF_TRACE = 'SELECT count(*) FROM runs WHERE trace = ?';
 const OLDEST = `SELECT traces.n AS n, id, root, seq, changed_ms, tenants.name AS tenant

@@ -12,10 +12,12 @@ import {
   WHOLE_FROM_1,
   wholeFrom,
 } from '../../../config/checker.ts';
+import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
+import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
@@ -76,6 +78,8 @@ const CHECKS: Checks<SqliteStoreOptions> = {
  * reason is `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
+/** Interval at which the store checks for expired traces, in milliseconds. */
+const AGE_MS = 60_000;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
 /**
@@ -103,6 +107,7 @@ export type WriterCalls = Pick<
   | 'useKey'
   | 'setOwner'
   | 'setProjectAges'
+  | 'checkAge'
 >;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
@@ -134,10 +139,13 @@ export class SqliteStore implements Store {
   readonly #markStep = this.#writing('markStep');
   readonly #deleteMarked = this.#writing('deleteMarked');
   #closing: Promise<void> | undefined;
+  #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
   /** Whether a thread has found damage. The store then acknowledges no write, because it may not be readable again. */
   #isDamaged = false;
+  /** See `lagReport`. @internal */
+  lag: string | undefined;
 
   /**
    * Opens a store file. If the file does not exist, creates the file and its folders. Rejects with
@@ -169,7 +177,9 @@ export class SqliteStore implements Store {
     const owner = ownOwner();
     const writer = await WorkerThread.open<WriterCalls>({ path: file, write: { ...limits, owner } }, onChange, onEnd);
     const threads = { writer, reader: await openReader(), openSlowReader };
-    return new SqliteStore(file, threads, subscribers);
+    const store = new SqliteStore(file, threads, subscribers);
+    store.checkAge();
+    return store;
   }
 
   /** @internal */
@@ -310,11 +320,25 @@ export class SqliteStore implements Store {
   }
 
   async #close(): Promise<void> {
+    clearTimer(this.#ageTimer);
     // Close the writer last, because the last connection moves the WAL into the file and readers cannot write.
     const readers = [this.#threads.reader, ...Object.values(this.#pools)];
     await Promise.allSettled(readers.map((reader) => reader.close()));
     await this.#threads.writer?.close();
     this.#subscribers.logDeleted();
+  }
+
+  /**
+   * Checks for expired traces now, and then once a minute.
+   * @internal
+   */
+  checkAge(): void {
+    const checked = this.#threads.writer?.call('checkAge').then((lagMs) => {
+      this.lag = lagReport(lagMs, this.lag);
+    });
+    // The next check repeats it. If the file stays unusable, the next write reports the error.
+    checked?.catch(() => {});
+    this.#ageTimer = setTimer(() => this.checkAge(), AGE_MS).unref();
   }
 
   #reading<Name extends keyof ReaderCalls>(name: Name): RemoteCall<ReaderCalls[Name]> {

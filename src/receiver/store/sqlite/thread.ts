@@ -25,6 +25,8 @@ export interface ConnectionOptions {
   readonly reprice?: PriceOptions;
   /** Options for a thread that changes only keys, and does not lock the store. */
   readonly keys?: { readonly create: boolean };
+  /** Whether the thread changes only the retention time, and does not lock the store. */
+  readonly retention?: true;
 }
 
 /** Functions that run in a worker thread. */

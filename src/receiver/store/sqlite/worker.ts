@@ -7,6 +7,7 @@ import { clearOwner, currentOwner, openBeside, openToRead, openToWrite, setOwner
 import { SqliteKeys } from './keys.ts';
 import { SqliteReader } from './reader.ts';
 import { SqliteRepricing } from './repricing.ts';
+import { SqliteRetentionTime } from './retention.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
 /** Executes calls in a thread. */
@@ -16,18 +17,16 @@ interface CallHandler {
 }
 
 export async function openHandler(
-  { path, write, ended, reprice, keys }: ConnectionOptions,
+  { path, write, ended, reprice, keys, retention }: ConnectionOptions,
   report: (change: TenantChange) => void,
 ): Promise<CallHandler> {
   const engine = await loadEngine();
-  if (keys !== undefined) {
-    const connection = openBeside(engine, path, keys.create);
-    return { call: callsOf(new SqliteKeys(connection), path), close: () => connection.close() };
-  }
-  if (reprice !== undefined) {
-    const connection = openBeside(engine, path, false);
-    const repricing = new SqliteRepricing(connection, new PriceList(reprice));
-    return { call: callsOf(repricing, path), close: () => connection.close() };
+  if (keys ?? reprice ?? retention) {
+    const connection = openBeside(engine, path, keys?.create === true);
+    const close = (): void => connection.close();
+    if (keys !== undefined) return { call: callsOf(new SqliteKeys(connection), path), close };
+    if (retention) return { call: callsOf(new SqliteRetentionTime(connection), path), close };
+    return { call: callsOf(new SqliteRepricing(connection, new PriceList(reprice)), path), close };
   }
   if (write === undefined) {
     const connection = openToRead(engine, path);
@@ -59,7 +58,7 @@ export async function openHandler(
 }
 
 function callsOf(
-  target: SqliteCommits | SqliteReader | SqliteRepricing | SqliteKeys,
+  target: SqliteCommits | SqliteReader | SqliteRepricing | SqliteKeys | SqliteRetentionTime,
   path: string,
 ): CallHandler['call'] {
   const methods = target as unknown as Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;

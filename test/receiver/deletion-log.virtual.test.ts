@@ -1,0 +1,22 @@
+import '../support/virtual-timers.ts';
+
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { Subscribers } from '#src/receiver/store/subscribers.ts';
+import { logLines } from '../support/log-lines.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
+
+test('every deleted run is logged within a minute, in at most one line per minute', async () => {
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => virtualClock.nowMs);
+  onTestFinished(() => now.mockRestore());
+  const lines = logLines('warn');
+  const subscribers = new Subscribers('the limits');
+  const report = (runs: number) =>
+    subscribers.report({ tenant: '', cursor: '1', traceIds: [], forgotten: { traces: 2, runs } });
+  for (const runs of [37, 800, 57]) report(runs);
+  await virtualClock.advance(60_000);
+  report(5);
+  await virtualClock.advance(60_000);
+  const line = (traces: number, runs: number) =>
+    `warn: the receiver's store has deleted ${traces} traces with ${runs} runs, the oldest first, to stay within the limits`;
+  expect(lines).toEqual([line(2, 37), line(4, 857), line(2, 5)]);
+});
