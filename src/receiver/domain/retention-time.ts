@@ -34,7 +34,8 @@ export class RetentionTime {
    */
   check(wallMs: number, storedMs: number | undefined): number | undefined {
     const nowMs = this.#monotonicMs();
-    const isOwn = storedMs !== undefined && storedMs === this.#storedMs;
+    // A time that is gone is no time of another process.
+    const isOwn = this.#storedMs !== undefined && (storedMs ?? this.#storedMs) === this.#storedMs;
     const passedMs = isOwn ? nowMs - this.#checkedAtMs : 0;
     const baseMs = isOwn ? this.#timeMs : (storedMs ?? wallMs);
     const latestMs = baseMs + passedMs + GAIN * Math.min(passedMs, RUNNING_MS_MAX);
