@@ -45,7 +45,10 @@ const all: ProcessExporters = shared('exporters', () => new ProcessExporters());
 // exporters, no run is recorded.
 diagnostics.callBy((call) => withoutTracing(() => (all.isEmpty ? call() : untraced(call))));
 
-registerSinkFactory(() => all.configure(undefined));
+registerSinkFactory(
+  () => all.configure(undefined),
+  () => !all.isEmpty,
+);
 registerPreload(preloadIfConfigured);
 registerStats(stats);
 

@@ -30,7 +30,7 @@ export interface TraceableOptions<Args extends readonly unknown[] = unknown[], O
   /** @default the function's own name */
   name?: string;
   /**
-   * If false, calls to this function are not traced. Nested traced functions are still traced.
+   * If false, calls to this function are not traced, and nothing that runs in them is.
    * @default true
    */
   enabled?: boolean;

@@ -7,17 +7,15 @@ import { outsideOf, type RunStart, sinkFor } from '../run/begin.ts';
 import {
   applyIn,
   belowRequest,
-  contextTo,
   currentContext,
+  offToEnter,
   type RunContext,
   recordedCall,
-  sinkOf,
   startsTrace,
 } from '../run/context.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
 import type { Call } from '../run/same-call.ts';
 import { sample } from '../run/sampling.ts';
-import type { RunSink } from '../run/sink.ts';
 import {
   type ArgumentsOf,
   type CallOptions,
@@ -124,7 +122,8 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
       if (new.target !== undefined) return Reflect.construct(fn, args, new.target === traced ? fn : new.target);
       const prepared = prepare(plan, args);
       if (prepared !== undefined) return call(prepared, fn, this, args, isAsync);
-      return plan.exporter === undefined ? Reflect.apply(fn, this, args) : callWithoutRun(fn, plan, this, args);
+      const off = offContext(plan);
+      return off === undefined ? Reflect.apply(fn, this, args) : callOff(off, fn, this, args);
     };
   }
   // The wrapper is a method, because methods have no `prototype` and are not constructors.
@@ -132,8 +131,9 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
     traced(this: unknown, ...args: unknown[]): unknown {
       const prepared = prepare(plan, args);
       if (prepared !== undefined) return call(prepared, fn, this, args, isAsync);
+      const off = offContext(plan);
       // Each further function would add a stack frame to every level of a recursion.
-      return plan.exporter === undefined ? Reflect.apply(fn, this, args) : callWithoutRun(fn, plan, this, args);
+      return off === undefined ? Reflect.apply(fn, this, args) : callOff(off, fn, this, args);
     },
   };
   return wrapper.traced;
@@ -142,7 +142,7 @@ function tracedFunction(fn: Callable, plan: Plan): Callable {
 function call(prepared: PreparedRun, fn: Callable, self: unknown, args: unknown[], isAsync: boolean): unknown {
   const { options: plan } = prepared;
   const run = start(prepared);
-  if (run === undefined) return callWithoutRun(fn, plan, self, args);
+  if (run === undefined) return Reflect.apply(fn, self, args);
   let result: unknown;
   try {
     result = applyIn(run.context, fn, self, args);
@@ -162,7 +162,10 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
   const wrapper = {
     traced(this: unknown, ...args: unknown[]): unknown {
       const prepared = prepare(plan, args);
-      if (prepared === undefined) return callWithoutRun(fn, plan, this, args);
+      if (prepared === undefined) {
+        const off = offContext(plan);
+        return off === undefined ? Reflect.apply(fn, this, args) : callOff(off, fn, this, args);
+      }
       let generator: object;
       try {
         generator = Reflect.apply(fn, this, args) as object;
@@ -192,7 +195,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const around = currentContext(given.exporter);
     const outer = outsideOf(given, around);
     const sink = sinkFor(given, around, outer);
-    if (sink === undefined || sink.isOff === true) return undefined;
+    if (sink === undefined) return undefined;
     const called = given.id === undefined ? given : given.forCall();
     // Described first, because a call that is not recorded must not start the run of its request.
     const isDescribed = called.describe !== undefined && startsTrace(outer);
@@ -243,30 +246,17 @@ function start(prepared: PreparedRun): Run | undefined {
 }
 
 /**
- * Calls the function without starting a run. Nested runs are still recorded, unless tracing is off for the plan's
- * exporter.
+ * Returns the context for a call without a run, in which nothing is recorded. Undefined if the call's own options do not
+ * turn tracing off: nested runs are then recorded as they would be without the call.
  */
-function callWithoutRun(fn: Callable, plan: Plan, self: unknown, args: unknown[]): unknown {
-  const context = plan.exporter && guard('traceable', () => hidingContext(plan));
-  if (context === undefined) return Reflect.apply(fn, self, args);
+function offContext({ enabled, exporter }: Plan): RunContext | undefined {
+  return enabled === false || exporter?.isOff === true ? guard('traceable', offToEnter) : undefined;
+}
+
+function callOff(context: RunContext, fn: Callable, self: unknown, args: unknown[]): unknown {
   const result = applyIn(context, fn, self, args);
   if (types.isGeneratorObject(result)) followIterator(result, hiddenSteps(context));
   return result;
-}
-
-const hidingContexts = new WeakMap<RunSink, RunContext>();
-
-/**
- * Returns a context in which no run is recorded. Returns undefined if no run would be recorded anyway, because entering
- * a context is slow on Node 20.
- */
-function hidingContext({ exporter: off, enabled }: Plan): RunContext | undefined {
-  if (off?.isOff !== true || enabled === false) return undefined;
-  const around = sinkOf(currentContext());
-  if (around === undefined || around.isOff === true) return undefined;
-  const context = hidingContexts.get(off) ?? contextTo(off, undefined);
-  hidingContexts.set(off, context);
-  return context;
 }
 
 function hiddenSteps(context: RunContext): StreamObserver {

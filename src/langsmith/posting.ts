@@ -3,11 +3,11 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
+import { contextWith, type RunContext, rootContext } from '../run/context.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import { RemoteRun } from '../run/propagation/propagation.ts';
 import { type Run, startRunIn } from '../run/run.ts';
-import type { RunSink } from '../run/sink.ts';
-import { withRun } from '../run/start-run.ts';
+import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 
@@ -24,13 +24,27 @@ interface PostedRun {
 /** Open runs that were posted manually, keyed by id. */
 const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
 
-/** Records the start of a run. If `create` has an end time, also records the end. */
+/** The runs of traced functions whose tree LangChain or the program has. They may be in its queue after they have ended. */
+const traced: Map<string, WeakRef<Run>> = shared('langsmithTraced', () => new Map());
+const forgotten = new FinalizationRegistry<string>((id) => traced.delete(id));
+
+/** Posts of runs below a traced function's run then follow the run, although they contain only ids. */
+export function knowRun(run: Run): void {
+  traced.set(run.id, new WeakRef(run));
+  forgotten.register(run, run.id);
+}
+
+/**
+ * Records the start of a run. If `create` has an end time, also records the end. The current context is not used, because
+ * LangChain posts runs from a queue, whose context is that of any earlier call.
+ */
 export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
   const { name, inputs, extra, ...changes } = create;
   const { id, start_time, dotted_order, parent_run_id } = changes;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
   const orderAbove = dotted_order?.replace(/\.?[^.]*$/, '');
-  const above = parent ?? open.get(parent_run_id ?? '')?.run ?? remoteRun({ dotted_order: orderAbove });
+  const known = parent ?? open.get(parent_run_id ?? '')?.run;
+  const above = known?.context ?? contextBelow(orderAbove);
   const options = defined({
     runType: create.run_type,
     id: id ?? own?.id,
@@ -42,10 +56,21 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     exporter,
     root: above === undefined,
   });
-  const run = withRun(above, () => startRunIn('startRun', { ...options, name }, undefined, { isLangSmith: true }));
+  const run = startRunIn('startRun', { ...options, name }, above ?? rootContext, { isLangSmith: true });
   // Set tags after the start, because nested runs inherit tags that are set at the start.
   update(run.id, keep(run.id, run), changes);
   return run;
+}
+
+/** Returns the context below a dotted order. The nearest run of a traced function in it decides on the sink. */
+function contextBelow(order: string | undefined): RunContext | undefined {
+  const remote = remoteRun({ dotted_order: order });
+  const ids = parseDottedOrder(order ?? '')?.map(({ id }) => id) ?? [];
+  const nearest = ids.map((id) => traced.get(id)?.deref()).findLast((run) => run !== undefined);
+  if (nearest?.context.sampled === false) return nearest.context;
+  const context = remote?.contextFor(nearest?.sink ?? currentSink() ?? noopSink);
+  const fields = nearest?.context.fields;
+  return context && fields ? contextWith(fields, context) : context;
 }
 
 /** Records the start of a run, unless the `runspan/langchain` handler records the run. */
@@ -118,13 +143,15 @@ export function remoteRun(fields: {
   readonly dotted_order?: string | undefined;
   readonly project_name?: string | undefined;
   readonly metadata?: KVMap | undefined;
+  readonly tracingEnabled?: boolean | undefined;
 }): RemoteRun | undefined {
-  const { dotted_order: given = '', project_name: project, metadata } = fields;
+  const { dotted_order: given = '', project_name: project, metadata, tracingEnabled } = fields;
   const order = orderedTimes(given);
   const segments = parseDottedOrder(order) ?? [];
   const [first, last] = [segments.at(0), segments.at(-1)];
   if (first === undefined || last === undefined) return undefined;
-  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled: true });
+  const sampled = tracingEnabled !== false;
+  return new RemoteRun(order, [first.id, last.id], { project, metadata, tags: undefined, sampled });
 }
 
 /**

@@ -2,7 +2,7 @@ import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, fieldsOf, listOf } from '../payload/fields.ts';
-import type { RunContext } from '../run/context.ts';
+import { currentContext, isOff, type RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import {
@@ -19,7 +19,7 @@ import { currentRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import { Client, exporterOf, isCalled } from './client.ts';
 import { inOrder, type Replica } from './client-sinks.ts';
-import { attachAll, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
+import { attachAll, knowRun, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
 import type { Attachments, ClientLike, KVMap, RunCreate, RunnableConfigLike } from './types.ts';
 
 /** Fields of a new `RunTree`. Only `name` is required. */
@@ -129,6 +129,9 @@ export class RunTree {
     this.trace_id = config.trace_id ?? parent_run?.trace_id ?? this.id;
     this.dotted_order = order ?? dottedOrder(parent_run?.dotted_order, startUs, this.id);
     this.tracingEnabled = config.tracingEnabled;
+    // The tree may be posted in another context. A tree with a parent follows its parent.
+    const isPlaced = (parent_run ?? config.parent_run_id ?? order) !== undefined;
+    if (!isPlaced && isOff(currentContext())) this.tracingEnabled ??= false;
     this.attachments = config.attachments;
     if (#run in config) this.#run = config.#run;
   }
@@ -306,6 +309,7 @@ export class RunTree {
     tree.#isTraced = true;
     tree.#recorded = { metadata: { ...tree.metadata } };
     trees.set(run, tree);
+    knowRun(run);
     run.addHooks({ onEnd: () => tree.#keepChanges(true) });
     return tree;
   }
@@ -365,8 +369,9 @@ export class RunTree {
    *   run, returns a reference to it.
    */
   static parentOf(tree: RunTree): Run | RemoteRun | undefined {
-    const { dotted_order, project_name } = tree;
-    return RunTree.#runOf(tree) ?? remoteRun(RunTree.#hidesMetadata(tree) ? { dotted_order, project_name } : tree);
+    const { dotted_order, project_name, tracingEnabled } = tree;
+    const shown = RunTree.#hidesMetadata(tree) ? { dotted_order, project_name, tracingEnabled } : tree;
+    return RunTree.#runOf(tree) ?? remoteRun(shown);
   }
 
   /** Records the fields that have changed since the last recording. At the end, also the usage in the metadata. */

@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
-import { currentContext, sinkOf } from '../run/context.ts';
+import { currentContext, isUntraced } from '../run/context.ts';
 import { withAddedFields } from '../run/propagation/propagation.ts';
-import { currentSink } from '../run/sink.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
 import { remoteRun } from './posting.ts';
 import { isRunTree, RunTree } from './run-tree.ts';
@@ -15,6 +14,8 @@ const KEY = Symbol.for('ls:tracing_async_local_storage');
 const VARIABLES = Symbol.for('lc:context_variables');
 
 interface Store {
+  readonly tracingEnabled?: unknown;
+  readonly extra?: object;
   readonly [VARIABLES]?: unknown;
 }
 
@@ -38,20 +39,13 @@ export function shareCurrentRun(): void {
   const storage = holder[KEY];
   const getStore = storage.getStore.bind(storage);
   state.getStore = getStore;
-  // The `runspan/langchain` handler reads the storage to determine the current run.
-  let isReading = false;
-  storage.getStore = () => {
-    if (isReading) return getStore();
-    isReading = true;
-    const store = guard('langsmith storage', currentStore);
-    isReading = false;
-    return store ?? getStore();
-  };
+  storage.getStore = () => guard('langsmith storage', currentStore) ?? getStore();
 }
 
 /** Returns LangChain's current step or the current run, whichever is nested deeper. */
 function currentStore(): Store | undefined {
   const store = state.getStore?.();
+  if (isUntraced()) return offStore(store);
   const run = currentRun();
   if (run === undefined || stepIn(store) !== undefined) return store;
   const tree: RunTree & Store = RunTree.of(run);
@@ -59,9 +53,20 @@ function currentStore(): Store | undefined {
   return variables === undefined ? tree : Object.assign(tree, { [VARIABLES]: variables });
 }
 
+/**
+ * Returns a tree that tells LangChain not to trace. Without it, LangChain would follow `LANGSMITH_TRACING`. The tree keeps
+ * LangChain's configuration, which steps inherit.
+ */
+function offStore(store: Store = {}): Store {
+  if (store.tracingEnabled === false) return store;
+  const tree: RunTree & Store = new RunTree({ name: 'untraced', tracingEnabled: false });
+  const { extra, [VARIABLES]: variables } = store;
+  return Object.assign(tree, extra && { extra }, variables !== undefined && { [VARIABLES]: variables });
+}
+
 /** Returns LangChain's current step if LangChain records the step and the step is inside the current run. */
 function stepIn(store: Store | undefined): RunTree | undefined {
-  if (!isRunTree(store) || store.tracingEnabled !== true) return undefined;
+  if (!isRunTree(store) || store.tracingEnabled !== true || isUntraced()) return undefined;
   const run = currentRun();
   return run === undefined || store.dotted_order.includes(run.id) ? store : undefined;
 }
@@ -87,8 +92,7 @@ export function getCurrentRunTree(permitAbsent: boolean = false): RunTree | unde
   const context = currentContext();
   if (context?.id !== undefined) return RunTree.ofContext(withAddedFields(context));
   if (permitAbsent) return undefined;
-  const sink = sinkOf(context);
-  if (sink === undefined || sink.isOff === true) return new RunTree({ name: 'untraced' });
+  if (isUntraced()) return new RunTree({ name: 'untraced', tracingEnabled: false });
   throw new Error(
     'Could not get the current run tree.\n\nPlease make sure you are calling this method within a traceable function and that tracing is enabled.',
   );
@@ -99,8 +103,7 @@ export async function withRunTree<Fn extends AnyFunction>(runTree: RunTree, fn: 
   return withRun(RunTree.parentOf(runTree), () => fn());
 }
 
-/** Returns whether runs are recorded: an endpoint is set and tracing is on. */
+/** Returns whether runs are recorded: an endpoint is set, and tracing is on in the current context. */
 export function isTracingEnabled(tracingEnabled?: boolean): boolean {
-  const sink = currentSink();
-  return tracingEnabled ?? (sink !== undefined && sink.isOff !== true);
+  return tracingEnabled ?? !isUntraced();
 }

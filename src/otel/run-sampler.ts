@@ -49,7 +49,6 @@ export class RunSampler {
     const parent = trace.getSpanContext(parentContext);
     if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & SAMPLED) !== 0;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
-    const run = around?.id === undefined ? undefined : around;
-    return sample({ name: safeText(spanName) }, run, this.#given ?? currentSink(), traceId).isSampled;
+    return sample({ name: safeText(spanName) }, around, this.#given ?? currentSink(), traceId).isSampled;
   }
 }

@@ -6,7 +6,15 @@ import type { Checks } from '../config/checker.ts';
 import { resourceFromEnvironment } from '../config/otlp.ts';
 import { defined, type Fields } from '../payload/fields.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
-import { contextOfRoot, enteredContext, innermostContext, type RunContext, SAMPLED, sinkOf } from '../run/context.ts';
+import {
+  contextOfRoot,
+  enteredContext,
+  innermostContext,
+  isOff,
+  type RunContext,
+  SAMPLED,
+  sinkOf,
+} from '../run/context.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { commonChecks, type Hiding, projectIn, usableOptions } from '../run/run-options.ts';
 import { currentSink, type RunSink } from '../run/sink.ts';
@@ -165,9 +173,11 @@ export class RunSpanProcessor implements SpanProcessorLike {
   #start(span: SpanLike, parentContext: Context): void {
     const parentSpan = trace.getSpan(parentContext);
     const parent = this.#parentOf(parentSpan, parentContext);
-    const sink = this.#options.exporter ?? sinkOf(parent);
-    if (sink === undefined || isRecorded(span, sink)) return;
+    const sink = sinkOf(parent, this.#options.exporter);
     const ids = span.spanContext();
+    // A later span may have this one as its parent, and start outside of what is off.
+    if (isOff(parent)) this.#spans.add(span, new SkippedSpan(ids, parent));
+    if (sink === undefined || isRecorded(span, sink)) return;
     const parentIds = parentIdsOf(span, parentSpan);
     const isAboveRequest = span.kind === SERVER || (parentSpan === undefined && isRoot(parentContext));
     const start: SpanStart = {

@@ -3,7 +3,7 @@ import { errorLine } from '../integrations/call-reader.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
-import { addStepSource } from '../run/context.ts';
+import { addStepSource, currentContext, isOff } from '../run/context.ts';
 import type { RunChanges } from '../run/hooks.ts';
 import type { Run } from '../run/run.ts';
 import type { EndOptions, RunOptions } from '../run/run-options.ts';
@@ -84,6 +84,7 @@ class TraceRecorder {
     guard(PLACE, () => {
       const thread = typeof groupId === 'string' ? { thread_id: groupId } : {};
       const run = startRun({ name, runType: 'chain', metadata: { ...metadata, ...thread } });
+      if (isOff(run.context)) return;
       this.#add(traceId, run);
       // The SDK calls this method in the context of the trace, and clears the context when the traced function ends.
       this.#hasEnded.set(
@@ -100,7 +101,9 @@ class TraceRecorder {
   async onSpanStart({ spanId, traceId, parentId, spanData }: Span): Promise<void> {
     guard(PLACE, () => {
       const parent = this.#runs.get(parentId ?? traceId);
-      if (parent !== undefined) {
+      // The SDK knows the parent of a span, and the program may be off inside of it.
+      const isBelowOff = parent?.context.sampled === true && currentContext()?.sampled === false;
+      if (parent !== undefined && !isBelowOff) {
         this.#add(spanId, HIDDEN.includes(spanData.type) ? parent : parent.child(runOptions(spanData)));
       }
     });

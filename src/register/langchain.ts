@@ -2,6 +2,7 @@ import { guard } from '../base/guard.ts';
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
 import { duplicateTracer, setTracerRemoved } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
+import { currentContext } from '../run/context.ts';
 import { currentSink } from '../run/sink.ts';
 import { type Instrumentation, isLoaded, patchModule } from './module-hooks.ts';
 
@@ -45,6 +46,11 @@ function keepTracer(): void {
   isStopped = duplicateTracer() !== undefined;
 }
 
+function withoutTracer(manager: CallbackManager): CallbackManager {
+  for (const handler of manager.handlers) if (handler.name === 'langchain_tracer') manager.removeHandler(handler);
+  return manager;
+}
+
 /** LangChain calls `_configureSync` at the start of each step to collect the callback handlers. */
 function patch({ CallbackManager }: Fields): void {
   const { _configureSync: original } = fieldsOf(CallbackManager);
@@ -53,7 +59,10 @@ function patch({ CallbackManager }: Fields): void {
   let ours: RunspanCallbackHandler | undefined;
   let isDuplicate = false;
   const withOurs = (configured: CallbackManager | undefined, self: unknown, args: unknown[]) => {
-    if (currentSink() === undefined || isStopped) return configured;
+    const isOff = currentContext()?.sampled === false;
+    // Nobody sends a step of a trace that is off to the endpoint, not even LangChain's own tracer.
+    if (isOff && configured && duplicateTracer() !== undefined) return withoutTracer(configured);
+    if (isOff || isStopped || currentSink() === undefined) return configured;
     if (ours === undefined) {
       isDuplicate = duplicateTracer() !== undefined;
       ours = new RunspanCallbackHandler();
@@ -62,10 +71,7 @@ function patch({ CallbackManager }: Fields): void {
     const manager = configured ?? (Reflect.apply(configure, self, [[ours], ...args.slice(1)]) as CallbackManager);
     const { name } = ours;
     if (!manager.handlers.some((handler) => handler.name === name)) manager.addHandler(ours, true);
-    for (const handler of isDuplicate ? manager.handlers : []) {
-      if (handler.name === 'langchain_tracer') manager.removeHandler(handler);
-    }
-    return manager;
+    return isDuplicate ? withoutTracer(manager) : manager;
   };
   fieldsOf(CallbackManager)._configureSync = function (this: unknown, ...args: unknown[]): CallbackManager | undefined {
     const configured = Reflect.apply(configure, this, args);

@@ -48,7 +48,7 @@ function observe(url: URL, method: unknown, headerOf: (name: string) => unknown)
 function isRecorded(headerOf: (name: string) => unknown): boolean {
   const context = currentContext();
   const sink = sinkOf(context);
-  if (sink === undefined || sink.isOff === true || context?.sampled === false) return true;
+  if (sink === undefined || context?.sampled === false) return true;
   const owner = context?.owner;
   const runType = enclosingCall(context, sink)?.type ?? (owner instanceof Run && owner.isOpen ? owner.runType : '');
   if (MODEL_TYPES.includes(runType) || isModelStepOpen(context, sink)) return true;

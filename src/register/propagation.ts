@@ -9,7 +9,7 @@ import type { Method } from '../instrument/results/observer.ts';
 import { fetchShapedLike } from '../integrations/fetch/record-fetch.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { channel, createStorage, runtime } from '../platform/node.ts';
-import { currentContext, type RunContext, sinkOf } from '../run/context.ts';
+import { currentContext, type RunContext, sinkBeside } from '../run/context.ts';
 import { headersToAdd } from '../run/propagation/propagation.ts';
 import type { RunSink } from '../run/sink.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
@@ -78,10 +78,8 @@ const isDev = (): boolean => env('RUNSPAN_PROGRAM') !== undefined;
 /** Returns undefined if tracing is off, or if no request may get headers. */
 function currentMark(): Mark | undefined {
   const context = currentContext();
-  const sink = sinkOf(context);
-  if (sink === undefined || sink.isOff === true || (sink.capture.propagateTo === undefined && !isDev())) {
-    return undefined;
-  }
+  const sink = sinkBeside(context);
+  if (sink === undefined || (sink.capture.propagateTo === undefined && !isDev())) return undefined;
   return { context, sink, isUsed: false };
 }
 

@@ -6,6 +6,7 @@ import {
   type Completion,
   contextOfRoot,
   inheritedFrom,
+  isOff,
   otelIdsBelow,
   type RunContext,
   sinkOf,
@@ -65,8 +66,8 @@ export function sinkFor(
   around: RunContext | undefined,
   outer: RunContext | undefined,
 ): RunSink | undefined {
-  if (exporter !== undefined && exporter.over === undefined) return exporter;
-  const sink = around?.exporter ?? sinkOf(outer);
+  if (exporter !== undefined && exporter.over === undefined) return sinkOf(around, exporter);
+  const sink = isOff(around) ? undefined : sinkOf(outer, around?.exporter);
   return sink && exporter?.over ? exporter.over(sink) : sink;
 }
 

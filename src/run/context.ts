@@ -9,7 +9,7 @@ import type { EncodedRun, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
 import type { ContextFields } from './run-options.ts';
 import { type Call, isSameCall } from './same-call.ts';
-import { type Capturing, currentSink, type EncodedFields, noopSink, type RunSink } from './sink.ts';
+import { type Capturing, currentSink, type EncodedFields, mayRecord, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
@@ -68,7 +68,8 @@ export interface Completion extends Capturing {
   end(run: EncodedRun): void;
 }
 
-export type RunStatus = 'kept' | 'refused' | 'sampledOut';
+/** A run is `off` if it has no sink. */
+export type RunStatus = 'kept' | 'refused' | 'sampledOut' | 'off';
 
 /** Returns the context that makes `run` the parent of new runs. Nested runs inherit the tags and metadata in `from`. */
 export function contextOf(
@@ -90,8 +91,8 @@ export function contextOf(
     fields: parent?.fields,
     added: undefined,
     refused: status === 'refused',
-    sampled: status !== 'sampledOut',
-    exporter: undefined,
+    sampled: status === 'kept' || status === 'refused',
+    exporter: status === 'off' ? offSink : undefined,
     span,
     step: activeStep()?.id,
     owner,
@@ -111,12 +112,14 @@ export function remoteContext(
   return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
 }
 
-/** Returns a copy of `context` that sends nested runs to `exporter`. */
+/** Returns a copy of `context` that sends nested runs to `exporter`. Below "off", the context stays off. */
 export function contextTo(exporter: RunSink, context: RunContext | undefined): RunContext {
-  return Object.freeze({ ...(context ?? rootContext), exporter });
+  if (exporter.isOff === true) return OFF;
+  return context !== undefined && isOff(context) ? context : Object.freeze({ ...(context ?? rootContext), exporter });
 }
 
-const rootContext: RunContext = {
+/** A context outside of every run. */
+export const rootContext: RunContext = {
   id: undefined,
   traceId: undefined,
   dottedOrder: undefined,
@@ -132,6 +135,32 @@ const rootContext: RunContext = {
   step: undefined,
   owner: undefined,
 };
+
+/** The sink of the contexts that are off. A sink of its own, so that headers tell other programs that they are off. */
+const offSink: RunSink = { ...noopSink };
+
+/**
+ * The context below a call that is off, for example with `enabled: false`. Nothing is recorded in it, also not with an
+ * `exporter` option. Only an explicit parent run leads out of it.
+ */
+const OFF: RunContext = Object.freeze({ ...rootContext, exporter: offSink, sampled: false });
+
+/**
+ * Whether a context is off. Contexts that sampling has left out are not off: they count as `sampledOut`, and a run with
+ * `root: true` gets a decision of its own. In both, `sampled` is false, and nothing is recorded.
+ */
+export function isOff(context: RunContext | undefined): boolean {
+  return context?.sampled === false && context.exporter?.isOff === true;
+}
+
+/**
+ * Returns the context to enter so that nothing is recorded. Undefined if nothing would be recorded anyway, because
+ * entering a context is slow on Node 20.
+ */
+export function offToEnter(): RunContext | undefined {
+  const around = currentContext();
+  return (around === undefined ? mayRecord() : !isOff(around)) ? OFF : undefined;
+}
 
 /** Returns a copy of `context` in which new runs also record `fields`. */
 export function contextWith(fields: ContextFields, context: RunContext = rootContext): RunContext {
@@ -151,7 +180,7 @@ function joined(one: ContextFields | undefined, other: ContextFields): ContextFi
 
 /** Returns the context for a run that starts a new trace. The run keeps the fields from `withContext`. */
 export function contextOfRoot(around: RunContext | undefined): RunContext | undefined {
-  if (around === untracedContext) return around;
+  if (isOff(around)) return around;
   return around?.fields && contextWith(around.fields);
 }
 
@@ -160,11 +189,32 @@ function ownerOf(context: RunContext): RunOwner | undefined {
   return owner?.packageCopy === PACKAGE_COPY ? (owner as RunOwner) : undefined;
 }
 
-export function sinkOf(parent: RunContext | undefined): RunSink | undefined {
+/** Returns the sink of a run in `parent`. `exporter` is that of the run. Undefined if the run is recorded nowhere. */
+export function sinkOf(parent: RunContext | undefined, exporter?: RunSink): RunSink | undefined {
+  if (isOff(parent)) return undefined;
+  const sink = exporter ?? inheritedSink(parent);
+  return sink?.isOff === true ? undefined : sink;
+}
+
+function inheritedSink(parent: RunContext | undefined): RunSink | undefined {
   if (parent === undefined || isOwnWork()) return currentSink();
   if (parent.exporter !== undefined) return parent.exporter;
   const owner = ownerOf(parent);
   return owner === undefined ? currentSink() : owner.sink;
+}
+
+/**
+ * Returns the sink of runs below a parent from another process, and of headers for other processes. They lead out of
+ * "off", but not out of the library's own callbacks.
+ */
+export function sinkBeside(context: RunContext | undefined): RunSink | undefined {
+  return isOff(context) && context?.exporter !== noopSink ? currentSink() : sinkOf(context);
+}
+
+/** Whether nothing is recorded in the current context: tracing is off, or the trace is left out. */
+export function isUntraced(): boolean {
+  const context = currentContext();
+  return context?.sampled === false || sinkOf(context) === undefined;
 }
 
 /** Returns the address of the page of the run in `context`. Runs that are not sent have no page. */
@@ -342,7 +392,7 @@ export function belowRequest(
   call: FirstCall,
 ): RunContext | undefined {
   const { requests } = sources;
-  if (requests === undefined || !startsTrace(around) || sink === undefined || sink.isOff === true) return around;
+  if (requests === undefined || !startsTrace(around) || sink === undefined) return around;
   return guard('request', () => requests.begin(around, sink, call)) ?? around;
 }
 
@@ -388,11 +438,11 @@ export function enteredContext(): RunContext | undefined {
 }
 
 /**
- * Returns the context of the active framework step if the step started inside the current run. Otherwise, returns the
- * context of the current run.
+ * Returns the context of the active framework step if the step started inside the current run. Otherwise, or if the
+ * current context is not recorded, returns the current context.
  */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
-  return step === undefined || step.id === entered?.step ? entered : step;
+  return step === undefined || step.id === entered?.step || entered?.sampled === false ? entered : step;
 }
 
 /** Returns the ids of the active span, if `context` is the context of its run. */
@@ -428,8 +478,8 @@ export function currentContext(exporter?: RunSink): RunContext | undefined {
 export function sampledBy(span: object, context: RunContext | undefined, exporter?: RunSink): RunContext | undefined {
   const { traceFlags = SAMPLED } = sources.spans?.traceOf(span) ?? {};
   if ((traceFlags & SAMPLED) !== 0) return context;
-  const { isOff, capture } = exporter ?? sinkOf(context) ?? noopSink;
-  if (isOff === true || capture.otelSampling === false) return context;
+  const sink = sinkOf(context, exporter);
+  if (sink === undefined || sink.capture.otelSampling === false) return context;
   return { ...(context ?? rootContext), id: undefined, traceId: undefined, dottedOrder: undefined, sampled: false };
 }
 
@@ -473,8 +523,8 @@ export function bindContext(channel: Channel, contextOf: (message: unknown) => R
   });
 }
 
-/** Without `sampled: false`, a run's `exporter` option would replace the no-op sink. */
-const untracedContext: RunContext = Object.freeze({ ...contextTo(noopSink, undefined), sampled: false });
+/** The context of the library's own callbacks. Unlike "off", it says nothing to other programs. */
+const untracedContext: RunContext = Object.freeze({ ...OFF, exporter: noopSink });
 
 /**
  * Calls a tracing callback, for example `sampler`, with tracing off. If the callback were traced, its run would call

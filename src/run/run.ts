@@ -99,13 +99,15 @@ export class Run implements HookedRun {
       if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
     }
     let status: RunStatus = 'kept';
-    if (sink !== undefined && !sampling.isSampled) {
+    if (sink === undefined) {
+      status = 'off';
+    } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-    } else if ((completion ?? sink)?.start(record) === false) {
+    } else if (!(completion ?? sink).start(record)) {
       status = 'refused';
     }
-    this.isOpen = sink !== undefined && status === 'kept';
+    this.isOpen = status === 'kept';
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
     this.context =

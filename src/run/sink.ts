@@ -128,6 +128,7 @@ export const noopSink: RunSink = {
 interface SinkState {
   create: (() => RunSink | undefined) | undefined;
   preload: () => void;
+  hasExporters: () => boolean;
   installed: { readonly sink: RunSink | undefined } | undefined;
   readonly overrides: RunSink[];
 }
@@ -135,12 +136,14 @@ interface SinkState {
 const state: SinkState = shared('sink', () => ({
   create: undefined,
   preload: () => {},
+  hasExporters: () => false,
   installed: undefined,
   overrides: [],
 }));
 
-export function registerSinkFactory(factory: () => RunSink | undefined): void {
+export function registerSinkFactory(factory: () => RunSink | undefined, hasExporters: () => boolean): void {
   state.create = factory;
+  state.hasExporters = hasExporters;
 }
 
 export function registerPreload(load: () => void): void {
@@ -161,6 +164,11 @@ export function currentSink(): RunSink | undefined {
   if (state.overrides.length > 0) return state.overrides.at(-1);
   if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
   return state.installed?.sink;
+}
+
+/** Whether a run outside of every context may be recorded, with or without an `exporter` of its own. */
+export function mayRecord(): boolean {
+  return currentSink() !== undefined || state.hasExporters();
 }
 
 /** Sets the sink for new traces. Runs that have already started keep their sink. */

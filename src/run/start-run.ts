@@ -1,6 +1,15 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { contextTo, contextWith, currentContext, enterContext, enteredContext, sinkOf, urlOf } from './context.ts';
+import {
+  contextTo,
+  contextWith,
+  currentContext,
+  enterContext,
+  enteredContext,
+  offToEnter,
+  sinkBeside,
+  urlOf,
+} from './context.ts';
 import { RemoteRun } from './propagation/propagation.ts';
 import { Run, startRunIn } from './run.ts';
 import { type ContextFields, contextChecks, isSink, type RunOptions, usableOptions } from './run-options.ts';
@@ -18,13 +27,13 @@ export function startRun(options: RunOptions): Run {
 /**
  * Calls `fn` with `run` as the current run, and returns the result of `fn`. `run` is also the current run in
  * asynchronous work that `fn` starts. `run` can be a run from `fromHeaders`. If `run` is undefined, the current run
- * does not change.
+ * does not change. If `run` is not recorded, nothing in `fn` is recorded.
  */
 export function withRun<Result>(run: Run | RemoteRun | undefined, fn: () => Result): Result {
   if (run === undefined) return fn();
-  if (is(run, Run)) return run.sink === undefined ? fn() : enterContext(run.context, fn);
+  if (is(run, Run)) return run.sink === undefined ? withoutRuns(fn) : enterContext(run.context, fn);
   if (is(run, RemoteRun)) {
-    const sink = sinkOf(currentContext());
+    const sink = sinkBeside(currentContext());
     if (sink === undefined) return fn();
     const { fields } = currentContext() ?? {};
     const context = run.contextFor(sink);
@@ -51,12 +60,19 @@ export function withContext<Result>(fields: ContextFields, fn: () => Result): Re
  * `exporter`. A run's own `exporter` option takes precedence.
  */
 export function withExporter<Result>(exporter: RunSink, fn: () => Result): Result {
-  if (isSink(exporter)) return enterContext(contextTo(exporter, currentContext()), fn);
+  if (isSink(exporter)) {
+    return exporter.isOff === true ? withoutRuns(fn) : enterContext(contextTo(exporter, currentContext()), fn);
+  }
   diagnostics.warnOnce(
     'withExporter',
     'withExporter(exporter, fn): expected `exporter` to be the result of createExporter(); the function was called without the exporter.',
   );
   return fn();
+}
+
+function withoutRuns<Result>(fn: () => Result): Result {
+  const off = offToEnter();
+  return off === undefined ? fn() : enterContext(off, fn);
 }
 
 /** Returns the current run, or undefined if there is none. */

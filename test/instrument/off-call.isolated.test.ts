@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
+import { fromHeaders, toHeaders } from '#src/run/propagation/propagation.ts';
 import { startRun, withExporter, withRun } from '#src/run/start-run.ts';
 import { createExporter } from '#src/runspan.ts';
 import { makeSink } from '../run/memory-sink.ts';
@@ -17,23 +18,6 @@ function entries(): () => number {
 }
 
 describe('runs below a function whose exporter has tracing off', () => {
-  test('are not recorded by another exporter, even if they start later', async () => {
-    const recorder = record();
-    const hidden = traceable(
-      async (n: number) => {
-        const first = step(n);
-        await new Promise((done) => setImmediate(done));
-        startRun({ name: 'by hand' }).end();
-        return step(first);
-      },
-      { exporter: off },
-    );
-    const outer = traceable(async () => [await hidden(1), step(5)], { name: 'outer' });
-    expect(await outer()).toEqual([3, 6]);
-    expect(await hidden(7)).toBe(9);
-    expect(recorder.runs.map(({ name }) => name)).toEqual(['outer', 'step']);
-  });
-
   test('are not recorded by another exporter in the steps of a generator', () => {
     const recorder = record();
     const numbers = function* () {
@@ -45,16 +29,32 @@ describe('runs below a function whose exporter has tracing off', () => {
     expect(recorder.runs).toEqual([]);
   });
 
-  test('are recorded by their own exporter, in a new trace', () => {
+  test('are not recorded by their own exporter or in their own trace either, unless they have an explicit parent', () => {
     const recorder = record();
     const own = makeSink();
-    const inner = traceable(() => step(1), { name: 'inner', exporter: own });
-    traceable(() => traceable(() => inner(), { exporter: off })(), { name: 'outer' })();
-    expect(own.records().map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
-      ['inner', undefined],
-      ['step', own.records()[0]?.id],
+    const inner = traceable(() => step(1), { name: 'inner', exporter: own, root: true, enabled: true });
+    const within = (fn: () => unknown) => traceable(fn, { exporter: off })();
+    traceable(() => within(inner), { name: 'outer' })();
+    within(() => withExporter(own, () => startRun({ name: 'by hand' }).child({ name: 'child', exporter: own })));
+    expect([own.records(), own.skipped]).toEqual([[], 0]);
+    const parent = startRun({ name: 'parent' });
+    within(() => [parent.child({ name: 'child' }), withRun(parent, () => step(1))]);
+    within(() => withRun(fromHeaders(toHeaders(parent)), () => step(1)));
+    const names = recorder.runs.map(({ name, parent_run_id }) => [name, parent_run_id]);
+    expect(names).toEqual([
+      ['outer', undefined],
+      ['parent', undefined],
+      ['child', parent.id],
+      ['step', parent.id],
+      ['step', parent.id],
     ]);
-    expect(recorder.runs.map(({ name }) => name)).toEqual(['outer']);
+  });
+
+  test('tell other programs that they are off', () => {
+    record();
+    const headers = traceable(() => toHeaders(), { exporter: off })();
+    expect(headers.baggage).toBe('runspan-sampled=false');
+    expect(withRun(fromHeaders(headers), () => startRun({ name: 'elsewhere' })).isOpen).toBe(false);
   });
 });
 

@@ -68,11 +68,11 @@ describe('the option', () => {
     expect(other.runs.map((run) => run.name)).toEqual(['tenant', 'inner']);
   });
 
-  test('enabled: false leaves calls untraced, but not nested calls', () => {
+  test('enabled: false leaves calls and nested calls untraced', () => {
     const recorder = record();
     const skipped = traceable(() => inner(), { name: 'skipped', enabled: false });
     traceable(() => skipped(), { name: 'outer' })();
-    expect(recorder).toMatchTrace({ name: 'outer', children: ['inner'] });
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['outer']);
     expect(skipped.with({ enabled: true })()).toBe(0);
     expect(recorder.runs.map(({ name }) => name)).toContain('skipped');
   });

@@ -7,10 +7,12 @@ import { context, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { ownRequests } from '#src/base/own-requests.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { SUPPRESS_TRACING, withoutTracing } from '#src/platform/suppress-tracing.ts';
 import { propagation } from '#src/register/propagation.ts';
 import { untraced } from '#src/run/context.ts';
 import { fromHeaders, toHeaders } from '#src/run/propagation/propagation.ts';
+import { overrideSink } from '#src/run/sink.ts';
 import { startRun, withContext, withExporter, withRun } from '#src/run/start-run.ts';
 import { makeRun, makeSink } from '../run/memory-sink.ts';
 import { environmentOf } from '../support/environment.ts';
@@ -132,19 +134,22 @@ describe.each(clients)('with %s', (_, call) => {
     expect({ ...sent, ...receiver.sent }).toEqual({ '/untraced': {}, '/own-work': {}, '/suppressed': {}, '/runs': {} });
   });
 
-  test('a trace that is left out is not recorded by the other program either', async () => {
+  test('a trace that is left out, or a call that is off, is not recorded by the other program either', async () => {
     environmentOf({ RUNSPAN_PROGRAM: 'one' });
     const { sent, url } = await recordingServer();
     const { run } = makeRun({}, { sampling: () => false });
     const theirs = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     await withRun(run, () => call(`${url}/left-out`));
     await withRun(run, () => call(`${url}/theirs`, { traceparent: theirs }));
-    expect(sent['/left-out']?.traceparent).toMatch(/-00$/);
+    onTestFinished(overrideSink(makeSink()));
+    await traceable(() => call(`${url}/off`), { enabled: false })();
+    for (const path of ['/left-out', '/off']) expect(sent[path]?.traceparent).toMatch(/-00$/);
     // Their `traceparent` stays, so that it cannot say that our trace is left out.
     expect(sent['/theirs']).toEqual({ traceparent: theirs });
     const other = makeSink();
-    withExporter(other, () => withRun(fromHeaders(sent['/left-out'] ?? {}), () => startRun({ name: 'work' }).end()));
-    expect([other.records(), other.skipped]).toEqual([[], 1]);
+    for (const path of ['/left-out', '/off'])
+      withExporter(other, () => withRun(fromHeaders(sent[path] ?? {}), () => startRun({ name: 'work' }).end()));
+    expect([other.records(), other.skipped]).toEqual([[], 2]);
   });
 });
 

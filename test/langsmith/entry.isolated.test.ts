@@ -188,7 +188,7 @@ test('metadata that JSON cannot contain does not affect calls below a tree', asy
 test("a tree of LangSmith's own package may be the first argument of a method", async () => {
   const recorder = record();
   const { RunTree: Theirs } = await import('langsmith');
-  const tree = new Theirs({ name: 'step', tracingEnabled: false });
+  const tree = new Theirs({ name: 'step' });
   const owner = {
     name: 'owner',
     inner: traceable(async function inner(this: { name: string }, _tree: unknown, text: string) {

@@ -1,6 +1,10 @@
+import { AsyncResource } from 'node:async_hooks';
+import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
 import { RunnableLambda } from '@langchain/core/runnables';
-import { expect, test, vi } from 'vitest';
-import { getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { configure, withContext } from '#src/index.ts';
+import { Client, getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
+import { createReceiver } from '#src/receiver.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 
 const inner = RunnableLambda.from((n: number) => n + 1).withConfig({ runName: 'inner' });
@@ -50,4 +54,73 @@ test('a configuration without a step leads to a root run', async () => {
   await tree.postRun();
   expect(recorder.runs).toMatchObject([{ name: 'alone' }]);
   expect(tree.parent_run_id).toBeUndefined();
+});
+
+/** Starts a receiver, which LangSmith's variables name, until the test finishes. */
+async function service() {
+  const receiver = await createReceiver();
+  onTestFinished(() => receiver.close());
+  vi.stubEnv('LANGSMITH_TRACING', 'true');
+  vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  return receiver;
+}
+
+test('steps go to the client of their function, whichever call has started the queue of LangChain', async () => {
+  const recorder = record();
+  const other = await service();
+  const client = new Client({ apiUrl: other.url });
+  onTestFinished(async () => void (await client.exporter?.close()));
+  const calls = Array.from({ length: 50 }, (_, index) => {
+    const options = [{ tracingEnabled: false }, { client, name: `other ${index}` }, { name: `own ${index}` }][
+      index % 3
+    ];
+    const call = traceable((n: number) => step.invoke(n), options);
+    return withContext({ userId: `user ${index}` }, () => call(index));
+  });
+  await Promise.all(calls);
+  await awaitAllCallbacks();
+  await client.flush();
+  const indices = Array.from({ length: 50 }, (_, index) => index);
+  const trees = (name: string, rest: number) =>
+    Object.fromEntries(indices.filter((it) => it % 3 === rest).map((it) => [`${name} ${it}`, { step: { inner: {} } }]));
+  const sent = await other.runs();
+  expect(treeOf(sent)).toEqual(trees('other', 1));
+  expect(treeOf(recorder.runs)).toEqual(trees('own', 2));
+  for (const { trace_id, extra } of [...sent, ...recorder.runs]) {
+    const root = [...sent, ...recorder.runs].find(({ id }) => id === trace_id);
+    expect(extra?.metadata?.user_id).toBe(`user ${root?.name.split(' ')[1]}`);
+  }
+});
+
+test('a run that is posted from a queue is recorded below its parent, and a tree from below "off" is not', async () => {
+  const recorder = record();
+  const parent = new RunTree({ name: 'parent' });
+  await parent.postRun();
+  const off = traceable(
+    async () => {
+      const queue = AsyncResource.bind((work: () => unknown) => work());
+      return { queue, tree: new RunTree({ name: 'secret' }), child: parent.createChild({ name: 'child' }) };
+    },
+    { tracingEnabled: false },
+  );
+  const { queue, tree, child } = await off();
+  const id = '019a0000-0000-7000-8000-000000000001';
+  const dotted_order = `${parent.dotted_order}.20991128T000000000000Z${id}`;
+  await queue(() =>
+    new Client().createRun({ id, name: 'posted', dotted_order, parent_run_id: parent.id, trace_id: parent.id }),
+  );
+  await queue(() => new Client().createRun({ name: 'root' }));
+  await queue(() => child.postRun());
+  await tree.postRun();
+  expect(treeOf(recorder.runs)).toEqual({ parent: { posted: {}, child: {} }, root: {} });
+});
+
+test('LangChain sends nothing itself while tracing is off', async () => {
+  const receiver = await service();
+  const exporter = configure({ tracing: false });
+  onTestFinished(async () => void (await exporter.close()));
+  expect(await traceable((n: number) => step.invoke(n), { name: 'off' })(1)).toBe(2);
+  await awaitAllCallbacks();
+  expect(await receiver.runs()).toEqual([]);
 });

@@ -465,3 +465,20 @@ describe('a span with `root`', () => {
     expect(tree(recorder)).toEqual(['run', '  a', '  b']);
   });
 });
+
+test('a span below a call that is off has no run, nor has a span below it that starts elsewhere', () => {
+  const own = recordRuns();
+  own.stop();
+  const { tracer } = setUp({ processors: [new RunSpanProcessor({ exporter: own.exporter, shouldExport: 'all' })] });
+  const span = traceable(() => tracer.startSpan('secret'), { enabled: false })();
+  tracer.startSpan('also secret', {}, trace.setSpan(context.active(), span)).end();
+  span.end();
+  tracer.startSpan('other').end();
+  expect(own.runs.map(({ name }) => name)).toEqual(['other']);
+});
+
+test('RunSampler leaves out the spans below a call that is off', () => {
+  const { tracer } = setUp({ sampler: new RunSampler() });
+  expect(traceable(() => tracer.startSpan('secret'), { enabled: false })().isRecording()).toBe(false);
+  expect(tracer.startSpan('other').isRecording()).toBe(true);
+});

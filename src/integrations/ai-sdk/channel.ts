@@ -161,7 +161,7 @@ function beginTool(event: Fields): Published | undefined {
 function start(runType: RunType, description: CallDescription, around = currentContext()): Run | undefined {
   const { name = runType, inputs, hiding } = description;
   const sink = sinkOf(around);
-  if (sink === undefined || sink.isOff === true) return undefined;
+  if (sink === undefined) return undefined;
   const call = runType === 'chain' ? undefined : { type: runType, name, source: SOURCE };
   const recorded = call && recordedCall(call, around, sink, inputs);
   if (recorded !== undefined && recorded.completion === undefined) return undefined;

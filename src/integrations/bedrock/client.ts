@@ -104,8 +104,8 @@ function recorded(
   filter: CallFilter | undefined,
 ): Handler | undefined {
   const around = currentContext(options.exporter);
-  const sink = options.exporter ?? sinkOf(around);
-  if (sink === undefined || sink.isOff === true) return undefined;
+  const sink = sinkOf(around, options.exporter);
+  if (sink === undefined) return undefined;
   const call = callOf(input);
   const { runType } = call;
   const model = textOf(input.modelId) ?? '';

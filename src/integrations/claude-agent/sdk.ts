@@ -6,7 +6,7 @@ import { fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import { environment } from '../../platform/node.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
-import { currentRun, withRun } from '../../run/start-run.ts';
+import { withRun } from '../../run/start-run.ts';
 import { warnUntraced } from '../warn-untraced.ts';
 import { openTools, QueryRecorder, SOURCE } from './query-recorder.ts';
 
@@ -47,8 +47,7 @@ const recorders = new WeakMap<Run, QueryRecorder>();
 
 function tracedQuery(query: Method): Method {
   const start = function (this: unknown, params: unknown, ...rest: unknown[]): unknown {
-    const given = currentRun() === undefined ? params : withoutTelemetry(params);
-    return Reflect.apply(query, this, [given, ...rest]);
+    return Reflect.apply(query, this, [withoutTelemetry(params), ...rest]);
   };
   const plan = { name: SOURCE, runType: 'chain', describe: describeQuery, follow: followQuery };
   return tracedBy(plan, shapedLike(start, query));
@@ -80,7 +79,7 @@ function followQuery(query: object, run: Run): boolean {
 
 /**
  * Returns the parameters with the telemetry of Claude Code turned off, if it would send the same calls to the endpoint of
- * the runs, as under `runspan dev`.
+ * the runs, as under `runspan dev`. Also if the query is not recorded, so that its calls are not sent either.
  */
 function withoutTelemetry(params: unknown): unknown {
   const silent = guard(SOURCE, () => {

@@ -134,7 +134,7 @@ function recordCall(fetch: Method, self: unknown, args: unknown[]): unknown {
   const [input, init] = args;
   const around = guard(OPERATION, currentContext);
   const sink = guard(OPERATION, () => sinkOf(around));
-  if (sink === undefined || sink.isOff === true) return Reflect.apply(fetch, self, args);
+  if (sink === undefined) return Reflect.apply(fetch, self, args);
   const begin = (body: unknown, startUs?: number): Call | undefined =>
     guard(OPERATION, () => beginCall({ input, init, body, startUs, around, sink }));
   const body = guard(OPERATION, () => requestBody(input, init));

@@ -50,7 +50,7 @@ export class StepRecorder {
     guard(OPERATION, () => {
       const { exporter } = this.#options;
       const around = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
-      const sink = exporter ?? sinkOf(around);
+      const sink = sinkOf(around, exporter);
       if (sink === undefined || isRecorded(step.id, sink)) return;
       const { id, runType, tags = [], metadata, extra } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;

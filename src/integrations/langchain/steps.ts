@@ -169,15 +169,23 @@ const STORAGE = Symbol.for('ls:tracing_async_local_storage');
 const CHILD_CONFIG = Symbol.for('lc:child_config');
 
 interface LangChainGlobals {
-  readonly [STORAGE]?: { getStore?(): { readonly extra?: { readonly [CHILD_CONFIG]?: ChildConfig } } | undefined };
+  readonly [STORAGE]?: object;
+}
+
+interface Storage {
+  getStore?(): { readonly extra?: { readonly [CHILD_CONFIG]?: ChildConfig } } | undefined;
 }
 
 interface ChildConfig {
   readonly callbacks?: { getParentRunId?(): string | undefined };
 }
 
-/** Returns the id of the innermost LangChain step around the running code. */
+/**
+ * Returns the id of the innermost LangChain step around the running code. Calls the original `getStore`, because
+ * `runspan/langsmith` replaces `getStore` to return its own runs.
+ */
 function activeStepId(): string | undefined {
-  const store = (globalThis as LangChainGlobals)[STORAGE]?.getStore?.();
+  const { [STORAGE]: storage } = globalThis as LangChainGlobals;
+  const store = storage && (Object.getPrototypeOf(storage) as Storage).getStore?.call(storage);
   return store?.extra?.[CHILD_CONFIG]?.callbacks?.getParentRunId?.();
 }

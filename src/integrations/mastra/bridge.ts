@@ -4,6 +4,7 @@ import { prepareRun, type RunStart } from '../../run/begin.ts';
 import {
   currentContext,
   enterContext,
+  isOff,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
@@ -133,13 +134,14 @@ export class RunspanBridge {
     const above = parent?.below ?? this.#ended.get(parentSpanId);
     const current = currentContext(this.#options.exporter);
     const isInside = above?.dottedOrder === undefined || current?.dottedOrder?.startsWith(`${above.dottedOrder}.`);
-    const around = isInside ? current : above;
-    const sink = this.#options.exporter ?? sinkOf(around);
-    if (sink === undefined || sink.isOff === true) return undefined;
+    // Mastra knows the parent of a span, and the program may be off inside of it.
+    const off = [above, current].find((context) => context?.sampled === false);
+    const around = off ?? (isInside ? current : above);
+    if (sinkOf(around, this.#options.exporter) === undefined && !isOff(around)) return undefined;
     const members = (type === 'model_step' && parent?.members) || [];
     if (type === 'model_step' || type === 'model_inference') parent?.members.push(id);
-    const isGroup = type === 'model_step' || type === 'model_generation';
-    const open = isGroup ? { run: undefined, below: above, members } : this.#begin(span, around, startUs);
+    const hasRun = type !== 'model_step' && type !== 'model_generation' && !isOff(around);
+    const open = hasRun ? this.#begin(span, around, startUs) : { run: undefined, below: off ?? above, members };
     this.#open.set(id, open);
     if (this.#open.size <= SPANS_MAX) return open;
     const [[oldest, other] = []] = this.#open;
@@ -221,7 +223,7 @@ export class RunspanBridge {
     this.#open.delete(id);
     const sink = sinkOf(below);
     // Without the run, whose payloads would stay in memory.
-    this.#ended.set(id, below && sink && remoteContext(below, sink));
+    this.#ended.set(id, isOff(below) ? below : below && sink && remoteContext(below, sink));
     if (this.#ended.size > SPANS_MAX) this.#ended.delete(this.#ended.keys().next().value as string);
   }
 }

@@ -5,7 +5,7 @@ import { replaceMethod } from '../../instrument/methods.ts';
 import type { Method } from '../../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../../instrument/traceable.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, textOf } from '../../payload/fields.ts';
-import { currentContext, enteredContext, sinkOf } from '../../run/context.ts';
+import { currentContext, enteredContext, sinkBeside } from '../../run/context.ts';
 import { headersToAdd } from '../../run/propagation/propagation.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { isRecorded, type McpRequest, planOf } from './requests.ts';
@@ -62,8 +62,8 @@ function serverNameOf(client: unknown): string | undefined {
 /** Returns a copy of the parameters, with the current run in `_meta` if the server may receive it. */
 function paramsToSend(client: unknown, { params }: McpRequest): unknown {
   const context = currentContext();
-  const sink = sinkOf(context);
-  if (sink === undefined || sink.isOff === true || !isFields(params)) return params;
+  const sink = sinkBeside(context);
+  if (sink === undefined || !isFields(params)) return params;
   const { _meta: meta = {} } = params;
   const isPlain = isPlainObject(params);
   const isAllowed = isPlain && isPlainObject(meta) && mayReceive(fieldsOf(client).transport, sink);

@@ -22,7 +22,7 @@ import { withMetadata, withTags } from '../fields.ts';
 import { newRunId } from '../ids.ts';
 import { Run } from '../run.ts';
 import { usableOptions } from '../run-options.ts';
-import { noopSink, type RunSink } from '../sink.ts';
+import { currentSink, noopSink, type RunSink } from '../sink.ts';
 import { dottedOrder, parseDottedOrder } from '../time.ts';
 
 /** Maximum length of the `dotted_order` in a header, in characters. Leaves room for about 137 ancestors. */
@@ -264,7 +264,7 @@ function hexOf(id: string): string {
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {
-  // A trace that OpenTelemetry has left out may have no run yet. The ids of a new run carry the decision.
+  // A trace that is off, or that OpenTelemetry has left out, may have no run. The ids of a new run carry the decision.
   const isLeftOut = context?.sampled === false && context.exporter !== noopSink;
   const startUs = clock.nowUs();
   const order = context?.dottedOrder ?? (isLeftOut ? dottedOrder(undefined, startUs, newRunId(startUs)) : undefined);
@@ -275,7 +275,7 @@ export function orderToSend(place: string, context: RunContext | undefined, char
 
 function contextToSend(run: Run | undefined): RunContext | undefined {
   if (run === undefined) return currentContext();
-  if (run instanceof Run) return run.sink === undefined ? undefined : run.context;
+  if (run instanceof Run) return run.sink === undefined && currentSink() === undefined ? undefined : run.context;
   diagnostics.warnOnce('toHeaders.run', 'toHeaders(run): expected `run` to be a Run; no header is added.');
   return undefined;
 }

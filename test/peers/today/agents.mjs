@@ -1,5 +1,6 @@
 // Agents of several frameworks at the same time: `agents.mjs <number of agents of each>`. The question of each agent has its
-// name, and so have its answers. The answers of the model at `MODEL` call the tool once.
+// name, and so have its answers. The answers of the model at `MODEL` call the tool once. With `off` as a second argument,
+// every second agent is off.
 
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
@@ -87,8 +88,27 @@ const frameworks = {
   mcp: overMcp,
 };
 
+/** The ways in which a call is off. */
+async function offWays() {
+  const { createExporter, fromHeaders, traceable, withRun } = await import('runspan');
+  const { traceable: ofLangSmith } = await import('runspan/langsmith');
+  const order = '20261128T000000000000Z019a0000-0000-7000-8000-000000000000';
+  const unsampled = fromHeaders({ 'runspan-trace': order, baggage: 'runspan-sampled=false' });
+  const exporter = createExporter({ tracing: false });
+  return [
+    (ask, text) => traceable(ask, { enabled: false })(text),
+    (ask, text) => withRun(unsampled, () => ask(text)),
+    (ask, text) => ofLangSmith(ask, { tracingEnabled: false })(text),
+    (ask, text) => traceable(ask, { exporter })(text),
+  ];
+}
+
 const count = Number(process.argv[2]);
-const all = Object.entries(frameworks).flatMap(([name, ask]) => {
-  return Array.from({ length: count }, (_, index) => ask(`${name}/${index}`));
+const ways = process.argv[3] === 'off' ? await offWays() : [];
+const all = Object.entries(frameworks).flatMap(([name, ask], at) => {
+  return Array.from({ length: count }, (_, index) => {
+    const way = (index + at) % 2 === 0 ? ways[Math.floor(index / 2) % ways.length] : undefined;
+    return way === undefined ? ask(`${name}/${index}`) : way(ask, `secret-${name}`);
+  });
 });
 for (const answer of await Promise.all(all)) console.log(answer);
