@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
@@ -8,14 +7,13 @@ import { ALL_RUNS } from '../receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
-import { realPathOf } from '../receiver/store/sqlite/file.ts';
 import type { SqliteRepricing } from '../receiver/store/sqlite/repricing.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import { readConfig } from './serve/config.ts';
 import { withKeys } from './serve/keys.ts';
-import { isUrl, openToRead, PRICES_OPTION, readPrices, storeFile } from './stores.ts';
+import { isUrl, openToRead, PRICES_OPTION, readPrices, reportStore, storeFile, storeLocation } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
 const HELP = `
@@ -61,7 +59,7 @@ export function define(command: Command, context: CommandContext): void {
     .option('--keys', 'copy the keys too')
     .option('--prices <file>', PRICES_OPTION)
     .addHelpText('after', HELP)
-    .action((from, to, options) => copy(locationOf(from), locationOf(to), options, context));
+    .action((from, to, options) => copy(storeLocation(from), storeLocation(to), options, context));
   command
     .command('reprice')
     .description('Calculate the costs of stored runs again, with other prices.')
@@ -106,14 +104,15 @@ type RepricingCalls = Pick<SqliteRepricing, 'step'>;
 async function reprice(
   named: string | undefined,
   { prices, config }: { prices?: string; config?: string },
-  { stdout }: CommandContext,
+  { stdout, stderr }: CommandContext,
 ): Promise<void> {
-  const file = storeFile(named);
-  if (file === undefined) throw new UsageError('expected a store file: RUNSPAN_STORE is `memory`');
+  const path = storeFile(named);
+  if (path === undefined) throw new UsageError('expected a store file: RUNSPAN_STORE is `memory`');
   const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};
-  const path = realPathOf(resolve(file));
+  const store = await openToRead(path);
+  await reportStore(path, store, stderr).finally(() => store.close());
   const thread = await WorkerThread.open<RepricingCalls>({ path, reprice: options }, ignore, ignore);
   const total = { runs: 0, changed: 0 };
   const unknown = new Map<string, number>();
@@ -139,11 +138,6 @@ async function reprice(
   if (reasons.length > REASONS_MAX) stdout.write(`… and ${reasons.length - REASONS_MAX} other reasons\n`);
 }
 
-/** Returns the URL, or the path of the file. */
-function locationOf(store: string): string {
-  return isUrl(store) ? store : realPathOf(resolve(store));
-}
-
 async function copy(
   fromLocation: string,
   toLocation: string,
@@ -157,10 +151,13 @@ async function copy(
     : openToRead(fromLocation));
   let isComplete: boolean;
   try {
+    await reportStore(fromLocation, from, context.stderr);
     const to = await (isUrl(toLocation)
       ? ClickHouseStore.open(toLocation, options)
       : SqliteStore.open(toLocation, { ...options, maxBytes: Number.MAX_SAFE_INTEGER }));
-    isComplete = await copyTenants(from, to, context).finally(() => to.close());
+    isComplete = await reportStore(toLocation, to, context.stderr)
+      .then(() => copyTenants(from, to, context))
+      .finally(() => to.close());
   } finally {
     await from.close();
   }

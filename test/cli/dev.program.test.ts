@@ -509,5 +509,5 @@ describe('runspan dev does not start', () => {
 
 it.each(['traces', 'show'])('runspan %s reports a file that does not exist', async (command) => {
   const { code, stderr } = await runMain([command, '--store', '/no/such/file.db']);
-  expect([code, stderr]).toEqual([1, expect.stringContaining('the file /no/such/file.db does not exist')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('beside /no/such/file.db, and the file does not exist')]);
 });
