@@ -40,21 +40,24 @@ export function storeFile(named: string | undefined): string | undefined {
       'expected a store file, got a URL: start `runspan serve` with the ClickHouse database, and use --url',
     );
   }
-  return isInMemory(store) ? undefined : storeLocation(store);
+  return IN_MEMORY.includes(store) ? undefined : storeLocation(store);
 }
 
 /** Returns the URL of a store, or the path of its file without symbolic links. Throws for a store in memory. */
-export function storeLocation(store: string): string {
+export function storeLocation(store: string, folder = ''): string {
   if (isUrl(store)) return store;
-  if (isInMemory(store)) throw new UsageError(`expected a store file or a ClickHouse URL, got ${store}`);
+  if (IN_MEMORY.includes(store)) throw new UsageError(`expected a store file or a ClickHouse URL, got ${store}`);
   // Only shells expand `~`, and not in the files of systemd, Docker or `node --env-file`.
-  return realPathOf(resolve(store.replace(/^~(?=\/)/, () => homedir())));
+  return realPathOf(
+    resolve(
+      folder,
+      store.replace(/^~(?=\/)/, () => homedir()),
+    ),
+  );
 }
 
-/** `:memory:` is the name that SQLite uses. */
-function isInMemory(store: string): boolean {
-  return store === 'memory' || store === ':memory:';
-}
+/** Names of a store in memory. SQLite uses the second one. */
+const IN_MEMORY: readonly string[] = ['memory', ':memory:'];
 
 /** Returns whether a store is a URL instead of a file. Only the URL of a ClickHouse database is valid. */
 export function isUrl(store: string): boolean {

@@ -8,7 +8,7 @@ import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Output, UsageError } from '../command-line.ts';
 import { openToRead, reportStore } from '../stores.ts';
 import { counted, quoted } from '../terminal-text.ts';
-import { findSource, type ReceiverSource, withSourceOptions } from './run-source.ts';
+import { findSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
 A run is deleted with its descendants. Threads and users are deleted with all traces in which a run
@@ -35,27 +35,20 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const id = kind === 'run' || kind === 'trace' ? parseUuid(given, true) : given;
       if (id === undefined) throw new UsageError(`${quoted(given)} is not the id of a ${kind}: expected a UUID`);
       const source = await findSource(options);
-      const removal = await (typeof source === 'string'
-        ? removeFromFile(source, { kind, id }, yes === true, stderr)
-        : removeFromReceiver(source, { kind, id }, yes === true, stderr));
+      let removal: Removal | undefined;
+      if (typeof source === 'string') removal = await removeFromFile(source, { kind, id }, yes === true, stderr);
+      else {
+        const projects = counted((await source.projects()).length, 'project');
+        stderr.write(`runspan: the receiver at ${source.address} with ${projects}\n`);
+        removal = await source.remove({ kind, id }, yes === true, (progress) =>
+          stderr.write(`runspan: deleted ${countsOf(progress)} so far\n`),
+        );
+      }
       if (!removal?.runs) throw new CommandFailure(`the store has no ${kind} ${visible(id)}`);
       const what = countsOf(removal);
       if (yes !== true) throw new CommandFailure(`would delete ${what}; pass --yes to confirm`);
       stdout.write(`deleted ${what} from ${visible(typeof source === 'string' ? source : source.address)}\n`);
     });
-}
-
-async function removeFromReceiver(
-  receiver: ReceiverSource,
-  target: RemovalTarget,
-  isConfirmed: boolean,
-  stderr: Output,
-): Promise<Removal | undefined> {
-  const { length } = await receiver.projects();
-  stderr.write(`runspan: the receiver at ${receiver.address} with ${counted(length, 'project')}\n`);
-  return await receiver.remove(target, isConfirmed, (progress) =>
-    stderr.write(`runspan: deleted ${countsOf(progress)} so far\n`),
-  );
 }
 
 /** The deletion of a run must not delete old traces too. */

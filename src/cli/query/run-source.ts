@@ -51,8 +51,7 @@ export async function withSource<Result>(
 export async function findSource({ url, store }: SourceOptions): Promise<ReceiverSource | string> {
   if (url !== undefined) return receiverAt(url);
   const file = storeFile(store);
-  if (file === undefined)
-    throw new CommandFailure('only a receiver can read its store in memory; pass its URL with --url');
+  if (file === undefined) throw new CommandFailure('only its receiver can read a store in memory; pass --url');
   const address = await registeredReceiver(file);
   if (address !== undefined) return receiverAt(new URL(address));
   if (existsSync(file)) return file;
@@ -76,7 +75,7 @@ const [POLL_MS, POLL_MS_MAX] = [1_000, 10_000];
 export class NoReceiver extends CommandFailure {}
 
 /** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
-export class ReceiverSource implements RunSource {
+class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
 
