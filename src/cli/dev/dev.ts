@@ -133,8 +133,6 @@ async function dev(
 /** Maximum time to wait for another process that has the store open to start its receiver, in milliseconds. */
 const START_MAX_MS = 15_000;
 const POLL_MS = 100;
-/** Time limit of a receiver's proof in milliseconds, once it is known that another process has the store open. */
-const LATE_PROOF_MAX_MS = 5_000;
 
 /** Attaches to the receiver that serves the store, or starts one. */
 async function receiverFor({ options, command, warn }: Session): Promise<DevReceiver> {
@@ -143,9 +141,7 @@ async function receiverFor({ options, command, warn }: Session): Promise<DevRece
   const mayAttach = options.port === undefined && options.store === undefined;
   const startMs = performance.now();
   for (let attemptAtMs = 0; ; ) {
-    const url = mayAttach
-      ? await registeredReceiver(storePath, attemptAtMs > 0 ? LATE_PROOF_MAX_MS : undefined)
-      : undefined;
+    const url = mayAttach ? await registeredReceiver(storePath) : undefined;
     const waitedMs = performance.now() - startMs;
     try {
       if (url !== undefined) {
