@@ -3,14 +3,14 @@ import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
 import { type CommandContext, UsageError } from './command-line.ts';
-import { openToRead, storeFile } from './stores.ts';
+import { openToRead, reportStore, storeFile } from './stores.ts';
 import { sizeText } from './terminal-text.ts';
 
 const HELP = `
 Exit code:
   0 on success; 1 if the copy cannot be made; 2 for invalid arguments`;
 
-export function define(command: Command, { stdout }: CommandContext): void {
+export function define(command: Command, { stdout, stderr }: CommandContext): void {
   command
     .description(
       'Copies all runs of a store to a new store file. A receiver may write to the store during the copy. Existing files are not overwritten.',
@@ -23,7 +23,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
       if (from === undefined) throw new UsageError('RUNSPAN_STORE=memory has no store file; pass a file with --store');
       const to = resolve(file);
       const store = await openToRead(from);
-      await store.backup(to).finally(() => store.close());
-      stdout.write(`${visible(to)}: a copy of ${visible(resolve(from))}, ${sizeText(statSync(to).size)}\n`);
+      await reportStore(from, store, stderr)
+        .then(() => store.backup(to))
+        .finally(() => store.close());
+      stdout.write(`${visible(to)}: a copy of ${visible(from)}, ${sizeText(statSync(to).size)}\n`);
     });
 }

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
@@ -10,7 +9,6 @@ import { StoreClock } from '../receiver/store/clickhouse/clock.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
 import { ClickHouseRetentionTime } from '../receiver/store/clickhouse/retention.ts';
 import { checkSchema, migrate, statements } from '../receiver/store/clickhouse/schema.ts';
-import { realPathOf } from '../receiver/store/sqlite/file.ts';
 import type { SqliteRepricing } from '../receiver/store/sqlite/repricing.ts';
 import type { SqliteRetentionTime } from '../receiver/store/sqlite/retention.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
@@ -18,8 +16,7 @@ import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import { readConfig } from './serve/config.ts';
 import { withKeys } from './serve/keys.ts';
-import { shownStore } from './serve/serve.ts';
-import { isUrl, openToRead, PRICES_OPTION, readPrices, storeFile } from './stores.ts';
+import { isUrl, openToRead, PRICES_OPTION, readPrices, reportStore, storeFile, storeLocation } from './stores.ts';
 import { counted } from './terminal-text.ts';
 
 const HELP = `
@@ -77,7 +74,7 @@ export function define(command: Command, context: CommandContext): void {
     .option('--keys', 'copy the keys too')
     .option('--prices <file>', PRICES_OPTION)
     .addHelpText('after', HELP)
-    .action((from, to, options) => copy(locationOf(from), locationOf(to), options, context));
+    .action((from, to, options) => copy(storeLocation(from), storeLocation(to), options, context));
   command
     .command('reprice')
     .description('Calculate the costs of stored runs again, with other prices.')
@@ -132,14 +129,14 @@ type RepricingCalls = Pick<SqliteRepricing, 'step'>;
 async function reprice(
   named: string | undefined,
   { prices, config }: { prices?: string; config?: string },
-  { stdout }: CommandContext,
+  { stdout, stderr }: CommandContext,
 ): Promise<void> {
-  const file = storeFile(named);
-  if (file === undefined) throw new UsageError('expected a store file: RUNSPAN_STORE is `memory`');
+  const path = fileOf(named);
   const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};
-  const path = realPathOf(resolve(file));
+  const store = await openToRead(path);
+  await reportStore(path, store, stderr).finally(() => store.close());
   const thread = await WorkerThread.open<RepricingCalls>({ path, reprice: options }, ignore, ignore);
   const total = { runs: 0, changed: 0 };
   const unknown = new Map<string, number>();
@@ -166,54 +163,54 @@ async function reprice(
 }
 
 /** Functions that run in a worker thread. */
-type RetentionCalls = Pick<SqliteRetentionTime, 'read' | 'write' | 'projects'>;
+type RetentionCalls = Pick<SqliteRetentionTime, 'read' | 'write'>;
 
-async function prune(named: string | undefined, isConfirmed: boolean, context: CommandContext): Promise<void> {
-  const store = named ?? env('RUNSPAN_STORE');
-  if (store !== undefined && isUrl(store)) {
-    const db = await ClickHouse.connect(store);
+async function prune(named: string | undefined, isConfirmed: boolean, { stdout, stderr }: CommandContext) {
+  const given = named ?? env('RUNSPAN_STORE');
+  const location = given !== undefined && isUrl(given) ? given : fileOf(given);
+  const store = await openLocation(location);
+  await reportStore(location, store, stderr).finally(() => store.close());
+  await withRetentionTime(location, async (time, wallMs) => {
+    const timeMs = (await time.read()) ?? wallMs;
+    const [earlier, now] = [timeMs, wallMs].map((ms) => new Date(ms).toISOString());
+    const lag = `${((wallMs - timeMs) / DAY_MS).toFixed(1)} days`;
+    stdout.write(`retention time ${earlier}, clock ${now}, lag ${lag}\n`);
+    if (!isConfirmed) throw new CommandFailure('would set the retention time to the clock; pass --yes to confirm');
+    await time.write(wallMs);
+    stdout.write('set the retention time to the clock\n');
+  });
+}
+
+/** Calls `use` with the retention time of a store and the time of its clock. Receivers may be using the store. */
+async function withRetentionTime(
+  location: string,
+  use: (time: Pick<ClickHouseRetentionTime, 'read' | 'write'>, wallMs: number) => Promise<void>,
+): Promise<void> {
+  if (isUrl(location)) {
+    const db = await ClickHouse.connect(location);
     try {
       await checkSchema(db);
-      const clock = await StoreClock.open(db);
-      await pruneStore(shownStore(store), new ClickHouseRetentionTime(db), clock.wallMs(), isConfirmed, context);
+      await use(new ClickHouseRetentionTime(db), (await StoreClock.open(db)).wallMs());
     } finally {
       await db.close();
     }
     return;
   }
-  const file = storeFile(store);
-  if (file === undefined) throw new UsageError('expected a store: RUNSPAN_STORE is `memory`');
   const ignore = (): void => {};
-  const path = realPathOf(resolve(file));
-  const thread = await WorkerThread.open<RetentionCalls>({ path, retention: true }, ignore, ignore);
-  const time = {
-    read: () => thread.call('read'),
-    write: (timeMs: number) => thread.call('write', timeMs),
-    projects: () => thread.call('projects'),
-  };
-  await pruneStore(path, time, Date.now(), isConfirmed, context).finally(() => thread.close());
+  const thread = await WorkerThread.open<RetentionCalls>({ path: location, retention: true }, ignore, ignore);
+  const time = { read: () => thread.call('read'), write: (timeMs: number) => thread.call('write', timeMs) };
+  await use(time, Date.now()).finally(() => thread.close());
 }
 
-async function pruneStore(
-  name: string,
-  time: Pick<ClickHouseRetentionTime, 'read' | 'write' | 'projects'>,
-  wallMs: number,
-  isConfirmed: boolean,
-  { stdout }: CommandContext,
-): Promise<void> {
-  const timeMs = (await time.read()) ?? wallMs;
-  const [earlier, now] = [timeMs, wallMs].map((ms) => new Date(ms).toISOString());
-  const lag = `${((wallMs - timeMs) / DAY_MS).toFixed(1)} days`;
-  const projects = counted(await time.projects(), 'project');
-  stdout.write(`${visible(name)}: ${projects}, retention time ${earlier}, clock ${now}, lag ${lag}\n`);
-  if (!isConfirmed) throw new CommandFailure('would set the retention time to the clock; pass --yes to confirm');
-  await time.write(wallMs);
-  stdout.write('set the retention time to the clock\n');
+/** Returns the path of the store file. Throws for a store in memory. */
+function fileOf(named: string | undefined): string {
+  const file = storeFile(named);
+  if (file === undefined) throw new UsageError('expected a store file: RUNSPAN_STORE is `memory`');
+  return file;
 }
 
-/** Returns the URL, or the path of the file. */
-function locationOf(store: string): string {
-  return isUrl(store) ? store : realPathOf(resolve(store));
+function openLocation(location: string): Promise<SqliteStore | ClickHouseStore> {
+  return isUrl(location) ? ClickHouseStore.open(location, { readOnly: true }) : openToRead(location);
 }
 
 async function copy(
@@ -224,15 +221,16 @@ async function copy(
 ): Promise<void> {
   if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
   const options = { ...NO_LIMITS, ...readPrices(prices) };
-  const from = await (isUrl(fromLocation)
-    ? ClickHouseStore.open(fromLocation, { readOnly: true })
-    : openToRead(fromLocation));
+  const from = await openLocation(fromLocation);
   let isComplete: boolean;
   try {
+    await reportStore(fromLocation, from, context.stderr);
     const to = await (isUrl(toLocation)
       ? ClickHouseStore.open(toLocation, options)
       : SqliteStore.open(toLocation, { ...options, maxBytes: Number.MAX_SAFE_INTEGER }));
-    isComplete = await copyTenants(from, to, context).finally(() => to.close());
+    isComplete = await reportStore(toLocation, to, context.stderr)
+      .then(() => copyTenants(from, to, context))
+      .finally(() => to.close());
   } finally {
     await from.close();
   }

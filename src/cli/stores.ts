@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { env } from '../config/environment.ts';
@@ -17,32 +17,69 @@ import type {
   RunOutline,
   TraceSummary,
 } from '../receiver/domain/run-view.ts';
-import { parsedQuery } from '../receiver/filter/run-filter.ts';
+import { ALL_TIMES, parsedQuery } from '../receiver/filter/run-filter.ts';
+import type { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.ts';
 import { MemoryStore } from '../receiver/store/memory-store.ts';
+import { realPathOf } from '../receiver/store/sqlite/file.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../receiver/store/store.ts';
-import { CommandFailure, UsageError } from './command-line.ts';
+import { CommandFailure, type Output, UsageError } from './command-line.ts';
+import { counted } from './terminal-text.ts';
 
 export const DEFAULT_PORT = 4777;
 
 /**
- * Returns the path of the store file. Returns undefined if `RUNSPAN_STORE` is `memory`. Throws if the store is a ClickHouse
- * database.
+ * Returns the path of the store file without symbolic links. Returns undefined for a store in memory. Throws if the store
+ * is a ClickHouse database.
  */
 export function storeFile(named: string | undefined): string | undefined {
-  const file = named ?? env('RUNSPAN_STORE') ?? join(homedir(), '.runspan', 'runs.db');
-  if (isUrl(file)) {
+  const store = named ?? env('RUNSPAN_STORE') ?? '~/.runspan/runs.db';
+  if (isUrl(store)) {
     // The URL may contain a password, so the error does not show it.
     throw new UsageError(
       'expected a store file, got a URL: start `runspan serve` with the ClickHouse database, and use --url',
     );
   }
-  return file === 'memory' ? undefined : file;
+  return IN_MEMORY.includes(store) ? undefined : storeLocation(store);
 }
+
+/** Returns the URL of a store, or the path of its file without symbolic links. Throws for a store in memory. */
+export function storeLocation(store: string, folder = ''): string {
+  if (isUrl(store)) return store;
+  if (IN_MEMORY.includes(store)) throw new UsageError(`expected a store file or a ClickHouse URL, got ${store}`);
+  // Only shells expand `~`, and not in the files of systemd, Docker or `node --env-file`.
+  return realPathOf(
+    resolve(
+      folder,
+      store.replace(/^~(?=\/)/, () => homedir()),
+    ),
+  );
+}
+
+/** Names of a store in memory. SQLite uses the second one. */
+const IN_MEMORY: readonly string[] = ['memory', ':memory:'];
 
 /** Returns whether a store is a URL instead of a file. Only the URL of a ClickHouse database is valid. */
 export function isUrl(store: string): boolean {
   return /^[a-z][a-z\d+.-]*:\/\//i.test(store);
+}
+
+/** Returns the location of a store without its user and password. */
+export function shownStore(location: string): string {
+  if (!isUrl(location)) return location;
+  const url = new URL(location);
+  return `${url.origin}${url.pathname}`;
+}
+
+/** Prints which store a command acts on. */
+export async function reportStore(
+  location: string,
+  store: SqliteStore | ClickHouseStore,
+  stderr: Output,
+): Promise<void> {
+  let projects = 0;
+  for (const tenant of await store.tenants()) projects += (await store.projects({ tenant }, ALL_TIMES)).length;
+  stderr.write(`runspan: the store ${visible(shownStore(location))} with ${counted(projects, 'project')}\n`);
 }
 
 export function openToRead(file: string): Promise<SqliteStore> {

@@ -14,7 +14,7 @@ describe('runspan backup', () => {
     const url = (await printed(/http:\S+/))[0];
     await sendRequest(url, 0);
     const { code, stdout, stderr } = await runRunspan(['backup', first, '--store', store]);
-    expect([code, stderr]).toEqual([0, '']);
+    expect([code, stderr]).toEqual([0, `runspan: the store ${store} with 1 project\n`]);
     expect(stdout).toMatch(new RegExp(`^${first}: a copy of ${store}, [\\d.]+ KiB\n$`));
     expect(statSync(first).mode & 0o777).toBe(0o600);
     await sendRequest(url, 1);

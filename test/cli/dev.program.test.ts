@@ -321,17 +321,6 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(JSON.parse(exported.stdout).runs).toHaveLength(3);
   });
 
-  it('can be read while it listens', async () => {
-    const { env } = kept();
-    const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
-    await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
-    expect((await runRunspan(['traces', '--url', url])).stdout).toContain('answer · chain');
-    expect((await asked(['traces', '--json'], env)).stdout).toContain('"name":"answer"');
-    child.kill('SIGINT');
-    expect(await ended).toMatchObject({ code: 0, stderr: '' });
-  });
-
   it('are in a file that a second receiver cannot open', async () => {
     const { file, env } = kept();
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
@@ -505,9 +494,4 @@ describe('runspan dev does not start', () => {
     const { code, stderr } = await runMain(['dev', '--memory', '--port', port]);
     expect([code, stderr]).toEqual([1, expect.stringMatching(`Port ${port} .* is in use: .* choose another --port`)]);
   });
-});
-
-it.each(['traces', 'show'])('runspan %s reports a file that does not exist', async (command) => {
-  const { code, stderr } = await runMain([command, '--store', '/no/such/file.db']);
-  expect([code, stderr]).toEqual([1, expect.stringContaining('the file /no/such/file.db does not exist')]);
 });

@@ -352,6 +352,6 @@ it('starts before its store file exists', async () => {
   const { call } = await connect({ store: '/none/runs.db' });
   expect(await call('show_trace')).toEqual({
     isError: true,
-    text: 'the file /none/runs.db does not exist; start a receiver with runspan dev, or pass the URL of a receiver with --url',
+    text: 'no running receiver is registered beside /none/runs.db, and the file does not exist; start runspan dev, or pass --url or --store',
   });
 });

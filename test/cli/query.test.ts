@@ -331,6 +331,8 @@ describe('another address', () => {
 });
 
 describe('runspan delete', () => {
+  const acting = (url: string): string => `runspan: the receiver at ${url} with 1 project\n`;
+
   it('shows what it would delete, and deletes with --yes', async () => {
     const store = new MemoryStore();
     await store.apply(DEFAULT_SCOPE, OPERATIONS);
@@ -338,24 +340,28 @@ describe('runspan delete', () => {
     const remove = (...args: string[]) => runMain(['delete', ...args, '--url', url]);
     expect(await remove('trace', id(1))).toMatchObject({
       code: 1,
-      stderr: 'runspan: would delete 2 runs of 1 trace; pass --yes to confirm\n',
+      stderr: `${acting(url)}runspan: would delete 2 runs of 1 trace; pass --yes to confirm\n`,
     });
     expect(await store.outline(DEFAULT_SCOPE, id(1))).toHaveLength(2);
-    expect(await remove('trace', id(1), '--yes')).toMatchObject({ code: 0, stdout: 'deleted 2 runs of 1 trace\n' });
+    expect(await remove('trace', id(1), '--yes')).toMatchObject({
+      code: 0,
+      stdout: `deleted 2 runs of 1 trace from ${url}\n`,
+    });
     expect(await store.outline(DEFAULT_SCOPE, id(1))).toEqual([]);
     expect(await remove('user', 'nobody', '--yes')).toMatchObject({
       code: 1,
-      stderr: 'runspan: the receiver has no user nobody\n',
+      stderr: `${acting(url)}runspan: the store has no user nobody\n`,
     });
     expect(await remove('trace', id(1).slice(-12))).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('refused the request: Expected `id` to be a UUID'),
+      stderr: expect.stringContaining('"111111111111" is not the id of a trace: expected a UUID'),
     });
   });
 
   it('waits for a long deletion while the receiver restarts, and tells why a request was refused', async () => {
     const job = { id: id(7), state: 'running', runs: 6, traces: 2 };
     const answers: [number, object][] = [
+      [200, { items: [{}] }],
       [202, { job }],
       [503, { detail: 'The store is busy' }],
       [429, { detail: 'The query takes too long' }],
@@ -373,7 +379,11 @@ describe('runspan delete', () => {
   });
 
   it.each([
-    ['done', undefined, { code: 0, stdout: 'deleted 9 runs of 3 traces\n', stderr: '' }],
+    [
+      'done',
+      undefined,
+      { code: 0, stdout: expect.stringContaining('deleted 9 runs of 3 traces from http'), stderr: '' },
+    ],
     [
       'cancelled',
       undefined,
@@ -385,7 +395,7 @@ describe('runspan delete', () => {
     const asked: string[] = [];
     const server = createServer(({ method, url }, response) => {
       asked.push(`${method} ${url}`);
-      const body = method === 'DELETE' ? { job } : { ...job, state, error, runs: 9, traces: 3 };
+      const body = method === 'DELETE' ? { job } : { ...job, state, error, runs: 9, traces: 3, items: [{}] };
       response.writeHead(method === 'DELETE' ? 202 : 200, { 'content-type': 'application/json' });
       response.end(JSON.stringify(body));
     });
@@ -393,8 +403,12 @@ describe('runspan delete', () => {
     onTestFinished(() => void server.close());
     expect(await runMain(['delete', 'project', 'big', '--yes', '--url', url])).toMatchObject({
       ...expected,
-      stderr: `runspan: deleted 6 runs of 2 traces so far\n${stderr}`,
+      stderr: `${acting(url)}runspan: deleted 6 runs of 2 traces so far\n${stderr}`,
     });
-    expect(asked).toEqual(['DELETE /query/projects/big?confirm=big', `GET /query/jobs/${id(7)}`]);
+    expect(asked).toEqual([
+      'GET /query/projects',
+      'DELETE /query/projects/big?confirm=big',
+      `GET /query/jobs/${id(7)}`,
+    ]);
   });
 });

@@ -92,7 +92,10 @@ describe('runspan store copy', () => {
     await store.addTokenSecret({ secret: 'secret', createdMs: 1 });
     await store.revokeTokens(ACME, ids(1), 7);
     const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
-    expect([code, stderr]).toEqual([0, '']);
+    expect([code, stderr]).toEqual([
+      0,
+      `runspan: the store ${from} with 3 projects\nrunspan: the store ${to} with 0 projects\n`,
+    ]);
     expect(stdout.split('\n')).toEqual([
       'acme: copied 3 runs, 2 traces, 2 feedback; <to> has 3 runs',
       'default: copied 1 run, 1 trace, 0 feedback; <to> has 1 run',
@@ -141,10 +144,10 @@ describe('runspan store prune', () => {
     const connection = openBeside(await loadEngine(), path, false);
     const time = new SqliteRetentionTime(connection);
     time.write(Date.now() - 40 * 86_400_000);
-    const shown = /^(.*): 1 project, retention time \S+Z, clock \S+Z, lag (\d+\.\d) days$/m;
     const asked = await runRunspan(['store', 'prune', path]);
     expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('pass --yes to confirm')]);
-    expect(shown.exec(asked.stdout)?.slice(1)).toEqual([path, '40.0']);
+    expect(asked.stderr).toContain(`runspan: the store ${path} with 1 project\n`);
+    expect(asked.stdout).toMatch(/^retention time \S+Z, clock \S+Z, lag 40\.0 days\n$/);
     expect((await runRunspan(['store', 'prune', '--yes', path])).code).toBe(0);
     expect(Date.now() - (time.read() ?? 0)).toBeLessThan(86_400_000);
     connection.close();
@@ -215,7 +218,11 @@ describe('runspan store reprice', () => {
         models: [{ id: 'gpt-5', match: { equals: 'gpt-5' }, prices: { input_mtok: 1_000, output_mtok: 0 } }],
       },
     ];
-    const changed = { code: 0, stderr: '', stdout: 'calculated the costs of 1 run; 1 changed\n' };
+    const changed = {
+      code: 0,
+      stderr: `runspan: the store ${path} with 1 project\n`,
+      stdout: 'calculated the costs of 1 run; 1 changed\n',
+    };
     expect(await runRunspan(['store', 'reprice', path])).toMatchObject(changed);
     const file = fileBeside(path, 'table.json', table);
     expect(await runRunspan(['store', 'reprice', path, '--prices', file])).toMatchObject(changed);

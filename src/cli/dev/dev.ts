@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
@@ -7,7 +6,6 @@ import { isOrigin } from '../../config/checker.ts';
 import { env, variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
-import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import {
@@ -29,7 +27,7 @@ import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
 import { hookVariables, otlpHeaders } from './hook-variables.ts';
 import { nothingArrived } from './nothing-arrived.ts';
-import { type DevReceiver, openReceiver, PORT_WAIT_MS, receiverKeys, withDevNames } from './own-receiver.ts';
+import { type DevReceiver, openReceiver, receiverKeys, withDevNames } from './own-receiver.ts';
 import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor, waitForIdle } from './traced-child.ts';
@@ -135,20 +133,15 @@ async function dev(
 /** Maximum time to wait for another process that has the store open to start its receiver, in milliseconds. */
 const START_MAX_MS = 15_000;
 const POLL_MS = 100;
-/** Time limit of a receiver's proof in milliseconds, once it is known that another process has the store open. */
-const LATE_PROOF_MAX_MS = 5_000;
 
 /** Attaches to the receiver that serves the store, or starts one. */
 async function receiverFor({ options, command, warn }: Session): Promise<DevReceiver> {
   const hasProgram = command !== undefined;
-  const file = options.memory ? undefined : storeFile(options.store);
-  const storePath = file === undefined ? undefined : realPathOf(resolve(file));
+  const storePath = options.memory ? undefined : storeFile(options.store);
   const mayAttach = options.port === undefined && options.store === undefined;
   const startMs = performance.now();
   for (let attemptAtMs = 0; ; ) {
-    const url = mayAttach
-      ? await registeredReceiver(storePath, attemptAtMs > 0 ? LATE_PROOF_MAX_MS : undefined)
-      : undefined;
+    const url = mayAttach ? await registeredReceiver(storePath) : undefined;
     const waitedMs = performance.now() - startMs;
     try {
       if (url !== undefined) {
@@ -159,7 +152,7 @@ async function receiverFor({ options, command, warn }: Session): Promise<DevRece
       if (waitedMs >= attemptAtMs) {
         // Each attempt starts a thread, so that the next one follows after twice the time.
         attemptAtMs = POLL_MS + 2 * waitedMs;
-        return await openReceiver(options, { storePath, hasProgram, waitedMs, warn });
+        return await openReceiver(options, { storePath, hasProgram, warn });
       }
     } catch (error) {
       if (!mayAttach || !mayBeStarting(error, waitedMs)) throw withDevNames(error, options.port);
@@ -178,10 +171,8 @@ function warnOfIgnored(
 
 /** Whether the error may come from another process that starts a receiver at the same time. */
 function mayBeStarting(error: unknown, waitedMs: number): boolean {
-  const code = error instanceof RunspanError ? error.code : undefined;
-  // Without SQLite, the port is in use instead of the store.
-  if (code === 'RUNSPAN_ADDRESS_IN_USE') return waitedMs < PORT_WAIT_MS;
-  return (code === 'RUNSPAN_STORE_IN_USE' || error instanceof NoReceiver) && waitedMs < START_MAX_MS;
+  const isInUse = error instanceof RunspanError && error.code === 'RUNSPAN_STORE_IN_USE';
+  return (isInUse || error instanceof NoReceiver) && waitedMs < START_MAX_MS;
 }
 
 /**

@@ -53,13 +53,9 @@ interface Start {
   readonly storePath: string | undefined;
   /** Whether there is a program, whose traces are drawn. If not, all traces are drawn. */
   readonly hasProgram: boolean;
-  /** Time for which this command has waited for another process to start a receiver, in milliseconds. */
-  readonly waitedMs: number;
   readonly warn: (line: string) => unknown;
 }
 
-/** Time to wait for a receiver on the default port before this one takes another port, in milliseconds. */
-export const PORT_WAIT_MS = 1_000;
 /** Delay before the spools are read again, in milliseconds. A killed process counts as dead after 10 s. */
 const SECOND_SEND_MS = 12_000;
 
@@ -79,9 +75,7 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
     const routes = [...programs.routes, ...(registration === undefined ? [] : [registration.route])];
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
     const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, { received, routes });
-    // Without SQLite, only the port decides which of several processes that start at the same time is the receiver.
-    const isFirst = isOnDisk || storePath === undefined || start.waitedMs >= PORT_WAIT_MS;
-    const mayMove = hasProgram && options.port === undefined && isFirst;
+    const mayMove = hasProgram && options.port === undefined;
     const receiver = await listenAt(options.port ?? DEFAULT_PORT, mayMove, listen, lines);
     const { url } = receiver;
     for (const line of lines) warn(line);

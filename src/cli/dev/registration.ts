@@ -8,8 +8,8 @@ import { serviceInfo } from '../../receiver/ingest/ingest-routes.ts';
 
 const NONCE_HEADER = 'x-runspan-nonce';
 const PROOF_HEADER = 'x-runspan-proof';
-/** Default time limit of the proof in milliseconds. Another program may listen on the port of a killed process. */
-const PROOF_MAX_MS = 1_000;
+/** Time limit of the proof in milliseconds. A receiver under load responds late, and another program perhaps never. */
+const PROOF_MAX_MS = 5_000;
 const FILE_BYTES_MAX = 4_096;
 
 /**
@@ -57,10 +57,7 @@ export class Registration {
 }
 
 /** Returns the address of the receiver that serves a store, or undefined if no receiver proves that it does. */
-export async function registeredReceiver(
-  storePath: string | undefined,
-  proofMaxMs: number = PROOF_MAX_MS,
-): Promise<string | undefined> {
+export async function registeredReceiver(storePath: string | undefined): Promise<string | undefined> {
   const found = storePath === undefined ? undefined : readRegistered(fileFor(storePath));
   if (found === undefined) return undefined;
   const nonce = randomBytes(32).toString('hex');
@@ -68,7 +65,7 @@ export async function registeredReceiver(
     const response = await fetch(new URL('/info', found.url), {
       headers: { [NONCE_HEADER]: nonce },
       redirect: 'manual',
-      signal: AbortSignal.timeout(proofMaxMs),
+      signal: AbortSignal.timeout(PROOF_MAX_MS),
     });
     void response.body?.cancel().catch(() => {});
     const proof = Buffer.from(response.headers.get(PROOF_HEADER) ?? '', 'hex');

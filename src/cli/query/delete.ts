@@ -1,39 +1,80 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { type CommandContext, CommandFailure, webAddress } from '../command-line.ts';
-import { receiverAt, removalText } from './run-source.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
+import { countsOf } from '../../receiver/http/removal-jobs.ts';
+import { parseUuid } from '../../receiver/http/run-fields.ts';
+import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
+import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
+import { type CommandContext, CommandFailure, type Output, UsageError } from '../command-line.ts';
+import { openToRead, reportStore } from '../stores.ts';
+import { counted, quoted } from '../terminal-text.ts';
+import { findSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
 A run is deleted with its descendants. Threads and users are deleted with all traces in which a run
-has this thread or user, and projects with all traces whose root run is in the project. The receiver
-ignores messages for deleted runs for 30 days. If you end this command, the receiver continues to
-delete.
+has this thread or user, and projects with all traces whose root run is in the project. The store
+ignores messages for deleted runs for 30 days. A receiver continues to delete if you end this
+command. Without a receiver, the file is changed only if no other process has it open for writing.
 
 Exit code:
-  0; 1 if nothing is found, there is no receiver, --yes is missing, or the deletion failed or was
-  cancelled; 2 for invalid arguments`;
+  0; 1 if nothing is found, there is no receiver and no file, the file is in use, --yes is missing,
+  or the deletion failed or was cancelled; 2 for invalid arguments`;
 
 const KINDS = ['run', 'trace', 'thread', 'user', 'project'] as const;
 
 export function define(command: Command, { stdout, stderr }: CommandContext): void {
-  command
-    .description('Deletes a run, trace, thread, user or project from a receiver.')
-    .addArgument(new Argument('<kind>', 'what to delete').choices(KINDS))
-    .argument('<id>', 'id, or the name of a project')
-    .option(
-      '--url <address>',
-      'receiver (default: the receiver of runspan dev); the key is read from RUNSPAN_RECEIVER_KEY',
-      webAddress,
-    )
-    .option('--yes', 'delete; without this option, only show what would be deleted')
+  withSourceOptions(
+    command
+      .description('Deletes a run, trace, thread, user or project from a receiver or a store file.')
+      .addArgument(new Argument('<kind>', 'what to delete').choices(KINDS))
+      .argument('<id>', 'id, or the name of a project')
+      .option('--yes', 'delete; without this option, only show what would be deleted'),
+  )
     .addHelpText('after', HELP)
-    .action(async (kind, id, { url, yes }) => {
-      const removal = await receiverAt(url).remove({ kind, id }, yes === true, (progress) =>
-        stderr.write(`runspan: deleted ${removalText(progress)} so far\n`),
-      );
-      if (removal === undefined) throw new CommandFailure(`the receiver has no ${kind} ${visible(id)}`);
-      const what = removalText(removal);
+    .action(async (kind, given, { yes, ...options }) => {
+      const id = kind === 'run' || kind === 'trace' ? parseUuid(given, true) : given;
+      if (id === undefined) throw new UsageError(`${quoted(given)} is not the id of a ${kind}: expected a UUID`);
+      const source = await findSource(options);
+      let removal: Removal | undefined;
+      if (typeof source === 'string') removal = await removeFromFile(source, { kind, id }, yes === true, stderr);
+      else {
+        const projects = counted((await source.projects()).length, 'project');
+        stderr.write(`runspan: the receiver at ${source.address} with ${projects}\n`);
+        removal = await source.remove({ kind, id }, yes === true, (progress) =>
+          stderr.write(`runspan: deleted ${countsOf(progress)} so far\n`),
+        );
+      }
+      if (!removal?.runs) throw new CommandFailure(`the store has no ${kind} ${visible(id)}`);
+      const what = countsOf(removal);
       if (yes !== true) throw new CommandFailure(`would delete ${what}; pass --yes to confirm`);
-      stdout.write(`deleted ${what}\n`);
+      stdout.write(`deleted ${what} from ${visible(typeof source === 'string' ? source : source.address)}\n`);
     });
+}
+
+/** The deletion of a run must not delete old traces too. */
+const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER, maxBytes: Number.MAX_SAFE_INTEGER };
+
+/** Deletes runs, or only counts them. Throws if another process has the file open for writing. */
+async function removeFromFile(
+  file: string,
+  target: RemovalTarget,
+  isConfirmed: boolean,
+  stderr: Output,
+): Promise<Removal> {
+  const reader = await openToRead(file);
+  try {
+    await reportStore(file, reader, stderr);
+    if (!isConfirmed) return await reader.removable(DEFAULT_SCOPE, target);
+    const owner = await reader.owner();
+    if (owner !== undefined) {
+      const address = visible(owner.address ?? '<the URL of its receiver>');
+      throw new CommandFailure(
+        `process ${owner.pid} has ${visible(file)} open; delete through it with --url ${address}`,
+      );
+    }
+  } finally {
+    await reader.close();
+  }
+  const store = await SqliteStore.open(file, NO_LIMITS);
+  return await store.remove(DEFAULT_SCOPE, target).finally(() => store.close());
 }

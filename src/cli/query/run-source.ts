@@ -7,9 +7,10 @@ import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
 import { delay } from '../../platform/timers.ts';
 import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
+import { countsOf } from '../../receiver/http/removal-jobs.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
-import { DEFAULT_PORT, openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
-import { counted } from '../terminal-text.ts';
+import { registeredReceiver } from '../dev/registration.ts';
+import { openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
 
 export interface SourceOptions {
   readonly url?: URL | undefined;
@@ -24,35 +25,43 @@ export function withSourceOptions<Args extends unknown[], Options extends Record
     .addOption(
       new Option(
         '--url <url>',
-        'URL of a receiver (default: the receiver of runspan dev if it is running, otherwise its store file); RUNSPAN_RECEIVER_KEY sets the key',
+        'URL of a receiver (default: the receiver of the runspan dev that serves the store file, otherwise the file); RUNSPAN_RECEIVER_KEY sets the key',
       )
         .argParser(webAddress)
         .conflicts('store'),
     )
-    .option('--store <file>', 'file to read (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)');
+    .option('--store <file>', 'store file (default: RUNSPAN_STORE, otherwise ~/.runspan/runs.db)');
   return extended as unknown as Command<Args, Options & SourceOptions>;
 }
 
 export async function withSource<Result>(
-  { url, store: named }: SourceOptions,
+  options: SourceOptions,
   use: (source: RunSource) => Promise<Result>,
 ): Promise<Result> {
-  const receiver = receiverAt(url);
-  if (url !== undefined || (named === undefined && (await receiver.isListening()))) return use(receiver);
-  const file = storeFile(named);
-  if (file !== undefined && existsSync(file)) {
-    const store = await openToRead(file);
-    return use(sourceOf(store)).finally(() => store.close());
-  }
-  const noReceiver = named === undefined ? `no receiver listens on port ${DEFAULT_PORT}, and ` : '';
-  const noFile = file === undefined ? 'RUNSPAN_STORE names no file' : `the file ${visible(file)} does not exist`;
+  const found = await findSource(options);
+  if (typeof found !== 'string') return use(found);
+  const store = await openToRead(found);
+  return use(sourceOf(store)).finally(() => store.close());
+}
+
+/**
+ * Returns the receiver that the user has named or that proves that it serves the store file, otherwise the path of the
+ * file. Throws if there is neither. Any program may listen on a port, so a port alone never identifies a receiver.
+ */
+export async function findSource({ url, store }: SourceOptions): Promise<ReceiverSource | string> {
+  if (url !== undefined) return receiverAt(url);
+  const file = storeFile(store);
+  if (file === undefined) throw new CommandFailure('only its receiver can read a store in memory; pass --url');
+  const address = await registeredReceiver(file);
+  if (address !== undefined) return receiverAt(new URL(address));
+  if (existsSync(file)) return file;
   throw new CommandFailure(
-    `${noReceiver}${noFile}; start a receiver with runspan dev, or pass the URL of a receiver with --url`,
+    `no running receiver is registered beside ${visible(file)}, and the file does not exist; start runspan dev, or pass --url or --store`,
   );
 }
 
-/** Returns the receiver at an address. The default is the receiver of `runspan dev`. */
-export function receiverAt(url: URL = new URL(`http://127.0.0.1:${DEFAULT_PORT}`)): ReceiverSource {
+/** Returns the receiver at an address that the user has named, or that was proved. The key is sent to this address. */
+export function receiverAt(url: URL): ReceiverSource {
   return new ReceiverSource(url, env('RUNSPAN_RECEIVER_KEY'));
 }
 
@@ -62,11 +71,6 @@ const RESPONSE_MAX_MS = 30_000;
 const RESTART_MAX_MS = 120_000;
 /** First and longest interval at which the state of a long deletion is read, in milliseconds. */
 const [POLL_MS, POLL_MS_MAX] = [1_000, 10_000];
-
-/** Returns the counts of a deletion, for example `2 runs of 1 trace`. */
-export function removalText({ runs, traces }: Removal): string {
-  return `${counted(runs, 'run')} of ${counted(traces, 'trace')}`;
-}
 
 export class NoReceiver extends CommandFailure {}
 
@@ -128,19 +132,11 @@ class ReceiverSource implements RunSource {
       }
     }
     if (job.state === 'done') return job;
-    throw new CommandFailure(
-      `the deletion ended after ${removalText(job)}: ${visible(job.error ?? 'it was cancelled')}`,
-    );
+    throw new CommandFailure(`the deletion ended after ${countsOf(job)}: ${visible(job.error ?? 'it was cancelled')}`);
   }
 
-  async isListening(): Promise<boolean> {
-    try {
-      await this.#request('projects');
-      return true;
-    } catch (error) {
-      if (error instanceof NoReceiver) return false;
-      throw error;
-    }
+  async projects(): Promise<readonly unknown[]> {
+    return (await this.#result<{ items: [] }>('projects')).items;
   }
 
   /** Returns the response to a request that a receiver never answers with status 404. */
@@ -194,10 +190,13 @@ class ReceiverSource implements RunSource {
     throw this.#notReceiver(`responded with status ${response.status}`);
   }
 
-  #notReceiver(response: string): Error {
+  get address(): string {
     const { origin, pathname } = this.#url;
-    const address = origin + pathname.replace(/\/$/, '');
-    return new CommandFailure(`${address} ${response}: this is not the URL of a receiver`);
+    return origin + pathname.replace(/\/$/, '');
+  }
+
+  #notReceiver(response: string): Error {
+    return new CommandFailure(`${this.address} ${response}: this is not the URL of a receiver`);
   }
 
   async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { messageOf, shown } from '../../base/text.ts';
 import { isObject, isOrigin } from '../../config/checker.ts';
@@ -10,7 +10,7 @@ import { checkedPrices, type Prices } from '../../receiver/domain/prices.ts';
 import { filledText, object, parsed, type Schema } from '../../receiver/http/validation.ts';
 import { PERMISSIONS, type Permission } from '../../receiver/store/key-store.ts';
 import { CommandFailure, durationMs, sizeBytes } from '../command-line.ts';
-import { isUrl } from '../stores.ts';
+import { storeLocation } from '../stores.ts';
 
 /** The configuration of `runspan serve`. */
 export interface Config {
@@ -81,7 +81,7 @@ export function readConfig(path: string): Config {
   const problems = config.proxies.flatMap((proxy, at) => scopeProblems(config, proxy, `proxies.${at}`));
   if (problems.length > 0) return fail(problems);
   const { store } = config;
-  return { ...config, ...(store !== undefined && !isUrl(store) && { store: resolve(dirname(path), store) }) };
+  return { ...config, ...(store !== undefined && { store: storeLocation(store, dirname(path)) }) };
 }
 
 /** Returns why the configuration does not contain the tenant and its project. `place` names the scope's owner. */

@@ -4,7 +4,6 @@ import { ClickHouse } from '../../receiver/store/clickhouse/connection.ts';
 import { ClickHouseKeys } from '../../receiver/store/clickhouse/keys.ts';
 import { checkSchema } from '../../receiver/store/clickhouse/schema.ts';
 import { keyIdOf, newKey, PERMISSIONS, type StoredKey } from '../../receiver/store/key-store.ts';
-import { realPathOf } from '../../receiver/store/sqlite/file.ts';
 import type { SqliteKeys } from '../../receiver/store/sqlite/keys.ts';
 import { WorkerThread } from '../../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
@@ -107,8 +106,7 @@ export async function withKeys<Result>(
   }
   // If the thread fails, the pending call rejects.
   const ignore = (): void => {};
-  const path = realPathOf(location);
-  const thread = await WorkerThread.open<KeyCalls>({ path, keys: { create } }, ignore, ignore);
+  const thread = await WorkerThread.open<KeyCalls>({ path: location, keys: { create } }, ignore, ignore);
   const keys: KeyList = {
     addKey: (key) => thread.call('addKey', key),
     keys: () => thread.call('keys'),

@@ -1,6 +1,5 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import { BlockList } from 'node:net';
-import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visibleJson } from '../../base/text.ts';
@@ -17,7 +16,7 @@ import type { KeyStore } from '../../receiver/store/key-store.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import type { Store, StoreStatus } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Ending, UsageError, untilStopped } from '../command-line.ts';
-import { isUrl, PRICES_OPTION, readPrices } from '../stores.ts';
+import { isUrl, PRICES_OPTION, readPrices, shownStore, storeLocation } from '../stores.ts';
 import { type Config, type ProxyConfig, readConfig } from './config.ts';
 
 const HELP = `
@@ -45,7 +44,7 @@ export function define(command: Command, context: CommandContext): void {
 export function storeOf(config: Config | undefined, named: string | undefined): string {
   const store = named ?? config?.store;
   if (store === undefined) throw new UsageError('expected a store: set `store` in the configuration, or --store');
-  return isUrl(store) ? store : resolve(store);
+  return storeLocation(store);
 }
 
 /** What the service needs of a store. */
@@ -123,13 +122,6 @@ async function serve(
     await store.close();
     log('info', 'the receiver has stopped');
   }
-}
-
-/** Returns the location of a store without its password. */
-export function shownStore(location: string): string {
-  if (!isUrl(location)) return location;
-  const url = new URL(location);
-  return `${url.origin}${url.pathname}`;
 }
 
 /** Calls `onChange` with each new valid configuration. Logs an invalid configuration. Returns a function to stop. */

@@ -35,12 +35,6 @@ export class ClickHouseRetentionTime {
     await deleteWhere(this.#db, 'times', sql("name = 'age' AND us > ?", integer(timeMs * 1_000)), 'now');
     await this.#db.insert('times', [{ name: 'age', us: timeMs * 1_000 }]);
   }
-
-  /** Returns the number of projects of all tenants. */
-  async projects(): Promise<number> {
-    const found = sql('SELECT count(DISTINCT tenant, project) AS n FROM runs WHERE is_root = 1');
-    return (await this.#db.rows<{ n: number }>(found))[0]?.n ?? 0;
-  }
 }
 
 /**

@@ -185,11 +185,6 @@ export class SqliteRetentionTime {
   write(timeMs: number): void {
     this.#connection.run("REPLACE INTO meta VALUES ('retention_ms', ?)", timeMs);
   }
-
-  /** Returns the number of projects of all tenants. */
-  projects(): number {
-    return this.#connection.all(PROJECTS).length;
-  }
 }
 
 /** Time for which the ids of removed runs are kept, in milliseconds: 30 days. */
