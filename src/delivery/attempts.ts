@@ -90,7 +90,8 @@ export class Attempts {
 
   /** Takes the start of a run out of delivery, because the complete run was read from disk. */
   replaced(delivery: Delivery): void {
-    this.#queueOthers(this.#take(this.retries.find((batch) => has(batch, delivery)) as Batch), delivery);
+    const batch = this.retries.find((one) => has(one, delivery));
+    if (batch !== undefined) this.#queueOthers(this.#take(batch), delivery);
     this.#states.replaced(delivery);
   }
 

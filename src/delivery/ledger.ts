@@ -103,11 +103,17 @@ function latest(ledgers: readonly Ledger[]): DeliveryError | undefined {
 /**
  * Resolves a flush when all runs recorded before the flush are delivered or dropped. Undelivered run updates are
  * counted in groups, and each flush starts a new group. A flush resolves when the groups before the new one are empty.
+ * There is at most one more group than pending flushes.
  */
 export class FlushTracker {
   /** Groups from oldest to newest. New run updates are counted in the last group. */
-  readonly #groups: FlushGroup[] = [{ flushes: [], pending: 0 }];
+  readonly #groups: FlushGroup[] = [{ flush: undefined, pending: 0, joined: undefined }];
   readonly waiting: Set<Flush> = new Set();
+
+  /** Number of groups. */
+  get size(): number {
+    return this.#groups.length;
+  }
 
   /**
    * Counts a new run update, and returns its group. The caller passes the group to `leave` after the update is
@@ -120,24 +126,36 @@ export class FlushTracker {
   }
 
   enterOldest(deliveries: readonly { readonly group: FlushGroup | undefined }[]): FlushGroup {
-    const groups = new Set(deliveries.map(({ group }) => group));
+    const groups = new Set(deliveries.map(({ group }) => group && countedIn(group)));
     const oldest = this.#groups.find((group) => groups.has(group)) as FlushGroup;
     oldest.pending++;
     return oldest;
   }
 
   leave(group: FlushGroup): void {
-    if (--group.pending === 0) this.#advance();
+    if (--countedIn(group).pending === 0) this.#advance();
   }
 
   /** The flush of a closing exporter ignores refused probes. */
   begin(endMs: number, isClosing: boolean): Flush {
     const flush = new Flush(endMs, isClosing);
     this.waiting.add(flush);
-    this.#groups.at(-1)?.flushes.push(flush);
-    this.#groups.push({ flushes: [], pending: 0 });
+    (this.#groups[this.#groups.length - 1] as FlushGroup).flush = flush;
+    this.#groups.push({ flush: undefined, pending: 0, joined: undefined });
     this.#advance();
     return flush;
+  }
+
+  /** Removes a flush that has ended. The group that it started joins the group before it. */
+  end(flush: Flush): void {
+    this.waiting.delete(flush);
+    const at = this.#groups.findIndex((group) => group.flush === flush);
+    const [group, next] = this.#groups.slice(at, at + 2);
+    if (at < 0 || group === undefined || next === undefined) return;
+    group.flush = next.flush;
+    group.pending += next.pending;
+    next.joined = group;
+    this.#groups.splice(at + 1, 1);
   }
 
   paused(untilMs: number): void {
@@ -155,15 +173,28 @@ export class FlushTracker {
 
   #advance(): void {
     while (this.#groups.length > 1 && this.#groups[0]?.pending === 0) {
-      for (const flush of this.#groups.shift()?.flushes ?? []) flush.resolve(true);
+      this.#groups.shift()?.flush?.resolve(true);
     }
   }
 }
 
 /** Counts the undelivered run updates that were created between two flushes. */
 export interface FlushGroup {
-  readonly flushes: Flush[];
+  /** The flush that waits for this group and those before it. The last group has none. */
+  flush: Flush | undefined;
   pending: number;
+  /** The group that counts the updates of this one, after the flush between them has ended. */
+  joined: FlushGroup | undefined;
+}
+
+/** Returns the group that counts the updates of a group. Shortens the path to it for the next call. */
+function countedIn(group: FlushGroup): FlushGroup {
+  let at = group;
+  while (at.joined !== undefined) {
+    at.joined = at.joined.joined ?? at.joined;
+    at = at.joined;
+  }
+  return at;
 }
 
 class Flush {

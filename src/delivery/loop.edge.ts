@@ -68,7 +68,7 @@ export class DeliveryLoop {
       }
       return ended.every(({ stage }) => stage === 'settled');
     } finally {
-      flushes.waiting.delete(flush);
+      flushes.end(flush);
     }
   }
 

@@ -61,7 +61,7 @@ export class DeliveryLoop {
     } finally {
       clearTimer(timer);
       this.waiters--;
-      flushes.waiting.delete(flush);
+      flushes.end(flush);
     }
   }
 

@@ -2,7 +2,9 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { startServer } from '../peers/clickhouse/database.ts';
+import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import { ClickHouse, sql } from '#src/receiver/store/clickhouse/connection.ts';
+import { startDatabase, startServer } from '../peers/clickhouse/database.ts';
 import { prepare, type Receiver, startBalancer, startSender } from '../peers/clickhouse/receivers.ts';
 import { root } from '../support/folders.ts';
 import { randomFrom } from './random.ts';
@@ -11,6 +13,9 @@ import { table, tally } from './report.ts';
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 3);
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const SECONDS = 60;
+
+/** End of the parameters of queries for about one of 256 traces. */
+const SOME_TRACE = "00'";
 
 type Fault = Readonly<Record<string, unknown>>;
 
@@ -22,6 +27,14 @@ const FAULTS: readonly (readonly [name: string, seconds: number, faults: readonl
   ['responses to inserts are cut', 5, [{ match: 'INSERT INTO messages', cut: true, times: 20 }]],
   ['reads exceed the memory limit', 5, [{ match: 'SELECT', code: 241, times: 100 }]],
   ['lists cannot be updated', 10, [{ match: 'INSERT INTO runs', code: 241 }]],
+  ...[{ code: 241 }, { away: true }, { code: 9_999 }].map(
+    (fault) =>
+      [
+        `reads of some traces fail with ${JSON.stringify(fault)}`,
+        10,
+        [{ match: 'FROM messages', value: SOME_TRACE, ...fault }],
+      ] as const,
+  ),
 ];
 
 const sleep = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
@@ -68,6 +81,43 @@ test('two receivers lose no run and store none twice while ClickHouse fails and 
     await stop();
   }
   console.log(table('faults, and runs that were sent and stored', occurred));
+});
+
+test('a backlog of many steps is caught up in bounded memory by a receiver that is restarted', {
+  timeout: 300_000,
+}, async () => {
+  const { url, stop } = await startDatabase();
+  onTestFinished(stop);
+  // The insert of this test takes longer than requests may.
+  const db = await ClickHouse.connect(url, 'retention');
+  onTestFinished(() => db.close());
+  await db.command(
+    sql(`INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, texts)
+      SELECT 'backlog', today(), toUUID(concat('01900000-0000-7000-8000-', leftPad(toString(intDiv(number, 200)), 12, '0'))) AS trace,
+        toUUID(concat('01910000-0000-7000-8000-', leftPad(toString(number), 12, '0'))), 1,
+        toUnixTimestamp64Micro(now64(6)) - 600000000 + number,
+        concat('{"trace_id":"', toString(trace), '","run_type":"tool","start_time":"2026-11-27T10:00:00.000000Z"}'),
+        ['{}', concat('{"name":"step","extra":{"metadata":{"text":"', repeat('x', 1000), '"}}}'), '{}', '', '']
+      FROM numbers(100000)`),
+  );
+  let heapMaxBytes = 0;
+  const timer = setInterval(() => {
+    heapMaxBytes = Math.max(heapMaxBytes, process.memoryUsage().heapUsed);
+  }, 20);
+  onTestFinished(() => clearInterval(timer));
+  const listed = async (): Promise<number> => {
+    const [row] = await db.rows<{ runs: number }>(sql('SELECT count() AS runs FROM runs FINAL'));
+    return row?.runs ?? 0;
+  };
+  const first = await ClickHouseStore.open(url);
+  await expect.poll(listed, { timeout: 60_000, interval: 20 }).toBeGreaterThan(0);
+  await first.close();
+  expect(await listed()).toBeLessThan(100_000);
+  const second = await ClickHouseStore.open(url);
+  onTestFinished(() => second.close());
+  await expect.poll(listed, { timeout: 200_000, interval: 500 }).toBe(100_000);
+  console.log(`largest heap: ${Math.round(heapMaxBytes / 1e6)} MB`);
+  expect(heapMaxBytes).toBeLessThan(400e6);
 });
 
 /** Counts the exported runs, their different ids, and those that have ended. */

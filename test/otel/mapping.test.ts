@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { vocabularies } from '#src/otel/mapping/row-index.ts';
+import { indexWith, vocabularies } from '#src/otel/mapping/row-index.ts';
 import { notes } from '../package/attribute-notes.ts';
 import { expectRun, flat, mapped } from './mapped.ts';
 
@@ -242,4 +242,10 @@ describe('a list that is flattened into attributes', () => {
     for (let at = message; typeof at === 'object'; at = Object.values(at)[0]) levels++;
     expect(levels).toBe(15);
   });
+});
+
+test.each([0, 10, 13])('The tables of a span are selected if %i tables of the application come first', (count) => {
+  const own = Array.from({ length: count }, (_, at) => ({ inputs: { [`own${at}.input`]: 'input' } }));
+  const index = indexWith(own);
+  expect(index.vocabulariesOf(index.matchedBits(-1, {})).length).toBeGreaterThan(count);
 });

@@ -150,11 +150,12 @@ test('Lists show the runs that were stored while lists could not be updated, and
 });
 
 test('Traces are listed, exported and deleted in parts if ClickHouse refuses to read all of them at once', async () => {
+  logLines();
   const store = await openStore();
   const refuseOnce = () => setFaults({ match: 'received_us, fields', code: 396, times: 1 });
-  await refuseOnce();
+  await setFaults({ match: 'received_us, fields', code: 396, times: 2 });
   await store.apply(TENANT, [simple(60, { session_name: 'large' }), simple(61, { session_name: 'large' })]);
-  await store.settled();
+  await expect.poll(async () => (await store.list(TENANT, parsedQuery({ project: 'large' }))).items).toHaveLength(2);
   const inProject = { project: 'large' };
   expect((await store.list(TENANT, parsedQuery(inProject))).items).toHaveLength(2);
   await refuseOnce();
@@ -166,7 +167,7 @@ test('Traces are listed, exported and deleted in parts if ClickHouse refuses to 
 test('A trace that is too large to read does not keep other traces from lists, and one line names it', async () => {
   const lines = logLines();
   const { receiver } = await startReceiver();
-  await setFaults({ match: 'received_us, fields', code: 396, times: 1 });
+  await setFaults({ match: 'received_us, fields', value: id(70), code: 396 });
   expect(await send(receiver, 70, 'too large')).toMatchObject(ACCEPTED);
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(70)}`));
   expect(await send(receiver, 71, 'too large')).toMatchObject(ACCEPTED);
@@ -233,16 +234,43 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   await store.apply(tenant, [post(101), post(102), post(103), post(104)]);
   await expect.poll(isRefused).toBe(true);
   await expect.poll(async () => (await listed()).sort()).toEqual([id(101), id(103), id(104)]);
-  expect(lines.filter((line) => line.includes('and retries'))).toEqual([]);
   // ClickHouse refuses the rows of the only trace in a batch, and accepts other writes.
-  await setFaults({ match: 'INSERT INTO runs', code: 117, times: 1 });
+  await setFaults({ match: 'INSERT INTO runs', value: id(105), code: 117 });
   await store.apply(tenant, [post(105)]);
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(105)}`));
   await store.apply(tenant, [post(106)]);
   await expect.poll(listed).toContain(id(106));
-  expect(lines.filter((line) => line.includes('and retries'))).toEqual([]);
   await db.command(sql('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x')));
 });
+
+test.each<[name: string, fault: Readonly<Record<string, unknown>>]>([
+  ['the memory limit', { code: 241 }],
+  ['a timeout of the client', { away: true }],
+  ['an unknown error', { code: 9_999 }],
+])(
+  'A trace whose reads fail with %s is left alone, counted, and listed after it can be read',
+  async (name, fault) => {
+    const lines = logLines();
+    const [bad, good] = [{ tenant: `bad, ${name}` }, { tenant: `good, ${name}` }];
+    const store = await openStore();
+    const listed = async (tenant = good) => (await store.list(tenant, parsedQuery({}))).items.length;
+    await store.apply(good, [post(200)]);
+    await expect.poll(listed).toBe(1);
+    await setFaults({ match: 'FROM messages', value: id(201), ...fault });
+    await store.apply(bad, [post(201)]);
+    await store.apply(good, [post(202)]);
+    const isNamed = () => lines.filter((line) => line.includes(`the changes of trace ${id(201)}`)).length;
+    await expect.poll(isNamed, { timeout: 30_000 }).toBe(1);
+    await store.apply(good, [post(203)]);
+    await expect.poll(listed, { timeout: 20_000 }).toBe(3);
+    expect((await store.status()).unindexedRuns).toBe(1);
+    await setFaults();
+    await expect.poll(() => listed(bad), { timeout: 40_000 }).toBe(1);
+    expect(isNamed()).toBe(1);
+    await expect.poll(async () => (await store.status()).unindexedRuns).toBe(0);
+  },
+  90_000,
+);
 
 test('Lists show the runs of a receiver that cannot search for the runs of stopped receivers', async () => {
   const { receiver } = await startReceiver();

@@ -125,7 +125,7 @@ export class RowIndex {
   /** Reduces a bit mask to the tables that a span with these attributes uses. */
   matchedBits(candidates: number, attributes: Attributes): number {
     let matched = candidates;
-    for (let rank = 0; candidates >> rank !== 0; rank++) {
+    for (let rank = 0; rank < this.#vocabularies.length; rank++) {
       const bit = 1 << rank;
       if ((candidates & bit) !== 0 && this.#vocabularies[rank]?.matches?.(attributes) === false) matched &= ~bit;
     }

@@ -4,10 +4,10 @@ import { setSoon } from '../../platform/timers.ts';
 const AT_ONCE = 200;
 
 /** Yields the items in order, and lets the event loop turn after some of them. */
-export async function* inTurns<Item>(items: Iterable<Item>): AsyncGenerator<Item> {
+export async function* inTurns<Item>(items: Iterable<Item>, atOnce: number = AT_ONCE): AsyncGenerator<Item> {
   let count = 0;
   for (const item of items) {
     yield item;
-    if (++count % AT_ONCE === 0) await new Promise<void>((resolve) => void setSoon(resolve));
+    if (++count % atOnce === 0) await new Promise<void>((resolve) => void setSoon(resolve));
   }
 }

@@ -68,7 +68,8 @@ async function run(connection, { query, params, data }) {
 }
 
 /**
- * Failures of queries. Each applies to queries that contain the text `match`, and only `times` times if given.
+ * Failures of queries. Each applies to queries that contain the text `match`, and the text `value` in their parameters or
+ * data, and only `times` times if given.
  *
  * - `away`: ends the connection without running the query.
  * - `code`: responds with this error code without running the query. `type` is the name of the error.
@@ -87,8 +88,11 @@ function setFaults(next) {
   });
 }
 
-function faultOf(query) {
-  const fault = faults.find(({ match = '', times = 1 }) => times > 0 && query.includes(match));
+function faultOf({ query, params, data = '' }) {
+  const values = faults.some(({ value }) => value) ? `${JSON.stringify(params)} ${data}` : '';
+  const fault = faults.find(
+    ({ match = '', value = '', times = 1 }) => times > 0 && query.includes(match) && values.includes(value),
+  );
   if (fault?.times !== undefined) fault.times -= 1;
   return fault ?? {};
 }
@@ -101,7 +105,7 @@ async function answer(request, response) {
     return response.end();
   }
   const call = await parse(request, url);
-  const fault = faultOf(call.query);
+  const fault = faultOf(call);
   if (fault.held) await released;
   if (fault.away) return response.destroy();
   if (fault.code) throw new Error(`Code: ${fault.code}. DB::Exception: Fault of a test. (${fault.type ?? 'FAULT'})`);

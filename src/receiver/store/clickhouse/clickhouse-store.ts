@@ -275,7 +275,8 @@ export class ClickHouseStore implements Store {
   }
 
   /**
-   * Returns figures for monitoring. `unindexedRuns` counts the groups with changes that lists do not show yet.
+   * Returns figures for monitoring. `unindexedRuns` counts the groups with changes that lists do not show yet,
+   * including those that are left alone.
    * @internal
    */
   async status(): Promise<StoreStatus> {

@@ -218,14 +218,11 @@ const TOO_LARGE_CODES: readonly string[] = [
 const RETRY_AFTER_S = 5;
 
 /** Thrown if a query reads or returns too much data. */
-class QueryLimitError extends StoreError {
+export class QueryLimitError extends StoreError {
   constructor() {
     super('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);
   }
 }
-
-/** Thrown if ClickHouse has answered that it refuses a statement, for another reason than its load. */
-export class RefusedError extends StoreError {}
 
 function storeErrorOf(error: unknown): StoreError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -233,8 +230,7 @@ function storeErrorOf(error: unknown): StoreError {
   if (BUSY_CODES.includes(code)) {
     return new StoreError('busy', `ClickHouse is overloaded: ${messageOf(error)}`, RETRY_AFTER_S);
   }
-  const Failure = /^\d+$/.test(code) ? RefusedError : StoreError;
-  return new Failure('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
+  return new StoreError('unavailable', `ClickHouse failed: ${messageOf(error)}`, RETRY_AFTER_S);
 }
 
 /**
@@ -246,13 +242,13 @@ export async function* inParts<Item, Data>(
   items: readonly Item[],
   read: (part: readonly Item[]) => Promise<Data>,
   skip?: (item: Item, error: unknown) => void | Promise<void>,
-  isOfItem: (error: unknown) => boolean = isTooLarge,
+  isOfItem: (error: unknown) => boolean | Promise<boolean> = isTooLarge,
 ): AsyncGenerator<Data> {
   let data: Data;
   try {
     data = await read(items);
   } catch (error) {
-    if (!isOfItem(error) || (items.length <= 1 && skip === undefined)) throw error;
+    if ((items.length <= 1 && skip === undefined) || !(await isOfItem(error))) throw error;
     if (items.length > 1) {
       const half = Math.ceil(items.length / 2);
       yield* inParts(items.slice(0, half), read, skip, isOfItem);

@@ -2,29 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
-import { grouped } from '../../domain/grouped.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { StoreError } from '../store.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import {
-  type ClickHouse,
-  inParts,
-  integer,
-  integers,
-  isTooLarge,
-  RefusedError,
-  sql,
-  string,
-  strings,
-  uuids,
-} from './connection.ts';
-import { type Group, type GroupKey, keyOf, readGroups } from './groups.ts';
-import { type DerivedRow, rowsOf } from './run-row.ts';
+import { type ClickHouse, inParts, integer, isTooLarge, sql, string } from './connection.ts';
+import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type LinkedGroups, stepsOf } from './groups.ts';
+import { RowWriter } from './row-writer.ts';
 
-/** Maximum number of groups that are derived at the same time. */
+/** Maximum number of groups whose sizes are read at the same time. They are derived in steps, see `stepsOf`. */
 const GROUPS_MAX = 1_000;
-/** Minimum time between two derivations of the same group, in milliseconds. Every run in the group adds 1 ms. */
+/** Maximum number of groups that wait in memory. The sweep finds the others. */
+const DUE_MAX = 100_000;
+/** Minimum time between two derivations of the same group, in milliseconds. Every message in the group adds 1 ms. */
 const PAUSE_MS = 500;
 /** Minimum time between two derivations, in milliseconds. */
 const INTERVAL_MS = 800;
@@ -34,7 +23,19 @@ const SWEEP_MS = 2_000;
 const OTHERS_US = 10_000_000;
 /** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 30_000_000;
+/** Pause after the first failure, in milliseconds. It doubles with each further failure in a row. */
 const RETRY_MS = 1_000;
+const RETRY_MS_MAX = 30_000;
+/** Number of groups that are left alone from which on ClickHouse is at fault. */
+const LEFT_MAX = 200;
+/** Number and size of the groups of which one is derived again to tell a fault of ClickHouse from one of a group. */
+const OTHERS_MAX = 20;
+const OTHERS_MESSAGES_MAX = 1_000;
+/** Number of failures in a row after which a successful write is enough if no other group was derived. */
+const FAILURES_WITHOUT_OTHERS = 3;
+/** Time after which a group that was left alone is derived again, in milliseconds. It doubles with each failure. */
+const LEFT_MS = 10_000;
+const LEFT_MS_MAX = 3_600_000;
 /** Maximum time range of one sweep query, in microseconds. */
 const SWEPT_US_MAX = 3_600_000_000;
 /** How far the sweep goes back if its position is unknown, in microseconds. */
@@ -49,24 +50,41 @@ interface Due extends GroupKey {
   readonly addedMs: number;
 }
 
+/** A group that cannot be derived although others can. */
+interface LeftGroup extends GroupKey {
+  readonly dueMs: number;
+  readonly delayMs: number;
+}
+
 /**
  * Derives the rows of the table `runs` from the table `messages`. The same messages always produce the same rows, so
  * several receivers can derive the same group.
  *
  * A receiver derives the groups whose messages it has stored. A group that is not derived within 10 s is left to the sweep,
  * in which each receiver asks for groups with outdated rows, in an order of its own, until there are none.
+ *
+ * After a failure, the same groups are derived again. If they fail again although another group can be derived, they are
+ * halved until the groups at fault are alone. Those are left alone, and derived again later. If the other group fails
+ * too, ClickHouse is at fault, and derivation pauses.
  */
 export class Derivation {
   readonly #db: ClickHouse;
-  readonly #prices: PriceList;
+  readonly #rows: RowWriter;
   readonly #changes: ClickHouseChanges;
   readonly #clock: StoreClock;
   readonly #due = new Map<string, Due>();
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
   readonly #pausedUntilMs = new Map<string, number>();
+  readonly #left = new Map<string, LeftGroup>();
+  /** Small groups that were derived recently. */
+  #derived: readonly LinkedGroups[] = [];
+  /** When the sweep was started, in milliseconds. */
+  #startedMs = Number.POSITIVE_INFINITY;
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
   #sweptUs: number | undefined;
   #storedUs = 0;
+  /** Maximum time range of the next sweep query, in microseconds. */
+  #spanUs = SWEPT_US_MAX;
   /** End of the range that the sweep has begun, and the position of the last group that it has derived in this range. */
   #range: SweptRange | undefined;
   readonly #id: string = randomUUID();
@@ -74,24 +92,29 @@ export class Derivation {
   #work: Promise<void> | undefined;
   /** When the last work ended, in milliseconds. */
   #endedMs = Number.NEGATIVE_INFINITY;
-  #hasFailed = false;
+  /** Number of failures in a row. */
+  #failures = 0;
   #isClosed = false;
 
   constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, clock: StoreClock) {
     this.#db = db;
-    this.#prices = prices;
+    this.#rows = new RowWriter(db, prices, changes);
     this.#changes = changes;
     this.#clock = clock;
   }
 
   /** Number of groups with outdated rows. */
   get waiting(): number {
-    return this.#due.size;
+    return this.#due.size + this.#left.size;
   }
 
-  /** Whether lists lack changes that are older than a minute although derivation works. */
+  /**
+   * Whether lists lack changes that are older than a minute, for whatever reason. Does not count the groups that are left
+   * alone: the sweep passes those, and no others.
+   */
   get isBehind(): boolean {
-    return !this.#hasFailed && this.#sweptUs !== undefined && this.#clock.nowUs() - this.#sweptUs > BEHIND_US;
+    if (this.#sweptUs === undefined) return (performance.now() - this.#startedMs) * 1_000 > BEHIND_US;
+    return this.#clock.nowUs() - this.#sweptUs > BEHIND_US;
   }
 
   /** Schedules the derivation of groups. */
@@ -99,7 +122,7 @@ export class Derivation {
     const addedMs = performance.now();
     for (const { tenant, group_id } of groups) {
       const key = keyOf({ tenant, group_id });
-      if (!this.#due.has(key))
+      if (!this.#due.has(key) && !this.#left.has(key) && this.#due.size < DUE_MAX)
         this.#due.set(key, { tenant, group_id, addedMs, dueMs: this.#pausedUntilMs.get(key) ?? 0 });
     }
     this.#schedule(this.#endedMs + INTERVAL_MS - performance.now());
@@ -107,6 +130,7 @@ export class Derivation {
 
   /** Starts the sweep. */
   start(): void {
+    this.#startedMs = performance.now();
     this.#schedule(SWEEP_MS);
   }
 
@@ -130,21 +154,70 @@ export class Derivation {
     }
   }
 
-  /** Derives groups now. Calls `skip` with a group that cannot be derived, or rejects if there is no `skip`. */
-  async derive(groups: readonly GroupKey[], skip?: (group: GroupKey, error: unknown) => Promise<void>): Promise<void> {
+  /** Derives groups now. Calls `onDerived` with those that were derived. */
+  async derive(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     if (groups.length === 0) return;
-    const derivePart = async (part: readonly GroupKey[]): Promise<void> =>
-      this.#insertRows(await readGroups(this.#db, part, this.#prices));
-    for await (const _ of inParts(groups, derivePart, skip, skip && isOfGroup)) {
+    for await (const step of stepsOf(this.#db, groups)) {
+      await this.#rows.write(step);
+      const small = step.filter(({ messages }) => messages <= OTHERS_MESSAGES_MAX);
+      this.#derived = [...small, ...this.#derived].slice(0, OTHERS_MAX);
+      const nowMs = performance.now();
+      for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
+      for (const { keys, messages } of step) {
+        const pauseMs = PAUSE_MS + Math.min(messages, GROUP_MESSAGES_MAX);
+        for (const key of keys) this.#pausedUntilMs.set(keyOf(key), nowMs + pauseMs);
+        onDerived?.(keys);
+      }
     }
   }
 
-  readonly #skip = async ({ group_id }: GroupKey, error: unknown): Promise<void> => {
-    // If ClickHouse refuses this write too, the group is not the cause.
-    if (!isTooLarge(error)) await this.#changes.testWrite();
+  /** Derives groups. After the second failure in a row, leaves those alone that fail while ClickHouse works. */
+  async #deriveParts(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
+    const derive = (part: readonly GroupKey[]): Promise<void> => this.derive(part, onDerived);
+    const isOfPart = async (): Promise<boolean> => this.#failures > 0 && (await this.#canDeriveOthers(groups));
+    for await (const _ of inParts(groups, derive, (key, error) => this.#leave(key, error), isOfPart)) {
+    }
+  }
+
+  /**
+   * Returns whether a group that was derived recently can be derived again. If there is none, tries one of the failing
+   * groups, and later only a write.
+   */
+  async #canDeriveOthers(failing: readonly GroupKey[]): Promise<boolean> {
+    const names = new Set(failing.map(keyOf));
+    const other = this.#derived.find(({ keys }) => !keys.some((key) => names.has(keyOf(key))));
+    try {
+      if (other !== undefined) await this.#rows.write([other], true);
+      else if (this.#failures >= FAILURES_WITHOUT_OTHERS) await this.#changes.testWrite();
+      else await this.derive(failing.slice(Math.floor(Math.random() * failing.length)).slice(0, 1));
+      return this.#left.size < LEFT_MAX;
+    } catch {
+      return false;
+    }
+  }
+
+  #leave({ tenant, group_id }: GroupKey, error: unknown): void {
     const reason = isTooLarge(error) ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
     diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
-  };
+    const dueMs = performance.now() + LEFT_MS;
+    this.#left.set(keyOf({ tenant, group_id }), { tenant, group_id, dueMs, delayMs: LEFT_MS });
+  }
+
+  /** Derives one of the groups that are left alone, if it is due. */
+  async #deriveLeft(): Promise<void> {
+    const nowMs = performance.now();
+    for (const [key, group] of this.#left) {
+      if (group.dueMs > nowMs) continue;
+      const isDerived = await this.derive([group]).then(
+        () => true,
+        () => false,
+      );
+      const delayMs = Math.min(2 * group.delayMs, LEFT_MS_MAX);
+      if (isDerived) this.#left.delete(key);
+      else this.#left.set(key, { ...group, delayMs, dueMs: nowMs + delayMs });
+      return;
+    }
+  }
 
   #schedule(delayMs: number): void {
     if (this.#isClosed || this.#work !== undefined) return;
@@ -166,13 +239,14 @@ export class Derivation {
     try {
       await this.#deriveDue();
       await this.#sweep();
-      this.#hasFailed = false;
+      await this.#deriveLeft();
+      this.#failures = 0;
     } catch (error) {
-      if (!this.#hasFailed && !this.#isClosed) {
+      if (this.#failures === 0 && !this.#isClosed) {
         diagnostics.warn(`the store in ClickHouse could not update its lists and retries: ${messageOf(error)}`);
       }
-      this.#hasFailed = true;
-      await delay(RETRY_MS, undefined);
+      await delay(Math.min(RETRY_MS * 2 ** this.#failures, RETRY_MS_MAX), undefined);
+      this.#failures += 1;
     }
   }
 
@@ -186,11 +260,11 @@ export class Derivation {
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
       // The end stays the same until the range is finished: later groups may come before the position.
       const range: SweptRange = this.#range ?? {
-        untilUs: Math.min(untilUs, this.#sweptUs + SWEPT_US_MAX),
+        untilUs: Math.min(untilUs, this.#sweptUs + this.#spanUs),
         position: -1,
       };
-      const found = await this.#underivedGroups(this.#sweptUs - OVERLAP_US, range);
-      await this.derive(found, this.#skip);
+      const found = await this.#foundIn(this.#sweptUs - OVERLAP_US, range);
+      await this.#deriveParts(found.filter((group) => !this.#left.has(keyOf(group))));
       const last = found[GROUPS_MAX - 1] && found.at(-1);
       this.#range = last && { ...range, position: last.position };
       if (last === undefined) this.#sweptUs = range.untilUs;
@@ -221,16 +295,18 @@ export class Derivation {
 
   /** Derives groups that are due. Returns false if no group was due. */
   async #deriveSome(nowMs: number): Promise<boolean> {
-    const due = this.#nextGroups(nowMs);
-    for (const group of due) this.#due.delete(keyOf(group));
+    const due = new Map(this.#nextGroups(nowMs).map((group) => [keyOf(group), group]));
+    const { size } = due;
+    for (const key of due.keys()) this.#due.delete(key);
     try {
-      await this.derive(due, this.#skip);
+      await this.#deriveParts([...due.values()], (keys) => {
+        for (const key of keys) due.delete(keyOf(key));
+      });
     } catch (error) {
-      const dueMs = nowMs === Number.POSITIVE_INFINITY ? 0 : nowMs + RETRY_MS;
-      for (const group of due) this.#due.set(keyOf(group), { ...group, dueMs });
+      for (const [key, group] of due) if (!this.#left.has(key)) this.#due.set(key, group);
       throw error;
     }
-    return due.length > 0;
+    return size > 0;
   }
 
   /** Returns up to `GROUPS_MAX` due groups. Leaves those that have waited for too long to the sweep, unless it fails. */
@@ -239,77 +315,30 @@ export class Derivation {
     for (const [key, due] of this.#due) {
       if (due.dueMs > nowMs) continue;
       const isLate = nowMs - Math.max(due.addedMs, due.dueMs) > OTHERS_US / 1_000;
-      if (isLate && nowMs !== Number.POSITIVE_INFINITY && !this.#hasFailed) this.#due.delete(key);
+      if (isLate && nowMs !== Number.POSITIVE_INFINITY && this.#failures === 0) this.#due.delete(key);
       else if (groups.push(due) === GROUPS_MAX) break;
     }
     return groups;
   }
 
-  async #insertRows(groups: readonly Group[]): Promise<void> {
-    const derived = groups.flatMap(rowsOf);
-    const stored = await this.#storedRows(derived);
-    const rows = derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
-    const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
-    // The insert adds them to the table `changes` too.
-    await this.#changes.report(visible, (changedUs) =>
-      this.#db.insert(
-        'runs',
-        rows.map(({ latestUs: _, version, columns, ...row }) => ({
-          ...row,
-          ...columns,
-          version: `${version}`,
-          derived_us: changedUs,
-        })),
-      ),
-    );
-    await this.#reportLeftTraces(visible, stored);
-    const nowMs = performance.now();
-    for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
-    for (const { tenant, group_ids, runs } of groups) {
-      for (const group_id of group_ids)
-        this.#pausedUntilMs.set(keyOf({ tenant, group_id }), nowMs + PAUSE_MS + runs.size);
+  /** Returns groups that the sweep derives next. Halves the range of the next query if this one fails. */
+  async #foundIn(sinceUs: number, range: SweptRange): Promise<SweptGroup[]> {
+    try {
+      const found = await this.#underivedGroups(sinceUs, range);
+      this.#spanUs = Math.min(2 * this.#spanUs, SWEPT_US_MAX);
+      return found;
+    } catch (error) {
+      this.#spanUs = Math.max(this.#spanUs / 2, SWEEP_MS * 1_000);
+      this.#range = undefined;
+      throw error;
     }
-  }
-
-  /** Reports the traces that runs have left as changed. */
-  async #reportLeftTraces(rows: readonly DerivedRow[], stored: ReadonlyMap<string, StoredRow>): Promise<void> {
-    const moved = rows.flatMap((row) => {
-      const { isDeleted, latestTrace: trace } = stored.get(rowKeyOf(row)) ?? {};
-      return isDeleted !== 0 || trace === undefined || trace === row.trace ? [] : [{ tenant: row.tenant, trace }];
-    });
-    for (const [tenant, own] of grouped(moved, (one) => one.tenant)) {
-      await this.#changes.add(
-        tenant,
-        own.map(({ trace }) => trace),
-      );
-    }
-  }
-
-  /** Returns the latest stored version of each row, by key. */
-  async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
-    const stored = await this.#db.rows<StoredRow & RowKey>(
-      sql(
-        `SELECT tenant, start_us, id,
-            argMax((toString(version), toString(hash), seen_us, is_deleted, trace), version) AS latest,
-            latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
-            latest.5 AS latestTrace FROM runs
-          WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
-        strings(rows.map(({ tenant }) => tenant)),
-        integers(rows.map(({ start_us }) => start_us)),
-        uuids(rows.map(({ id }) => id)),
-      ),
-    );
-    return new Map(stored.map((row) => [rowKeyOf(row), row]));
   }
 
   /**
    * Returns up to `GROUPS_MAX` groups whose messages are newer than their rows in `runs`, by their position in an order that
    * is different for each receiver.
    */
-  async #underivedGroups(
-    sinceUs: number,
-    { untilUs, position }: SweptRange,
-  ): Promise<(GroupKey & { readonly position: number })[]> {
+  async #underivedGroups(sinceUs: number, { untilUs, position }: SweptRange): Promise<SweptGroup[]> {
     return await this.#db.rows(
       sql(
         `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
@@ -333,33 +362,8 @@ interface SweptRange {
   readonly position: number;
 }
 
-interface RowKey {
-  readonly tenant: string;
-  readonly start_us: number;
-  readonly id: string;
-}
-
-interface StoredRow {
-  readonly latestVersion: string;
-  readonly latestHash: string;
-  readonly seenUs: number;
-  readonly isDeleted: number;
-  readonly latestTrace: string;
-}
-
-function rowKeyOf({ tenant, start_us, id }: RowKey): string {
-  return `${start_us} ${id} ${tenant}`;
-}
-
-/**
- * Returns whether a row must be inserted. The row of a run with new messages is inserted even if it is equal, because a
- * receiver that derives an earlier state may insert a different row at the same time.
- */
-function isNew({ version, is_deleted, is_root, hash, latestUs }: DerivedRow, stored: StoredRow | undefined): boolean {
-  if (stored === undefined) return true;
-  if (BigInt(stored.latestVersion) >= version) return false;
-  if (is_deleted === 1 || stored.isDeleted === 1) return is_deleted !== stored.isDeleted;
-  return is_root === 1 || hash !== stored.latestHash || latestUs > stored.seenUs;
+interface SweptGroup extends GroupKey {
+  readonly position: number;
 }
 
 /** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
@@ -368,9 +372,4 @@ export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' |
     sql('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name)),
   );
   return row?.us ?? 0;
-}
-
-/** Returns whether an error may concern only some groups, unlike a lost connection or an overload. */
-function isOfGroup(error: unknown): boolean {
-  return isTooLarge(error) || error instanceof RefusedError || !(error instanceof StoreError);
 }

@@ -3,7 +3,7 @@ import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
-import { type GroupKey, readGroups } from './groups.ts';
+import { type GroupKey, readGroups, stepsOf } from './groups.ts';
 import { feedbackIn, groupsOfRun, readRow, readTraces } from './reads.ts';
 import { deleteWhere } from './removal.ts';
 
@@ -101,9 +101,11 @@ async function placeOf(
   runId: string,
 ): Promise<{ readonly group_ids: readonly string[]; readonly traceId: string } | undefined> {
   const keys = (await groupsOfRun(db, tenant, runId)).map((group_id): GroupKey => ({ tenant, group_id }));
-  for (const { runs, group_ids, places } of await readGroups(db, keys, NO_PRICES)) {
-    const run = runs.get(runId);
-    if (run !== undefined) return { group_ids, traceId: places.traceIdOf(run) };
+  for await (const step of stepsOf(db, keys)) {
+    for await (const { runs, group_ids, places } of readGroups(db, step, NO_PRICES)) {
+      const run = runs.get(runId);
+      if (run !== undefined) return { group_ids, traceId: places.traceIdOf(run) };
+    }
   }
   return undefined;
 }

@@ -1,8 +1,10 @@
 import { type AssembledRun, AssembledTrace, Places } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
+import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { type ClickHouse, type Sql, sql, strings, uuids } from './connection.ts';
-import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { all } from '../../filter/sql.ts';
+import { type ClickHouse, integer, QueryLimitError, type Sql, sql, strings, uuid, uuids } from './connection.ts';
+import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, PATCH, runOf, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 import { RELATED_RUNS } from './schema.ts';
 
@@ -31,25 +33,178 @@ export interface Group {
   readonly version: bigint;
 }
 
-/** Reads groups together with their linked groups. Omits groups without messages. */
-export async function readGroups(db: ClickHouse, keys: readonly GroupKey[], prices: PriceList): Promise<Group[]> {
-  if (keys.length === 0) return [];
-  const linked = await linkedGroups(db, keys);
-  const rows = await db.rows<MessageRow & GroupKey>(
+/** Maximum number of messages that are read at once. Larger groups are read in slices of whole runs. */
+const READ_MESSAGES = 20_000;
+/** Maximum number of messages of linked groups. Larger groups are not read. */
+export const GROUP_MESSAGES_MAX = 200_000;
+
+/** Linked groups that contain messages. They are read together. */
+export interface LinkedGroups {
+  readonly keys: readonly GroupKey[];
+  /** Number of their messages. */
+  readonly messages: number;
+  /** Time of the latest message, in microseconds. */
+  readonly seenUs: number;
+}
+
+/**
+ * Yields groups together with their linked groups, in steps that have at most 20,000 messages together, or consist of
+ * larger linked groups alone. Omits groups without messages.
+ */
+export async function* stepsOf(db: ClickHouse, keys: readonly GroupKey[]): AsyncGenerator<LinkedGroups[]> {
+  const sizes = await sizesOf(db, keys);
+  const done = new Set<string>();
+  for (const part of cut([...sizes.values()])) {
+    const left = part.filter((key) => !done.has(keyOf(key)));
+    for (const step of cut(await linkedGroups(db, left, sizes))) {
+      for (const key of step.flatMap((linked) => linked.keys)) done.add(keyOf(key));
+      yield step;
+    }
+  }
+}
+
+/** Divides a list into parts with at most 20,000 messages, or one item. */
+function cut<Item extends { readonly messages: number }>(items: readonly Item[]): Item[][] {
+  const parts: Item[][] = [];
+  let messages = Number.POSITIVE_INFINITY;
+  for (const item of items) {
+    messages += item.messages;
+    if (messages <= READ_MESSAGES) parts.at(-1)?.push(item);
+    else {
+      parts.push([item]);
+      messages = item.messages;
+    }
+  }
+  return parts;
+}
+
+async function linkedGroups(db: ClickHouse, keys: readonly Size[], sizes: Map<string, Size>): Promise<LinkedGroups[]> {
+  const linked = await linksOf(
+    db,
+    keys.filter(({ messages }) => messages <= GROUP_MESSAGES_MAX),
+  );
+  for (const key of keys) if (!linked.has(keyOf(key))) linked.set(keyOf(key), new Set([key]));
+  const sets = [...new Set(linked.values())].map((members) => [...members]);
+  const others = sets.flat().filter((key) => !sizes.has(keyOf(key)));
+  for (const [name, size] of await sizesOf(db, others)) sizes.set(name, size);
+  return sets.map((members) => {
+    const stored = members.flatMap((key) => sizes.get(keyOf(key)) ?? []);
+    const messages = stored.reduce((sum, size) => sum + size.messages, 0);
+    return { keys: stored, messages, seenUs: Math.max(...stored.map(({ seenUs }) => seenUs)) };
+  });
+}
+
+/** Reads the groups of a step. Rejects with a QueryLimitError if they have too many messages. */
+export async function* readGroups(
+  db: ClickHouse,
+  step: readonly LinkedGroups[],
+  prices: PriceList,
+): AsyncGenerator<Group> {
+  const [first] = step;
+  if (first === undefined) return;
+  if (first.messages > GROUP_MESSAGES_MAX) throw new QueryLimitError();
+  if (first.messages > READ_MESSAGES) {
+    yield await groupOf(first, slicesOf(db, first), prices);
+    return;
+  }
+  const linkedOf = new Map(step.flatMap((linked) => linked.keys.map((key) => [keyOf(key), linked] as const)));
+  const rows = await readRows(
+    db,
     inGroups(
-      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE (tenant, toUInt128(group_id)) IN ${KEYS}`,
-      new Set([...linked.values()].flatMap((members) => [...members])),
+      IN_GROUPS,
+      step.flatMap(({ keys }) => keys),
     ),
   );
-  const byGroup = grouped(rows.sort(byArrival), (row) => linked.get(keyOf(row)));
-  return [...byGroup.values()].map((messages) => groupOf(messages, prices));
+  const byGroup = grouped(rows, (row) => linkedOf.get(keyOf(row)) ?? first);
+  for await (const [linked, own] of inTurns(byGroup, 1)) {
+    byGroup.delete(linked);
+    yield await groupOf(linked, [own], prices);
+  }
 }
+
+/**
+ * Reads only the run that has the id of its group, or arrived first, in each of some groups that have too many messages. A
+ * text in `error` says so.
+ */
+export async function readFirstRuns(db: ClickHouse, linked: LinkedGroups, prices: PriceList): Promise<Group> {
+  const rows = await db.rows<GroupRow>(
+    sql(
+      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${IN_GROUPS} AND (id = group_id OR (group_id, id) IN (
+          SELECT group_id, argMin(id, received_us) FROM messages WHERE ${IN_GROUPS} AND kind < ${TOMBSTONE}
+          GROUP BY group_id HAVING countIf(id = group_id) = 0))
+        ORDER BY received_us DESC LIMIT ${FIRST_MESSAGES_MAX} BY group_id, id, kind`,
+      ...[0, 1].flatMap(() => inGroups('', linked.keys).params),
+    ),
+  );
+  const ids = new Set(rows.filter(({ kind }) => kind < TOMBSTONE).map(({ id }) => id));
+  const marks = [...ids].flatMap((id): GroupRow[] => {
+    const row = rows.find((one) => one.id === id);
+    return row === undefined ? [] : [{ ...row, ...MARK, received_us: linked.seenUs }];
+  });
+  const group = await groupOf(linked, [[...rows, ...marks]], prices);
+  return { ...group, version: versionOf(linked.seenUs, linked.messages) };
+}
+
+/** Maximum number of posts, and of patches, that are read of the run that stands for a group. */
+const FIRST_MESSAGES_MAX = 1_000;
+const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
+  kind: PATCH,
+  fields: '{}',
+  facts: '{}',
+  searched: JSON.stringify({
+    error: `Incomplete: the trace has more than ${GROUP_MESSAGES_MAX.toLocaleString('en')} messages, so its other runs and totals are not updated`,
+  }),
+};
+
+type GroupRow = MessageRow & GroupKey;
+
+/** A condition for the messages of some groups. */
+const IN_GROUPS = `(tenant, toUInt128(group_id)) IN ${KEYS}`;
+
+async function readRows(db: ClickHouse, { sql: where, params }: Sql): Promise<GroupRow[]> {
+  return await db.rows<GroupRow>({ sql: `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`, params });
+}
+
+/** Reads the messages of linked groups. Each slice contains all messages of its runs. */
+async function* slicesOf(db: ClickHouse, { keys, seenUs }: LinkedGroups): AsyncGenerator<GroupRow[]> {
+  // Messages that arrive in the meantime belong to the next derivation.
+  const stored = all([inGroups(IN_GROUPS, keys), sql('received_us <= ?', integer(seenUs))]);
+  const ends = await db.rows<{ id: string }>({
+    sql: `SELECT DISTINCT id FROM (
+        SELECT id, row_number() OVER (ORDER BY toUInt128(id)) AS position FROM messages WHERE ${stored.sql})
+      WHERE position % ${READ_MESSAGES} = 0 ORDER BY toUInt128(id)`,
+    params: stored.params,
+  });
+  for (let at = 0; at <= ends.length; at += 1) {
+    const [after, until] = [ends[at - 1], ends[at]];
+    const range = [
+      ...(after === undefined ? [] : [sql('toUInt128(id) > toUInt128(?)', uuid(after.id))]),
+      ...(until === undefined ? [] : [sql('toUInt128(id) <= toUInt128(?)', uuid(until.id))]),
+    ];
+    yield await readRows(db, all([stored, ...range]));
+  }
+}
+
+/** Returns the number and the time of the messages of groups that contain any, by key. */
+async function sizesOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<Map<string, Size>> {
+  if (keys.length === 0) return new Map();
+  const rows = await db.rows<Size>(
+    inGroups(
+      `SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages WHERE ${IN_GROUPS}
+        GROUP BY tenant, group_id`,
+      keys,
+    ),
+  );
+  return new Map(rows.map((size) => [keyOf(size), size]));
+}
+
+type Size = GroupKey & Pick<LinkedGroups, 'messages' | 'seenUs'>;
 
 /**
  * Returns the groups that are linked to each group, including itself, by key. A run may be in several groups if its trace
  * was unknown when one of its messages, or of its children's, arrived.
  */
-async function linkedGroups(db: ClickHouse, keys: readonly GroupKey[]): Promise<Map<string, Set<GroupKey>>> {
+async function linksOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<Map<string, Set<GroupKey>>> {
   const linked = new Map<string, Set<GroupKey>>();
   const pairs: GroupKey[][] = [];
   let next = new Map(keys.map((key) => [keyOf(key), key]));
@@ -74,13 +229,13 @@ async function linkedGroups(db: ClickHouse, keys: readonly GroupKey[]): Promise<
 /** Selects the groups of each run that is in several groups, among the runs in some groups. */
 const GROUPS_OF_RUNS = `SELECT DISTINCT tenant, group_ids FROM (
   SELECT tenant, arraySort(groupUniqArray(group_id)) AS group_ids FROM run_ids WHERE (tenant, toUInt128(id)) IN (
-    SELECT tenant, toUInt128(arrayJoin(${RELATED_RUNS})) FROM messages WHERE kind < ${TOMBSTONE} AND (tenant, toUInt128(group_id)) IN ${KEYS})
+    SELECT tenant, toUInt128(arrayJoin(${RELATED_RUNS})) FROM messages WHERE kind < ${TOMBSTONE} AND ${IN_GROUPS})
   GROUP BY tenant, id HAVING length(group_ids) > 1)`;
 
 /** Adds the parameters of `KEYS` to a query. */
 function inGroups(text: string, keys: Iterable<GroupKey>): Sql {
-  const all = [...keys];
-  return sql(text, strings(all.map(({ tenant }) => tenant)), uuids(all.map(({ group_id }) => group_id)));
+  const given = [...keys];
+  return sql(text, strings(given.map(({ tenant }) => tenant)), uuids(given.map(({ group_id }) => group_id)));
 }
 
 export function keyOf({ tenant, group_id }: GroupKey): string {
@@ -91,26 +246,35 @@ function byArrival(a: MessageRow, b: MessageRow): number {
   return a.received_us - b.received_us;
 }
 
-/** Builds a group from its messages. The rows must be sorted by arrival. */
-function groupOf(rows: readonly (MessageRow & GroupKey)[], prices: PriceList): Group {
+/** Builds a group from its messages. A slice contains all messages of its runs. */
+async function groupOf(
+  { keys }: LinkedGroups,
+  slices: AsyncIterable<GroupRow[]> | Iterable<GroupRow[]>,
+  prices: PriceList,
+): Promise<Group> {
   const tombstones: Tombstones = { subtree: new Set(), trace: new Set() };
-  for (const row of rows) {
-    if (row.kind === TOMBSTONE) tombstones[JSON.parse(row.fields).kind as TombstoneKind].add(row.id);
+  const found: [id: string, run: MergedRun][] = [];
+  let [messages, seenUs] = [0, 0];
+  for await (const rows of slices) {
+    messages += rows.length;
+    for await (const [id, own] of inTurns(grouped(rows.sort(byArrival), (row) => row.id))) {
+      for (const row of own) {
+        if (row.kind === TOMBSTONE) tombstones[JSON.parse(row.fields).kind as TombstoneKind].add(id);
+        seenUs = Math.max(seenUs, row.received_us);
+      }
+      const sent = own.filter(({ kind }) => kind !== TOMBSTONE);
+      if (sent.length > 0) found.push([id, runOf(id, sent)]);
+    }
   }
-  const messages = grouped(
-    rows.filter(({ kind }) => kind !== TOMBSTONE),
-    ({ id }) => id,
-  );
-  const merged = new Map([...messages].map(([id, own]) => [id, runOf(id, own)]));
+  const merged = new Map(found.sort(([, a], [, b]) => a.run.n - b.run.n));
   const received = new Map([...merged].map(([id, { run }]) => [id, run]));
-  const all = new Places(received);
-  const runs = new Map([...received].filter(([, run]) => !isDeleted(run, received, all, tombstones)));
-  const places = new Places(runs);
-  const traces = [...places.runsByTrace()].map(([id, members]) => new AssembledTrace(id, members, places, prices));
-  const [{ tenant = '' } = {}] = rows;
-  const group_ids = [...new Set(rows.map(({ group_id }) => group_id))].sort();
-  const seenUs = rows.at(-1)?.received_us ?? 0;
-  return { tenant, group_ids, runs, places, traces, merged, seenUs, version: versionOf(seenUs, rows.length) };
+  const places = new Places(received);
+  const runs = new Map([...received].filter(([, run]) => !isDeleted(run, received, places, tombstones)));
+  const left = new Places(runs);
+  const traces = [...left.runsByTrace()].map(([id, members]) => new AssembledTrace(id, members, left, prices));
+  const [{ tenant = '' } = {}] = keys;
+  const group_ids = keys.map(({ group_id }) => group_id).sort();
+  return { tenant, group_ids, runs, places: left, traces, merged, seenUs, version: versionOf(seenUs, messages) };
 }
 
 /** Ids of deleted runs and traces by kind, because a trace and its root run may have the same id. */

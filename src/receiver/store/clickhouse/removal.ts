@@ -8,7 +8,15 @@ import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
-import { type Group, type GroupKey, readGroups, type TombstoneKind, versionAfter } from './groups.ts';
+import {
+  type Group,
+  type GroupKey,
+  type LinkedGroups,
+  readGroups,
+  stepsOf,
+  type TombstoneKind,
+  versionAfter,
+} from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { groupsOfRun, groupsOfTrace } from './reads.ts';
 
@@ -40,14 +48,21 @@ export async function readRemovable(
     const keys = group_ids.map((group_id): GroupKey => ({ tenant: scope.tenant, group_id }));
     const tooLarge: GroupKey[] = [];
     // The runs below a run can be found only in the whole group.
-    const skip = target.kind === 'run' ? undefined : (key: GroupKey): void => void tooLarge.push(key);
-    for await (const groups of inParts(keys, (part) => readGroups(db, part, prices), skip)) {
-      const selections = groups.flatMap((group) => selectionsIn(group, scope, target));
-      await remove?.(selections);
-      for (const selection of selections) runs += selection.runs.length;
-      traces += selections.length;
-      onProgress?.({ runs, traces });
-      if (signal?.aborted) return { runs, traces };
+    const skip =
+      target.kind === 'run' ? undefined : ({ keys: [key] }: LinkedGroups) => void (key && tooLarge.push(key));
+    const select = async (part: readonly LinkedGroups[]): Promise<TraceSelection[]> => {
+      const selections: TraceSelection[] = [];
+      for await (const group of readGroups(db, part, prices)) selections.push(...selectionsIn(group, scope, target));
+      return selections;
+    };
+    for await (const step of stepsOf(db, keys)) {
+      for await (const selections of inParts(step, select, skip)) {
+        await remove?.(selections);
+        for (const selection of selections) runs += selection.runs.length;
+        traces += selections.length;
+        onProgress?.({ runs, traces });
+        if (signal?.aborted) return { runs, traces };
+      }
     }
     for (const { group_id } of tooLarge) {
       for (const large of await largeTraces(db, scope, target, group_id)) {

@@ -55,12 +55,11 @@ export interface DerivedRow {
 }
 
 /**
- * Returns the rows of the table `runs` for linked groups. The start time is part of the sort key, so a run whose start
- * time has changed also gets a row that deletes its previous row.
+ * Yields the rows of the table `runs` for linked groups, those of roots last. The start time is part of the sort key, so a
+ * run whose start time has changed also gets a row that deletes its previous row.
  */
-export function rowsOf({ tenant, group_ids, traces, merged, seenUs, version }: Group): DerivedRow[] {
-  const visible = traces.flatMap(({ runs }) => runs);
-  const shownUs = new Map(visible.map(({ id, startUs }) => [id, startUs]));
+export function* rowsOf({ tenant, group_ids, traces, merged, seenUs, version }: Group): Generator<DerivedRow> {
+  const shownUs = new Map(traces.flatMap(({ runs }) => runs.map(({ id, startUs }) => [id, startUs] as const)));
   const rowOf = (
     id: string,
     startUs: number,
@@ -70,23 +69,21 @@ export function rowsOf({ tenant, group_ids, traces, merged, seenUs, version }: G
     ...{ latestUs: merged.get(id)?.latestUs ?? 0, hash: hashOf(row) },
     ...row,
   });
-  const deleted = [...merged].flatMap(([id, { startsUs }]) =>
-    [...startsUs]
-      .filter((startUs) => startUs !== shownUs.get(id))
-      .map((startUs) => rowOf(id, startUs, { trace: id, is_deleted: 1, is_root: 0, columns: {} })),
-  );
+  for (const [id, { startsUs }] of merged) {
+    for (const startUs of startsUs) {
+      if (startUs !== shownUs.get(id)) yield rowOf(id, startUs, { trace: id, is_deleted: 1, is_root: 0, columns: {} });
+    }
+  }
   const orders = traces.map(({ runs }) => storedOrders(runs));
-  return [
-    ...traces.flatMap((trace, at) =>
-      trace.runs.map((run) =>
-        rowOf(run.id, run.startUs, {
-          ...{ trace: trace.id, is_deleted: 0, is_root: run === trace.root ? 1 : 0 },
-          columns: { ...columnsOf(trace, run), dotted_order: orders[at]?.get(run.id) ?? '' },
-        }),
-      ),
-    ),
-    ...deleted,
-  ];
+  for (const is_root of [0, 1] as const) {
+    for (const [at, trace] of traces.entries()) {
+      for (const run of is_root === 1 ? [trace.root] : trace.runs) {
+        if (run === undefined || (run === trace.root) !== (is_root === 1)) continue;
+        const columns = { ...columnsOf(trace, run), dotted_order: orders[at]?.get(run.id) ?? '' };
+        yield rowOf(run.id, run.startUs, { trace: trace.id, is_deleted: 0, is_root, columns });
+      }
+    }
+  }
 }
 
 /**

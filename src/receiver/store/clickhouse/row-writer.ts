@@ -1,0 +1,129 @@
+import { grouped } from '../../domain/grouped.ts';
+import { inTurns } from '../../domain/in-turns.ts';
+import type { PriceList } from '../../domain/prices.ts';
+import type { ClickHouseChanges } from './changes.ts';
+import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
+import { GROUP_MESSAGES_MAX, type LinkedGroups, readFirstRuns, readGroups } from './groups.ts';
+import { type DerivedRow, rowsOf } from './run-row.ts';
+
+/** Maximum number of rows per insert. */
+const INSERTED_ROWS = 5_000;
+
+/** Derives the rows of groups, and inserts those that have changed. */
+export class RowWriter {
+  readonly #db: ClickHouse;
+  readonly #prices: PriceList;
+  readonly #changes: ClickHouseChanges;
+
+  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges) {
+    this.#db = db;
+    this.#prices = prices;
+    this.#changes = changes;
+  }
+
+  /** Derives the groups of a step (see `stepsOf`). If `isRepeated`, also inserts the rows that are stored. */
+  async write(step: readonly LinkedGroups[], isRepeated = false): Promise<void> {
+    let rows: DerivedRow[] = [];
+    for await (const group of this.#groupsOf(step)) {
+      for await (const row of inTurns(rowsOf(group))) {
+        if (rows.length === INSERTED_ROWS) {
+          // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
+          const isOpen = (one: DerivedRow): boolean => one.group_ids === group.group_ids;
+          await this.#insert(
+            rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one)),
+            isRepeated,
+          );
+          rows = [];
+        }
+        rows.push(row);
+      }
+    }
+    await this.#insert(rows, isRepeated);
+  }
+
+  async *#groupsOf(step: readonly LinkedGroups[]) {
+    const [first] = step;
+    if (first === undefined || first.messages <= GROUP_MESSAGES_MAX) yield* readGroups(this.#db, step, this.#prices);
+    else yield await readFirstRuns(this.#db, first, this.#prices);
+  }
+
+  async #insert(derived: readonly DerivedRow[], isRepeated: boolean): Promise<void> {
+    if (derived.length === 0) return;
+    const stored = await this.#storedRows(derived);
+    const rows = isRepeated ? derived : derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
+    const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
+    // The insert adds them to the table `changes` too.
+    await this.#changes.report(visible, (changedUs) =>
+      this.#db.insert(
+        'runs',
+        rows.map(({ latestUs: _, version, columns, ...row }) => ({
+          ...row,
+          ...columns,
+          version: `${version}`,
+          derived_us: changedUs,
+        })),
+      ),
+    );
+    await this.#reportLeftTraces(visible, stored);
+  }
+
+  /** Reports the traces that runs have left as changed. */
+  async #reportLeftTraces(rows: readonly DerivedRow[], stored: ReadonlyMap<string, StoredRow>): Promise<void> {
+    const moved = rows.flatMap((row) => {
+      const { isDeleted, latestTrace: trace } = stored.get(rowKeyOf(row)) ?? {};
+      return isDeleted !== 0 || trace === undefined || trace === row.trace ? [] : [{ tenant: row.tenant, trace }];
+    });
+    for (const [tenant, own] of grouped(moved, (one) => one.tenant)) {
+      await this.#changes.add(
+        tenant,
+        own.map(({ trace }) => trace),
+      );
+    }
+  }
+
+  /** Returns the latest stored version of each row, by key. */
+  async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
+    const stored = await this.#db.rows<StoredRow & RowKey>(
+      sql(
+        `SELECT tenant, start_us, id,
+            argMax((toString(version), toString(hash), seen_us, is_deleted, trace), version) AS latest,
+            latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
+            latest.5 AS latestTrace FROM runs
+          WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
+        strings(rows.map(({ tenant }) => tenant)),
+        integers(rows.map(({ start_us }) => start_us)),
+        uuids(rows.map(({ id }) => id)),
+      ),
+    );
+    return new Map(stored.map((row) => [rowKeyOf(row), row]));
+  }
+}
+
+interface RowKey {
+  readonly tenant: string;
+  readonly start_us: number;
+  readonly id: string;
+}
+
+interface StoredRow {
+  readonly latestVersion: string;
+  readonly latestHash: string;
+  readonly seenUs: number;
+  readonly isDeleted: number;
+  readonly latestTrace: string;
+}
+
+function rowKeyOf({ tenant, start_us, id }: RowKey): string {
+  return `${start_us} ${id} ${tenant}`;
+}
+
+/**
+ * Returns whether a row must be inserted. The row of a run with new messages is inserted even if it is equal, because a
+ * receiver that derives an earlier state may insert a different row at the same time.
+ */
+function isNew({ version, is_deleted, is_root, hash, latestUs }: DerivedRow, stored: StoredRow | undefined): boolean {
+  if (stored === undefined) return true;
+  if (BigInt(stored.latestVersion) >= version) return false;
+  if (is_deleted === 1 || stored.isDeleted === 1) return is_deleted !== stored.isDeleted;
+  return is_root === 1 || hash !== stored.latestHash || latestUs > stored.seenUs;
+}
