@@ -27,8 +27,8 @@ import {
   type TraceableOptions,
   traceableOptions,
 } from './plan.ts';
-import { followPromise, followResult, RunObserver } from './results/follow.ts';
-import { followIterator, followLazyGenerator } from './results/iterator.ts';
+import { followPromise, followResult, followSteps, RunObserver } from './results/follow.ts';
+import { followLazyGenerator } from './results/iterator.ts';
 import { noObserver, type StreamObserver } from './results/observer.ts';
 
 type Callable = (...args: unknown[]) => unknown;
@@ -254,13 +254,8 @@ function offContext({ enabled, exporter }: Plan): RunContext | undefined {
 }
 
 function callOff(context: RunContext, fn: Callable, self: unknown, args: unknown[]): unknown {
-  const result = applyIn(context, fn, self, args);
-  if (types.isGeneratorObject(result)) followIterator(result, hiddenSteps(context));
-  return result;
-}
-
-function hiddenSteps(context: RunContext): StreamObserver {
-  return { ...noObserver, step: (method, self, args) => applyIn(context, method, self, args) };
+  const step: StreamObserver['step'] = (method, owner, given) => applyIn(context, method, owner, given);
+  return followSteps(applyIn(context, fn, self, args), { ...noObserver, step });
 }
 
 /** Copies the prototype, own properties and `reflect-metadata` entries from `fn` to the wrapper. */

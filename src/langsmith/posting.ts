@@ -36,9 +36,9 @@ export function knowRun(run: Run): void {
 
 /**
  * Records the start of a run. If `create` has an end time, also records the end. The current context is not used, because
- * LangChain posts runs from a queue, whose context is that of any earlier call.
+ * LangChain posts runs from a queue, whose context is that of any earlier call. A root is recorded in `around`.
  */
-export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run): Run {
+export function postRun(create: RunCreate, exporter: RunSink | undefined, parent?: Run, around?: RunContext): Run {
   const { name, inputs, extra, ...changes } = create;
   const { id, start_time, dotted_order, parent_run_id } = changes;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
@@ -56,7 +56,7 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
     exporter,
     root: above === undefined,
   });
-  const run = startRunIn('startRun', { ...options, name }, above ?? rootContext, { isLangSmith: true });
+  const run = startRunIn('startRun', { ...options, name }, above ?? around ?? rootContext, { isLangSmith: true });
   // Set tags after the start, because nested runs inherit tags that are set at the start.
   update(run.id, keep(run.id, run), changes);
   return run;

@@ -2,7 +2,7 @@ import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
 import { defined, fieldsOf, listOf } from '../payload/fields.ts';
-import { currentContext, isOff, type RunContext } from '../run/context.ts';
+import { currentContext, isOff, outsideOfRuns, type RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
 import {
@@ -93,6 +93,8 @@ export class RunTree {
   child_execution_order = 1;
   /** The recorded run, or undefined until the start is recorded. */
   #run: Run | undefined;
+  /** The exporter and the fields of the context in which a root was created. */
+  #around: RunContext | undefined;
   /** Whether the run belongs to a traced function, which ends it. */
   #isTraced = false;
   /** The call of the client's `createRun`. */
@@ -131,9 +133,11 @@ export class RunTree {
     this.tracingEnabled = config.tracingEnabled;
     // The tree may be posted in another context. A tree with a parent follows its parent.
     const isPlaced = (parent_run ?? config.parent_run_id ?? order) !== undefined;
-    if (!isPlaced && isOff(currentContext())) this.tracingEnabled ??= false;
+    const around = isPlaced ? undefined : currentContext();
+    if (isOff(around)) this.tracingEnabled ??= false;
+    else this.#around = outsideOfRuns(around);
     this.attachments = config.attachments;
-    if (#run in config) this.#run = config.#run;
+    if (#run in config) [this.#run, this.#around] = [config.#run, config.#around];
   }
 
   get metadata(): KVMap {
@@ -182,7 +186,7 @@ export class RunTree {
       const above = RunTree.#runOf(parent_run);
       // After a traced function ends, its tree has `tracingEnabled: false`.
       const options = above === undefined ? this : { client, replicas, tracingEnabled: tracingEnabled || undefined };
-      this.#run = postRun(this.toJSON(), exporterOf(options), above);
+      this.#run = postRun(this.toJSON(), exporterOf(options), above, this.#around);
       trees.set(this.#run, this);
     });
     await this.#posting;

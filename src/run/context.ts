@@ -184,6 +184,12 @@ export function contextOfRoot(around: RunContext | undefined): RunContext | unde
   return around?.fields && contextWith(around.fields);
 }
 
+/** Returns the exporter and the fields of a context, without its run. */
+export function outsideOfRuns(context: RunContext | undefined): RunContext | undefined {
+  const outer = contextOfRoot(context);
+  return context?.exporter === undefined ? outer : contextTo(context.exporter, outer);
+}
+
 function ownerOf(context: RunContext): RunOwner | undefined {
   const owner = context.owner as Partial<RunOwner> | undefined;
   return owner?.packageCopy === PACKAGE_COPY ? (owner as RunOwner) : undefined;

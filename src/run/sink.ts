@@ -107,7 +107,7 @@ export interface RunSink {
 }
 
 /** The sink that is used while tracing is off. */
-export const noopSink: RunSink = {
+export const noopSink: RunSink = shared('noopSink', () => ({
   capture: {
     project: 'default',
     hideInputs: true,
@@ -123,7 +123,7 @@ export const noopSink: RunSink = {
   skip: () => {},
   flush: async () => ({ ok: true, pending: 0 }),
   close: async () => ({ ok: true, pending: 0 }),
-};
+}));
 
 interface SinkState {
   create: (() => RunSink | undefined) | undefined;

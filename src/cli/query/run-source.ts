@@ -53,7 +53,8 @@ export async function findSource({ url, store }: SourceOptions): Promise<Receive
   const file = storeFile(store);
   if (file === undefined) throw new CommandFailure('only its receiver can read a store in memory; pass --url');
   const address = await registeredReceiver(file);
-  if (address !== undefined) return receiverAt(new URL(address));
+  if (address !== undefined)
+    return receiverAt(new URL(address), async () => (await registeredReceiver(file)) === address);
   if (existsSync(file)) return file;
   throw new CommandFailure(
     `no running receiver is registered beside ${visible(file)}, and the file does not exist; start runspan dev, or pass --url or --store`,
@@ -61,8 +62,8 @@ export async function findSource({ url, store }: SourceOptions): Promise<Receive
 }
 
 /** Returns the receiver at an address that the user has named, or that was proved. The key is sent to this address. */
-export function receiverAt(url: URL): ReceiverSource {
-  return new ReceiverSource(url, env('RUNSPAN_RECEIVER_KEY'));
+export function receiverAt(url: URL, isProved?: () => Promise<boolean>): ReceiverSource {
+  return new ReceiverSource(url, env('RUNSPAN_RECEIVER_KEY'), isProved);
 }
 
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
@@ -78,14 +79,17 @@ export class NoReceiver extends CommandFailure {}
 class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
+  /** Called before each request, because another program may listen on the port of a receiver that has ended. */
+  readonly #isProved: (() => Promise<boolean>) | undefined;
 
   /** Throws if the API key would be sent over plain HTTP to another machine. */
-  constructor(url: URL, apiKey: string | undefined) {
+  constructor(url: URL, apiKey: string | undefined, isProved: (() => Promise<boolean>) | undefined) {
     if (apiKey !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname)) {
       throw new UsageError(`the key is not sent to ${url.origin} over plain HTTP; use https`);
     }
     this.#url = url;
     this.#apiKey = apiKey;
+    this.#isProved = isProved;
   }
 
   traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`);
@@ -200,6 +204,9 @@ class ReceiverSource implements RunSource {
   }
 
   async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {
+    if (this.#isProved !== undefined && !(await this.#isProved())) {
+      throw new NoReceiver(`the receiver of the store has ended, or does not respond at ${this.#url.origin}`);
+    }
     const base = this.#url.href.endsWith('/') ? this.#url : `${this.#url.href}/`;
     try {
       const response = await fetch(new URL(`query/${path}`, base), {

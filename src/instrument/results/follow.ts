@@ -44,6 +44,21 @@ export function followPromise(promise: Promise<unknown>, run: Run, plan: Plan): 
   return deriveOne(promise, new RunObserver(run, plan));
 }
 
+/**
+ * Calls the methods of an iterator or stream through `observer`, also of one that a promise resolves to. Returns the value
+ * to pass to the caller instead of the result.
+ */
+export function followSteps(result: unknown, observer: StreamObserver): unknown {
+  const fulfilled = (value: unknown): void => {
+    const follow = isObjectOrFunction(value) ? adapterFor(value) : undefined;
+    if (follow !== undefined) tryFollow(value as object, () => follow(value as object, observer));
+  };
+  const then = isObjectOrFunction(result) ? thenOf(result) : undefined;
+  if (then !== undefined) return followThenable(result as object, then, { fulfilled, fail() {} }, true) ?? result;
+  fulfilled(result);
+  return result;
+}
+
 /** Ends a run when the function's returned promise, iterator or stream completes. */
 export class RunObserver extends StreamRecorder implements Settlement {
   readonly #plan: Plan;

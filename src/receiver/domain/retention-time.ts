@@ -55,7 +55,7 @@ export class RetentionTime {
 export function lagReport(lagMs: number, earlier: string | undefined): string | undefined {
   if (lagMs <= DAY_MS) return undefined;
   const days = (lagMs / DAY_MS).toFixed(1);
-  const report = `The retention time is ${days} days behind the clock, and gains a day per hour. If the clock is right, run npx runspan store prune --yes.`;
+  const report = `The retention time is ${days} days behind the clock, and gains a day per hour. If the clock is right, run npx runspan store prune --yes with the file or URL of the store.`;
   if (earlier === undefined) diagnostics.warn(`old runs are deleted later: ${report}`);
   return report;
 }

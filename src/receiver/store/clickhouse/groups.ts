@@ -31,6 +31,8 @@ export interface Group {
   /** Time of the latest message, in microseconds. */
   readonly seenUs: number;
   readonly version: bigint;
+  /** Whether only the first run of the trace was read. */
+  readonly isPart?: boolean;
 }
 
 /** Maximum number of messages that are read at once. Larger groups are read in slices of whole runs. */
@@ -142,7 +144,7 @@ export async function readFirstRuns(db: ClickHouse, linked: LinkedGroups, prices
     return row === undefined ? [] : [{ ...row, ...MARK, received_us: linked.seenUs }];
   });
   const group = await groupOf(linked, [[...rows, ...marks]], prices);
-  return { ...group, version: versionOf(linked.seenUs, linked.messages) };
+  return { ...group, version: versionOf(linked.seenUs, linked.messages), isPart: true };
 }
 
 /** Maximum number of posts, and of patches, that are read of the run that stands for a group. */
@@ -152,7 +154,7 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
   fields: '{}',
   facts: '{}',
   searched: JSON.stringify({
-    error: `Incomplete: the trace has more than ${GROUP_MESSAGES_MAX.toLocaleString('en')} messages, so its other runs and totals are not updated`,
+    error: `Incomplete: the trace has more than ${GROUP_MESSAGES_MAX.toLocaleString('en')} messages, so only this run is updated, and the totals are its own`,
   }),
 };
 

@@ -48,8 +48,7 @@ export async function readRemovable(
     const keys = group_ids.map((group_id): GroupKey => ({ tenant: scope.tenant, group_id }));
     const tooLarge: GroupKey[] = [];
     // The runs below a run can be found only in the whole group.
-    const skip =
-      target.kind === 'run' ? undefined : ({ keys: [key] }: LinkedGroups) => void (key && tooLarge.push(key));
+    const skip = target.kind === 'run' ? undefined : (linked: LinkedGroups) => void tooLarge.push(...linked.keys);
     const select = async (part: readonly LinkedGroups[]): Promise<TraceSelection[]> => {
       const selections: TraceSelection[] = [];
       for await (const group of readGroups(db, part, prices)) selections.push(...selectionsIn(group, scope, target));
@@ -64,8 +63,11 @@ export async function readRemovable(
         if (signal?.aborted) return { runs, traces };
       }
     }
+    const removed = new Set<string>();
     for (const { group_id } of tooLarge) {
       for (const large of await largeTraces(db, scope, target, group_id)) {
+        if (removed.has(large.trace)) continue;
+        removed.add(large.trace);
         await removeLarge?.(large);
         [runs, traces] = [runs + large.runs, traces + 1];
         onProgress?.({ runs, traces });

@@ -23,8 +23,12 @@ export class ClickHouseRetentionTime {
 
   /** Checks the clocks. Only one receiver moves the time, because the others then count from when they saw the new one. */
   async check(time: RetentionTime, wallMs: number): Promise<void> {
-    const timeMs = time.check(wallMs, await this.read());
-    if (timeMs !== undefined) await this.write(timeMs);
+    const storedMs = (await this.read()) ?? 0;
+    const timeMs = time.check(wallMs, storedMs || undefined);
+    if (timeMs === undefined) return;
+    // Without a deletion, which would undo that another process has set the time to the clock.
+    if (timeMs > storedMs) await this.#insert(timeMs);
+    else await this.write(timeMs);
   }
 
   async read(): Promise<number | undefined> {
@@ -33,7 +37,11 @@ export class ClickHouseRetentionTime {
 
   async write(timeMs: number): Promise<void> {
     await deleteWhere(this.#db, 'times', sql("name = 'age' AND us > ?", integer(timeMs * 1_000)), 'now');
-    await this.#db.insert('times', [{ name: 'age', us: timeMs * 1_000 }]);
+    await this.#insert(timeMs);
+  }
+
+  #insert(timeMs: number): Promise<void> {
+    return this.#db.insert('times', [{ name: 'age', us: timeMs * 1_000 }]);
   }
 }
 

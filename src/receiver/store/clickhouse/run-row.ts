@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { MODEL_TYPES } from '../../../run/same-call.ts';
 import type { AssembledTrace, TracedRun } from '../../domain/assemble.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
 import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
@@ -58,7 +59,15 @@ export interface DerivedRow {
  * Yields the rows of the table `runs` for linked groups, those of roots last. The start time is part of the sort key, so a
  * run whose start time has changed also gets a row that deletes its previous row.
  */
-export function* rowsOf({ tenant, group_ids, traces, merged, seenUs, version }: Group): Generator<DerivedRow> {
+export function* rowsOf({
+  tenant,
+  group_ids,
+  traces,
+  merged,
+  seenUs,
+  version,
+  isPart = false,
+}: Group): Generator<DerivedRow> {
   const shownUs = new Map(traces.flatMap(({ runs }) => runs.map(({ id, startUs }) => [id, startUs] as const)));
   const rowOf = (
     id: string,
@@ -79,7 +88,7 @@ export function* rowsOf({ tenant, group_ids, traces, merged, seenUs, version }: 
     for (const [at, trace] of traces.entries()) {
       for (const run of is_root === 1 ? [trace.root] : trace.runs) {
         if (run === undefined || (run === trace.root) !== (is_root === 1)) continue;
-        const columns = { ...columnsOf(trace, run), dotted_order: orders[at]?.get(run.id) ?? '' };
+        const columns = { ...columnsOf(trace, run, isPart), dotted_order: orders[at]?.get(run.id) ?? '' };
         yield rowOf(run.id, run.startUs, { trace: trace.id, is_deleted: 0, is_root, columns });
       }
     }
@@ -105,7 +114,7 @@ function hashOf(row: object): string {
   return BigInt(`0x${createHash('md5').update(JSON.stringify(row)).digest('hex').slice(0, 16)}`).toString();
 }
 
-function columnsOf(trace: AssembledTrace, traced: TracedRun): InsertRow {
+function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): InsertRow {
   const { run, summary, costSource, latencyUs, metadata = {}, error } = traced;
   const isRoot = traced === trace.root;
   const totals = isRoot ? trace.totals() : undefined;
@@ -128,7 +137,12 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun): InsertRow {
     metadata: Object.fromEntries(texts),
     error: errorText(error) ?? '',
     ...usageColumns('', summary.usage, null),
-    ...usageColumns('counted_', trace.countedUsage(traced), 0),
+    // The usage of a run that is no call does not count beside that of its calls, which are not read.
+    ...usageColumns(
+      'counted_',
+      isPart && !MODEL_TYPES.includes(summary.run_type) ? undefined : trace.countedUsage(traced),
+      0,
+    ),
     ...usageColumns('trace_', totals?.usage, null),
     summary: JSON.stringify(listed),
     previews: JSON.stringify({ inputs_preview, outputs_preview }),

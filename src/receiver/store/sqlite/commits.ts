@@ -85,9 +85,11 @@ export class SqliteCommits {
     this.#connection = connection;
     this.#nowMs = nowMs;
     this.#report = report;
-    this.#writer = new SqliteWriter(connection, prices, nowMs);
+    const time = new RetentionTime(monotonicMs);
+    // A run that arrives while the clock is late for a moment is not older than the retention time.
+    this.#writer = new SqliteWriter(connection, prices, () => Math.max(nowMs(), time.timeMs));
     this.#index = new SqliteIndex(connection);
-    this.#retention = new SqliteRetention(connection, this.#writer.counters, limits, new RetentionTime(monotonicMs));
+    this.#retention = new SqliteRetention(connection, this.#writer.counters, limits, time);
   }
 
   apply({ tenant }: Scope, operations: readonly EncodedOperation[]): Promise<number> {
