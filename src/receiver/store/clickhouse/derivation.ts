@@ -31,8 +31,6 @@ const LEFT_MAX = 200;
 /** Number and size of the groups of which one is derived again to tell a fault of ClickHouse from one of a group. */
 const OTHERS_MAX = 20;
 const OTHERS_MESSAGES_MAX = 1_000;
-/** Number of failures in a row after which a successful write is enough if no other group was derived. */
-const FAILURES_WITHOUT_OTHERS = 3;
 /** Time after which a group that was left alone is derived again, in milliseconds. It doubles with each failure. */
 const LEFT_MS = 10_000;
 const LEFT_MS_MAX = 3_600_000;
@@ -174,23 +172,20 @@ export class Derivation {
   /** Derives groups. After the second failure in a row, leaves those alone that fail while ClickHouse works. */
   async #deriveParts(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     const derive = (part: readonly GroupKey[]): Promise<void> => this.derive(part, onDerived);
-    const isOfPart = async (): Promise<boolean> => this.#failures > 0 && (await this.#canDeriveOthers(groups));
+    const isOfPart = async (): Promise<boolean> => this.#failures > 0 && (await this.#isClickHouseWorking(groups));
     for await (const _ of inParts(groups, derive, (key, error) => this.#leave(key, error), isOfPart)) {
     }
   }
 
-  /**
-   * Returns whether a group that was derived recently can be derived again. If there is none, tries one of the failing
-   * groups, and later only a write.
-   */
-  async #canDeriveOthers(failing: readonly GroupKey[]): Promise<boolean> {
+  /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
+  async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
     const names = new Set(failing.map(keyOf));
     const other = this.#derived.find(({ keys }) => !keys.some((key) => names.has(keyOf(key))));
+    // Without another group, a short fault of all reads would look like one of these groups.
+    if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {
-      if (other !== undefined) await this.#rows.write([other], true);
-      else if (this.#failures >= FAILURES_WITHOUT_OTHERS) await this.#changes.testWrite();
-      else await this.derive(failing.slice(Math.floor(Math.random() * failing.length)).slice(0, 1));
-      return this.#left.size < LEFT_MAX;
+      await (other === undefined ? this.#changes.testWrite() : this.#rows.write([other], true));
+      return true;
     } catch {
       return false;
     }
@@ -208,13 +203,13 @@ export class Derivation {
     const nowMs = performance.now();
     for (const [key, group] of this.#left) {
       if (group.dueMs > nowMs) continue;
-      const isDerived = await this.derive([group]).then(
-        () => true,
-        () => false,
-      );
-      const delayMs = Math.min(2 * group.delayMs, LEFT_MS_MAX);
-      if (isDerived) this.#left.delete(key);
-      else this.#left.set(key, { ...group, delayMs, dueMs: nowMs + delayMs });
+      try {
+        await this.derive([group]);
+        this.#left.delete(key);
+      } catch {
+        const delayMs = Math.min(2 * group.delayMs, LEFT_MS_MAX);
+        this.#left.set(key, { ...group, delayMs, dueMs: nowMs + delayMs });
+      }
       return;
     }
   }
