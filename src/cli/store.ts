@@ -133,11 +133,9 @@ async function reprice(
 ): Promise<void> {
   const path = fileOf(named);
   const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
-  // If the thread fails, the pending call rejects.
-  const ignore = (): void => {};
   const store = await openToRead(path);
   await reportStore(path, store, stderr).finally(() => store.close());
-  const thread = await WorkerThread.open<RepricingCalls>({ path, reprice: options }, ignore, ignore);
+  const thread = await WorkerThread.open<RepricingCalls>({ path, reprice: options });
   const total = { runs: 0, changed: 0 };
   const unknown = new Map<string, number>();
   try {
@@ -196,8 +194,7 @@ async function withRetentionTime(
     }
     return;
   }
-  const ignore = (): void => {};
-  const thread = await WorkerThread.open<RetentionCalls>({ path: location, retention: true }, ignore, ignore);
+  const thread = await WorkerThread.open<RetentionCalls>({ path: location, retention: true });
   const time = { read: () => thread.call('read'), write: (timeMs: number) => thread.call('write', timeMs) };
   await use(time, Date.now()).finally(() => thread.close());
 }

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
-import { currentContext, isUntraced } from '../run/context.ts';
+import { currentContext, sinkOf } from '../run/context.ts';
 import { withAddedFields } from '../run/propagation/propagation.ts';
 import { currentRun, withRun } from '../run/start-run.ts';
 import { remoteRun } from './posting.ts';
@@ -51,6 +51,12 @@ function currentStore(): Store | undefined {
   const tree: RunTree & Store = RunTree.of(run);
   const variables = store?.[VARIABLES];
   return variables === undefined ? tree : Object.assign(tree, { [VARIABLES]: variables });
+}
+
+/** Whether nothing is recorded in the current context: tracing is off, or the trace is left out. */
+function isUntraced(): boolean {
+  const context = currentContext();
+  return context?.sampled === false || sinkOf(context) === undefined;
 }
 
 /**

@@ -102,8 +102,8 @@ class TraceRecorder {
     guard(PLACE, () => {
       const parent = this.#runs.get(parentId ?? traceId);
       // The SDK knows the parent of a span, and the program may be off inside of it.
-      const isBelowOff = parent?.context.sampled === true && currentContext()?.sampled === false;
-      if (parent !== undefined && !isBelowOff) {
+      const isUnsampled = parent?.context.sampled === true && currentContext()?.sampled === false;
+      if (parent !== undefined && !isUnsampled) {
         this.#add(spanId, HIDDEN.includes(spanData.type) ? parent : parent.child(runOptions(spanData)));
       }
     });

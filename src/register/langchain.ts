@@ -59,10 +59,10 @@ function patch({ CallbackManager }: Fields): void {
   let ours: RunspanCallbackHandler | undefined;
   let isDuplicate = false;
   const withOurs = (configured: CallbackManager | undefined, self: unknown, args: unknown[]) => {
-    const isOff = currentContext()?.sampled === false;
-    // Nobody sends a step of a trace that is off to the endpoint, not even LangChain's own tracer.
-    if (isOff && configured && duplicateTracer() !== undefined) return withoutTracer(configured);
-    if (isOff || isStopped || currentSink() === undefined) return configured;
+    const isUnsampled = currentContext()?.sampled === false;
+    // Nobody sends a step that is off or left out by sampling to the endpoint, not even LangChain's own tracer.
+    if (isUnsampled && configured && duplicateTracer() !== undefined) return withoutTracer(configured);
+    if (isUnsampled || isStopped || currentSink() === undefined) return configured;
     if (ours === undefined) {
       isDuplicate = duplicateTracer() !== undefined;
       ours = new RunspanCallbackHandler();

@@ -217,12 +217,6 @@ export function sinkBeside(context: RunContext | undefined): RunSink | undefined
   return isOff(context) && context?.exporter !== noopSink ? currentSink() : sinkOf(context);
 }
 
-/** Whether nothing is recorded in the current context: tracing is off, or the trace is left out. */
-export function isUntraced(): boolean {
-  const context = currentContext();
-  return context?.sampled === false || sinkOf(context) === undefined;
-}
-
 /** Returns the address of the page of the run in `context`. Runs that are not sent have no page. */
 export function urlOf(context: RunContext | undefined): string | undefined {
   const { id, traceId, project, sampled, refused } = context ?? rootContext;

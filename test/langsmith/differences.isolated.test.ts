@@ -213,6 +213,23 @@ const rows: Readonly<Record<string, () => unknown>> = {
     expect(recorder.runs[0]?.outputs).toEqual({ outputs: [1] });
   },
 
+  async '`tracingEnabled: false`'() {
+    const recorder = record();
+    const parent = new RunTree({ name: 'parent' });
+    await parent.postRun();
+    const inside = traceable(async () => 1, { name: 'inside', tracingEnabled: true, client: new Client() });
+    const off = traceable(
+      async () => {
+        await inside();
+        await new Client().createRun({ name: 'created' });
+        await parent.createChild({ name: 'child' }).postRun();
+      },
+      { tracingEnabled: false },
+    );
+    await off();
+    expect(recorder.runs.map(({ name }) => name)).toEqual(['parent', 'child', 'created']);
+  },
+
   async 'While tracing is off'() {
     const tree = new RunTree({ name: 'by hand', tracingEnabled: true });
     await tree.postRun();

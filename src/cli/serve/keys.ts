@@ -104,9 +104,7 @@ export async function withKeys<Result>(
       .then(() => use(new ClickHouseKeys(db)))
       .finally(() => db.close());
   }
-  // If the thread fails, the pending call rejects.
-  const ignore = (): void => {};
-  const thread = await WorkerThread.open<KeyCalls>({ path: location, keys: { create } }, ignore, ignore);
+  const thread = await WorkerThread.open<KeyCalls>({ path: location, keys: { create } });
   const keys: KeyList = {
     addKey: (key) => thread.call('addKey', key),
     keys: () => thread.call('keys'),

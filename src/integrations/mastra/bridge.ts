@@ -135,13 +135,13 @@ export class RunspanBridge {
     const current = currentContext(this.#options.exporter);
     const isInside = above?.dottedOrder === undefined || current?.dottedOrder?.startsWith(`${above.dottedOrder}.`);
     // Mastra knows the parent of a span, and the program may be off inside of it.
-    const off = [above, current].find((context) => context?.sampled === false);
-    const around = off ?? (isInside ? current : above);
+    const unsampled = [above, current].find((context) => context?.sampled === false);
+    const around = unsampled ?? (isInside ? current : above);
     if (sinkOf(around, this.#options.exporter) === undefined && !isOff(around)) return undefined;
     const members = (type === 'model_step' && parent?.members) || [];
     if (type === 'model_step' || type === 'model_inference') parent?.members.push(id);
     const hasRun = type !== 'model_step' && type !== 'model_generation' && !isOff(around);
-    const open = hasRun ? this.#begin(span, around, startUs) : { run: undefined, below: off ?? above, members };
+    const open = hasRun ? this.#begin(span, around, startUs) : { run: undefined, below: unsampled ?? above, members };
     this.#open.set(id, open);
     if (this.#open.size <= SPANS_MAX) return open;
     const [[oldest, other] = []] = this.#open;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Store } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
 import { RemovalJobs } from './removal-jobs.ts';
@@ -23,7 +24,8 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
-  extends Pick<Call, 'store' | 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received' | 'mapping'> {
+  extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received' | 'mapping'> {
+  readonly store: Store & { readonly lag?: string | undefined };
   readonly metrics?: Metrics;
   readonly jobs?: RemovalJobs;
 }
@@ -42,7 +44,7 @@ export function createRoutes(
     ...options,
     store: metrics.measured(store),
     writes: new WriteCheck(store),
-    lag: () => (store as { readonly lag?: string | undefined }).lag,
+    lag: () => store.lag,
     tokens: access.tokens,
     metrics,
     jobs,

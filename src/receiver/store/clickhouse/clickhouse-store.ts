@@ -21,7 +21,7 @@ import { type RemovalOptions, type RevokedToken, type Store, StoreError, type St
 import { ClickHouseChanges } from './changes.ts';
 import { StoreClock } from './clock.ts';
 import { ClickHouse, sql } from './connection.ts';
-import { Derivation, latestTimeUs } from './derivation.ts';
+import { Derivation } from './derivation.ts';
 import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
 import {
   addTokenSecret,
@@ -46,6 +46,7 @@ import { putJob, readJobs, readRemovable, removeRuns } from './removal.ts';
 import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
+import { latestTimeUs } from './sweep.ts';
 import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 

@@ -5,12 +5,18 @@ import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, inParts, integer, isTooLarge, sql, string } from './connection.ts';
+import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
 import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type LinkedGroups, stepsOf } from './groups.ts';
 import { RowWriter } from './row-writer.ts';
+import {
+  earlierPositionUs,
+  GROUPS_MAX,
+  OTHERS_US,
+  type SweptGroup,
+  type SweptRange,
+  underivedGroups,
+} from './sweep.ts';
 
-/** Maximum number of groups whose sizes are read at the same time. They are derived in steps, see `stepsOf`. */
-const GROUPS_MAX = 1_000;
 /** Maximum number of groups that wait in memory. The sweep finds the others. */
 const DUE_MAX = 100_000;
 /** Minimum time between two derivations of the same group, in milliseconds. Every message in the group adds 1 ms. */
@@ -19,8 +25,6 @@ const PAUSE_MS = 500;
 const INTERVAL_MS = 800;
 /** Interval between sweeps, in milliseconds. */
 const SWEEP_MS = 2_000;
-/** Time during which only the receiver that stored a message derives it, in microseconds. */
-const OTHERS_US = 10_000_000;
 /** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 30_000_000;
 /** Pause after the first failure, in milliseconds. It doubles with each further failure in a row. */
@@ -31,15 +35,11 @@ const LEFT_MAX = 200;
 /** Number and size of the groups of which one is derived again to tell a fault of ClickHouse from one of a group. */
 const OTHERS_MAX = 20;
 const OTHERS_MESSAGES_MAX = 1_000;
-/** Number of failures in a row after which a successful write is enough if no other group was derived. */
-const FAILURES_WITHOUT_OTHERS = 3;
 /** Time after which a group that was left alone is derived again, in milliseconds. It doubles with each failure. */
 const LEFT_MS = 10_000;
 const LEFT_MS_MAX = 3_600_000;
 /** Maximum time range of one sweep query, in microseconds. */
 const SWEPT_US_MAX = 3_600_000_000;
-/** How far the sweep goes back if its position is unknown, in microseconds. */
-const LOOK_BACK_US = 86_400_000_000;
 /** Interval at which the position of the sweep is stored, in microseconds. */
 const STORED_US = 60_000_000;
 /** Age of the oldest change that lists do not show, from which on the store accepts no runs, in microseconds. */
@@ -174,23 +174,20 @@ export class Derivation {
   /** Derives groups. After the second failure in a row, leaves those alone that fail while ClickHouse works. */
   async #deriveParts(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     const derive = (part: readonly GroupKey[]): Promise<void> => this.derive(part, onDerived);
-    const isOfPart = async (): Promise<boolean> => this.#failures > 0 && (await this.#canDeriveOthers(groups));
+    const isOfPart = async (): Promise<boolean> => this.#failures > 0 && (await this.#isClickHouseWorking(groups));
     for await (const _ of inParts(groups, derive, (key, error) => this.#leave(key, error), isOfPart)) {
     }
   }
 
-  /**
-   * Returns whether a group that was derived recently can be derived again. If there is none, tries one of the failing
-   * groups, and later only a write.
-   */
-  async #canDeriveOthers(failing: readonly GroupKey[]): Promise<boolean> {
+  /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
+  async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
     const names = new Set(failing.map(keyOf));
     const other = this.#derived.find(({ keys }) => !keys.some((key) => names.has(keyOf(key))));
+    // Without another group, a short fault of all reads would look like one of these groups.
+    if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {
-      if (other !== undefined) await this.#rows.write([other], true);
-      else if (this.#failures >= FAILURES_WITHOUT_OTHERS) await this.#changes.testWrite();
-      else await this.derive(failing.slice(Math.floor(Math.random() * failing.length)).slice(0, 1));
-      return this.#left.size < LEFT_MAX;
+      await (other === undefined ? this.#changes.testWrite() : this.#rows.write([other], true));
+      return true;
     } catch {
       return false;
     }
@@ -208,13 +205,13 @@ export class Derivation {
     const nowMs = performance.now();
     for (const [key, group] of this.#left) {
       if (group.dueMs > nowMs) continue;
-      const isDerived = await this.derive([group]).then(
-        () => true,
-        () => false,
-      );
-      const delayMs = Math.min(2 * group.delayMs, LEFT_MS_MAX);
-      if (isDerived) this.#left.delete(key);
-      else this.#left.set(key, { ...group, delayMs, dueMs: nowMs + delayMs });
+      try {
+        await this.derive([group]);
+        this.#left.delete(key);
+      } catch {
+        const delayMs = Math.min(2 * group.delayMs, LEFT_MS_MAX);
+        this.#left.set(key, { ...group, delayMs, dueMs: nowMs + delayMs });
+      }
       return;
     }
   }
@@ -255,7 +252,7 @@ export class Derivation {
     await this.#clock.synchronize();
     const endMs = performance.now() + SWEEP_MS;
     const untilUs = this.#clock.nowUs() - OTHERS_US;
-    this.#sweptUs ??= await this.#earlierPositionUs();
+    this.#sweptUs ??= await earlierPositionUs(this.#db, this.#clock.nowUs());
     if (untilUs - this.#sweptUs < SWEEP_MS * 1_000) return;
     while (!this.#isClosed && this.#sweptUs < untilUs && performance.now() < endMs) {
       // The end stays the same until the range is finished: later groups may come before the position.
@@ -272,19 +269,6 @@ export class Derivation {
     if (this.#sweptUs - this.#storedUs < STORED_US) return;
     this.#storedUs = this.#sweptUs;
     await this.#db.insert('times', [{ name: 'swept', us: this.#storedUs }]);
-  }
-
-  /**
-   * Returns the position of the last sweep of any receiver, or the time of the first message. If the clock of
-   * ClickHouse was ahead, so that the position is in the future, returns the time one day ago.
-   */
-  async #earlierPositionUs(): Promise<number> {
-    const nowUs = this.#clock.nowUs();
-    const sweptUs = await latestTimeUs(this.#db, 'swept');
-    if (sweptUs > nowUs) return nowUs - LOOK_BACK_US;
-    if (sweptUs > 0) return sweptUs;
-    const [row] = await this.#db.rows<{ us: number }>(sql('SELECT min(received_us) AS us FROM messages'));
-    return row?.us || nowUs - OTHERS_US;
   }
 
   /** Derives the groups that are due, for up to `SWEEP_MS`. */
@@ -324,7 +308,7 @@ export class Derivation {
   /** Returns groups that the sweep derives next. Halves the range of the next query if this one fails. */
   async #foundIn(sinceUs: number, range: SweptRange): Promise<SweptGroup[]> {
     try {
-      const found = await this.#underivedGroups(sinceUs, range);
+      const found = await underivedGroups(this.#db, this.#id, sinceUs, range);
       this.#spanUs = Math.min(2 * this.#spanUs, SWEPT_US_MAX);
       return found;
     } catch (error) {
@@ -333,43 +317,4 @@ export class Derivation {
       throw error;
     }
   }
-
-  /**
-   * Returns up to `GROUPS_MAX` groups whose messages are newer than their rows in `runs`, by their position in an order that
-   * is different for each receiver.
-   */
-  async #underivedGroups(sinceUs: number, { untilUs, position }: SweptRange): Promise<SweptGroup[]> {
-    return await this.#db.rows(
-      sql(
-        `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
-            SELECT tenant, group_id, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
-            GROUP BY tenant, group_id) AS stored
-          LEFT JOIN (SELECT tenant, arrayJoin(group_ids) AS group_id, max(seen_us) AS derived_us FROM runs
-            WHERE seen_us >= ? GROUP BY tenant, group_id) AS derived USING (tenant, group_id)
-          WHERE latest_us > derived_us AND position > ? ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
-        string(this.#id),
-        integer(sinceUs),
-        integer(untilUs),
-        integer(sinceUs),
-        integer(position),
-      ),
-    );
-  }
-}
-
-interface SweptRange {
-  readonly untilUs: number;
-  readonly position: number;
-}
-
-interface SweptGroup extends GroupKey {
-  readonly position: number;
-}
-
-/** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
-export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' | 'age'): Promise<number> {
-  const [row] = await db.rows<{ us: number }>(
-    sql('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name)),
-  );
-  return row?.us ?? 0;
 }

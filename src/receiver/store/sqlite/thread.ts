@@ -107,11 +107,11 @@ export class WorkerThread<Calls> implements Thread<Calls> {
   #ended: Error | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Starts a thread. Calls `onEnd` if the thread ends without a call to `close`. */
+  /** Starts a thread. Calls `onEnd` if the thread ends without a call to `close`. Pending calls reject in any case. */
   static async open<Calls>(
     options: ConnectionOptions,
-    onChange: (change: TenantChange) => void,
-    onEnd: (problem: string) => void,
+    onChange: (change: TenantChange) => void = () => {},
+    onEnd: (problem: string) => void = () => {},
     startWorker: () => Worker = startStoreWorker,
   ): Promise<WorkerThread<Calls>> {
     const thread = new WorkerThread<Calls>(startWorker(), onChange, onEnd);
