@@ -1,5 +1,6 @@
 /**
- * Replacements for the exports of LangSmith's JavaScript package. See `docs/from-langsmith.md`. @packageDocumentation
+ * Replacements for the exports of LangSmith's JavaScript package that record runs. See `docs/from-langsmith.md`.
+ * @packageDocumentation
  */
 import './runspan.ts';
 
@@ -35,5 +36,3 @@ export type {
   RunCreate,
   RunnableConfigLike,
 } from './langsmith/types.ts';
-export type { Unsupported } from './langsmith/unsupported.ts';
-export * from './langsmith/unsupported-exports.ts';

@@ -30,7 +30,6 @@ export const errorCodes = {
   RUNSPAN_REVISION_FAILED: 'The awaited revision will not be deployed: it failed, was skipped or was interrupted.',
   RUNSPAN_REVISION_SUPERSEDED: 'The awaited revision was replaced by a later one.',
   RUNSPAN_NO_FEEDBACK_ADDRESS: 'The run stream ended or was cancelled before feedback URLs arrived.',
-  RUNSPAN_UNSUPPORTED: '`runspan/langsmith` does not support this LangSmith function.',
   RUNSPAN_FEEDBACK_REFUSED: 'The feedback URL is unknown, has expired, or does not accept this feedback.',
 } as const;
 

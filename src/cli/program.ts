@@ -27,7 +27,6 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   delete: ['delete a run, trace, thread, user or project from a receiver', () => import('./query/delete.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],
   store: ['copy runs between stores, delete old runs, and prepare ClickHouse databases', () => import('./store.ts')],
-  audit: ['run a command and show the runs that it would send', () => import('./dev/audit.ts')],
   doctor: [
     'check the settings, the service and the installation, and send a test run',
     () => import('./doctor/doctor.ts'),

@@ -21,7 +21,6 @@ import { clientSink, once, type Replica, type ReplicaOptions, replicaSink } from
 import { patchRun, postOnce } from './posting.ts';
 import { copyingSink, type MaskFunction, type Masks } from './run-copies.ts';
 import type { ClientLike, KVMap, RunCreate } from './types.ts';
-import { unsupportedMembers } from './unsupported.ts';
 
 /** Options of `Client`. Other LangSmith options have no effect, for example the queue options. */
 export interface ClientConfig {
@@ -87,14 +86,9 @@ export interface Feedback {
  * Replaces the parts of LangSmith's client that record runs, flush and send feedback. By default, the client uses the
  * exporter set up by `configure`. If `apiUrl`, `apiKey` or `fetchImplementation` is set, the client uses an exporter for
  * these options. Clients with the same options share one exporter. The exporter closes when no client and no traced
- * function uses it any more, and its runs are delivered. All other methods and properties of LangSmith's client throw a
- * RunspanError that names an alternative.
+ * function uses it any more, and its runs are delivered. The other members of LangSmith's client do not exist.
  */
 export class Client {
-  static {
-    unsupportedMembers(Client.prototype);
-  }
-
   /**
    * @internal The exporter for the client's options, which refuses runs while tracing is off. Undefined if the client
    *   uses `configure`'s exporter.

@@ -343,6 +343,25 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(JSON.parse(line)).toMatchObject({ format: 'runspan-trace', runs: [{ name: 'answer' }, {}, {}] });
   });
 
+  it('are printed with --memory --json as they would be sent, and the configured service receives nothing', async () => {
+    await using service = await ingestServer();
+    const code = `
+      import { currentRun, shutdown, traceable } from '${index}';
+      traceable(() => currentRun().attach('photo', Buffer.from('pixels'), 'image/png'), { name: 'login' })({
+        user: 'ann',
+        password: 'canary',
+      });
+      await shutdown();`;
+    const command = ['dev', '--memory', '--json', ...devWith(code).slice(1)];
+    const env = { RUNSPAN_ENDPOINT: service.url, RUNSPAN_API_KEY: 'canary-key', LANGSMITH_ENDPOINT: service.url };
+    const { stdout, stderr } = await runRunspan(command, env);
+    expect(JSON.parse(stdout).runs).toMatchObject([
+      { inputs: { user: 'ann', password: '[Redacted]' }, attachments: [{ name: 'photo', data: btoa('pixels') }] },
+    ]);
+    expect(stdout + stderr).not.toContain('canary');
+    expect(service.received).toEqual([]);
+  });
+
   it('require the key, which the command receives', async () => {
     const env = { RUNSPAN_RECEIVER_KEY: 'sesame' };
     const { stdout } = await runRunspan(devWith(program()), env);

@@ -51,7 +51,7 @@ it.each<[Record<string, string>, string | undefined]>([
     vi.stubEnv(name, given[name]);
   }
   onTestFinished(() => void vi.unstubAllEnvs());
-  const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT);
+  const { LANGSMITH_TRACING, ...others } = environmentFor(ENDPOINT, 'program');
   expect(LANGSMITH_TRACING).toBe(expected);
   expect(others).toMatchObject({
     RUNSPAN_ENDPOINT: ENDPOINT,
@@ -71,7 +71,7 @@ function projectOf(files: Record<string, string>, given: Record<string, string> 
     for (const [name, text] of Object.entries({ 'package.json': '{"name":"root"}', ...files })) {
       writeFileSync(join(folder.path, 'app/api', name === 'package.json' ? '../..' : '', name), text);
     }
-    return environmentFor(ENDPOINT, undefined, undefined, 'program').LANGSMITH_PROJECT;
+    return environmentFor(ENDPOINT, 'program').LANGSMITH_PROJECT;
   } finally {
     vi.unstubAllEnvs();
     cwd.mockRestore();
@@ -107,12 +107,6 @@ it.each<[string, Record<string, string>]>([
   expect(projectOf({ '.env': 'RUNSPAN_PROJECT=file' }, given)).toBe(project);
 });
 
-it('a command of runspan audit keeps the project that it has without audit', () => {
-  vi.stubEnv('LANGSMITH_PROJECT', undefined);
-  onTestFinished(() => void vi.unstubAllEnvs());
-  expect(environmentFor(ENDPOINT).LANGSMITH_PROJECT).toBeUndefined();
-});
-
 type Signals = readonly (NodeJS.Signals | undefined)[];
 
 it.each<[NodeJS.Signals, string, boolean, Signals]>([
@@ -126,7 +120,7 @@ it.each<[NodeJS.Signals, string, boolean, Signals]>([
 });
 
 it.each<[Record<string, string>, string | undefined, string]>([
-  [{}, undefined, 'runspan-dev'],
+  [{}, undefined, 'program'],
   [{ RUNSPAN_TRACING: 'false', LANGSMITH_API_KEY: 'mine', LANGSMITH_RUNS_ENDPOINTS: '{}' }, undefined, 'mine'],
   [{ RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' }, 'millet', 'millet'],
 ])('the environment of a command with %j has the key %s', (given, key, langsmithKey) => {
@@ -134,7 +128,7 @@ it.each<[Record<string, string>, string | undefined, string]>([
   for (const [name, value] of Object.entries(given)) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
   const { RUNSPAN_RECEIVER_KEY: readKey, RUNSPAN_RECEIVER_WRITE_KEY: writeKey } = given;
-  const environment = environmentFor(ENDPOINT, readKey, writeKey);
+  const environment = environmentFor(ENDPOINT, 'program', readKey, writeKey);
   expect(environment.RUNSPAN_API_KEY).toBe(key);
   expect(environment).toMatchObject({ RUNSPAN_TRACING: 'true', LANGSMITH_API_KEY: langsmithKey });
   expect(environment.LANGSMITH_RUNS_ENDPOINTS).toBeUndefined();

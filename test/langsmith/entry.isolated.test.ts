@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fromHeaders, RunspanError, runIdFrom, withContext, withRun } from '#src/index.ts';
+import { fromHeaders, runIdFrom, withContext, withRun } from '#src/index.ts';
 import * as entry from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
@@ -12,6 +12,16 @@ import { logLines } from '../support/log-lines.ts';
 import '../support/tracing-off.ts';
 
 const { Client, getCurrentRunTree, RunTree, traceable, withRunTree, wrapSDK } = entry;
+
+const PAGE = readFileSync(join(root, 'docs/from-langsmith.md'), 'utf8');
+const SECTION = PAGE.slice(PAGE.indexOf('## What stays with `langsmith`'), PAGE.indexOf('## Hide values'));
+
+/** The first column of the table of names that stay with LangSmith's package. */
+const STAYING: readonly string[] = [...SECTION.matchAll(/^\| (.+?) \| /gm)].flatMap(([, names = '']) => namesIn(names));
+
+function namesIn(text: string): string[] {
+  return Array.from(text.matchAll(/`(.+?)`/g), ([, name = '']) => name);
+}
 
 describe('the names of LangSmith', () => {
   test.each([
@@ -33,28 +43,26 @@ describe('the names of LangSmith', () => {
     'langsmith/experimental/otel/exporter',
     'langsmith/experimental/otel/processor',
     'langsmith/experimental/otel/setup',
-  ])('are all in one entry: %s', async (name) => {
-    expect(Object.keys(entry)).toEqual(expect.arrayContaining(Object.keys(await import(name)).filter(isPublic)));
+  ])('are exported, or documented as names that stay: %s', async (name) => {
+    const known = [...Object.keys(entry), ...STAYING];
+    expect(known).toEqual(expect.arrayContaining(Object.keys(await import(name)).filter(isPublic)));
   });
 
-  test('that are not supported throw an error with the alternative when they are used', async () => {
-    expect(() => entry.evaluate()).toThrow(RunspanError);
-    expect(() => entry.wrapAnthropic()).toThrow(
-      'runspan/langsmith has no `wrapAnthropic`: use `wrapAnthropic` of `runspan/anthropic`.',
-    );
-    expect(new Error('other') instanceof (entry.APIError as never)).toBe(false);
+  test('that are documented as names that stay are not exported', () => {
+    expect(STAYING).toContain('evaluate');
+    expect(Object.keys(entry).filter((name) => STAYING.includes(name))).toEqual([]);
   });
 
-  test('that LangSmith has in its client are supported or throw an error with the alternative', async () => {
+  test('of its client are those that the documentation lists', async () => {
     const { Client: Theirs } = await import('langsmith');
-    const client = new Client() as unknown as Record<string, () => unknown>;
-    const names = Object.getOwnPropertyNames(Theirs.prototype).filter((name) => !isInternalMember(name));
-    // Added in LangSmith 0.12.
-    for (const name of [...names, 'sessions', 'addFeedbackCategories']) {
-      if (SUPPORTED.has(name)) expect(typeof client[name]).toBe('function');
-      else expect(() => client[name]?.(), name).toThrow(expect.objectContaining({ code: 'RUNSPAN_UNSUPPORTED' }));
-    }
-    expect(() => client.runs).toThrow('runspan/langsmith has no `Client.runs`: keep `langsmith` for this part');
+    const supported = namesIn(/^`Client` has only the methods (.*)\. /m.exec(SECTION)?.[1] ?? '');
+    const names = Object.getOwnPropertyNames(Client.prototype);
+    expect(names.sort()).toEqual(['constructor', ...supported].sort());
+    expect(Object.getOwnPropertyNames(Theirs.prototype)).toEqual(expect.arrayContaining(names));
+    const staying = STAYING.flatMap((name) => (name.startsWith('client.') ? [name.slice('client.'.length)] : []));
+    expect(staying).toContain('listRuns');
+    expect(Object.getOwnPropertyNames(Theirs.prototype)).toEqual(expect.arrayContaining(staying));
+    expect(names.filter((name) => staying.includes(name))).toEqual([]);
   });
 
   test('type-check in the programs, with the import changed', () => {
@@ -65,8 +73,7 @@ describe('the names of LangSmith', () => {
 });
 
 test('the command of the documentation changes the imports of the supported entry points only', () => {
-  const page = readFileSync(join(root, 'docs/from-langsmith.md'), 'utf8');
-  const command = /```sh\n(grep.*)\n```/.exec(page)?.[1] as string;
+  const command = /```sh\n(grep.*)\n```/.exec(PAGE)?.[1] as string;
   const folder = mkdtempSync(join(tmpdir(), 'langsmith-imports-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'src'));
@@ -89,18 +96,6 @@ test('the command of the documentation changes the imports of the supported entr
     ...lines.slice(4),
   ]);
 });
-
-/** The members of LangSmith's client that `Client` has. */
-const SUPPORTED = new Set(
-  'constructor toString createRun updateRun createFeedback flush awaitPendingTraceBatches cleanup'.split(' '),
-);
-
-/** Whether a member of LangSmith's client is private in its types. */
-function isInternalMember(name: string): boolean {
-  return /^_|^(process|prepare|drain|parseToken|applyCurrent|hasExplicit|.*ProfileManaged)|^(headers|tracingMode|openAPIClient)$/.test(
-    name,
-  );
-}
 
 /** Whether a name is not one of LangSmith's internals. */
 function isPublic(name: string): boolean {

@@ -223,7 +223,7 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   if (given !== undefined) warn(`${name} sends its telemetry to the receiver, not to ${given}`);
   if (agent === undefined && options.content) warn('--content has an effect only on claude and codex');
   const environment: NodeJS.ProcessEnv = {
-    ...environmentFor(url, readKey, writeKey, programId),
+    ...environmentFor(url, programId, readKey, writeKey),
     ...hooks,
     ...(options.withBody && { RUNSPAN_RECORD_BODY: 'true' }),
   };

@@ -4,30 +4,15 @@ import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environmen
 import { SETTINGS } from '../../config/variables.ts';
 import { ignoreErrors } from '../../delivery/spool/fs.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
-import type { Ending } from '../command-line.ts';
 import { variablesInFiles } from '../doctor/settings.ts';
-import { type ChildCommand, runChild } from './child.ts';
 
 type Feed = Pick<ChangeFeed, 'subscribe'>;
 
-/** Runs a command with the given environment, and waits until the store has received its last runs. */
-export async function runTraced(command: ChildCommand, environment: NodeJS.ProcessEnv, store: Feed): Promise<Ending> {
-  const ending = await runChild(command, environment);
-  await waitForIdle(store);
-  return ending;
-}
-
 /**
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
- * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step. `programId` is
- * the id of a program that `runspan dev` runs, which also gets a project.
+ * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
  */
-export function environmentFor(
-  url: string,
-  readKey?: string,
-  writeKey?: string,
-  programId?: string,
-): NodeJS.ProcessEnv {
+export function environmentFor(url: string, programId: string, readKey?: string, writeKey?: string): NodeJS.ProcessEnv {
   const apiKey = writeKey ?? readKey;
   const isTurnedOff = LANGSMITH_TRACING.some((name) => env(name)?.toLowerCase() === 'false');
   return environmentWith({
@@ -39,15 +24,15 @@ export function environmentFor(
     RUNSPAN_START_DELAY_MS: env('RUNSPAN_START_DELAY_MS') ?? '250',
     RUNSPAN_PROGRAM: programId,
     // The receiver is on this machine.
-    ...(programId !== undefined && { RUNSPAN_EXCHANGES: env('RUNSPAN_EXCHANGES') ?? 'true' }),
+    RUNSPAN_EXCHANGES: env('RUNSPAN_EXCHANGES') ?? 'true',
     ...(apiKey !== undefined && { RUNSPAN_API_KEY: apiKey }),
     ...(writeKey !== undefined && { RUNSPAN_RECEIVER_KEY: undefined, RUNSPAN_RECEIVER_WRITE_KEY: undefined }),
     // runspan reads this variable too. A program can still set RUNSPAN_PROJECT itself, for example from a file.
-    ...(programId !== undefined && { LANGSMITH_PROJECT: projectFor(process.cwd()) }),
+    LANGSMITH_PROJECT: projectFor(process.cwd()),
     LANGSMITH_ENDPOINT: url,
     ...(!isTurnedOff && { LANGSMITH_TRACING: 'true' }),
     // The langsmith clients send nothing without an API key, even if the receiver requires none.
-    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? programId ?? 'runspan-dev',
+    LANGSMITH_API_KEY: apiKey ?? env('LANGSMITH_API_KEY') ?? programId,
     // If set, `LANGSMITH_RUNS_ENDPOINTS` would send the runs to other endpoints.
     LANGSMITH_RUNS_ENDPOINTS: undefined,
   });
