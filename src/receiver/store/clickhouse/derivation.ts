@@ -11,6 +11,7 @@ import { RowWriter } from './row-writer.ts';
 import {
   earlierPositionUs,
   GROUPS_MAX,
+  LOOK_BACK_US,
   OTHERS_US,
   type SweptGroup,
   type SweptRange,
@@ -54,6 +55,8 @@ interface Due extends GroupKey {
 interface LeftGroup extends GroupKey {
   readonly dueMs: number;
   readonly delayMs: number;
+  /** Position of the sweep when the group was left alone. After a restart, the sweep begins there. */
+  readonly sinceUs: number;
 }
 
 /**
@@ -197,7 +200,13 @@ export class Derivation {
     const reason = isTooLarge(error) ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
     diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
     const dueMs = performance.now() + LEFT_MS;
-    this.#left.set(keyOf({ tenant, group_id }), { tenant, group_id, dueMs, delayMs: LEFT_MS });
+    this.#left.set(keyOf({ tenant, group_id }), {
+      tenant,
+      group_id,
+      dueMs,
+      delayMs: LEFT_MS,
+      sinceUs: this.#sweptUs ?? 0,
+    });
   }
 
   /** Derives one of the groups that are left alone, if it is due. */
@@ -236,7 +245,6 @@ export class Derivation {
     try {
       await this.#deriveDue();
       await this.#sweep();
-      await this.#deriveLeft();
       this.#failures = 0;
     } catch (error) {
       if (this.#failures === 0 && !this.#isClosed) {
@@ -245,6 +253,8 @@ export class Derivation {
       await delay(Math.min(RETRY_MS * 2 ** this.#failures, RETRY_MS_MAX), undefined);
       this.#failures += 1;
     }
+    // Also after a failure, so that groups that are left alone become fewer.
+    await this.#deriveLeft();
   }
 
   /** Derives the groups whose rows are outdated, except those of the last 10 s, for up to `SWEEP_MS`. */
@@ -266,8 +276,10 @@ export class Derivation {
       this.#range = last && { ...range, position: last.position };
       if (last === undefined) this.#sweptUs = range.untilUs;
     }
-    if (this.#sweptUs - this.#storedUs < STORED_US) return;
-    this.#storedUs = this.#sweptUs;
+    const leftUs = Math.min(...[...this.#left.values()].map(({ sinceUs }) => sinceUs));
+    const positionUs = Math.min(this.#sweptUs, Math.max(leftUs, untilUs - LOOK_BACK_US));
+    if (positionUs - this.#storedUs < STORED_US) return;
+    this.#storedUs = positionUs;
     await this.#db.insert('times', [{ name: 'swept', us: this.#storedUs }]);
   }
 

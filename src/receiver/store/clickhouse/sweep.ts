@@ -6,7 +6,7 @@ export const GROUPS_MAX = 1_000;
 /** Time during which only the receiver that stored a message derives it, in microseconds. */
 export const OTHERS_US = 10_000_000;
 /** How far the sweep goes back if its position is unknown, in microseconds. */
-const LOOK_BACK_US = 86_400_000_000;
+export const LOOK_BACK_US = 86_400_000_000;
 
 export interface SweptRange {
   readonly untilUs: number;
