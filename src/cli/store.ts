@@ -171,7 +171,7 @@ async function prune(named: string | undefined, isConfirmed: boolean, { stdout, 
   await withRetentionTime(location, async (time, wallMs) => {
     const timeMs = (await time.read()) ?? wallMs;
     const [earlier, now] = [timeMs, wallMs].map((ms) => new Date(ms).toISOString());
-    const lag = `${((wallMs - timeMs) / DAY_MS).toFixed(1)} days`;
+    const lag = `${(Math.max(0, wallMs - timeMs) / DAY_MS).toFixed(1)} days`;
     stdout.write(`retention time ${earlier}, clock ${now}, lag ${lag}\n`);
     if (!isConfirmed) throw new CommandFailure('would set the retention time to the clock; pass --yes to confirm');
     await time.write(wallMs);

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { chownSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { Registration } from '#src/cli/dev/registration.ts';
+import { findSource } from '#src/cli/query/run-source.ts';
 import { receiverWith } from '#src/receiver/receiver.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
 import { serve } from '../http/server.ts';
@@ -97,6 +99,25 @@ it.each(['an ended receiver', ...(process.getuid?.() === 0 ? ['another user'] : 
     expect(existsSync(file)).toBe(false);
   },
 );
+
+it('a command asks no program that listens on the port of its receiver after the receiver has ended', async () => {
+  const file = join(homeFolder(), 'runs.db');
+  const [store, registration, seen] = [new MemoryStore(), new Registration(file), [] as (string | undefined)[]];
+  const receiver = await receiverWith({ store }, { routes: [registration.route] });
+  registration.write(receiver.url);
+  const source = await findSource({ store: file });
+  if (typeof source === 'string') throw new Error('expected the receiver');
+  expect(await source.projects()).toEqual([]);
+  await receiver.close();
+  const other = createServer(({ url }, response) => {
+    seen.push(url);
+    response.end('{"items":[]}');
+  });
+  onTestFinished(() => void other.close());
+  await once(other.listen(Number(new URL(receiver.url).port), '127.0.0.1'), 'listening');
+  await expect(source.projects()).rejects.toThrow('the receiver of the store has ended');
+  expect(seen.filter((url) => url !== '/info')).toEqual([]);
+});
 
 it('commands in four homes read from and delete from the receiver of their home, whoever listens on port 4777', async () => {
   const asked: unknown[] = [];

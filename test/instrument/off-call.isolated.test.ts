@@ -10,6 +10,11 @@ import { record } from './recorder.ts';
 const off = createExporter({ endpoint: 'http://127.0.0.1:1', tracing: false });
 const step = traceable((n: number) => n + 1, { name: 'step' });
 
+async function* numbers(): AsyncGenerator<number> {
+  yield step(1);
+  yield step(2);
+}
+
 /** Counts how often a context is entered until the end of the test. */
 function entries(): () => number {
   const entering = vi.spyOn(AsyncLocalStorage.prototype, 'run');
@@ -27,6 +32,18 @@ describe('runs below a function whose exporter has tracing off', () => {
     const [lazy, returned] = [numbers, () => numbers()].map((fn) => traceable(fn, { exporter: off }));
     expect([...(lazy?.() ?? []), ...(returned?.() ?? [])]).toEqual([2, 3, 2, 3]);
     expect(recorder.runs).toEqual([]);
+  });
+
+  test.each<[string, () => AsyncIterable<number> | Promise<AsyncIterable<number>>]>([
+    ['an async function returns', async () => numbers()],
+    ['a function returns in a promise', () => Promise.resolve(numbers())],
+    ['an object returns', () => ({ [Symbol.asyncIterator]: numbers })],
+    ['a stream reads', () => ReadableStream.from(numbers()) as ReadableStream<number> & AsyncIterable<number>],
+  ])('are not recorded by another exporter in the steps of a generator that %s', async (_, fn) => {
+    const recorder = record();
+    const read: number[] = [];
+    for await (const number of await traceable(fn, { exporter: off })()) read.push(number);
+    expect([read, recorder.runs]).toEqual([[2, 3], []]);
   });
 
   test('are not recorded by their own exporter or in their own trace either, unless they have an explicit parent', () => {

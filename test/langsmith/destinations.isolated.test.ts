@@ -172,6 +172,17 @@ describe('replicas', () => {
   });
 });
 
+test('a root that is created by hand is sent to the exporter around it, wherever it is posted', async () => {
+  const { other, configured } = await services();
+  const exporter = createExporter({ endpoint: other.url, limits: { lingerMs: 1 } });
+  onTestFinished(async () => void (await exporter.close()));
+  const tree = withExporter(exporter, () => new RunTree({ name: 'root' }));
+  await tree.postRun();
+  await tree.end();
+  await tree.patchRun();
+  expect([await runsOf(other), await runsOf(configured)]).toMatchObject([[{ name: 'root' }], []]);
+});
+
 describe('hidden metadata', () => {
   const options = { client: new Client({ hideMetadata: true }), metadata: { note: SECRET } };
 

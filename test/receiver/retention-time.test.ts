@@ -93,6 +93,19 @@ test('the ids of removed runs are kept for 30 days of the retention time', async
   expect(kept).toEqual([1, 0]);
 });
 
+test('a run that arrives while the clock is late for a moment is kept', async () => {
+  const clocks: Clocks = { trueMs: Date.UTC(2026, 10, 20), aheadMs: 0, upMs: 0 };
+  const store = await openFile(storePath(), { maxAgeMs: MAX_AGE_MS }, clocks);
+  await store.check();
+  clocks.aheadMs = -100 * DAY_MS;
+  await store.add(1);
+  clocks.aheadMs = 0;
+  await store.check();
+  await store.add(2);
+  expect(await store.numbers()).toEqual([1, 2]);
+  await store.close();
+});
+
 test('a wrong clock deletes nothing early from a file, and everything goes in the end', {
   timeout: 120_000,
 }, async () => {
