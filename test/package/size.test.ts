@@ -15,7 +15,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 245,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_232,
+  dist: 4_242,
 };
 
 it('the source and the tests have at most the lines of the table', () => {
