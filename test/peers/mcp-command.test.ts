@@ -54,7 +54,7 @@ it.each([undefined, { mode: 'auto' }])(
     expect((await client.listTools()).tools).toHaveLength(6);
     expect(await client.callTool({ name: 'show_trace' })).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringContaining(`the file ${file} does not exist`) }],
+      content: [{ text: expect.stringContaining(`beside ${file}, and the file does not exist`) }],
     });
 
     const store = await openLocalStore(file);
