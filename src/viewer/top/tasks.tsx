@@ -50,7 +50,7 @@ export function Tasks(): JSX.Element {
           ))}
         </section>
       )}
-      <p class="notice popup">{lag.value}</p>
+      {lag.value !== undefined && <p class="notice popup">{lag.value}</p>}
       <p class="notice popup" role="status">
         {notice.value}
       </p>
