@@ -21,6 +21,12 @@ const bothTransports = ['test/clients/{faults,run-stream}.test.ts'];
 
 const fuzz = 'test/**/*-fuzz*.test.ts';
 
+// Workers inherit the seed of the campaigns (test/support/campaign.ts). This file is loaded once for each project.
+if (process.env.CAMPAIGN_SEED === undefined) {
+  process.env.CAMPAIGN_SEED = String(Date.now() % 1_000_000);
+  process.stderr.write(`CAMPAIGN_SEED=${process.env.CAMPAIGN_SEED}\n`);
+}
+
 const otherSuites = ['test/browser/**', 'test/peers/**', 'test/runtimes/**'];
 
 /** Test files for `npm run test:mutants`, separated by commas. Empty for the default ones. */
@@ -68,7 +74,7 @@ const usual: TestProjectInlineConfiguration[] = [
     },
   },
   { extends: true, test: { name: 'isolated', include: [isolated] } },
-  { extends: true, test: { name: 'programs', include: [programs] } },
+  { extends: true, test: { name: 'programs', include: [programs], testTimeout: 90_000 } },
 ];
 
 const others: TestProjectInlineConfiguration[] = [
@@ -77,7 +83,7 @@ const others: TestProjectInlineConfiguration[] = [
     test: {
       name: 'fuzz',
       include: [fuzz],
-      env: { FUZZ_CASES: process.env.FUZZ_CASES ?? '100000' },
+      env: { CAMPAIGNS: process.env.CAMPAIGNS ?? '30' },
       testTimeout: 600_000,
     },
   },
@@ -87,6 +93,7 @@ const others: TestProjectInlineConfiguration[] = [
     test: {
       name: 'peers',
       include: ['test/peers/**/*.test.ts', 'examples/chat/test/**/*.test.ts'],
+      globalSetup: ['test/peers/clickhouse/server.ts'],
       // Most files wait for a process, so one more worker keeps all cores busy.
       maxWorkers: availableParallelism() + 1,
       // The other processes share the cores.
@@ -116,7 +123,6 @@ const mutants: TestProjectInlineConfiguration = {
     name: 'mutants',
     include: mutantTests ? mutantTests.split(',') : ['test/{delivery,payload,run}/**/*.test.ts'],
     exclude: [...configDefaults.exclude, fuzz],
-    env: { FUZZ_CASES: '50' },
     testTimeout: 10_000,
   },
 };
@@ -135,7 +141,6 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    env: { FUZZ_CASES: process.env.FUZZ_CASES ?? '300' },
     projects: projects(),
   },
 });

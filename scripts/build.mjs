@@ -54,6 +54,9 @@ const OF_DIST = 'dist-of-this-package:';
  */
 const LOADED_LATE = { '@pydantic/genai-prices': 'chunks/genai-prices.cjs' };
 
+/** Modules that need Node.js. On other runtimes, each of their functions throws an error. */
+const ONLY_NODE = ['clients/control-plane/upload/source-archive.js', 'delivery/process-end.js', 'delivery/spool/'];
+
 /** How packages are minified. */
 const MINIFIED = { minify: true, lineLimit: 120, legalComments: 'none', target: 'es2022', loader: 'js' };
 
@@ -275,10 +278,26 @@ async function joinModulesForBrowsers() {
   return output.flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
-/** Resolves an entry to its module, and each module to its first variant that exists. */
+/** Returns a module whose exports, which have the names of those of the original, throw an error with their name. */
+function withoutNode(path) {
+  const names = parseAst(readFileSync(path, 'utf8')).body.flatMap(({ type, declaration }) => {
+    if (type !== 'ExportNamedDeclaration' || declaration === null) return [];
+    return (declaration.declarations ?? [declaration]).map(({ id }) => id.name);
+  });
+  const errors = JSON.stringify(join(modules, 'base', 'errors.js'));
+  const stubOf = (name) =>
+    `export function ${name}() { throw new RunspanError('RUNSPAN_INVALID_REQUEST', '${name} needs Node.js'); }`;
+  return [`import { RunspanError } from ${errors};`, ...names.map(stubOf)].join('\n');
+}
+
+/**
+ * Resolves an entry to its module, and each module to its first variant that exists. Modules that need Node.js are
+ * replaced by `withoutNode`.
+ */
 function variantFiles(...kinds) {
   return {
     name: 'variant-files',
+    load: (path) => (ONLY_NODE.some((name) => path.startsWith(join(modules, name))) ? withoutNode(path) : null),
     resolveId(specifier, importer) {
       if (importer !== undefined && (!specifier.startsWith('.') || !importer.startsWith(modules))) return null;
       const path =

@@ -7,12 +7,17 @@ import { installLocked, link } from './install-locked.mjs';
 import { nodeBinary } from './node-binary.mjs';
 
 const peers = new URL('../test/peers/', import.meta.url);
-const { workspaces } = JSON.parse(readFileSync(new URL('package.json', peers), 'utf8'));
+const jsonIn = (name) => JSON.parse(readFileSync(new URL(name, peers), 'utf8'));
+const { workspaces } = jsonIn('package.json');
+const paths = Object.keys(jsonIn('package-lock.json').packages);
+const countOf = (name) => paths.filter((path) => path.startsWith(`${name}/`)).length;
 
 const [only] = process.argv.slice(2);
-// Only `npm run test:mutants` needs the packages of mutants/.
+// Only `npm run test:mutants` needs the packages of mutants/. The largest folders are first, so that none of them is left
+// for the end, when it would be installed alone.
 const folders = workspaces
   .filter((name) => (only === undefined ? name !== 'mutants' : name === only))
+  .sort((one, other) => countOf(other) - countOf(one))
   .map((name) => new URL(`${name}/`, peers));
 if (only === undefined) folders.push(new URL('../examples/chat/', import.meta.url));
 

@@ -85,7 +85,7 @@ export type {
 export { ControlPlane, type ControlPlaneOptions } from './clients/control-plane/control-plane.ts';
 export type { ListOptions } from './clients/control-plane/control-plane-api.ts';
 export * from './clients/control-plane/deployment.ts';
-export type { Deployed, SupersededEvent, Updated, WaitOptions } from './clients/control-plane/deployment-wait.ts';
+export type { Deployed, Updated, WaitOptions } from './clients/control-plane/deployment-wait.ts';
 export type {
   DeleteDeploymentOptions,
   DeletedDeployments,

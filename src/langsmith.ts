@@ -6,7 +6,7 @@ import './runspan.ts';
 
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export { Client, type ClientConfig, type Feedback, type FeedbackCreate } from './langsmith/client.ts';
-export type { Replica, ReplicaOptions } from './langsmith/client-sinks.ts';
+export type { Replica, ReplicaOptions } from './langsmith/destinations.ts';
 export * from './langsmith/langchain.ts';
 export * from './langsmith/openai.ts';
 export { uuid7, uuid7FromTime } from './langsmith/posting.ts';
@@ -30,7 +30,6 @@ export {
 export type {
   AnyFunction,
   Attachments,
-  ClientLike,
   KVMap,
   Run,
   RunCreate,

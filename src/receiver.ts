@@ -44,7 +44,6 @@ export type { StoreOwner } from './receiver/store/sqlite/file.ts';
 export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite/sqlite-store.ts';
 export {
   type ChangeFeed,
-  type Changes,
   DEFAULT_SCOPE,
   type FeedbackStore,
   type IngestStore,

@@ -1,4 +1,4 @@
-/** Records runs in memory for tests, and provides matchers and snapshots. @packageDocumentation */
+/** Records runs in memory for tests, and provides a matcher and snapshots. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { Limits } from './config/limits.ts';
 export type { HeldAttachment } from './payload/attachment.ts';
@@ -8,9 +8,7 @@ export type { Replayed } from './replay/replayed.ts';
 export { type ReplayOptions, replay } from './replay/run-replay.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
-export { expectRuns, type RunExpectations } from './testing/expect-runs.ts';
 export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';
-export type { ExpectedNode, ExpectedTrace, TraceMatchOptions } from './testing/expected-trace.ts';
 export { type ExpectedRun, type MatcherResult, matchers, type RunMatchers } from './testing/matchers.ts';
 export * from './testing/record-runs.ts';
 export type { AttachmentFacts, EventFacts, Recorded } from './testing/recorded-run.ts';

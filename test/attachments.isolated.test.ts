@@ -3,6 +3,8 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { configure, flush, startRun } from '#src/index.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
+import { cases } from './support/campaign.ts';
+import { codePoint } from './support/code-point.ts';
 import { ingestServer } from './support/ingest-server.ts';
 import { logLines } from './support/log-lines.ts';
 import { readParts } from './support/multipart-reader.ts';
@@ -78,7 +80,7 @@ describe('attachments', () => {
     logLines();
     const content = fc.uint8Array({ maxLength: 50 });
     const texts = fc.oneof(
-      fc.string({ unit: 'binary', minLength: 1, maxLength: 256 }),
+      fc.string({ unit: codePoint, minLength: 1, maxLength: 256 }),
       fc.constantFrom('"', '%22', '\0', '\r\n--'),
     );
     await fc.assert(
@@ -102,7 +104,7 @@ describe('attachments', () => {
         }
         expect((await receiver.trace(run.id))[0]?.attachments ?? []).toHaveLength(expected.size);
       }),
-      { numRuns: 60 },
+      { numRuns: cases(60) },
     );
     await receiver.close();
   });

@@ -1,13 +1,22 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { types } from 'node:util';
 import { Agent } from 'undici';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { ConfigureOptions, Exporter } from '#src/index.ts';
-import { startRun } from '#src/run/start-run.ts';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { diagnostics } from '#src/base/diagnostics.ts';
+import {
+  type ConfigureOptions,
+  configure,
+  createExporter,
+  type Exporter,
+  flush,
+  shutdown,
+  startRun,
+  traceable,
+  withExporter,
+} from '#src/index.ts';
 import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
 import { temporaryFolder } from './support/folders.ts';
-import { forgetPackage } from './support/fresh-copy.ts';
 import { type Answer, type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 
 const CREDENTIALS = ['x-api-key', 'x-tenant-id', 'authorization', 'cookie', 'x-team'];
@@ -19,14 +28,6 @@ const throwing: ProxyHandler<Error> = {
     throw new Error('it cannot be read');
   },
 };
-
-/** Loads the package as in a program that has just started. */
-async function started() {
-  forgetPackage();
-  const runspan = await import('#src/index.ts');
-  onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
-  return runspan;
-}
 
 async function service(reply?: (request: Received) => Answer): Promise<IngestServer> {
   const server = await ingestServer(reply);
@@ -59,16 +60,20 @@ async function sendOne(
   options: ConfigureOptions,
   server: IngestServer,
 ): Promise<Sent> {
-  const runspan = await started();
   const lines: string[] = [];
   const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
-  const exporter: Exporter = runspan[how]({ ...options, log });
-  runspan.startRun({ name: 'ask', exporter }).end();
+  const exporter: Exporter = (how === 'configure' ? configure : createExporter)({ ...options, log });
+  startRun({ name: 'ask', exporter }).end();
   expect(await exporter.flush()).toEqual({ ok: true, pending: 0 });
   return { credentials: credentials(server), lines };
 }
 
-beforeEach(() => environmentOf());
+// Each test is a program that has just started.
+beforeEach(() => {
+  environmentOf();
+  diagnostics.forgetPlaces();
+});
+afterEach(() => shutdown({ timeoutMs: 1 }));
 
 describe('the key and the workspace of the environment', () => {
   const both = { 'x-api-key': 'key-of-environment', 'x-tenant-id': 'workspace-of-environment' };
@@ -123,7 +128,6 @@ describe('the log line about an omitted credential', () => {
     ['a key of 8193 characters', {}, { apiKey: 'k'.repeat(8193) }, 'the API key has more than 8192 characters'],
   ])('contains the origin, once for each: %s', async (_, variables, options, expected) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-    const { createExporter } = await started();
     const lines: string[] = [];
     const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
     const origins = ['http://one.example', 'http://two.example:8080'];
@@ -185,11 +189,10 @@ describe('the variables of LangSmith', () => {
       hosts.push(String(options.origin));
       return dispatch({ ...options, origin: `http://127.0.0.1:${port}` }, handler);
     };
-    const runspan = await started();
     const lines: string[] = [];
-    runspan.configure({ dispatcher: agent, log: (level, line) => level !== 'debug' && void lines.push(line) });
-    runspan.startRun({ name: 'ask' }).end();
-    await runspan.flush();
+    configure({ dispatcher: agent, log: (level, line) => level !== 'debug' && void lines.push(line) });
+    startRun({ name: 'ask' }).end();
+    await flush();
     const key = server.received.at(-1)?.headers['x-api-key'];
     return { hosts: [...new Set(hosts.map((host) => `${host} ${String(key)}`))], lines };
   }
@@ -238,7 +241,6 @@ describe('the variables of LangSmith', () => {
 describe('`apiKey` and `headers` as functions', () => {
   test('are called for each request, so that a key can rotate', async () => {
     const server = await service();
-    const { createExporter, startRun } = await started();
     let turn = 0;
     const exporter = createExporter({
       endpoint: server.url,
@@ -277,7 +279,6 @@ describe('`apiKey` and `headers` as functions', () => {
     ['returns text for headers', { headers: () => 'x-team: a' }, '`headers`'],
   ])('keep the runs if a function %s, and send them later', async (_, options, named) => {
     const server = await service();
-    const runspan = await started();
     const lines: string[] = [];
     const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
     const rejections: unknown[] = [];
@@ -285,16 +286,16 @@ describe('`apiKey` and `headers` as functions', () => {
     process.on('unhandledRejection', note);
     onTestFinished(() => void process.off('unhandledRejection', note));
 
-    const refused = runspan.configure({ endpoint: server.url, log, ...options } as ConfigureOptions);
-    runspan.startRun({ name: 'ask' }).end();
+    const refused = configure({ endpoint: server.url, log, ...options } as ConfigureOptions);
+    startRun({ name: 'ask' }).end();
     expect(await refused.flush({ timeoutMs: 200 })).toEqual({ ok: false, pending: 1 });
     expect(server.received).toEqual([]);
     expect(lines).toEqual([expect.stringContaining(named)]);
     expect(lines.join()).not.toContain('k-1');
 
     // A later key replaces it.
-    runspan.configure({ endpoint: server.url, apiKey: () => 'good-key', log });
-    expect(await runspan.flush()).toEqual({ ok: true, pending: 0 });
+    configure({ endpoint: server.url, apiKey: () => 'good-key', log });
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
     expect(credentials(server)).toEqual({ 'x-api-key': 'good-key' });
     expect(refused.stats()).toMatchObject({ sent: 1, dropped: 0 });
     expect(rejections).toEqual([]);
@@ -310,7 +311,6 @@ describe('`apiKey` and `headers` as functions', () => {
     if (types.isNativeError(thrown) && !types.isProxy(thrown)) thrown.message = SECRET;
     for (const name of ['apiKey', 'headers']) {
       const server = await service();
-      const { createExporter, startRun } = await started();
       const lines: string[] = [];
       const outages: unknown[] = [];
       const listen = (outage: unknown): void => void outages.push(outage);
@@ -346,7 +346,6 @@ describe('`apiKey` and `headers` as functions', () => {
 
   test('create no runs for the functions that they call', async () => {
     const server = await service();
-    const { createExporter, startRun, traceable, withExporter } = await started();
     const login = traceable(async () => 'fresh-key', { name: 'login' });
     const exporter = createExporter({ endpoint: server.url, apiKey: () => login(), log: 'silent' });
     withExporter(exporter, () => startRun({ name: 'ask' }).end());

@@ -16,7 +16,16 @@ import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import { readConfig } from './serve/config.ts';
 import { withKeys } from './serve/keys.ts';
-import { isUrl, openToRead, PRICES_OPTION, readPrices, reportStore, storeFile, storeLocation } from './stores.ts';
+import {
+  isUrl,
+  NO_LIMITS,
+  openToRead,
+  PRICES_OPTION,
+  readPrices,
+  reportStore,
+  storeFile,
+  storeLocation,
+} from './stores.ts';
 import { counted } from './terminal-text.ts';
 
 const HELP = `
@@ -59,8 +68,6 @@ const REASONS_MAX = 20;
 const DAY_MS = 86_400_000;
 /** Interval between progress lines, in milliseconds. */
 const PROGRESS_MS = 5_000;
-/** A copy deletes no traces. The receiver that uses the store enforces its own limits later. */
-const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER };
 
 export function define(command: Command, context: CommandContext): void {
   command.description(
@@ -217,14 +224,14 @@ async function copy(
   context: CommandContext,
 ): Promise<void> {
   if (fromLocation === toLocation) throw new UsageError('expected <from> and <to> to be two stores');
-  const options = { ...NO_LIMITS, ...readPrices(prices) };
+  const given = readPrices(prices);
   const from = await openLocation(fromLocation);
   let isComplete: boolean;
   try {
     await reportStore(fromLocation, from, context.stderr);
     const to = await (isUrl(toLocation)
-      ? ClickHouseStore.open(toLocation, options)
-      : SqliteStore.open(toLocation, { ...options, maxBytes: Number.MAX_SAFE_INTEGER }));
+      ? ClickHouseStore.open(toLocation, { ...given, maxAgeMs: NO_LIMITS.maxAgeMs })
+      : SqliteStore.open(toLocation, { ...given, ...NO_LIMITS }));
     isComplete = await reportStore(toLocation, to, context.stderr)
       .then(() => copyTenants(from, to, context))
       .finally(() => to.close());

@@ -86,6 +86,12 @@ export function openToRead(file: string): Promise<SqliteStore> {
   return SqliteStore.open(file, { readOnly: true });
 }
 
+/** Limits of a command that must not delete other traces. The store's receiver enforces its own limits later. */
+export const NO_LIMITS: { readonly maxAgeMs: number; readonly maxBytes: number } = {
+  maxAgeMs: Number.MAX_SAFE_INTEGER,
+  maxBytes: Number.MAX_SAFE_INTEGER,
+};
+
 /** Reads runs from a receiver or from a file. */
 export interface RunSource {
   traces(query: Pick<ListQuery, 'project' | 'filter' | 'order' | 'cursor' | 'limit'>): Promise<Page<TraceSummary>>;

@@ -154,6 +154,21 @@ export function isOrigin(value: unknown): value is string {
   );
 }
 
+/** Returns what is wrong with the URL of a service, or undefined if the URL can be used. */
+export function endpointProblem(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return 'is not an http or https URL';
+  if (url.username !== '' || url.password !== '') return 'contains a user or password';
+  return url.search !== '' || url.hash !== '' ? 'has a query or fragment' : undefined;
+}
+
+export const KEY_CHARACTERS_MAX = 8_192;
+
+/** Whether a header can contain a key. The key has printable ASCII characters without spaces. */
+export function isKey(text: string): boolean {
+  return text.length <= KEY_CHARACTERS_MAX && /^[\x21-\x7e]+$/.test(text);
+}
+
 /** Returns an endpoint's URL without credentials, query and trailing slashes. */
 export function addressOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/(?<!\/)\/+$/, '');

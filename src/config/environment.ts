@@ -54,6 +54,7 @@ export type EnvironmentName =
 export type LangsmithName =
   | 'ENDPOINT'
   | 'API_KEY'
+  | 'RUNS_ENDPOINTS'
   | 'WORKSPACE_ID'
   | 'PROJECT'
   | 'TRACING'

@@ -2,11 +2,12 @@ import type { Dispatcher } from 'undici';
 import { diagnostics, LEVELS, type Log, type LogLevel } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
 import type { OnDrop } from '../delivery/ledger.ts';
-import { hasFiles, spoolFolder } from '../delivery/spool/fs.ts';
+import { spoolFolder } from '../delivery/spool/fs.ts';
 import { environmentProxies, type Proxies } from '../http/connections.ts';
 import { definedOrNone } from '../payload/fields.ts';
 import { type Redaction, redactionOf } from '../payload/redaction/redact.ts';
 import { payloadRules } from '../payload/truncate.ts';
+import { isPerRequest } from '../platform/node.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
@@ -260,6 +261,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const address = otlp === undefined ? options : otlpServiceOptions(options);
   const service = isWanted ? serviceOf(address, isForProcess) : undefined;
   if (service === undefined) return undefined;
+  const { endpoints } = service;
   const { onDrop, dispatcher, fetch } = options;
   const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, false);
@@ -270,7 +272,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     ...durabilityOf(options),
     otlp,
     limits,
-    capture,
+    capture: endpoints === undefined ? capture : { ...capture, replication: { endpoints, options } },
     compress,
     onDrop,
     dispatcher,
@@ -307,8 +309,8 @@ export function setDefaultDurability(durability: Durability): void {
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
   const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? defaults.durability;
-  if (!hasFiles && wanted !== 'memory') complain(`this runtime has no file system, so \`durability\` is \`memory\``);
-  if (!hasFiles || wanted === 'memory') return { durability: 'memory', spoolDir: '', syncEveryMs };
+  if (isPerRequest && wanted !== 'memory') complain(`this runtime has no file system, so \`durability\` is \`memory\``);
+  if (isPerRequest || wanted === 'memory') return { durability: 'memory', spoolDir: '', syncEveryMs };
   return { durability: wanted, spoolDir: spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')), syncEveryMs };
 }
 

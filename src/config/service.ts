@@ -8,14 +8,10 @@ import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context.ts';
-import { isLoopback } from './checker.ts';
+import { endpointProblem, isKey, isLoopback, KEY_CHARACTERS_MAX } from './checker.ts';
 import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
+import { type RunsEndpoint, runsEndpoints } from './runs-endpoints.ts';
 import { complain, flag } from './variables.ts';
-
-const KEY_CHARACTERS_MAX = 8_192;
-
-/** Matches printable ASCII characters without spaces. */
-const KEY = new RegExp(`^[\\x21-\\x7e]{1,${KEY_CHARACTERS_MAX}}$`);
 
 /** Headers that only runspan or undici may set. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
@@ -50,6 +46,8 @@ export interface Service {
   readonly headers: Headers;
   /** The headers for each request. A function if the `apiKey` or `headers` option is a function. */
   readonly requestHeaders: Headers | HeadersFunction;
+  /** The services in `LANGSMITH_RUNS_ENDPOINTS`, of which this is the first. */
+  readonly endpoints?: readonly RunsEndpoint[] | undefined;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -64,14 +62,14 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     complain(`expected \`${name}\` to be a string, so tracing to ${endpoint} is off`, name);
     return undefined;
   }
-  const { endpoint: address, apiKey, workspaceId } = resolveAddress(options, isForProcess);
+  const { endpoint: address, apiKey, workspaceId, endpoints } = resolveAddress(options, isForProcess);
   if (address === undefined && apiKey !== undefined) {
     complain('tracing is off, because an API key is set without an endpoint; set RUNSPAN_ENDPOINT or `endpoint`');
   }
   const endpoint = address === undefined ? undefined : parseEndpoint(address);
   if (endpoint === undefined) return undefined;
   const { origin } = endpoint;
-  if (typeof apiKey === 'string' && !KEY.test(apiKey)) {
+  if (typeof apiKey === 'string' && !isKey(apiKey)) {
     const isLong = apiKey.length > KEY_CHARACTERS_MAX;
     complain(
       isLong
@@ -96,19 +94,20 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   const sent = { apiKey: isConfidential ? apiKey : undefined, headers: options.headers, origin, isConfidential };
   const custom = typeof sent.headers === 'function' ? {} : customHeaders(sent.headers, sent);
   const headers: Record<string, string> = { ...custom, 'user-agent': 'runspan' };
-  if (workspaceId !== undefined && KEY.test(workspaceId)) headers['x-tenant-id'] = workspaceId;
+  if (workspaceId !== undefined && isKey(workspaceId)) headers['x-tenant-id'] = workspaceId;
   else if (workspaceId !== undefined) {
     complain('the workspace id is ignored, because it has characters that a header cannot contain', 'workspaceId');
   }
   if (typeof sent.apiKey === 'string') headers['x-api-key'] = sent.apiKey;
   // The command `runspan dev` sets this variable for the program that it runs.
   const program = env('RUNSPAN_PROGRAM');
-  if (program !== undefined && KEY.test(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
+  if (program !== undefined && isKey(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
     headers['x-runspan-program'] = program;
   }
   diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
   const isFixed = typeof sent.apiKey !== 'function' && typeof sent.headers !== 'function';
-  return { endpoint, headers, requestHeaders: isFixed ? headers : (progress) => headersNow(headers, sent, progress) };
+  const requestHeaders = isFixed ? headers : (progress: Progress) => headersNow(headers, sent, progress);
+  return { endpoint, headers, requestHeaders, endpoints };
 }
 
 interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
@@ -132,7 +131,7 @@ async function headersNow(fixed: Headers, source: HeaderSource, progress: Progre
   if (typeof source.apiKey === 'function') {
     const result = await resultOf('apiKey', source.apiKey, progress);
     const key = typeof result === 'string' ? result.trim() : result;
-    if (typeof key !== 'string' || !KEY.test(key)) {
+    if (typeof key !== 'string' || !isKey(key)) {
       const got = typeof key === 'string' ? `a string of ${key.length} characters` : kindOf(key);
       const expected = `1 to ${KEY_CHARACTERS_MAX} printable ASCII characters`;
       throw new SetupError(`\`apiKey\` returned no usable key: expected ${expected}, got ${got}`);
@@ -170,6 +169,8 @@ interface Address {
   readonly endpoint: string | undefined;
   readonly apiKey: ServiceOptions['apiKey'];
   readonly workspaceId: string | undefined;
+  /** All services, if there are several. */
+  readonly endpoints?: readonly RunsEndpoint[];
 }
 
 /**
@@ -182,7 +183,15 @@ function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address
   const apiKey = typeof options.apiKey === 'string' ? options.apiKey.trim() : options.apiKey;
   const workspaceId = options.workspaceId?.trim();
   const hasOption = [endpoint, apiKey, workspaceId].some((value) => value !== undefined);
-  if (!hasOption && usesLangsmithService()) return langsmithAddress();
+  if (!hasOption && usesLangsmithService()) {
+    const address = langsmithAddress();
+    if (address.endpoint === undefined) {
+      complain(
+        'LangSmith tracing is requested, but neither LANGSMITH_API_KEY nor LANGSMITH_ENDPOINT is set, so tracing is off',
+      );
+    }
+    return address;
+  }
   const own = {
     endpoint: env('RUNSPAN_ENDPOINT'),
     apiKey: env('RUNSPAN_API_KEY'),
@@ -204,15 +213,17 @@ function resolveAddress(options: ServiceOptions, isForProcess: boolean): Address
   };
 }
 
-function langsmithAddress(): Address {
-  const [endpoint, apiKey] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
-  if (endpoint === undefined && apiKey === undefined) {
-    complain(
-      'LangSmith tracing is requested, but neither LANGSMITH_API_KEY nor LANGSMITH_ENDPOINT is set, so tracing is off',
-    );
-    return { endpoint, apiKey, workspaceId: undefined };
+/** Returns the service that LangSmith's variables name, also if they do not turn tracing on. */
+export function langsmithAddress(): Address & { readonly apiKey: string | undefined } {
+  const [endpoint, apiKey, workspaceId] = (['ENDPOINT', 'API_KEY', 'WORKSPACE_ID'] as const).map(langsmithEnv);
+  const endpoints = runsEndpoints();
+  const [first] = endpoints;
+  if (first === undefined) {
+    return { endpoint: endpoint ?? (apiKey && LANGSMITH_DEFAULT_ENDPOINT), apiKey, workspaceId };
   }
-  return { endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey, workspaceId: langsmithEnv('WORKSPACE_ID') };
+  if (endpoint !== undefined)
+    complain('LANGSMITH_RUNS_ENDPOINTS is set, so LANGSMITH_ENDPOINT is not used', 'endpoint');
+  return { endpoint: first.apiUrl, apiKey: first.apiKey || undefined, workspaceId, endpoints };
 }
 
 /** Returns the origin of a URL. The path is omitted, because it may contain a secret. */
@@ -225,15 +236,8 @@ export function isSameOrigin(one: string, other: string): boolean {
 }
 
 function parseEndpoint(text: string): URL | undefined {
-  let problem = 'is not an http or https URL';
-  try {
-    const url = new URL(text);
-    if (url.username !== '' || url.password !== '') problem = 'contains a user or password';
-    else if (url.search !== '' || url.hash !== '') problem = 'has a query or fragment';
-    else if (url.protocol === 'http:' || url.protocol === 'https:') return url;
-  } catch {
-    // The endpoint is not a valid URL.
-  }
+  const problem = endpointProblem(text);
+  if (problem === undefined) return new URL(text);
   complain(`the endpoint ${problem}, so tracing is off; expected a URL such as http://127.0.0.1:4777`, 'endpoint');
   return undefined;
 }

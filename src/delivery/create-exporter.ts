@@ -5,6 +5,7 @@ import type { Settings } from '../config/options.ts';
 import { isOnByEnvironment } from '../config/service.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
+import { isPerRequest } from '../platform/node.ts';
 import { delay, setTimer } from '../platform/timers.ts';
 import { pagePath } from '../run/page-path.ts';
 import type { RunPlace } from '../run/sink.ts';
@@ -70,10 +71,12 @@ export function exporterFor(
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     address: endpoint.origin,
     urlOf: (run) => (otlp === undefined ? runUrl(settings, run) : undefined),
-    abort: () => client.abort?.(),
-    opened: (exporter) => flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals),
+    abort: client.abort?.bind(client),
+    opened: (exporter) => {
+      if (!isPerRequest) flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals);
+    },
     closed: async (exporter) => {
-      forgetAtEnd(exporter);
+      if (!isPerRequest) forgetAtEnd(exporter);
       closed();
       await client.destroy();
     },

@@ -135,7 +135,7 @@ export class Exporter implements RunSink {
       for (;;) {
         const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
         const result = await this.flush({ timeoutMs: leftMs });
-        if (!result.ok) this.#parts.abort();
+        if (!result.ok) this.#loop.giveUp();
         if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
         this.#loop.wake();
         await new Promise<void>((resolve) => setSoon(resolve));

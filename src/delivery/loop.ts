@@ -26,6 +26,7 @@ export class DeliveryLoop {
   #isPumpScheduled = false;
   #wakesAtMs = NEVER;
   #sleep: AbortController | undefined;
+  #hasGivenUp = false;
 
   constructor(parts: ExporterParts, states: DeliveryStates, attempts: Attempts, spill: Spill | undefined) {
     this.#parts = parts;
@@ -39,6 +40,7 @@ export class DeliveryLoop {
 
   /** Called when a run starts or ends, synchronously in the application's code. */
   recorded(): void {
+    this.#hasGivenUp = false;
     if (this.#isPumpScheduled) return;
     const sendAtMs = Math.max(this.#attempts.opensAtMs, this.#newRunsDueMs);
     this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, sendAtMs));
@@ -52,6 +54,7 @@ export class DeliveryLoop {
   async flush(limitMs: number, isClosing: boolean): Promise<boolean> {
     const { flushes } = this.#states;
     this.waiters++;
+    this.#hasGivenUp = false;
     const flush = flushes.begin(this.#parts.monotonicMs() + limitMs, isClosing);
     runInRootContext(() => this.#pump());
     this.#attempts.endPausedFlushes();
@@ -63,6 +66,17 @@ export class DeliveryLoop {
       this.waiters--;
       flushes.end(flush);
     }
+  }
+
+  /**
+   * Called when the last flush of a process failed. With `fetch`, requests keep the process alive, so they are aborted,
+   * and the next one is sent only after a run is recorded or `flush` or `ready` is called.
+   */
+  giveUp(): void {
+    const { abort } = this.#parts;
+    if (abort === undefined) return;
+    this.#hasGivenUp = true;
+    abort();
   }
 
   /** Stops sending. Aborts the requests in flight, and resolves when all requests have ended. */
@@ -92,7 +106,7 @@ export class DeliveryLoop {
       const nowMs = this.#parts.monotonicMs();
       this.#spill?.run(nowMs);
       const newRuns = { dueMs: this.#newRunsDueMs, startsUntilMs: this.#startsUntilMs(nowMs) };
-      const next = this.#attempts.next(nowMs, newRuns);
+      const next = this.#hasGivenUp && this.waiters === 0 ? NEVER : this.#attempts.next(nowMs, newRuns);
       if (typeof next === 'number') {
         this.#pumpAt(Math.min(next, this.#spill?.dueMs ?? NEVER));
       } else {

@@ -88,7 +88,7 @@ export class ProcessExporters {
 
   async #all(limit: FlushLimit | undefined, call: (exporter: Exporter) => Promise<FlushResult>): Promise<FlushResult> {
     if (this.isEmpty) {
-      // An object of the application gets runs without an exporter.
+      // The runs of `recordRuns` have no exporter.
       const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
       const { waitingRuns: pending } = await lateContentSettled(limitMs);
       return { ok: pending === 0, pending };

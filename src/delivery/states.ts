@@ -57,8 +57,8 @@ export interface ExporterParts {
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Aborts the requests that would keep the process alive. */
-  readonly abort: () => void;
+  /** Aborts all requests. Undefined if requests do not keep the process alive. */
+  readonly abort: (() => void) | undefined;
   readonly opened: (exporter: EndingExporter) => void;
   readonly closed: (exporter: EndingExporter) => Promise<void>;
 }

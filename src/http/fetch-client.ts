@@ -2,107 +2,29 @@ import { ownRequests } from '../base/own-requests.ts';
 import { addressOf } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
-import { clearTimer, setTimer } from '../platform/timers.ts';
+import { type Attempt, BaseClient } from './base-client.ts';
 import { NoResponseError, SetupError } from './errors.ts';
-import {
-  CLOSED,
-  type HttpClientOptions,
-  type HttpHeaders,
-  type HttpRequest,
-  type HttpResponse,
-  isKeyless,
-  isKeyRefused,
-  OPTIONAL_BODY_MS,
-  type Progress,
-  RESPONSE_BYTES_MAX,
-  type ResponseBody,
-  type Transport,
-  timeoutError,
-  type UnreadResponse,
-} from './transport.ts';
+import type { HttpClientOptions, HttpHeaders, HttpRequest, ResponseBody, UnreadResponse } from './transport.ts';
 
 /**
  * Sends requests with `fetch` on runtimes without undici. The runtime manages connections, so connection and proxy
  * options have no effect.
  */
-export class FetchClient implements Transport {
-  readonly #options: HttpClientOptions;
+export class FetchClient extends BaseClient {
   readonly #address: string;
-  readonly #attempts = new Set<Attempt>();
-  #headers: HttpClientOptions['headers'];
-  #isDestroyed = false;
 
   constructor(options: HttpClientOptions) {
-    this.#options = options;
-    this.#headers = options.headers;
+    super(options);
     this.#address = addressOf(options.endpoint);
   }
 
-  setHeaders(headers: HttpClientOptions['headers']): void {
-    this.#headers = headers;
-  }
-
-  async send(request: HttpRequest): Promise<HttpResponse> {
-    const { requestTimeoutMs } = this.#options;
-    const attempt = this.#begin(request, Math.min(request.timeoutMs ?? requestTimeoutMs, requestTimeoutMs));
-    const source = this.#headers;
-    let response: HttpResponse;
-    try {
-      const own = await this.#ownHeaders(attempt);
-      const fetched = await this.#fetch(own, request, attempt);
-      const { status, headers } = fetched;
-      if (request.isBodyOptional) attempt.shorten(OPTIONAL_BODY_MS);
-      const read = readBytes(fetched.body);
-      const inTime = Promise.race([read, attempt.aborted]);
-      const bytes = await (request.isBodyOptional ? inTime.catch(() => new Uint8Array()) : inTime);
-      const text = new TextDecoder().decode(bytes);
-      response = { status, headers: Object.fromEntries(headers), bytes, text, isKeyless: isKeyless(own) };
-    } catch (thrown) {
-      throw causeOf(thrown, attempt.signal);
-    } finally {
-      attempt.end();
-    }
-    // If the application has changed the API key meanwhile, the request is retried with the new key.
-    return isKeyRefused(response.status) && this.#headers !== source ? this.send(request) : response;
-  }
-
-  async open(request: HttpRequest): Promise<UnreadResponse> {
-    const attempt = this.#begin(request, request.timeoutMs ?? this.#options.requestTimeoutMs);
-    try {
-      const response = await this.#fetch(await this.#ownHeaders(attempt), request, attempt);
-      const { status, headers, body } = response;
-      return { status, headers: Object.fromEntries(headers), body: bodyFrom(body, attempt) };
-    } catch (thrown) {
-      attempt.end();
-      throw causeOf(thrown, attempt.signal);
-    } finally {
-      attempt.endDeadline();
-    }
-  }
-
   abort(): void {
-    for (const attempt of this.#attempts) attempt.abort(new NoResponseError('the process ends'));
+    this.abortAll('the process ends');
   }
 
-  async destroy(): Promise<void> {
-    this.#isDestroyed = true;
-    for (const attempt of this.#attempts) attempt.abort(new NoResponseError(CLOSED));
-  }
-
-  #begin({ signal }: HttpRequest, timeoutMs: number): Attempt {
-    const attempt = new Attempt(this.#attempts, signal, timeoutMs);
-    if (this.#isDestroyed) attempt.abort(new NoResponseError(CLOSED));
-    return attempt;
-  }
-
-  async #ownHeaders(attempt: Attempt): Promise<HttpHeaders> {
-    attempt.signal.throwIfAborted();
-    if (typeof this.#headers !== 'function') return this.#headers;
-    return Promise.race([this.#headers(attempt), attempt.aborted]);
-  }
-
-  async #fetch(own: HttpHeaders, request: HttpRequest, { signal, aborted }: Attempt): Promise<Response> {
+  protected override async exchange(own: HttpHeaders, request: HttpRequest, attempt: Attempt): Promise<UnreadResponse> {
     const { method, path, headers } = request;
+    const { signal } = attempt;
     const init = {
       method,
       headers: { ...own, ...headers },
@@ -114,77 +36,20 @@ export class FetchClient implements Transport {
       ...(method === 'GET' && 'cache' in Request.prototype && { cache: 'no-store' }),
     } as RequestInit;
     ownRequests.add(init);
-    const send = this.#options.fetch ?? fetch;
-    // The application's function may ignore the signal.
-    const response = await Promise.race([withoutTracing(() => send(this.#address + path, init)), aborted]);
+    const send = this.options.fetch ?? fetch;
+    let response: Response;
+    try {
+      // The application's function may not be async: it may return a response, or throw.
+      response = await withoutTracing(() => send(this.#address + path, init));
+    } catch (thrown) {
+      throw causeOf(thrown, signal);
+    }
     // In browsers, a redirect has the response type `opaqueredirect`, and its status is hidden.
     if (response.type === 'opaqueredirect')
       throw new SetupError('the service redirects to another URL; set the URL of the service itself');
-    return response;
+    const { status, headers: received, body } = response;
+    return { status, headers: Object.fromEntries(received), body: bodyFrom(body, attempt) };
   }
-}
-
-/**
- * An attempt to send a request. Aborts when the deadline passes, the caller's signal aborts or the client is closed.
- */
-class Attempt implements Progress {
-  waitsFor: string | undefined;
-  readonly #attempts: Set<Attempt>;
-  readonly #ending = new AbortController();
-  /** Rejects when the attempt aborts. */
-  readonly aborted: Promise<never> = new Promise((_, reject) => {
-    this.signal.addEventListener('abort', () => reject(this.signal.reason));
-  });
-  readonly #caller: AbortSignal | undefined;
-  #timer: NodeJS.Timeout;
-  readonly #onCaller = (): void => this.abort(this.#caller?.reason);
-
-  constructor(attempts: Set<Attempt>, caller: AbortSignal | undefined, timeoutMs: number) {
-    this.#attempts = attempts.add(this);
-    this.#caller = caller;
-    this.aborted.catch(() => {});
-    this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
-    caller?.addEventListener('abort', this.#onCaller);
-    if (caller?.aborted) this.#onCaller();
-  }
-
-  get signal(): AbortSignal {
-    return this.#ending.signal;
-  }
-
-  abort(reason: unknown): void {
-    this.#ending.abort(reason);
-  }
-
-  endDeadline(): void {
-    clearTimer(this.#timer);
-  }
-
-  shorten(timeoutMs: number): void {
-    this.endDeadline();
-    this.#timer = setTimer(() => this.abort(timeoutError(this, timeoutMs)), timeoutMs);
-  }
-
-  end(): void {
-    this.endDeadline();
-    this.#attempts.delete(this);
-    this.#caller?.removeEventListener('abort', this.#onCaller);
-  }
-}
-
-async function readBytes(stream: ReadableStream<Uint8Array> | null): Promise<Uint8Array> {
-  const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
-  const reader = stream?.getReader();
-  let length = 0;
-  while (length < RESPONSE_BYTES_MAX) {
-    const { value } = (await reader?.read()) ?? {};
-    if (value === undefined) return bytes.slice(0, length);
-    bytes.set(value.subarray(0, RESPONSE_BYTES_MAX - length), length);
-    length += value.length;
-  }
-  // The rest of the body is not needed.
-  void reader?.cancel().catch(() => {});
-  return bytes;
 }
 
 function bodyOf({ body = [], stream }: HttpRequest): Pick<RequestInit, 'body' | 'duplex'> {
@@ -211,7 +76,8 @@ function bodyFrom(stream: ReadableStream<Uint8Array> | null, attempt: Attempt): 
       } catch (thrown) {
         throw causeOf(thrown, attempt.signal);
       } finally {
-        destroy();
+        attempt.end();
+        void reader?.cancel().catch(() => {});
       }
     },
   };

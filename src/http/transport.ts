@@ -17,12 +17,6 @@ export interface Progress {
   waitsFor: string | undefined;
 }
 
-/**
- * Maximum time to read an optional response body, in milliseconds. Reading the whole body allows the connection to be
- * reused.
- */
-export const OPTIONAL_BODY_MS: number = 1_000;
-
 /** Client options. The path of each request is appended to the path of `endpoint`. */
 export interface HttpClientOptions extends ConnectionOptions {
   /**
@@ -113,8 +107,6 @@ export function isKeyless(headers: HttpHeaders): boolean {
 export function isKeyRefused(status: number): boolean {
   return status === 401 || status === 403;
 }
-
-export const CLOSED: string = 'the client was closed';
 
 export function bodyBytes(chunks: HttpRequest['body'] = []): number {
   let bytes = 0;

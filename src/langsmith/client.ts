@@ -2,25 +2,19 @@ import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { RunspanError } from '../base/errors.ts';
 import { guard } from '../base/guard.ts';
-import {
-  env,
-  exporterVariables,
-  hasServiceVariable,
-  LANGSMITH_DEFAULT_ENDPOINT,
-  langsmithEnv,
-  parseFlag,
-} from '../config/environment.ts';
+import { shareInstances } from '../base/shared.ts';
+import { hasServiceVariable, langsmithEnv, parseFlag } from '../config/environment.ts';
 import type { ConfigureOptions } from '../config/options.ts';
-import { isOnByEnvironment, isSameOrigin, type ServiceOptions, serviceOf } from '../config/service.ts';
-import { defined, definedOrNone, isPlainObject } from '../payload/fields.ts';
+import { isSameOrigin, langsmithAddress, type ServiceOptions, serviceOf } from '../config/service.ts';
+import { defined, definedOrNone, fieldsOf } from '../payload/fields.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { newRunId } from '../run/ids.ts';
-import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
-import { flush, shareExporter } from '../runspan.ts';
-import { clientSink, once, type Replica, type ReplicaOptions, replicaSink } from './client-sinks.ts';
+import { currentSink, noopSink, type RunSink, replicated } from '../run/sink.ts';
+import { flush } from '../runspan.ts';
+import { type Replica, sharedExporter, targetsOf, whileTracingIsOn } from './destinations.ts';
 import { patchRun, postOnce } from './posting.ts';
 import { copyingSink, type MaskFunction, type Masks } from './run-copies.ts';
-import type { ClientLike, KVMap, RunCreate } from './types.ts';
+import type { KVMap, RunCreate } from './types.ts';
 
 /** Options of `Client`. Other LangSmith options have no effect, for example the queue options. */
 export interface ClientConfig {
@@ -96,17 +90,24 @@ export class Client {
   readonly exporter: RunSink | undefined;
   /** @internal Like `exporter`, but does not check whether tracing is on. */
   readonly forcedExporter: RunSink | undefined;
+  /** @internal The exporter for the client's options, without its masks. */
+  readonly own: RunSink | undefined;
+  /** @internal */
+  readonly masks: Masks | undefined;
+  /** @internal The exporters for lists of replicas, which refuse runs while tracing is off. */
+  readonly replicas = new WeakMap<object, RunSink>();
+  /** @internal Like `replicas`, but they do not check whether tracing is on. */
+  readonly forcedReplicas = new WeakMap<object, RunSink>();
   /** @internal */
   readonly config: ClientConfig;
 
   constructor(config: ClientConfig = {}) {
     this.config = config;
     const options = exporterOptions(config);
-    const isOwn = Object.keys(options).length > 0;
-    const own = isOwn ? shareExporter(exporterKey(options), options) : undefined;
-    const masks = masksOf(config);
-    this.forcedExporter = masks ? maskingSink(masks, own) : own;
-    this.exporter = own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
+    this.own = Object.keys(options).length > 0 ? replicated(sharedExporter(options)) : undefined;
+    this.masks = masksOf(config);
+    this.forcedExporter = this.masks ? maskingSink(this.masks, this.own) : this.own;
+    this.exporter = this.own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
   }
 
   /** Records the start of a run. If `run` has an end time, also records the end. */
@@ -166,7 +167,7 @@ export class Client {
   }
 
   async #sendFeedback(feedback: Feedback): Promise<void> {
-    const service = serviceOf({ ...langsmithService(this.config), ...serviceOptions(this.config) });
+    const service = serviceOf({ ...langsmithService(this.config), ...exporterOptions(this.config) });
     if (service === undefined) {
       throw new RunspanError(
         'RUNSPAN_INVALID_OPTION',
@@ -193,59 +194,80 @@ export class Client {
   }
 }
 
+// A program may load the package twice, with `import` and with `require`.
+shareInstances({ Client });
+
 /** Returns the exporter for a run with these options, or undefined if the run uses `configure`'s exporter. */
 export function exporterOf(options: {
-  readonly client?: ClientLike | undefined;
+  readonly client?: unknown;
   readonly tracingEnabled?: boolean | undefined;
   readonly replicas?: readonly Replica[] | undefined;
 }): RunSink | undefined {
-  const { client, tracingEnabled, replicas = [] } = options;
+  const { tracingEnabled, replicas = [] } = options;
   if (tracingEnabled === false) return noopSink;
-  if (replicas.length > 0) {
-    return replicaSink(replicas, client, tracingEnabled === true, ({ client: own = client, ...replica }) => {
-      const target = clientFor(replica, own);
-      return () => exporterOf({ client: target, tracingEnabled }) ?? currentSink() ?? noopSink;
-    });
+  const client = options.client ?? once(defaultClients, isMetadataHidden(), () => new Client());
+  if (!(client instanceof Client)) {
+    const line = 'client: expected a Client of runspan/langsmith; no run is recorded, because another may hide values.';
+    diagnostics.warnOnce('langsmith client', line);
+    return noopSink;
   }
-  if (client !== undefined && isCalled(client)) {
-    const sink = clientSink(client);
-    return tracingEnabled === true ? sink : once(switched, sink, () => whileTracingIsOn(sink));
-  }
-  const { forcedExporter, exporter } = (client ?? defaultClient() ?? {}) as Partial<Client>;
-  return tracingEnabled === true ? forcedExporter : exporter;
+  const isForced = tracingEnabled === true;
+  const usual = isForced ? client.forcedExporter : client.exporter;
+  if (replicas.length === 0) return usual;
+  return guard('replicas', () => replicaSink(client, replicas, isForced)) ?? usual;
 }
 
-let hidingClient: Client | undefined;
+/** Clients with the masks of other packages' clients. */
+const likenesses = new WeakMap<object, Client>();
 
-/** Returns the client of runs without one, if the environment hides their metadata. */
-function defaultClient(): Client | undefined {
-  if (!isMetadataHidden()) return undefined;
-  hidingClient ??= new Client();
-  return hidingClient;
+/** Returns a client with the masks of a client of LangSmith's own package, which keeps them in fields of these names. */
+export function clientLike(client: unknown): Client {
+  if (client instanceof Client) return client;
+  const { hideInputs, hideOutputs, hideMetadata } = fieldsOf(client) as ClientConfig;
+  return once(likenesses, Object(client), () => new Client({ hideInputs, hideOutputs, hideMetadata }));
 }
+
+/** The clients of runs without one, by whether the environment hides their metadata. */
+const defaultClients = new Map<boolean, Client>();
 
 /** Only LangSmith's clients read this variable. */
 function isMetadataHidden(): boolean {
   return parseFlag(langsmithEnv('HIDE_METADATA')) === true;
 }
 
-/** The sinks that refuse runs while tracing is off, by the sinks of the application's objects. */
-const switched = new WeakMap<RunSink, RunSink>();
+/** Returns a sink that passes each run to all replicas. */
+function replicaSink(client: Client, replicas: readonly Replica[], isForced: boolean): RunSink {
+  const gated = (sink: RunSink): RunSink => (isForced ? sink : whileTracingIsOn(sink));
+  // Nested runs inherit from their parent only if both have the same sink.
+  return once(isForced ? client.forcedReplicas : client.replicas, replicas, () => {
+    const own = client.own && gated(client.own);
+    const base = (): RunSink => own ?? currentSink() ?? noopSink;
+    const targets = targetsOf(replicas, ({ apiUrl, apiKey, workspaceId, ...others }) => {
+      if (fieldsOf(others).client !== undefined) {
+        const line =
+          'replicas: a replica with a `client` gets no runs, because the client may hide values; use `apiUrl`.';
+        diagnostics.warnOnce('langsmith replica client', line);
+        return () => noopSink;
+      }
+      const given = defined({ endpoint: apiUrl, apiKey, workspaceId });
+      if (Object.keys(given).length === 0) return base;
+      const sink = gated(sharedExporter({ ...usualOptions(apiUrl, client.config), ...given }));
+      return () => sink;
+    });
+    return copyingSink(base, client.masks, targets);
+  });
+}
 
-/** Returns a client for the service of a replica, or `client` if the replica has no service of its own. */
-function clientFor({ apiUrl, apiKey, workspaceId }: ReplicaOptions, client: ClientLike | undefined) {
-  const service = defined({ apiUrl, apiKey, workspaceId });
-  if (Object.keys(service).length === 0) return client;
-  const config = client instanceof Client ? client.config : {};
-  const isElsewhere = apiUrl !== undefined && !isSameOrigin(apiUrl, config.apiUrl ?? '');
-  // Another service must not receive the client's credentials.
-  const credentials = isElsewhere && { apiKey: undefined, workspaceId: undefined, headers: undefined };
-  return new Client({ ...config, ...credentials, ...service });
+/** Returns the client's options for the exporter of a replica. Another service must not receive its credentials. */
+function usualOptions(apiUrl: string | undefined, config: ClientConfig): ConfigureOptions {
+  const { apiKey, workspaceId, headers, ...others } = { ...langsmithService(config), ...exporterOptions(config) };
+  const isElsewhere = apiUrl !== undefined && !isSameOrigin(apiUrl, others.endpoint ?? '');
+  return isElsewhere ? others : defined({ apiKey, workspaceId, headers, ...others });
 }
 
 /** Returns a sink that masks runs, and passes them to `own` or to the sink that they would have without a client. */
 function maskingSink(masks: Masks, own: RunSink | undefined): RunSink {
-  const sinkTo = (sink: () => RunSink): RunSink => copyingSink([{ sink, masks }]);
+  const sinkTo = (sink: () => RunSink): RunSink => copyingSink(sink, masks);
   if (own !== undefined) return sinkTo(() => own);
   const known = new WeakMap<object, RunSink>();
   return Object.assign(
@@ -264,75 +286,26 @@ function maskingSink(masks: Masks, own: RunSink | undefined): RunSink {
 /** The sinks below those that `over` returns. A client replaces the masks of an outer client. */
 const unmasked = new WeakMap<RunSink, RunSink>();
 
-/** Whether an application's own object stands for a client, or replaces its methods, for example with spies. */
-export function isCalled({ createRun, updateRun }: ClientLike): boolean {
-  return createRun !== Client.prototype.createRun || updateRun !== Client.prototype.updateRun;
+function once<Key, Value>(
+  values: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
+  key: Key,
+  create: () => Value,
+): Value {
+  const value = values.get(key) ?? create();
+  values.set(key, value);
+  return value;
 }
 
-/**
- * Returns a sink that refuses runs while tracing is off. The environment variables are read for each run, as in
- * LangSmith.
- */
-function whileTracingIsOn(exporter: RunSink): RunSink {
-  return {
-    capture: exporter.capture,
-    get isOff() {
-      const isOn = isTracingOn();
-      const line = 'Client: no run is recorded without a valid endpoint; set `apiUrl` or LANGSMITH_ENDPOINT.';
-      if (isOn && exporter.isOff === true) diagnostics.warnOnce('Client endpoint', line);
-      return (!isOn || exporter.isOff === true) as true;
-    },
-    start: (run) => isTracingOn() && exporter.start(run),
-    end: (run) => exporter.end(run),
-    skip: () => exporter.skip(),
-    urlOf: (run) => exporter.urlOf?.(run),
-    flush: (limit) => exporter.flush(limit),
-    close: (limit) => exporter.close(limit),
-  };
+/** Returns the service that LangSmith's variables name, unless a runspan option or variable sets a service. */
+function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): ConfigureOptions {
+  if ((apiUrl ?? apiKey ?? workspaceId) !== undefined || hasServiceVariable()) return {};
+  const { endpoints: _, ...address } = langsmithAddress();
+  return defined(address);
 }
 
-/** Whether the environment or `configure` turns tracing on. */
-function isTracingOn(): boolean {
-  const wanted = parseFlag(env('RUNSPAN_TRACING'));
-  if (wanted !== undefined || isOnByEnvironment()) return wanted ?? true;
-  const sink = currentSink();
-  return sink !== undefined && sink.isOff !== true;
-}
-
-/**
- * Returns the service from LangSmith's environment variables. `LANGSMITH_TRACING` is ignored, because feedback is sent
- * even while tracing is off. If a runspan option or variable sets a service, the result is empty.
- */
-function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): ServiceOptions {
-  const [endpoint, key] = [langsmithEnv('ENDPOINT'), langsmithEnv('API_KEY')];
-  const isSet = (apiUrl ?? apiKey ?? workspaceId) !== undefined || hasServiceVariable();
-  if (isSet || (endpoint ?? key) === undefined) return {};
-  const workspace = langsmithEnv('WORKSPACE_ID');
-  return defined({ endpoint: endpoint ?? LANGSMITH_DEFAULT_ENDPOINT, apiKey: key, workspaceId: workspace });
-}
-
-function serviceOptions(config: ClientConfig): ServiceOptions & ConfigureOptions {
-  const { apiUrl, apiKey, workspaceId, headers, fetchImplementation: fetch } = config;
-  return defined({ endpoint: apiUrl, apiKey, workspaceId, headers, fetch });
-}
-
-/** Returns a key that is equal for clients whose runs are recorded and delivered in the same way. */
-function exporterKey({ headers = {}, ...options }: ConfigureOptions): unknown {
-  const key = guard('Client', () => {
-    const values = isPlainObject(headers) ? [...Object.values(options), ...Object.values(headers)] : [headers];
-    const isComparable = values.every((value) => ['string', 'number', 'boolean'].includes(typeof value));
-    return isComparable ? JSON.stringify([options, headers, exporterVariables()]) : undefined;
-  });
-  // An object is equal to no other key.
-  return key ?? {};
-}
-
-function exporterOptions(config: ClientConfig): ConfigureOptions {
-  const { tracingSamplingRate } = config;
-  return {
-    ...serviceOptions(config),
-    ...(tracingSamplingRate !== undefined && { sampleRate: tracingSamplingRate }),
-  };
+function exporterOptions(config: ClientConfig): ServiceOptions & ConfigureOptions {
+  const { apiUrl: endpoint, apiKey, workspaceId, headers, fetchImplementation: fetch, tracingSamplingRate } = config;
+  return defined({ endpoint, apiKey, workspaceId, headers, fetch, sampleRate: tracingSamplingRate });
 }
 
 /** Returns what the client hides, or undefined if it hides nothing. */

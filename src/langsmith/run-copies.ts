@@ -1,12 +1,11 @@
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
-import { fieldsOf } from '../payload/fields.ts';
-import type { ValuePath } from '../payload/redaction/paths.ts';
-import { MASK, type Redaction, shownText } from '../payload/redaction/redact.ts';
-import { encodePayload } from '../payload/serialize.ts';
+import { fieldsOf, isPlainObject, textOf } from '../payload/fields.ts';
+import { MASK } from '../payload/redaction/redact.ts';
+import { encodePayload, shownName } from '../payload/serialize.ts';
 import { untraced } from '../run/context.ts';
-import { describeOpenRun, type EncodedRun, type RunSource, releaseRun } from '../run/encoded-run.ts';
-import { withMetadata } from '../run/fields.ts';
+import { describeOpenRun, type EncodedRun, type Project, type RunSource, releaseRun } from '../run/encoded-run.ts';
+import { withMetadata, withTags } from '../run/fields.ts';
 import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
 import { type CapturePolicy, flushed, noopSink, type RunSink } from '../run/sink.ts';
 import type { KVMap } from './types.ts';
@@ -29,31 +28,39 @@ const OPTIONS: Readonly<Record<Field, string>> = {
 
 const NO_MASKS: Masks = { inputs: false, outputs: false, metadata: false, error: false };
 
+/** The project of a copy. `idOf` returns its ids, if they are not those of the run. */
+export interface Placement {
+  readonly project: Project | undefined;
+  readonly idOf?: (id: string) => string;
+}
+
 /** A sink that receives copies of runs. */
 export interface Target {
   readonly sink: () => RunSink;
-  readonly masks?: Masks;
-  /** Returns the fields in which a copy differs, for example its ids. */
-  readonly change?: (run: EncodedRun) => Partial<EncodedRun>;
+  readonly place?: (runProject: Placement['project']) => Placement;
+  /** Fields of a run in LangSmith's format, in which the copies differ. */
+  readonly updates?: KVMap;
 }
 
 /**
- * Returns a sink that passes a copy of each run to each target for which tracing is on. A run is encoded once, with the
- * strictest settings of these targets. A target never sees what a mask has not returned, so no queue, request or file
- * contains it.
+ * Returns a sink that passes a copy of each run to each target for which tracing is on. The settings of `base` decide
+ * what is recorded, or those of the first target while `base` is off. A target never sees what a mask has not returned,
+ * so no queue, request or file contains it.
  */
-export function copyingSink(targets: readonly Target[]): RunSink {
+export function copyingSink(
+  base: () => RunSink,
+  masks: Masks = NO_MASKS,
+  targets: readonly Target[] = [{ sink: base }],
+): RunSink {
   const active = (): readonly Target[] => targets.filter(({ sink }) => sink().isOff !== true);
-  let known: { readonly given: readonly unknown[]; readonly capture: CapturePolicy } | undefined;
+  let known: { readonly given: CapturePolicy; readonly capture: CapturePolicy } | undefined;
   const capture = (): CapturePolicy => {
-    const given = targets.map(({ sink }) => (sink().isOff === true ? undefined : sink().capture));
-    const isKnown = known?.given.every((one, index) => one === given[index]) === true;
-    if (known === undefined || !isKnown) {
-      const masked = active().map(({ sink, masks = NO_MASKS }) => maskedCapture(sink().capture, masks));
-      known = { given, capture: strictest(masked) };
-    }
+    const sink = base().isOff === true ? active()[0]?.sink() : base();
+    const given = (sink ?? noopSink).capture;
+    if (known?.given !== given) known = { given, capture: maskedCapture(given, masks) };
     return known.capture;
   };
+  const sinks = (): readonly RunSink[] => [...new Set(targets.map(({ sink }) => sink()))];
   return {
     get capture() {
       return capture();
@@ -62,9 +69,8 @@ export function copyingSink(targets: readonly Target[]): RunSink {
       return (active().length === 0) as true;
     },
     start(run) {
-      const { redaction } = capture().payload;
       const copies = active()
-        .map((target) => new RunCopy(run, target, redaction))
+        .map((target) => new RunCopy(run, target, masks, capture()))
         .filter((copy) => copy.start());
       run.sinkState = copies;
       return copies.length > 0;
@@ -76,16 +82,21 @@ export function copyingSink(targets: readonly Target[]): RunSink {
     skip() {
       for (const { sink } of active()) sink().skip();
     },
-    urlOf: (run) => active()[0]?.sink().urlOf?.(run),
-    flush: (limit) => flushed(targets.map(({ sink }) => sink().flush(limit))),
-    close: (limit) => flushed(targets.map(({ sink }) => sink().close(limit))),
+    urlOf(run) {
+      const [target] = active();
+      const { project, idOf = (id) => id }: Placement = target?.place?.(run.project) ?? { project: run.project };
+      return target?.sink().urlOf?.({ id: idOf(run.id), traceId: idOf(run.traceId), project });
+    },
+    flush: (limit) => flushed(sinks().map((sink) => sink.flush(limit))),
+    close: (limit) => flushed(sinks().map((sink) => sink.close(limit))),
   };
 }
 
 function maskedCapture(capture: CapturePolicy, masks: Masks): CapturePolicy {
-  if (masks === NO_MASKS) return capture;
+  const own = { ...capture, replication: undefined };
+  if (masks === NO_MASKS) return own;
   return {
-    ...capture,
+    ...own,
     hideInputs: capture.hideInputs || masks.inputs === true,
     hideOutputs: capture.hideOutputs || masks.outputs === true,
     hidesMetadata: masks.metadata !== false,
@@ -94,60 +105,27 @@ function maskedCapture(capture: CapturePolicy, masks: Masks): CapturePolicy {
   };
 }
 
-function strictest(captures: readonly CapturePolicy[]): CapturePolicy {
-  const [first = noopSink.capture] = captures;
-  if (captures.length < 2) return first;
-  const { payload } = first;
-  const least = (limit: (capture: CapturePolicy) => number): number => Math.min(...captures.map(limit));
-  const samplers = captures.flatMap(({ sampling }) => sampling ?? []);
-  const isInline = captures.some((it) => it.payload.isInline || it.payload.redaction !== payload.redaction);
-  return {
-    ...first,
-    hideInputs: captures.some((it) => it.hideInputs),
-    hideOutputs: captures.some((it) => it.hideOutputs),
-    hidesMetadata: captures.some((it) => it.hidesMetadata),
-    attachmentBytes: least((it) => it.attachmentBytes),
-    sampling: samplers.length === 0 ? undefined : (start) => samplers.every((isSampled) => isSampled(start)),
-    payload: {
-      ...payload,
-      depth: least((it) => it.payload.depth),
-      width: least((it) => it.payload.width),
-      nodes: least((it) => it.payload.nodes),
-      bytes: least((it) => it.payload.bytes),
-      ...(isInline && { isInline }),
-    },
-  };
-}
-
-/** Returns masks that also encode the fields that they do not hide. */
-function encodedAgain({ inputs, outputs, metadata, error }: Masks): Masks {
-  const same: MaskFunction = (values) => values;
-  return { inputs: inputs || same, outputs: outputs || same, metadata: metadata || same, error: error || same };
-}
-
 /** The copy of a run that one target gets. */
 class RunCopy implements RunSource {
   readonly #run: EncodedRun;
   readonly #copy: EncodedRun;
   readonly #sink: RunSink;
   readonly #masks: Masks;
-  /** The redaction of the target. Undefined if the run is already encoded with it. */
-  readonly #redaction: Redaction | undefined;
-  readonly #changes: Partial<EncodedRun>;
+  readonly #capture: CapturePolicy;
+  readonly #updates: KVMap;
   readonly #late = new LateContent();
   /** The value of each field that was copied last, or its JSON text if it was masked. */
   readonly #seen: Partial<Record<Field, unknown>> = {};
   #attachments: readonly HeldAttachment[] = [];
 
-  /** `applied` is the redaction of the run. If the target has another one, the copy is encoded again. */
-  constructor(run: EncodedRun, { sink, masks = NO_MASKS, change }: Target, applied: Redaction | undefined) {
+  constructor(run: EncodedRun, { sink, place, updates = {} }: Target, masks: Masks, capture: CapturePolicy) {
     this.#run = run;
     this.#sink = sink();
-    const { redaction } = this.#sink.capture.payload;
-    this.#redaction = redaction === applied ? undefined : redaction;
-    this.#masks = redaction === applied ? masks : encodedAgain(masks);
-    this.#changes = change?.(run) ?? {};
-    this.#copy = { ...run, ...this.#changes, sinkState: undefined, endTime: undefined, source: this };
+    this.#masks = masks;
+    this.#capture = capture;
+    this.#updates = updates;
+    const placed = place && placedIn(run, place(run.project));
+    this.#copy = { ...run, ...placed, sinkState: undefined, endTime: undefined, source: this };
     releaseRun(this.#copy);
   }
 
@@ -159,14 +137,16 @@ class RunCopy implements RunSource {
   describe(): void {
     const run = this.#run;
     describeOpenRun(run);
-    const { runType, attachments = [], referenceExampleId } = run;
-    const shown = (text: string, path: ValuePath): string => shownText(text, this.#redaction, path);
-    const name = shown(run.name, ['name']);
-    const tags = run.tags?.map((tag) => shown(tag, ['tags', undefined]));
-    Object.assign(this.#copy, { name, runType, tags, referenceExampleId }, this.#changes);
-    // An attachment whose name must be masked is left out.
-    const isShown = ({ name }: HeldAttachment): boolean => shown(name, ['attachments', undefined]) === name;
-    const added = attachments.filter((attachment) => !this.#attachments.includes(attachment) && isShown(attachment));
+    const { payload } = this.#capture;
+    const { name, tags, reference_example_id } = this.#updates;
+    Object.assign(this.#copy, {
+      name: typeof name === 'string' ? shownName(name, payload) : run.name,
+      runType: run.runType,
+      tags: Array.isArray(tags) ? withTags(undefined, tags, payload) : run.tags,
+      referenceExampleId: textOf(reference_example_id) ?? run.referenceExampleId,
+    });
+    const { attachments = [] } = run;
+    const added = attachments.filter((attachment) => !this.#attachments.includes(attachment));
     if (added.length > 0) this.#copy.attachments = [...(this.#copy.attachments ?? []), ...added];
     this.#attachments = attachments;
     this.#update('inputs');
@@ -182,17 +162,18 @@ class RunCopy implements RunSource {
     this.#update('outputs');
     this.#update('error');
     copy.endTime = endTime;
-    copy.events = events && (inputs || outputs) ? withoutData(events, this.#redaction) : events;
+    copy.events = events && (inputs || outputs) ? withoutData(events) : events;
     this.#late.whenSettled(() => this.#sink.end(copy));
   }
 
   #update(field: Field): void {
     const mask = this.#masks[field];
-    const value = mask === false ? this.#run[field] : jsonOf(this.#run, field);
+    const given = this.#run[field];
+    const value = mask === false ? given : jsonOf(field, field === 'metadata' ? this.#metadata() : given);
     // Copied once, because the exporter removes inputs that the service has accepted.
     if (value === this.#seen[field]) return;
     this.#seen[field] = value;
-    if (mask === false) Object.assign(this.#copy, { [field]: value });
+    if (mask === false) Object.assign(this.#copy, { [field]: field === 'metadata' ? this.#metadata() : value });
     else this.#hide(field);
     if (typeof mask !== 'function' || typeof value !== 'string') return;
     const place = `Client.${OPTIONS[field]}`;
@@ -209,14 +190,22 @@ class RunCopy implements RunSource {
     }
   }
 
+  /** Returns the metadata of the run with that of the target's updates. */
+  #metadata(): EncodedRun['metadata'] {
+    const { metadata = this.#updates.extra?.metadata } = this.#updates;
+    return isPlainObject(metadata)
+      ? withMetadata(this.#run.metadata, metadata, this.#capture.payload)
+      : this.#run.metadata;
+  }
+
   #hide(field: Field): void {
-    const masked = Array.from(this.#run.metadata?.keys() ?? [], (key) => [key, MASK]);
+    const masked = Array.from(this.#metadata()?.keys() ?? [], (key) => [key, MASK]);
     if (field === 'metadata') this.#keep(field, Object.fromEntries(masked));
     else this.#copy[field] = field === 'error' ? MASK : undefined;
   }
 
   #keep(field: Field, content: unknown): void {
-    const { capture } = this.#sink;
+    const capture = this.#capture;
     const payload = { ...capture.payload, isInline: true } as const;
     if (field === 'metadata') {
       this.#copy.metadata = withMetadata(undefined, fieldsOf(content), payload);
@@ -229,17 +218,27 @@ class RunCopy implements RunSource {
   }
 }
 
+/** Returns where a copy is recorded. Its ids are changed together, so the copies form a trace. */
+function placedIn(run: EncodedRun, { project = run.project, idOf }: Placement): Partial<EncodedRun> {
+  if (idOf === undefined) return { project };
+  const { id, traceId, parentRunId, dottedOrder } = run;
+  return {
+    project,
+    id: idOf(id),
+    traceId: idOf(traceId),
+    parentRunId: parentRunId && idOf(parentRunId),
+    dottedOrder: dottedOrder.replaceAll(/(?<=Z)[^.]+/g, idOf),
+  };
+}
+
 /** Returns what a mask function gets, as JSON text. */
-function jsonOf(run: EncodedRun, field: Field): string | undefined {
-  if (field === 'error') return run.error && JSON.stringify({ error: run.error });
-  if (field !== 'metadata') return run[field];
-  const entries = Array.from(run.metadata ?? [], ([key, json]) => `${JSON.stringify(key)}:${json}`);
-  return run.metadata && `{${entries.join(',')}}`;
+function jsonOf(field: Field, value: string | EncodedRun['metadata']): string | undefined {
+  if (typeof value !== 'object') return field === 'error' ? value && JSON.stringify({ error: value }) : value;
+  return `{${Array.from(value, ([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`;
 }
 
 /** Returns the names and times of events. Their data may contain parts of the payloads, for example tokens. */
-function withoutData(events: string, redaction: Redaction | undefined): string {
+function withoutData(events: string): string {
   const list = JSON.parse(events) as { name: string; time: string }[];
-  const shown = (name: string): string => shownText(name, redaction, ['events', undefined, 'name']);
-  return JSON.stringify(list.map(({ name, time }) => ({ name: shown(name), time })));
+  return JSON.stringify(list.map(({ name, time }) => ({ name, time })));
 }

@@ -17,10 +17,10 @@ import type { Run } from '../run/run.ts';
 import { currentSink } from '../run/sink.ts';
 import { currentRun } from '../run/start-run.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
-import { Client, exporterOf, isCalled } from './client.ts';
-import { inOrder, type Replica } from './client-sinks.ts';
+import { Client, clientLike, exporterOf } from './client.ts';
+import type { Replica } from './destinations.ts';
 import { attachAll, knowRun, orderedTimes, patchRun, postRun, recordEvent, remoteRun } from './posting.ts';
-import type { Attachments, ClientLike, KVMap, RunCreate, RunnableConfigLike } from './types.ts';
+import type { Attachments, KVMap, RunCreate, RunnableConfigLike } from './types.ts';
 
 /** Fields of a new `RunTree`. Only `name` is required. */
 export interface RunTreeConfig extends RunCreate {
@@ -29,8 +29,7 @@ export interface RunTreeConfig extends RunCreate {
   metadata?: KVMap | undefined;
   /** Not recorded. */
   serialized?: object | undefined;
-  /** A client, or an object with its methods `createRun` and `updateRun`, which are called. */
-  client?: ClientLike | undefined;
+  client?: Client | undefined;
   /** Destinations that receive the run and its nested runs, instead of the client's. */
   replicas?: Replica[] | undefined;
   tracingEnabled?: boolean | undefined;
@@ -82,8 +81,8 @@ export class RunTree {
   inputs: KVMap;
   outputs: KVMap | undefined;
   reference_example_id: string | undefined;
-  client: ClientLike;
-  replicas: Replica[] | undefined;
+  client: Client;
+  replicas: Replica[];
   events: KVMap[] | undefined;
   trace_id: string;
   dotted_order: string;
@@ -97,8 +96,6 @@ export class RunTree {
   #around: RunContext | undefined;
   /** Whether the run belongs to a traced function, which ends it. */
   #isTraced = false;
-  /** The call of the client's `createRun`. */
-  #posting: Promise<unknown> | undefined;
   /** Metadata and outputs that have been recorded. */
   #recorded: { metadata?: KVMap; outputs?: KVMap | undefined } = {};
 
@@ -127,7 +124,8 @@ export class RunTree {
     this.reference_example_id = config.reference_example_id;
     this.events = config.events;
     this.client = client ?? RunTree.getSharedClient();
-    this.replicas = config.replicas;
+    // LangChain would read `LANGSMITH_RUNS_ENDPOINTS` if its parent had no list.
+    this.replicas = config.replicas ?? [];
     this.trace_id = config.trace_id ?? parent_run?.trace_id ?? this.id;
     this.dotted_order = order ?? dottedOrder(parent_run?.dotted_order, startUs, this.id);
     this.tracingEnabled = config.tracingEnabled;
@@ -173,47 +171,31 @@ export class RunTree {
     if (metadata !== undefined) this.metadata = metadata;
   }
 
-  /** Records the start of the run. Waits for the client if it is an object of the application. */
+  /** Records the start of the run. */
   async postRun(): Promise<void> {
     guard('RunTree.postRun', () => {
       this.child_runs = [];
       if (this.#run !== undefined) return;
       const { parent_run, client, tracingEnabled, replicas } = this;
-      if (this.#callsClient) {
-        this.#posting = inOrder(undefined, () => client.createRun(this.toJSON()));
-        return;
-      }
       const above = RunTree.#runOf(parent_run);
       // After a traced function ends, its tree has `tracingEnabled: false`.
       const options = above === undefined ? this : { client, replicas, tracingEnabled: tracingEnabled || undefined };
       this.#run = postRun(this.toJSON(), exporterOf(options), above, this.#around);
       trees.set(this.#run, this);
     });
-    await this.#posting;
   }
 
   /**
    * Records changed fields, but not inputs, which `postRun` records. If the run has an end time, also records the end.
    */
   async patchRun(options: { excludeInputs?: boolean } = {}): Promise<void> {
-    await guard('RunTree.patchRun', () => {
+    guard('RunTree.patchRun', () => {
       this.child_runs = [];
-      if (this.#isTraced) {
-        this.#keepChanges();
-        return undefined;
-      }
+      if (this.#isTraced) return this.#keepChanges();
       const { name, tags, extra, inputs, outputs, error, end_time } = this;
       const shown = options.excludeInputs === false ? { inputs } : {};
-      const changes = { name, tags, extra, outputs, error, end_time, ...shown };
-      if (this.#run !== undefined || !this.#callsClient) return patchRun(this.id, changes);
-      const update = { ...this.toJSON(), ...changes };
-      return inOrder(this.#posting, () => this.client.updateRun(this.id, update));
+      return patchRun(this.id, { name, tags, extra, outputs, error, end_time, ...shown });
     });
-  }
-
-  /** Whether the tree calls an application's own object instead of recording a run. */
-  get #callsClient(): boolean {
-    return isCalled(this.client) && !this.replicas?.length;
   }
 
   addEvent(event: RunEvent | string): void {
@@ -287,7 +269,8 @@ export class RunTree {
     if (run !== undefined) return RunTree.of(run);
     const tracer = listOf(handlers).find((handler) => fieldsOf(handler).name === 'langchain_tracer');
     const step: unknown = (tracer as KVMap | undefined)?.getRun?.(id);
-    return typeof fieldsOf(step).dotted_order === 'string' ? new RunTree(step as RunTree) : undefined;
+    if (typeof fieldsOf(step).dotted_order !== 'string') return undefined;
+    return new RunTree({ ...(step as RunTree), client: clientLike((step as RunTree).client) });
   }
 
   /** @internal Returns the tree of a run that this process records. */

@@ -6,7 +6,7 @@ import { LateValue } from '../run/late-content.ts';
 import type { CallDescription, Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
 import { withRun } from '../run/start-run.ts';
-import { exporterOf, isCalled } from './client.ts';
+import { exporterOf } from './client.ts';
 import { attachAll } from './posting.ts';
 import { isRunTree, RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree, inStep, shareCurrentRun } from './storage.ts';
@@ -189,9 +189,7 @@ function tracedForCall(fn: AnyFunction, options: Config, { config, parent, ...ca
   const isRoot = treeFirst && parent === undefined;
   const given = treeFirst ? parent : undefined;
   const inherited = isRoot ? undefined : RunTree.inheritedMetadata({ ...options, ...config }, given);
-  const isPlain = config === undefined && !treeFirst && inherited === undefined;
-  // The application may have replaced methods of the client since the function was traced.
-  if (isPlain && (options.client === undefined || !isCalled(options.client))) return undefined;
+  if (config === undefined && !treeFirst && inherited === undefined) return undefined;
   const merged = { ...options, ...config, metadata: { ...inherited, ...options.metadata, ...config?.metadata } };
   return tracedWith(treeFirst ? withTree(fn) : fn, merged, isRoot);
 }

@@ -56,12 +56,6 @@ export interface RunnableConfigLike {
   callbacks?: KVMap | unknown[];
 }
 
-/** The methods of a client that record runs. Objects with these methods can be used as clients, for example in tests. */
-export interface ClientLike {
-  createRun(run: RunCreate): unknown;
-  updateRun(runId: string, run: Partial<RunCreate>): unknown;
-}
-
 /** A stored run, as returned by the service. */
 export interface Run extends RunCreate {
   id: string;

@@ -1,4 +1,5 @@
-import { type Fields, fieldsOf, isFields, listOf, type Message, type Part, textOf } from './message.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
+import type { Message, Part } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
 /** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
@@ -22,8 +23,8 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   const { message } = isFields(fields.output) ? fields.output : fields;
   if (isMessage(message)) return messagesOf([message]);
   const parts = [
-    ...textPart('reasoning', textOf(fields.reasoning)),
-    ...partsOf(textOf(fields.text, fields.output, fields.content, fields.completion, fields.answer)),
+    ...textPart('reasoning', firstText(fields.reasoning)),
+    ...partsOf(firstText(fields.text, fields.output, fields.content, fields.completion, fields.answer)),
     ...callsOf(fields),
     ...listOf(fields.files).flatMap(partsOf),
   ];
@@ -52,7 +53,7 @@ function inputMessages(fields: Fields): Message[] | undefined {
   const input = fields.input ?? fields.prompt ?? fields.contents ?? fields.question ?? fields.query;
   if (Array.isArray(input) && input.some(isItem)) return messagesOf(input);
   if (Array.isArray(fields.prompts)) return fields.prompts.map((one) => ({ role: 'user', parts: partsOf(one) }));
-  return textOf(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
+  return firstText(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
 }
 
 /** Returns whether a value is a message or another item of OpenAI's Responses API. */
@@ -90,16 +91,16 @@ function messageOf(value: unknown): Message {
   const item = itemOf(fields);
   if (item !== undefined) return item;
   const role = roleOf(fields);
-  const name = textOf(fields.name);
+  const name = firstText(fields.name);
   const content = fields.content ?? fields.parts ?? fields.text;
   if (role === 'tool' && fields.parts === undefined) {
     const isListed = Array.isArray(content) && content.some((block) => /result/.test(`${fieldsOf(block).type}`));
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
   const parts: Part[] = [
-    ...textPart('reasoning', textOf(fields.reasoning_content, fields.reasoning)),
+    ...textPart('reasoning', firstText(fields.reasoning_content, fields.reasoning)),
     ...partsOf(content),
-    ...textPart('refusal', textOf(fields.refusal)),
+    ...textPart('refusal', firstText(fields.refusal)),
     ...withoutRepeated(callsOf(fields), content),
   ];
   const shown = parts.length === 0 && Object.keys(fields).length > 2 ? [{ kind: 'other', value } as const] : parts;
@@ -115,11 +116,11 @@ function unwrapEnvelope(fields: Fields): Fields {
     const type = `${listOf(fields.id).at(-1) ?? ''}`.replace(/Message(Chunk)?$/, '').toLowerCase();
     return { type, ...fields.kwargs, ...(type === '' ? {} : { role: fields.kwargs.role ?? type }) };
   }
-  return isFields(fields.data) && textOf(fields.type) ? { ...fields.data, role: fields.type } : fields;
+  return isFields(fields.data) && firstText(fields.type) ? { ...fields.data, role: fields.type } : fields;
 }
 
 function roleOf(fields: Fields): string {
-  const name = textOf(fields.role, fields.type) ?? 'user';
+  const name = firstText(fields.role, fields.type) ?? 'user';
   return ROLES.get(name) ?? name;
 }
 
@@ -151,5 +152,5 @@ function choiceOf(choice: unknown): Message {
 function generationOf(generation: unknown): Message[] {
   const { message, text } = fieldsOf(generation);
   if (message !== undefined) return messagesOf([message]);
-  return textOf(text) === undefined ? [] : [{ role: 'assistant', parts: partsOf(text) }];
+  return firstText(text) === undefined ? [] : [{ role: 'assistant', parts: partsOf(text) }];
 }

@@ -1,4 +1,5 @@
-import { type Fields, fieldsOf, isFields, listOf, type Part, parseJson, textOf } from './message.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson } from '../payload/fields.ts';
+import type { Part } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
 export function partsOf(content: unknown): Part[] {
@@ -19,22 +20,31 @@ export function callsOf(message: Fields): Part[] {
 /** Converts a tool call. The name and the arguments are either in `function` or next to the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
-  const id = textOf(call.id, call.call_id, call.toolCallId);
-  const name = textOf(inner.name, call.toolName, call.type) ?? 'tool';
+  const id = firstText(call.id, call.call_id, call.toolCallId);
+  const name = firstText(inner.name, call.toolName, call.type) ?? 'tool';
   const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
-  return { kind: 'call', id, name, input: parseJson(input) };
+  return { kind: 'call', id, name, input: parsedStructure(input) };
 }
 
 export function resultOf(fields: Fields, value: unknown): Part {
-  const id = textOf(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
-  const name = textOf(fields.name, fields.toolName);
+  const id = firstText(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
+  const name = firstText(fields.name, fields.toolName);
   const isError = fields.is_error === true || fields.isError === true || fields.status === 'error';
-  return { kind: 'result', id, name, value: parseJson(plainResult(value)), isError };
+  return { kind: 'result', id, name, value: parsedStructure(plainResult(value)), isError };
+}
+
+/** Parses text that contains a JSON object or list. Returns any other value unchanged. */
+function parsedStructure(value: unknown): unknown {
+  return typeof value === 'string' && /^\s*[[{]/.test(value) ? parsedJson(value) : value;
 }
 
 /** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
 function plainResult(value: unknown): unknown {
-  if (Array.isArray(value) && value.length > 0 && value.every((block) => textOf(fieldsOf(block).text) !== undefined)) {
+  if (
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((block) => firstText(fieldsOf(block).text) !== undefined)
+  ) {
     return value.map((block) => fieldsOf(block).text).join('\n');
   }
   const { type, value: inner } = fieldsOf(value);
@@ -55,7 +65,7 @@ function partsByType(block: Fields): Part[] | undefined {
     case 'text-delta':
       return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
     case 'refusal':
-      return textPart('refusal', textOf(block.refusal));
+      return textPart('refusal', firstText(block.refusal));
     case 'thinking':
     case 'reasoning':
     case 'redacted_thinking':
@@ -84,8 +94,10 @@ export function textPart(kind: 'text' | 'reasoning' | 'refusal', text = ''): Par
 }
 
 function reasoningOf(block: Fields): Part[] {
-  const summary = [...listOf(block.summary), ...listOf(block.content)].map((item) => textOf(fieldsOf(item).text) ?? '');
-  const text = textOf(block.thinking, block.text, block.reasoning, summary.join('\n\n'));
+  const summary = [...listOf(block.summary), ...listOf(block.content)].map(
+    (item) => firstText(fieldsOf(item).text) ?? '',
+  );
+  const text = firstText(block.thinking, block.text, block.reasoning, summary.join('\n\n'));
   return textPart('reasoning', text ?? '(hidden by the provider)');
 }
 
@@ -95,8 +107,8 @@ function mediaOf(block: Fields): Part[] | undefined {
   if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
-  const mime = textOf(block.mediaType, block.mime_type, block.mimeType, source.media_type);
-  const found = textOf(
+  const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
+  const found = firstText(
     block.image_url,
     inner.url,
     inner.file_data,
@@ -123,7 +135,7 @@ function converseParts(block: Fields): Part[] | undefined {
   if (isFields(reasoningContent)) return reasoningOf(fieldsOf(reasoningContent.reasoningText));
   if (isFields(block.citationsContent)) return partsOf(block.citationsContent.content);
   const media = fieldsOf(block.image ?? block.video ?? block.audio ?? block.document);
-  const source = textOf(fieldsOf(media.source).bytes);
+  const source = firstText(fieldsOf(media.source).bytes);
   const type = isFields(block.image) ? `image/${media.format}` : undefined;
   return source === undefined ? undefined : [{ kind: 'media', source, type }];
 }
@@ -132,8 +144,8 @@ function geminiParts(block: Fields): Part[] | undefined {
   if (isFields(block.functionCall)) return [callOf(block.functionCall)];
   if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
-  const source = textOf(data.data, data.fileUri, data.file_uri);
-  if (source !== undefined) return [{ kind: 'media', source, type: textOf(data.mimeType ?? data.mime_type) }];
+  const source = firstText(data.data, data.fileUri, data.file_uri);
+  if (source !== undefined) return [{ kind: 'media', source, type: firstText(data.mimeType ?? data.mime_type) }];
   if (block.type !== undefined || typeof block.text !== 'string') return undefined;
   return textPart(block.thought === true ? 'reasoning' : 'text', block.text);
 }

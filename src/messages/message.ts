@@ -18,33 +18,3 @@ export type Part =
       readonly isError: boolean;
     }
   | { readonly kind: 'other'; readonly value: unknown };
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-export function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Returns an object unchanged, and `{}` for any other value. */
-export function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {};
-}
-
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-/** Returns the first value that is a non-empty string. */
-export function textOf(...values: readonly unknown[]): string | undefined {
-  return values.find((value): value is string => typeof value === 'string' && value !== '');
-}
-
-/** Parses text that contains a JSON object or list, for example tool arguments. Returns any other value unchanged. */
-export function parseJson(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
-}

@@ -1,17 +1,8 @@
 import { ignoreRejection } from '../base/guard.ts';
 import { types } from '../platform/node.ts';
 import type { PayloadAttachments } from './attachment.ts';
-import {
-  describe,
-  errorKeys,
-  hasPlainPrototype,
-  Items,
-  isError,
-  mapEntries,
-  primitiveText,
-  read,
-  threw,
-} from './describe.ts';
+import { describe, errorKeys, Items, isError, mapEntries, primitiveText, read, threw } from './describe.ts';
+import { hasPlainPrototype } from './fields.ts';
 import { isHeaders } from './redaction/names.ts';
 import type { PathMatcher, Step } from './redaction/paths.ts';
 import type { Redaction } from './redaction/redact.ts';

@@ -68,11 +68,6 @@ export function primitiveText(value: unknown): string {
   return `[Function ${typeof name === 'string' && name !== '' ? name : 'anonymous'}]`;
 }
 
-export function hasPlainPrototype(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
 export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
 }

@@ -1,5 +1,3 @@
-import { hasPlainPrototype } from './describe.ts';
-
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
@@ -14,6 +12,11 @@ export function isPlainObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && hasPlainPrototype(value);
 }
 
+export function hasPlainPrototype(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
 /** Returns an object without a prototype, so that `__proto__` is an ordinary key. */
 export function emptyFields(): Fields {
   return Object.create(null) as Fields;
@@ -26,6 +29,11 @@ export function fieldsOf(value: unknown): Fields {
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
+}
+
+/** Returns the first value that is a non-empty string. */
+export function firstText(...values: readonly unknown[]): string | undefined {
+  return values.find((value): value is string => typeof value === 'string' && value !== '');
 }
 
 /**

@@ -2,7 +2,7 @@ import { messageOf } from '../base/text.ts';
 import { types } from '../platform/node.ts';
 import { type AttachingField, type AttachmentRoom, type HeldAttachment, PayloadAttachments } from './attachment.ts';
 import { Copier } from './copy.ts';
-import { hasPlainPrototype } from './describe.ts';
+import { hasPlainPrototype } from './fields.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction/paths.ts';
 import { failureText, MASK, shownText } from './redaction/redact.ts';

@@ -23,7 +23,7 @@ export const clearTimeout: typeof globalThis.clearTimeout = globalThis.clearTime
 
 /**
  * True on edge runtimes, where timers, connections and promises end with the request that created them. These runtimes
- * also read response bodies without calling patched methods.
+ * have no files, do not report the end of a process, and read response bodies without calling patched methods.
  */
 export const isPerRequest: boolean = false;
 

@@ -21,10 +21,10 @@ import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
 import { Faults, type ReceiverFaults } from './http/faults.ts';
 import { FixedKeys } from './http/keyring.ts';
-import { RemovalJobs } from './http/removal-jobs.ts';
+import { RemovalJobs, type RemovalTimes } from './http/removal-jobs.ts';
 import type { Route } from './http/route.ts';
 import type { RoutesOptions } from './http/routes.ts';
-import { listen } from './http/server.ts';
+import { listen, type ServerLimits } from './http/server.ts';
 import { TokenSigner } from './http/token-signer.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { DEFAULT_SCOPE, STORE_METHODS, type Store } from './store/store.ts';
@@ -166,10 +166,10 @@ export async function startServer(
   options: RoutesOptions,
   host: string,
   port: number,
-  limits?: { readonly closeMs?: number },
+  limits?: ServerLimits & RemovalTimes,
   added?: readonly Route[],
 ): ReturnType<typeof listen> {
-  const jobs = new RemovalJobs(options.store);
+  const jobs = new RemovalJobs(options.store, limits);
   const routes = receiverRoutes({ ...options, jobs }, added);
   // Node expects an IPv6 address without brackets.
   const server = await listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, limits);

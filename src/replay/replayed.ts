@@ -3,7 +3,7 @@ import type { RunRecord } from '../run/record.ts';
 import { outlineOf } from '../testing/snapshot.ts';
 import type { ReplayEvent, ReplayJob } from './replay.ts';
 
-/** The result of `replay`. The matchers accept it like the result of `recordRuns`. */
+/** The result of `replay`. `toHaveRun` accepts it like the result of `recordRuns`. */
 export interface Replayed {
   /** The runs of the replayed trace, parents before children. */
   readonly runs: readonly RunRecord[];

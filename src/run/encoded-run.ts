@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { version } from '../base/version.ts';
-import { isObject } from '../config/checker.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
+import { type Fields, isFields } from '../payload/fields.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
@@ -220,11 +220,10 @@ function projectOf({ session_id, session_name }: WireFields): Project | undefine
   return typeof session_name === 'string' ? session_name : undefined;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
 type WireFields = Partial<Record<keyof RunRecord, unknown>>;
 
 function objectOf(value: unknown): Fields {
-  if (!isObject(value)) throw new TypeError('expected an object');
+  if (!isFields(value)) throw new TypeError('expected an object');
   return value;
 }
 

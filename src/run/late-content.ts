@@ -70,14 +70,13 @@ export class LateContent {
       return;
     }
     this.#timer = setTimer(() => this.release(), WAIT_MS).unref();
-    if (waiting.size === 0) watchEnd('on');
     waiting.add(this);
     const [oldest] = waiting;
     if (waiting.size > WAITING_MAX) oldest?.release();
   }
 
   release(): void {
-    if (waiting.delete(this) && waiting.size === 0) watchEnd('off');
+    waiting.delete(this);
     clearTimer(this.#timer);
     for (const { place } of this.#values) reportHidden(place, 'has not settled in time');
     this.#values.clear();
@@ -89,11 +88,6 @@ export class LateContent {
 /** Logs once per function that its content is hidden. The line contains no message, because errors may contain payloads. */
 export function reportHidden(place: string, reason: string): void {
   diagnostics.warnOnce(`late ${place}`, `${place} ${reason}, so the content is hidden.`);
-}
-
-/** An exporter also releases all runs, but the runs may go to an object of the application. */
-function watchEnd(method: 'on' | 'off'): void {
-  for (const event of ['beforeExit', 'exit']) globalThis.process?.[method]?.(event, releaseAll);
 }
 
 /** Releases all runs, because the process ends. */

@@ -1,4 +1,5 @@
 import { shared } from '../base/shared.ts';
+import type { RunsEndpoint } from '../config/runs-endpoints.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
@@ -31,6 +32,8 @@ export interface CapturePolicy {
   readonly propagateTo?: ReadonlySet<string> | undefined;
   /** Fields of every run that inherits nothing from a parent run. */
   readonly defaults?: EncodedFields | undefined;
+  /** The services to which all runs are sent, if there are several, and the options of their exporters. */
+  readonly replication?: { readonly endpoints: readonly RunsEndpoint[]; readonly options: object } | undefined;
 }
 
 /** Has the settings that determine which parts of a run are recorded. */
@@ -130,6 +133,7 @@ interface SinkState {
   preload: () => void;
   hasExporters: () => boolean;
   installed: { readonly sink: RunSink | undefined } | undefined;
+  replicate: (sink: RunSink) => RunSink;
   readonly overrides: RunSink[];
 }
 
@@ -138,6 +142,7 @@ const state: SinkState = shared('sink', () => ({
   preload: () => {},
   hasExporters: () => false,
   installed: undefined,
+  replicate: (sink) => sink,
   overrides: [],
 }));
 
@@ -162,7 +167,7 @@ export function preloadDelivery(): void {
 export function currentSink(): RunSink | undefined {
   if (isOwnWork()) return undefined;
   if (state.overrides.length > 0) return state.overrides.at(-1);
-  if (state.installed === undefined && state.create !== undefined) state.installed = { sink: state.create() };
+  if (state.installed === undefined && state.create !== undefined) installSink(state.create());
   return state.installed?.sink;
 }
 
@@ -173,7 +178,18 @@ export function mayRecord(): boolean {
 
 /** Sets the sink for new traces. Runs that have already started keep their sink. */
 export function installSink(sink: RunSink | undefined): void {
-  state.installed = { sink };
+  state.installed = { sink: sink && replicated(sink) };
+}
+
+/** Returns a sink that passes the runs to all services of the environment, or the sink itself. */
+export function replicated(sink: RunSink): RunSink {
+  return state.replicate(sink);
+}
+
+/** Sets what is installed instead of a sink, for example a sink that passes the runs to several exporters. */
+export function registerReplication(replicate: (sink: RunSink) => RunSink): void {
+  state.replicate = replicate;
+  if (state.installed !== undefined) installSink(state.installed.sink);
 }
 
 export function overrideSink(sink: RunSink): () => void {

@@ -1,10 +1,10 @@
 import { RunspanError } from '../base/errors.ts';
 import { cut } from '../base/text.ts';
-import { type Check, type Checks, checkedOptions, isObject, TRUE_OR_FALSE } from '../config/checker.ts';
-import { hasPlainPrototype } from '../payload/describe.ts';
+import { type Check, type Checks, checkedOptions, TRUE_OR_FALSE } from '../config/checker.ts';
+import { type Fields, isFields, isPlainObject } from '../payload/fields.ts';
 import type { RunFacts } from './recorded-run.ts';
 
-/** The parts of `this` that the matchers use. vitest and Jest provide `this`. */
+/** The parts of `this` that the matcher uses. vitest and Jest provide `this`. */
 export interface MatcherContext {
   equals(a: unknown, b: unknown, customTesters?: Tester[]): boolean;
   readonly customTesters?: Tester[];
@@ -74,7 +74,7 @@ export function checkedExpectation<Expected extends ExpectedFields>(
   checks: Checks<Expected>,
 ): Partial<Expected> {
   const fields = typeof expected === 'string' ? { name: expected } : expected;
-  if (isObject(fields) && kindOf(fields) !== 'Object') {
+  if (isFields(fields) && kindOf(fields) !== 'Object') {
     // A RegExp or Map has no keys to compare, so it would match any run.
     const advice = fields instanceof RegExp ? `; write { name: ${fields} }` : '';
     throw invalid(`${what} to be a plain object, got a ${kindOf(fields)}${advice}`);
@@ -120,7 +120,7 @@ function kindOf(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
 
-export function isAsymmetric(value: unknown): value is AsymmetricMatcher {
+function isAsymmetric(value: unknown): value is AsymmetricMatcher {
   return typeof (value as Partial<AsymmetricMatcher> | null)?.asymmetricMatch === 'function';
 }
 
@@ -206,6 +206,6 @@ function commonKeys(
   );
 }
 
-function isPlainData(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && hasPlainPrototype(value) && !isAsymmetric(value);
+function isPlainData(value: unknown): value is Fields {
+  return isPlainObject(value) && !isAsymmetric(value);
 }

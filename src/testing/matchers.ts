@@ -7,17 +7,9 @@ import {
   fieldChecks,
   type MatcherContext,
 } from './expected-fields.ts';
-import {
-  checkedMatchOptions,
-  checkedTrace,
-  type ExpectedTrace,
-  TraceComparison,
-  type TraceMatchOptions,
-} from './expected-trace.ts';
 import { pathText, pathTo } from './forest.ts';
 import { factsOf, runsOf } from './recorded-run.ts';
 import { recordedText } from './snapshot.ts';
-import { steadyForest } from './steady-text.ts';
 
 /** Fields, parent and number of the runs that `toHaveRun` expects. */
 export interface ExpectedRun extends ExpectedFields {
@@ -28,17 +20,12 @@ export interface ExpectedRun extends ExpectedFields {
 }
 
 /**
- * Types of the matchers for `expect`. `Result` is the return type of an assertion. For Vitest 5, add
+ * Type of the matcher for `expect`. `Result` is the return type of an assertion. For Vitest 5, add
  * `declare module 'vitest' { interface Matchers<R extends void | Promise<void>, T> extends RunMatchers<R> {} }`.
  */
 export interface RunMatchers<Result = void> {
   /** Expects a run with these fields. Pass a string to match the run's name. */
   toHaveRun(expected: string | ExpectedRun): Result;
-  /**
-   * Expects exactly these trees of runs in this order. Set `complete` to `false` to allow additional runs, and `ordered`
-   * to `false` to allow any order.
-   */
-  toMatchTrace(expected: ExpectedTrace | readonly ExpectedTrace[], options?: TraceMatchOptions): Result;
 }
 
 /** Result of a matcher, in the format that vitest and Jest expect. */
@@ -48,12 +35,11 @@ export interface MatcherResult {
 }
 
 /**
- * Matchers for `expect.extend` in vitest and Jest. Each matcher accepts the result of `recordRuns()`, a list of
+ * The matcher `toHaveRun` for `expect.extend` in vitest and Jest. It accepts the result of `recordRuns()`, a list of
  * recorded runs, or one run. An invalid expectation throws a RunspanError, even with `not`.
  */
 export const matchers: {
   toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;
-  toMatchTrace(this: MatcherContext, received: unknown, expected: unknown, options?: unknown): MatcherResult;
 } = {
   toHaveRun(received, expected) {
     const runs = runsOf(received);
@@ -69,17 +55,8 @@ export const matchers: {
       const shown = count > (times ?? 0) ? [] : nearestLines(candidates, fields, comparison);
       return [times === undefined ? found : `${found}, expected ${times}`, ...shown];
     };
-    return { pass, message: () => report(pass, `toHaveRun(${comparison.shown(expected)})`, lines(), runs) };
-  },
-
-  toMatchTrace(received, expected, options = {}) {
-    const runs = runsOf(received);
-    const trace = checkedTrace(expected);
-    const comparison = new TraceComparison(new Comparison(this), checkedMatchOptions(options));
-    const differences = comparison.differences(steadyForest(runs, true), trace);
-    const pass = differences.length === 0;
-    const lines = pass ? ['the runs match'] : differences;
-    return { pass, message: () => report(pass, 'toMatchTrace(expected)', lines, runs) };
+    const call = `expect(recorded)${pass ? '.not' : ''}.toHaveRun(${comparison.shown(expected)})`;
+    return { pass, message: () => [call, lines().join('\n'), recordedText(runs)].join('\n\n') };
   },
 };
 
@@ -132,16 +109,8 @@ function candidatesOf(
 
 /** Maximum number of runs with differences in a failure message. */
 const NEAREST_MAX = 3;
-/** Maximum number of differences in a failure message. */
+/** Maximum number of lines about these runs. */
 const LINES_MAX = 30;
-
-/** Returns the message of a failed assertion. For an assertion negated with `not`, `pass` is true. */
-function report(pass: boolean, head: string, lines: readonly string[], runs: readonly RunRecord[]): string {
-  const shown = lines.slice(0, LINES_MAX);
-  if (lines.length > shown.length) shown.push(`… and ${lines.length - shown.length} more`);
-  return `expect(recorded)${pass ? '.not' : ''}.${head}\n\n${shown.join('\n')}\n\n${recordedText(runs)}`;
-}
-
 /** Returns the differences of runs with the expected name, most similar run first. */
 function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields, comparison: Comparison): string[] {
   const nearest = candidates.filter(
@@ -155,5 +124,6 @@ function nearestLines(candidates: readonly Candidate[], { name }: ExpectedFields
       `  ${pathText(pathTo(run, byId))}`,
       ...differences.map((line) => `    ${line}`),
     ]);
+  if (lines.length > LINES_MAX) lines.splice(LINES_MAX, lines.length, `  … and ${lines.length - LINES_MAX} more lines`);
   return lines.length === 0 ? [] : ['nearest:', ...lines];
 }

@@ -1,7 +1,7 @@
 import { RunspanError } from '../base/errors.ts';
 import { firstLine, shown } from '../base/text.ts';
-import { isObject } from '../config/checker.ts';
 import { sizeOf } from '../payload/attachment.ts';
+import { fieldsOf } from '../payload/fields.ts';
 import type { RunRecord, RunType } from '../run/record.ts';
 
 /** Recorded runs: the result of `recordRuns()`, a list of runs such as `await receiver.runs()`, or one run. */
@@ -9,11 +9,12 @@ export type Recorded = { readonly runs: readonly RunRecord[] } | readonly RunRec
 
 /** Returns the list of recorded runs. Throws a RunspanError if `recorded` is not of type `Recorded`. */
 export function runsOf(recorded: unknown): readonly RunRecord[] {
-  const runs = isObject(recorded) && Array.isArray(recorded.runs) ? recorded.runs : recorded;
+  const { runs: given } = fieldsOf(recorded);
+  const runs = Array.isArray(given) ? given : recorded;
   const list: readonly unknown[] = Array.isArray(runs) ? runs : [runs];
   if (list.every(isRecord)) return list;
   const invalid = list.find((run) => !isRecord(run));
-  const isPromise = isObject(invalid) && typeof invalid.then === 'function';
+  const isPromise = typeof fieldsOf(invalid).then === 'function';
   throw new RunspanError(
     'RUNSPAN_INVALID_OPTION',
     'Expected the result of recordRuns(), a list of recorded runs such as `await receiver.runs()`, or one run, got ' +
@@ -22,10 +23,8 @@ export function runsOf(recorded: unknown): readonly RunRecord[] {
 }
 
 function isRecord(value: unknown): value is RunRecord {
-  if (!isObject(value)) return false;
-  return [value.id, value.name, value.run_type, value.dotted_order, value.start_time].every(
-    (field) => typeof field === 'string',
-  );
+  const { id, name, run_type, dotted_order, start_time } = fieldsOf(value);
+  return [id, name, run_type, dotted_order, start_time].every((field) => typeof field === 'string');
 }
 
 /** Parts of a run that tests compare. */

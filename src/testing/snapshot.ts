@@ -92,7 +92,7 @@ const TEXT_MAX = 200;
 
 /**
  * Returns one line per run, indented below its parent, for example `search (tool): Error: no`. The text is the same in
- * every execution, like a snapshot. Failed matchers print this text. At most 1000 runs are shown, followed by the
+ * every execution, like a snapshot. A failed `toHaveRun` prints this text. At most 1000 runs are shown, followed by the
  * number of omitted runs.
  */
 export function outlineOf(recorded: Recorded, options: SnapshotOptions = {}): string {

@@ -59,20 +59,6 @@ test('a message that is written while the server is away stays in the form', asy
   await chat.settled();
 });
 
-test('the problem of a message that could not be sent disappears when the browser is online again', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
-  await chat.say('hello');
-  await chat.settled();
-  await chat.context.setOffline(true);
-  await chat.say('And then?');
-  const problem = page.getByRole('alert').getByText('The server does not respond.');
-  await problem.waitFor();
-  await chat.context.setOffline(false);
-  await problem.waitFor({ state: 'detached' });
-  await expect.poll(() => composer.inputValue()).toBe('And then?');
-});
-
 test('an earlier point has a note if the agent waits for a decision', async () => {
   const chat = await openChat();
   const { page } = chat;

@@ -140,6 +140,14 @@ test('an invalid condition is ignored with an explanation', async () => {
   expect(await page.locator('.term.bad').getAttribute('title')).toBe('latency> expects a duration: 500ms, 2s, 1m');
 });
 
+test('a query that the receiver refuses is explained', async () => {
+  const { page, go, see } = await openPage(traces);
+  const detail = 'The query reads too much: choose a shorter time range';
+  await page.route('**/query/traces*', (route) => route.fulfill({ status: 429, json: { detail } }));
+  await go('/');
+  await see(detail);
+});
+
 test('keys select and open rows, and Escape goes back', async () => {
   const { page, see } = await openPage(traces);
   await see('refund');

@@ -426,7 +426,7 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
     expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'millet' })).toMatchObject({
       code: 1,
-      stderr: `runspan: the receiver at ${url} denied access: The write key can only send runs and feedback\n`,
+      stderr: `runspan: the receiver at ${url} refused the request: The write key can only send runs and feedback\n`,
     });
     expect((await runRunspan(['traces', '--url', url], env)).stdout).toContain('answer · chain');
     child.kill('SIGINT');

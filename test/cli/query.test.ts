@@ -83,36 +83,6 @@ describe('runspan traces', () => {
     expect(lines.map((line) => JSON.parse(line).trace_id)).toEqual([id(3), id(1)]);
   });
 
-  it.each<[string, number[]]>([
-    ['--status error', [1]],
-    ['--status success', [3, 1]],
-    ['--status error --limit 1', [1]],
-    ['--type llm', [1]],
-    ['--type llm --name other', []],
-    ['--type llm --status error --since 2026-01-31', [1]],
-    ['--type llm --status success', []],
-    ['--type chain --status success --status error', [3, 1]],
-    ['--model m', [1]],
-  ])('finds traces by the status, type and model of any of their runs: %s', async (line, found) => {
-    const { stdout } = await ask('traces', '--json', ...line.split(' '));
-    const lines = stdout.split('\n').filter(Boolean);
-    expect(lines.map((text) => JSON.parse(text).trace_id)).toEqual(found.map(id));
-  });
-
-  it('finds a cancelled trace by its status, and does not count it as failed', async () => {
-    const store = new MemoryStore();
-    const cancelled = { error: 'AbortError: gone', extra: { metadata: { end_reason: 'cancelled' } } };
-    await store.apply(DEFAULT_SCOPE, [...OPERATIONS, run(4, cancelled), run(5, { below: 4, ...cancelled })]);
-    const { url } = await start({ store });
-    const ask = (...args: string[]) => runMain([...args, '--status', 'cancelled', '--url', url]);
-    const [line] = (await ask('traces', '--json')).stdout.trimEnd().split('\n');
-    const { trace_id, status, trace } = JSON.parse(line ?? '');
-    expect([trace_id, status, trace.errors]).toEqual([id(4), 'cancelled', 0]);
-    expect((await ask('traces')).stdout).toMatch(
-      /^.* {2}444444444444 {2}run 4 · chain · 12 ms · 2 runs · cancelled · ✗ AbortError: gone\n$/,
-    );
-  });
-
   const local = (day: number, hour: number) => encodeURIComponent(new Date(2026, 0, day, hour).toISOString());
 
   it.each<[string, string]>([
@@ -122,6 +92,9 @@ describe('runspan traces', () => {
     ['--tag x --tag y --text=new', 'traces?filter=tag%3Ax+tag%3Ay+%22new%22&limit=20'],
     ['--text=status:error', 'traces?filter=%22status%3Aerror%22&limit=20'],
     ['--status success', 'traces?filter=status%3Asuccess&limit=20'],
+    ['--status success --status error', 'traces?filter=status%3Asuccess%2Cerror&limit=20'],
+    ['--status success --type llm', 'traces?filter=any%28status%3Asuccess+type%3Allm%29&limit=20'],
+    ['--model m', 'traces?filter=any%28model%3Am%29&limit=20'],
     ['--status error --status pending', 'traces?filter=any%28status%3Aerror%2Cpending%29&limit=20'],
     ['--type llm --model a,b', 'traces?filter=any%28type%3Allm+model%3A%22a%2Cb%22%29&limit=20'],
     ['user:ada OR cost>1 late --text=new', 'traces?filter=user%3Aada+OR+cost%3E1+late+%22new%22&limit=20'],
@@ -302,13 +275,45 @@ describe('another address', () => {
     expect(code).toBe(1);
   });
 
-  it.each([
-    [404, 'responded with status 404'],
-    [200, 'responded without JSON'],
-  ])('with another server is reported with its response of status %i', async (status, response) => {
-    const { url } = await serve((_, answer) => answer.writeHead(status).end('<h1>A page</h1>'));
-    const { stderr } = await runMain(['traces', '--url', url]);
-    expect(stderr).toBe(`runspan: ${url} ${response}: this is not the URL of a receiver\n`);
+  it.each<[status: number, body: string, response: string]>([
+    [404, '<h1>A page</h1>', 'responded with status 404'],
+    [500, '{"error":"no"}', 'responded with status 500'],
+    [200, '<h1>A page</h1>', 'responded without JSON'],
+    [200, 'null', 'responded with other JSON'],
+    [200, '{"ok":true}', 'responded with other JSON'],
+  ])('with another server is reported with its response: %i %s', async (status, body, response) => {
+    const { url } = await serve((_, answer) => answer.writeHead(status).end(body));
+    for (const command of [['traces'], ['show'], ['show', id(1)], ['delete', 'project', 'shop']]) {
+      expect(await runMain([...command, '--url', url])).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `runspan: ${url} ${response}: this is not the URL of a receiver\n`,
+      });
+    }
+  });
+
+  it.each<[key: string, problem: string]>([
+    ['', 'requires a key; set RUNSPAN_RECEIVER_KEY'],
+    ['mellon', 'rejected the key in RUNSPAN_RECEIVER_KEY'],
+    ['millet', 'refused the request: The write key can only send runs and feedback'],
+  ])('of a receiver that requires another key than "%s" is reported', async (key, problem) => {
+    const { url } = await start({ apiKey: 'sesame', writeKey: 'millet' });
+    const env = key === '' ? {} : { RUNSPAN_RECEIVER_KEY: key };
+    expect(await runMain(['traces', '--url', url], env)).toMatchObject({
+      code: 1,
+      stderr: `runspan: the receiver at ${url} ${problem}\n`,
+    });
+  });
+
+  it.each<[status: number, body: string, code: number, message: string]>([
+    [403, 'No', 1, 'refused the request: status 403'],
+    [429, '{"detail":"Too many wrong keys\\u001b"}', 1, 'refused the request: Too many wrong keys\\x1b'],
+    [422, '{"detail":[{"msg":"Expected a cursor"}]}', 2, 'refused the request: Expected a cursor'],
+    [503, '{"detail":"The store is busy"}', 1, 'cannot answer: The store is busy'],
+  ])('with an error of status %i is reported: %s', async (status, body, code, message) => {
+    const { url } = await serve((_, answer) => answer.writeHead(status).end(body));
+    const ended = await runMain(['traces', '--url', url]);
+    expect([ended.code, ended.stderr.split('\n')[0]]).toEqual([code, `runspan: the receiver at ${url} ${message}`]);
   });
 
   it.each(['traces', 'traces --type llm', 'show'])(

@@ -45,6 +45,14 @@ test.each<[string, number, string, unknown]>([
   expect(answer.data).toEqual(data);
 });
 
+test('a response of more than 64 MiB is refused [security 7]', async () => {
+  const chunk = new Uint8Array(64 * 1024 * 1024 + 1);
+  const fetch = async () => new Response(new ReadableStream({ pull: (stream) => stream.enqueue(chunk) }));
+  const error = await thrownBy(makeApi('http://127.0.0.1:9', { fetch }).json(GET));
+  expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_RESPONSE' });
+  expect(String(error)).toMatch(/longer than 67108864 bytes$/);
+});
+
 test('hooks receive each attempt, without the query', async () => {
   const { url, seen } = await serve((_, response) =>
     seen.length === 1

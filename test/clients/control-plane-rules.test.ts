@@ -25,8 +25,7 @@ const patched = (body: unknown): Promise<string[]> => refusals(client.deployment
 /** The smallest deployment of a source, with a value at a path such as `source_config.resource_spec.cpu`. */
 function deployment(source: string, path = '', value: unknown = undefined): Json {
   const isBuilt = source === 'git_host' || source === 'internal_source';
-  const volumes = [{ name: 'data' }];
-  const config = source === 'external_container' ? { resource_spec: { volumes }, listener_config: {} } : {};
+  const config = source === 'external_container' ? { resource_spec: {}, listener_config: {} } : {};
   const revision = isBuilt ? { graph_config_path: 'graph.json' } : {};
   const body: Json = { name: 'agent', source, source_config: config, source_revision_config: revision };
   const steps = path.split('.');
@@ -37,8 +36,6 @@ function deployment(source: string, path = '', value: unknown = undefined): Json
 }
 
 const SPEC = 'source_config.resource_spec';
-const CONTAINER = { name: 'proxy', image: 'proxy:1' };
-const sidecar = (fields: object): unknown => [{ ...CONTAINER, ...fields }];
 const WHOLE = [
   [0, 2, null],
   [1.5, '1', true],
@@ -108,54 +105,7 @@ const FIELDS: readonly FieldRow[] = [
   ...specs('db_cpu db_cpu_limit', [0, 100, null], ['1', Number.NaN]),
   ...specs('labels annotations', [{ a: 'b' }, {}, null], [{ a: 1 }, { a: null }, 'x', [], ['a']]),
   ['external_container', `${SPEC}.service_account_name`, ...TEXT],
-  ['external_container', `${SPEC}.image_pull_secrets`, [[{ name: 'a' }], null], [[{}], {}]],
-  [
-    'external_container',
-    `${SPEC}.volumes`,
-    [[{ name: 'a'.repeat(63), emptyDir: {}, configMap: null }]],
-    [
-      [{ name: 'a'.repeat(64) }],
-      [{ name: 'A' }],
-      [{ name: '-a' }],
-      [{ name: 'a', nfs: 'x' }],
-      [{ name: 'a' }, { name: 'a' }],
-    ],
-  ],
-  [
-    'external_container',
-    `${SPEC}.volume_mounts`,
-    [[{ name: 'data', mountPath: '/d', subPath: 'x', readOnly: true }]],
-    [[{ name: 'other', mountPath: '/d' }], [{ name: 'data' }], [{ name: 'data', mountPath: '/d', readOnly: 1 }]],
-  ],
-  ...specs(
-    'init_containers sidecars',
-    [
-      sidecar({ imagePullPolicy: 'Always', command: ['a'], args: null, envFrom: [{}], restartPolicy: 'OnFailure' }),
-      sidecar({
-        env: [
-          { name: 'A_1', value: '', valueFrom: {} },
-          { name: '_a', value: 'x' },
-        ],
-      }),
-      sidecar({ resources: { limits: { cpu: '1' }, requests: {} }, securityContext: {}, workingDir: '/' }),
-      sidecar({ volumeMounts: [{ name: 'data', mountPath: '/d' }] }),
-    ],
-    [
-      [{ name: 'proxy' }],
-      sidecar({ name: 'Proxy' }),
-      sidecar({ imagePullPolicy: 'Sometimes' }),
-      sidecar({ restartPolicy: 'Never' }),
-      sidecar({ command: 'a' }),
-      sidecar({ args: [1] }),
-      sidecar({ env: [{ name: '1A' }] }),
-      sidecar({ env: [{ name: 'A', value: 'x', valueFrom: {} }] }),
-      sidecar({ resources: { limits: { cpu: 1 } } }),
-      sidecar({ resources: { limits: ['1'] } }),
-      sidecar({ resources: { requests: ['1'] } }),
-      sidecar({ volumeMounts: [{ name: 'other', mountPath: '/d' }] }),
-      sidecar({ ports: [] }),
-    ],
-  ),
+  ...specs('init_containers sidecars image_pull_secrets volumes volume_mounts', [[{ a: [1] }], [], null], [{}, ['a']]),
 ];
 
 describe('a deployment to create', () => {
@@ -327,16 +277,26 @@ describe('an update of a deployment', () => {
   ])('%j creates a revision: %s', (patch, creates) => expect(createsRevision(patch)).toBe(creates));
 });
 
+it('a listener has no unknown field', async () => {
+  const listener = { compute_type: 'docker', compute_id: 7, compute_config: { namespaces: [] }, id: UUID } as object;
+  const refused = [
+    'compute_config.namespaces: Unknown field, or a field that this request cannot set',
+    'compute_id: Expected a non-empty string',
+  ];
+  expect(await refusals(client.listeners.update(UUID, { compute_config: { namespaces: [] } } as object))).toEqual([
+    refused[0],
+  ]);
+  expect(await refusals(client.listeners.create(listener as never))).toEqual([
+    'compute_type: Expected one of k8s',
+    ...refused.reverse(),
+    'id: Unknown field, or a field that this request cannot set',
+  ]);
+});
+
 it.each([undefined, null, 'text', []])('createsRevision expects an object, not %j', (value) => {
   expect(() => createsRevision(value as object)).toThrow('createsRevision: patch: Expected an object');
 });
 
-it.each([
-  { git: 'hub' },
-  { git_host: '' },
-  { git_host: 'a/b' },
-  { git_host: 'hub', external_container: 'hub' },
-  { git_host: 'external_container' },
-])('the option `spelling` cannot be %j', (spelling) => {
+it.each([{ git: 'hub' }, { git_host: '' }, { git_host: 'a/b' }])('the option `spelling` cannot be %j', (spelling) => {
   expect(() => new ControlPlane({ baseUrl: 'https://host', spelling })).toThrow('`spelling`');
 });

@@ -174,8 +174,6 @@ export class ControlPlaneServer {
         return [201, this.#create(call.body)];
       case 'GET v2/deployments':
         return [200, this.#list(call)];
-      case 'DELETE v2/deployments':
-        return this.#deleteMany(call.query.getAll('deployment_ids'));
       case 'GET v2/deployments/*':
         return [200, this.#shown(this.#deployment(id))];
       case 'PATCH v2/deployments/*':
@@ -197,37 +195,21 @@ export class ControlPlaneServer {
         if (this.#options.isUploadVersioned === false) throw new Refusal(404, 'Not Found');
         return [200, this.#uploadUrl(this.#deployment(id))];
       default:
-        return this.#otherRoute(route, call, [version, group, id, below]);
+        return this.#otherRoute(route, call, [version, group, id]);
     }
   }
 
-  #otherRoute(route: string, call: SeenCall, [version, group, id, below]: (string | undefined)[]): [number, unknown] {
+  #otherRoute(route: string, call: SeenCall, [version, group, id]: (string | undefined)[]): [number, unknown] {
     const git = this.#spelling.wireName('git_host');
     if (version === 'v1' && group === 'integrations' && id === git) {
       if (route === 'GET v1/integrations/*/install') return [200, this.integrations];
-      if (this.integrations.every((integration) => integration.id !== below)) throw new Refusal(404, 'Not found.');
-      const repository = { host_integration_id: below, id: 1, name: 'agent', owner: 'acme', default_branch: 'main' };
-      return [200, [{ ...repository, url: 'https://git.example/acme/agent' }]];
     }
     // The interface lists this path without a version.
     if (this.#options.isUploadVersioned === false && version === 'deployments' && id === 'upload-url') {
       return [200, this.#uploadUrl(this.#deployment(group))];
     }
-    switch (route) {
-      case 'GET v2/listeners':
-        return [200, page([...this.listeners.values()], call.query)];
-      case 'POST v2/listeners':
-        return [201, this.#createListener(call.body)];
-      case 'GET v2/listeners/*':
-        return [200, this.#listener(id)];
-      case 'PATCH v2/listeners/*':
-        return [200, Object.assign(this.#listener(id), call.body, { updated_at: now() })];
-      case 'DELETE v2/listeners/*':
-        this.listeners.delete(String(this.#listener(id).id));
-        return [204, undefined];
-      default:
-        throw new Refusal(404, 'Not Found');
-    }
+    if (route === 'GET v2/listeners') return [200, page([...this.listeners.values()], call.query)];
+    throw new Refusal(404, 'Not Found');
   }
 
   #create(body: unknown): Json {
@@ -294,40 +276,21 @@ export class ControlPlaneServer {
   }
 
   #revisions(deployment: TestDeployment, query: URLSearchParams): Json {
-    const statuses = query.get('status')?.split(',');
     const found = deployment.revisions.map(({ resource, statuses: [status] }) => ({ ...resource, status }));
-    return page(statuses ? found.filter(({ status }) => statuses.includes(status ?? '')) : found, query);
+    return page(found, query);
   }
 
   #list({ query }: SeenCall): Json {
     const found = [...this.deployments.values()].map((deployment) => this.#shown(deployment));
-    const ids = query.get('deployment_ids')?.split(',');
-    const fits = (deployment: Json): boolean =>
-      String(deployment.name).includes(query.get('name_contains') ?? '') &&
-      (ids === undefined || ids.includes(String(deployment.id))) &&
-      (query.get('status') ?? deployment.status) === deployment.status;
-    return page(found.filter(fits), query);
-  }
-
-  #deleteMany(ids: readonly string[]): [number, unknown] {
-    if (ids.length === 0 || ids.length > 100) throw new Refusal(400, 'Between 1 and 100 deployment ids are expected.');
-    const failed = ids.filter((id) => !this.deployments.delete(id));
-    if (failed.length === ids.length) throw new Refusal(404, `Deployment ID ${ids[0]} not found.`);
-    return failed.length === 0 ? [200, { deleted: ids }] : [207, { failed }];
+    return page(
+      found.filter(({ name }) => String(name).includes(query.get('name_contains') ?? '')),
+      query,
+    );
   }
 
   #uploadUrl(deployment: TestDeployment): Json {
     const path = `uploads/${deployment.resource.id}/${randomUUID()}.tar.gz`;
     return { upload_url: this.store.issue(path), object_path: path };
-  }
-
-  #createListener(body: unknown): Json {
-    const given = body as Json;
-    const isThere = [...this.listeners.values()].some(({ compute_id }) => compute_id === given.compute_id);
-    if (isThere) throw new Refusal(409, `Listener for ${given.compute_id} already exists.`);
-    const listener = { version: null, ...given, id: randomUUID(), created_at: now(), updated_at: now() };
-    this.listeners.set(listener.id, listener);
-    return listener;
   }
 
   /** Responds as the service does, with a list of the invalid fields. */
@@ -363,12 +326,6 @@ export class ControlPlaneServer {
     checkUuid('revision_id', id);
     const found = this.#deployment(deploymentId).revisions.find((revision) => revision.id === id);
     if (found === undefined) throw new Refusal(404, `Revision ID ${id} not found.`);
-    return found;
-  }
-
-  #listener(id: string | undefined): Json {
-    const found = this.listeners.get(String(id));
-    if (found === undefined) throw new Refusal(404, `Listener ID ${id} not found.`);
     return found;
   }
 }

@@ -213,17 +213,6 @@ describe('RunStream', () => {
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('masks a key of the client in the error of a run', async () => {
-    const { url } = await serve((_, response) =>
-      response
-        .writeHead(200, { 'content-type': 'text/event-stream' })
-        .end('event: error\ndata: {"message":"key lsv2_abc"}\n\n'),
-    );
-    const stream = await new AgentServer({ url, apiKey: 'lsv2_abc' }).runs.stream('t', RUN);
-
-    await expect(all(stream)).rejects.toThrow(/failed: key \[secret\]$/);
-  });
-
   it('masks a key of the call in errors of the run and the stream', async () => {
     const options = { headers: { 'x-api-key': 'lsv2_abc' } };
     const failed = 'event: error\ndata: {"message":"key lsv2_abc"}\n\n';
@@ -302,32 +291,27 @@ describe('RunStream', () => {
     let written = 0;
     const { stream } = await streamOf((response) => {
       const block = value(1, 'x'.repeat(64 * 1024));
-      const go = (): void => {
-        while (written < 2_000) {
-          written++;
+      const write = (): void => {
+        while (!response.destroyed && written++ < 800) {
           if (response.write(block)) continue;
           // The sockets buffer data first. If nothing is read for a while, the reader has stopped.
           const waiting = setTimeout(() => full.open(), 200);
-          response.once('drain', () => {
+          return void response.once('drain', () => {
             clearTimeout(waiting);
-            go();
+            write();
           });
-          return;
         }
-        response.end();
+        full.open();
       };
-      go();
+      write();
     });
-    const iterator = stream[Symbol.asyncIterator]();
-    await iterator.next();
+    await stream[Symbol.asyncIterator]().next();
 
     await full;
 
-    // 2 000 events are 125 MiB.
+    // 800 events are 50 MiB.
     expect(written).toBeLessThan(400);
-    let read = 1;
-    while ((await iterator.next()).done !== true) read++;
-    expect(read).toBe(2_000);
+    await stream.close();
   });
 
   describe('feedback', () => {

@@ -9,15 +9,27 @@ import { serve } from '../http/server.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { collectUntil } from '../support/garbage.ts';
-import { KEY, serveAgents } from './agent-server.ts';
 
 const RUN = { assistant_id: 'agent', input: { messages: [{ type: 'human', content: 'weather?' }] } };
 
+const KEY = 'lsv2_agent_key_1';
+const STATE = { messages: [{ content: 'weather?' }, { content: 'It is sunny in Kiel.' }] };
+
+/** An agent server whose runs have ended with the same state, or with an error if the input is `fail`. */
 async function connect(options: Partial<AgentServerOptions> = {}) {
-  const strict = await serveAgents();
-  const server = new AgentServer({ url: strict.url, apiKey: KEY, ...options });
-  const { thread_id } = await server.threads.create();
-  return { strict, server, thread_id, recorder: record() };
+  const served = await serve(({ url = '' }, response) => {
+    const isFailing = served.seen.at(-1)?.body.includes('"fail"');
+    const [name, data] = isFailing ? ['error', { error: 'RangeError', message: 'no such city' }] : ['values', STATE];
+    if (url.includes('/none/')) return response.writeHead(404).end('{"detail":"no such thread"}');
+    response.setHeader('content-location', '/threads/t-1/runs/r-1');
+    if (url.endsWith('/batch')) response.end('[]');
+    else if (url.endsWith('/wait')) response.end(JSON.stringify(isFailing ? { __error__: data } : data));
+    else if (!url.endsWith('/stream')) response.end('{}');
+    else
+      response.setHeader('content-type', 'text/event-stream').end(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  });
+  const server = new AgentServer({ url: served.url, apiKey: KEY, ...options });
+  return { ...served, server, recorder: record() };
 }
 
 /** Returns a client of a server that sends this stream. */
@@ -38,12 +50,12 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
 
 describe('a call of an agent server within a run', () => {
   it('is recorded as a child run and propagates the trace', async () => {
-    const { strict, server, thread_id, recorder } = await connect();
+    const { seen, server, recorder } = await connect();
 
     await within(async () => {
-      await server.runs.create(thread_id, RUN);
-      await server.runs.wait(thread_id, RUN);
-      await drain(await server.runs.stream(thread_id, RUN));
+      await server.runs.create('t-1', RUN);
+      await server.runs.wait('t-1', RUN);
+      await drain(await server.runs.stream('t-1', RUN));
       await server.statelessRuns.create(RUN);
       await server.statelessRuns.wait(RUN);
       await drain(await server.statelessRuns.stream(RUN));
@@ -62,7 +74,7 @@ describe('a call of an agent server within a run', () => {
     expect(treeOf(recorder.runs)).toEqual({ answer: Object.fromEntries(names.map((name) => [name, {}])) });
     for (const [at, name] of names.entries()) {
       const { id, dotted_order } = recorder.run(name);
-      const headers = strict.seen[at + 1]?.headers ?? {};
+      const headers = seen[at]?.headers ?? {};
       expect(headers['langsmith-trace']).toBe(dotted_order);
       expect(headers['runspan-trace']).toBe(dotted_order);
       expect(fromHeaders(headers)).toMatchObject({ id, traceId: recorder.run('answer').id });
@@ -70,76 +82,75 @@ describe('a call of an agent server within a run', () => {
   });
 
   it('records its inputs and outputs without the key', async () => {
-    const { server, thread_id, recorder } = await connect();
+    const { server, recorder } = await connect();
 
     await within(async () => {
-      await server.runs.wait(thread_id, RUN);
-      await drain(await server.runs.stream(thread_id, { ...RUN, stream_mode: 'values' }));
+      await server.runs.wait('t-1', RUN);
+      await drain(await server.runs.stream('t-1', { ...RUN, stream_mode: 'values' }));
     });
 
-    const outputs = { messages: [{ content: 'weather?' }, { content: 'It is sunny in Kiel.' }] };
-    const inputs = { thread_id, assistant_id: 'agent', input: RUN.input };
-    expect(recorder.run('runs.wait')).toMatchObject({ run_type: 'chain', inputs, outputs });
-    expect(recorder.run('runs.stream')).toMatchObject({ run_type: 'chain', inputs, outputs });
+    const inputs = { thread_id: 't-1', assistant_id: 'agent', input: RUN.input };
+    expect(recorder.run('runs.wait')).toMatchObject({ run_type: 'chain', inputs, outputs: STATE });
+    expect(recorder.run('runs.stream')).toMatchObject({ run_type: 'chain', inputs, outputs: STATE });
     for (const name of ['runs.wait', 'runs.stream']) {
       expect(recorder.run(name).extra?.metadata).toMatchObject({
-        agent_run_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        agent_thread_id: thread_id,
+        agent_run_id: 'r-1',
+        agent_thread_id: 't-1',
       });
     }
     expect(JSON.stringify(recorder.runs)).not.toContain(KEY);
   });
 
   it('fails with the error of the call', async () => {
-    const { server, thread_id, recorder } = await connect();
+    const { server, recorder } = await connect();
     const failing = { ...RUN, input: 'fail' };
 
     await within(async () => {
-      await server.runs.wait(thread_id, failing).catch(() => {});
+      await server.runs.wait('t-1', failing).catch(() => {});
       await server.runs
-        .stream(thread_id, failing)
+        .stream('t-1', failing)
         .then(drain, () => {})
         .catch(() => {});
       await server.runs.stream('none', RUN).catch(() => {});
     });
 
     const [waited, streamed, refused] = recorder.runs.slice(1);
-    expect(waited?.error).toMatch(/^RunFailedError: The run .* failed: RangeError: no such city/);
-    expect(streamed?.error).toMatch(/^RunFailedError: The run .* failed: RangeError: no such city/);
-    expect(refused?.error).toMatch(/^ApiError: .* 404 Thread with ID none not found/);
+    expect(waited?.error).toMatch(/^RunFailedError: The run r-1 failed: RangeError: no such city/);
+    expect(streamed?.error).toMatch(/^RunFailedError: The run r-1 failed: RangeError: no such city/);
+    expect(refused?.error).toMatch(/^ApiError: .* 404 no such thread/);
   });
 
   it('keeps the baggage of the client', async () => {
-    const { strict, server, thread_id } = await connect({ headers: { Baggage: 'tenant=7' } });
+    const { seen, server } = await connect({ headers: { Baggage: 'tenant=7' } });
     const run = startRun({ name: 'answer', project: 'chat' });
 
-    await withRun(run, () => server.runs.create(thread_id, RUN));
+    await withRun(run, () => server.runs.create('t-1', RUN));
 
-    expect(strict.seen.at(-1)?.headers.baggage).toBe('tenant=7,runspan-project=chat');
+    expect(seen.at(-1)?.headers.baggage).toBe('tenant=7,runspan-project=chat');
   });
 
   it('propagates nothing with `propagate: false`', async () => {
-    const { strict, server, thread_id, recorder } = await connect({ propagate: false });
+    const { seen, server, recorder } = await connect({ propagate: false });
 
     await within(async () => {
-      await server.runs.create(thread_id, RUN);
-      await drain(await server.runs.stream(thread_id, RUN));
+      await server.runs.create('t-1', RUN);
+      await drain(await server.runs.stream('t-1', RUN));
     });
 
     expect(treeOf(recorder.runs)).toEqual({ answer: { 'runs.create': {}, 'runs.stream': {} } });
-    expect(strict.seen.map(({ headers }) => headers['langsmith-trace'])).toEqual([undefined, undefined, undefined]);
+    expect(seen.map(({ headers }) => headers['langsmith-trace'])).toEqual([undefined, undefined]);
   });
 });
 
 describe('a call of an agent server outside of any run', () => {
   it('is not recorded and propagates nothing', async () => {
-    const { strict, server, thread_id, recorder } = await connect();
+    const { seen, server, recorder } = await connect();
 
-    await server.runs.create(thread_id, RUN);
-    await drain(await server.runs.stream(thread_id, RUN));
+    await server.runs.create('t-1', RUN);
+    await drain(await server.runs.stream('t-1', RUN));
 
     expect(recorder.runs).toEqual([]);
-    for (const { headers } of strict.seen) {
+    for (const { headers } of seen) {
       expect(Object.keys(headers).filter((name) => /trace|baggage/.test(name))).toEqual([]);
     }
   });

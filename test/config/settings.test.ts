@@ -137,6 +137,36 @@ describe('an option overrides RUNSPAN_…, which overrides LANGSMITH_…, which 
   });
 });
 
+describe('LANGSMITH_RUNS_ENDPOINTS', () => {
+  const [one, two] = ['https://one.test/api', 'https://two.test'];
+
+  it.each<[string, string, string[], number]>([
+    ['a list', `[{ "api_url": "${one}", "api_key": " k1 " }, { "api_url": "${two}", "api_key": "" }]`, [one, two], 0],
+    ['an object', `{ "${one}": "k1", "${two}": "k2" }`, [one, two], 0],
+    ['a list with invalid entries', `[null, { "api_url": "${one}", "api_key": "k1" }, {}]`, [one], 1],
+    ['empty', '', [], 0],
+    ['an empty list', '[]', [], 0],
+    ['broken', `[{ "api_url": "${one}", "api_key": "sk-secret"`, [], 1],
+    ['a number', '5', [], 1],
+    ['without a key', `[{ "api_url": "${one}" }]`, [], 1],
+    ['with an invalid URL', '{ "sk-secret": "key", "https://sk-secret@one.test": "key" }', [], 1],
+    ['with a space in the key', `{ "${one}": "sk secret" }`, [], 1],
+    ['with an invalid project', `[{ "api_url": "${one}", "api_key": "k1", "project_name": 5 }]`, [], 1],
+    ['with an invalid `primary`', `[{ "api_url": "${one}", "api_key": "k1", "primary": "yes" }]`, [], 1],
+  ])('that is %s names the services that are valid, and is logged if it is not', (_, value, urls, count) => {
+    const variables = { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'k0', LANGSMITH_RUNS_ENDPOINTS: value };
+    const settings = resolve({}, variables);
+    expect(settings?.capture.replication?.endpoints.map(({ apiUrl }) => apiUrl) ?? []).toEqual(urls);
+    expect(settings?.endpoint.href).toBe(urls[0] ?? 'https://api.smith.langchain.com/');
+    expect(settings?.headers['x-api-key']).toBe(urls[0] ? 'k1' : 'k0');
+    expect(lines).toHaveLength(count);
+    for (const line of lines) {
+      expect(line).toMatch(/expected LANGSMITH_RUNS_ENDPOINTS .*; what is invalid is ignored\.$/);
+      expect(line).not.toContain('secret');
+    }
+  });
+});
+
 it.each<[object, Record<string, string>, string]>([
   [{ propagateTo: 'https://a.example' }, {}, '`propagateTo`'],
   [{ propagateTo: ['https://a.example/path'] }, {}, '`propagateTo`'],

@@ -5,6 +5,7 @@ import { basename, dirname } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
+import { cases } from '../support/campaign.ts';
 import { advance, settle } from '../support/delivery.ts';
 import { machine, type Process } from '../support/processes.ts';
 import { changeRecord, HEAD_BYTES, laterVersion, recordStarts } from '../support/spool.ts';
@@ -164,7 +165,7 @@ describe('a file', () => {
         expect(drops).toHaveLength(corrupt);
         expect(segments().filter((file) => !file.includes('/bad/'))).toEqual([]);
       }),
-      { numRuns: 60 },
+      { numRuns: cases(60) },
     );
   });
 
@@ -182,7 +183,7 @@ describe('a file', () => {
         expect(stats()).toMatchObject({ recovered: 200, droppedByReason: { corrupt: drops.length } });
         expect(addsUp(stats())).toBe(true);
       });
-      await fc.assert(property, { numRuns: 10 });
+      await fc.assert(property, { numRuns: cases(10) });
     },
   );
 
@@ -201,7 +202,7 @@ describe('a file', () => {
         expect(drops.length).toBeLessThanOrEqual(1);
         expect(addsUp(stats())).toBe(true);
       }),
-      { numRuns: 20 },
+      { numRuns: cases(20) },
     );
   });
 

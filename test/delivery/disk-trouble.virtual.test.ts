@@ -19,6 +19,7 @@ import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { callsOf, FS_FAULTS, failAt } from '../faults/faulty-fs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { addsUp } from '../support/adds-up.ts';
+import { cases } from '../support/campaign.ts';
 import { advance, type Delivery, delivery, type Setup, settle, until } from '../support/delivery.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { fail } from '../support/memory-fs.ts';
@@ -39,7 +40,7 @@ describe('a disk on which a call fails', () => {
     for (const durability of ['spill', 'write-ahead'] as const) {
       const calls = await callsOf(durability);
       const indexes = [...calls.keys()].filter((index) => fault !== 'short write' || calls[index] === 'writeSync');
-      for (let round = 0; round < 6; round++) {
+      for (let round = 0; round < cases(6); round++) {
         await failAt(durability, indexes[Math.floor(random() * indexes.length)] as number, fault);
       }
     }

@@ -3,6 +3,7 @@ import '../support/virtual-timers.ts';
 import fc from 'fast-check';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
+import { cases } from '../support/campaign.ts';
 import { play, steps } from './model/steps.ts';
 import { World } from './model/world.ts';
 
@@ -11,9 +12,9 @@ afterEach(() => diagnostics.setLog('warn'));
 afterAll(() => diagnostics.setLog('silent'));
 
 describe.each([
-  { protocols: ['runs'], numRuns: 40 },
-  { protocols: ['otlp-json'], numRuns: 20 },
-  { protocols: ['runs', 'otlp-json'], numRuns: 20 },
+  { protocols: ['runs'], numRuns: cases(40) },
+  { protocols: ['otlp-json'], numRuns: cases(20) },
+  { protocols: ['runs', 'otlp-json'], numRuns: cases(20) },
 ] as const)('in processes that send $protocols', ({ protocols, numRuns }) => {
   test.each(['memory', 'spill', 'write-ahead'] as const)(
     'with %s no promised run is lost, nothing arrives in the wrong order, and the ledger always adds up',

@@ -7,6 +7,8 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { addsUp } from '../support/adds-up.ts';
+import { cases } from '../support/campaign.ts';
+import { codePoint } from '../support/code-point.ts';
 import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { machine } from '../support/processes.ts';
@@ -285,7 +287,7 @@ it.each([
 );
 
 it('runs from disk arrive like runs from memory: payloads, metadata, errors, events, attachments', async () => {
-  const text = fc.string({ unit: 'binary', maxLength: 30 }).map((given) => given.toWellFormed());
+  const text = fc.string({ unit: codePoint, maxLength: 30 }).map((given) => given.toWellFormed());
   const options = fc.record({
     inputs: fc.dictionary(text, fc.jsonValue(), { maxKeys: 3 }),
     metadata: fc.dictionary(text.filter(Boolean), text, { maxKeys: 2 }),
@@ -315,6 +317,6 @@ it('runs from disk arrive like runs from memory: payloads, metadata, errors, eve
       expect(arrivals.slice(runs.length).sort(byId)).toEqual(arrivals.slice(0, runs.length).sort(byId));
       virtualClock.reset();
     }),
-    { numRuns: 8 },
+    { numRuns: cases(8) },
   );
 });

@@ -65,7 +65,8 @@ describe('the end of a program', () => {
     await using server = await ingestServer(() => 'hold');
     const program = `
       import { configure, startRun } from 'runspan';
-      configure({ endpoint: '${server.url}', fetch: (...args) => fetch(...args), limits: { exitFlushMs: 100 } });
+      const limits = { lingerMs: 60_000, exitFlushMs: 100, retryDelayMs: 1 };
+      configure({ endpoint: '${server.url}', fetch: (...args) => fetch(...args), limits });
       startRun({ name: 'work' }).end();
       let ends = 0;
       process.on('beforeExit', () => ends++);

@@ -3,6 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cases } from '../support/campaign.ts';
 import { advance, delivery, onFlush, until } from '../support/delivery.ts';
 import type { Arrival, IngestRequest } from '../support/scripted-service.ts';
 
@@ -43,7 +44,7 @@ describe('a batch that receives 400 or 422', () => {
         expect(stats()).toMatchObject({ sent: isBad.length + 3 - bad.size, dropped: bad.size });
         await close();
       }),
-      { numRuns: 25 },
+      { numRuns: cases(25) },
     );
   });
 

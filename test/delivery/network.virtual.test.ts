@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { addsUp } from '../support/adds-up.ts';
 import { readByBusboy } from '../support/busboy-reader.ts';
+import { sample } from '../support/campaign.ts';
 import { advance, delivery, onFlush } from '../support/delivery.ts';
 import { readParts } from '../support/multipart-reader.ts';
 import { type Arrival, traffic, type Verdict } from '../support/scripted-service.ts';
@@ -99,15 +100,19 @@ async function recordOver(place: number | 'info', verdict: Verdict, isAccepted: 
   return made;
 }
 
-describe.each([0, 1, 2, 'info'] as const)('at request %s', (place) => {
-  it.each(failed)('%s loses no run', async (_, verdict) => {
-    await recordOver(place, verdict, false);
-  });
+const PLACES = [0, 1, 2, 'info'] as const;
 
-  it.each(accepted)('%s counts as accepted', async (_, verdict) => {
-    const { service } = await recordOver(place, verdict, true);
-    expect(new Set(service.batches.map(String)).size).toBe(service.batches.length);
-  });
+/** Each fault at each place. */
+const placed = (faults: typeof failed) =>
+  faults.flatMap(([name, verdict]) => PLACES.map((place) => [name, place, verdict] as const));
+
+it.each(sample(placed(failed)))('%s at request %s loses no run', async (_, place, verdict) => {
+  await recordOver(place, verdict, false);
+});
+
+it.each(sample(placed(accepted)))('%s at request %s counts as accepted', async (_, place, verdict) => {
+  const { service } = await recordOver(place, verdict, true);
+  expect(new Set(service.batches.map(String)).size).toBe(service.batches.length);
 });
 
 describe('a connection that is reset', () => {

@@ -3,6 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cases } from '../support/campaign.ts';
 import { advance, delivery, settle, until } from '../support/delivery.ts';
 import { published } from '../support/published.ts';
 import type { ScriptedService, Verdict } from '../support/scripted-service.ts';
@@ -69,11 +70,12 @@ describe('a service that fails', () => {
         return random % 10 < 3 ? 503 : 202;
       },
     });
-    for (let count = 0; count < 600; count++) {
+    const runs = cases(600);
+    for (let count = 0; count < runs; count++) {
       whole();
       await advance(500);
     }
-    await until(() => stats().sent === 600);
+    await until(() => stats().sent === runs);
   });
 
   it('receives the runs at once in a flush, which ends a back-off', async () => {
@@ -305,6 +307,6 @@ it('a run is sent, or dropped and reported, after any sequence of responses', as
       expect(arrived.size).toBe(runs);
       await scene.close();
     }),
-    { numRuns: 40 },
+    { numRuns: cases(40) },
   );
 });

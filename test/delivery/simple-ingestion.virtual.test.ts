@@ -3,6 +3,7 @@ import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cases } from '../support/campaign.ts';
 import { advance, delivery, finished, onFlush, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
 import type { Reply, ServiceInfo } from '../support/scripted-service.ts';
@@ -259,7 +260,7 @@ describe('GET /info', () => {
         expect(stats()).toMatchObject({ sent: 6, dropped: 0 });
         await close();
       }),
-      { numRuns: 40 },
+      { numRuns: cases(40) },
     );
   });
 

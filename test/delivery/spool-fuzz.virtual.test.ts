@@ -4,14 +4,11 @@ import '../support/virtual-timers.ts';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Spool, type SpooledRecord } from '#src/delivery/spool/spool.ts';
+import { cases } from '../support/campaign.ts';
 import { ended, makeRun } from '../support/encoded-run.ts';
 import { logLines } from '../support/log-lines.ts';
 import { MEMORY_SPOOL, MemoryDisk } from '../support/memory-fs.ts';
 import { HEAD_BYTES } from '../support/spool.ts';
-
-/** `npm run test:fuzz` asks for more cases. A seed repeats a run. */
-const CASES = Number(process.env.FUZZ_CASES ?? 3_000);
-const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
 
 /** Size of the token, the version and the offset, with which a head starts. */
 const START_BYTES = 16;
@@ -194,5 +191,5 @@ it('reading a damaged file returns each record whose bytes are unchanged, once, 
     expect(contents.length + lost.length).toBeGreaterThanOrEqual(least);
     expect(contents.length + lost.length).toBeLessThanOrEqual(written.length);
   });
-  fc.assert(property, { numRuns: CASES, seed: SEED });
+  fc.assert(property, { numRuns: cases(3_000) });
 });

@@ -44,6 +44,7 @@ const codes: readonly (readonly [code: string, kind: string, detail: string])[] 
   ['UND_ERR_SOCKET', 'arrived break', 'the request failed (UND_ERR_SOCKET)'],
   ['UND_ERR_HEADERS_TIMEOUT', 'arrived', 'the request failed (UND_ERR_HEADERS_TIMEOUT)'],
   ['HPE_INVALID_CONSTANT', 'arrived', 'the request failed (HPE_INVALID_CONSTANT)'],
+  ['ERR_STREAM_PREMATURE_CLOSE', 'arrived', 'the request failed (ERR_STREAM_PREMATURE_CLOSE)'],
   ['ERR_SOMETHING_NEW', '', 'the request failed (ERR_SOMETHING_NEW)'],
 ];
 

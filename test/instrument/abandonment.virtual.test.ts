@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { makeSink } from '../run/memory-sink.ts';
-import { collectUntil } from '../support/garbage.ts';
+import { collectAll, collectUntil } from '../support/garbage.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 import { record } from './recorder.ts';
 
@@ -101,7 +101,7 @@ describe('a run is interrupted after its result is garbage-collected:', () => {
   test('but not an iterable whose iterator is still referenced', async () => {
     const recorder = record();
     const iterator = traceable(() => ({ [Symbol.asyncIterator]: () => numbers() }))()[Symbol.asyncIterator]();
-    await collectUntil(() => false, 10);
+    await collectAll();
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     expect(await iterator.next()).toEqual({ done: false, value: 1 });
   });
@@ -112,7 +112,7 @@ describe('a run is interrupted after its result is garbage-collected:', () => {
     // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
     const make = () => ({ then: (done: (value: string) => void) => void answers.push(done) });
     traceable(make)().then(() => {});
-    await collectUntil(() => false, 10);
+    await collectAll();
     expect(recorder.runs[0]).not.toHaveProperty('end_time');
     answers[0]?.('late');
     expect(recorder.runs[0]).toMatchObject({ outputs: { outputs: 'late' }, end_time: expect.any(String) });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type TracedDecorator, traced } from '#src/index.ts';
 import type { RunRecord } from '#src/run/record.ts';
+import { outlineOf } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 import { built, run } from './built.ts';
 import { record } from './recorder.ts';
@@ -132,7 +133,7 @@ describe('@traced as a standard decorator', () => {
     expect(recorder.runs).toEqual([]);
     expect([...chunks]).toEqual(['> ']);
     expect(await service.later()).toBe('secret later');
-    expect(recorder).toMatchTrace(['chunks', { name: 'later', children: ['#whisper'] }]);
+    expect(outlineOf(recorder)).toBe('chunks (chain)\nlater (chain)\n  #whisper (chain)');
   });
 
   test('traces methods with their `this`, and the inherited methods that they call', () => {
@@ -143,7 +144,7 @@ describe('@traced as a standard decorator', () => {
       inputs: { input: 'you' },
       outputs: { outputs: '> you' },
     });
-    expect(recorder).toMatchTrace({ name: 'greet', children: ['greet'] });
+    expect(outlineOf(recorder)).toBe('greet (chain)\n  greet (chain)');
   });
 });
 

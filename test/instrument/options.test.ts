@@ -5,6 +5,7 @@ import { traceable } from '#src/instrument/traceable.ts';
 import { runIdFrom } from '#src/run/ids.ts';
 import { currentRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
+import { outlineOf } from '#src/testing/snapshot.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record, treeOf } from './recorder.ts';
@@ -55,7 +56,7 @@ describe('the option', () => {
     const recorder = record();
     const apart = traceable(() => inner(), { name: 'apart', root: true });
     traceable(() => apart(), { name: 'outer' })();
-    expect(recorder).toMatchTrace(['outer', { name: 'apart', children: ['inner'] }]);
+    expect(outlineOf(recorder)).toBe('outer (chain)\napart (chain)\n  inner (chain)');
   });
 
   test('exporter applies to the run and to nested runs', () => {

@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing/record-runs.ts';
-import '../support/run-matchers.ts';
 
 /** Records the runs of one test. */
 export function record(): RunRecorder {

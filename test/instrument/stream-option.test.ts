@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { type TraceableOptions, traceable } from '#src/index.ts';
+import { outlineOf } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';
 
@@ -63,7 +64,8 @@ describe('the run of a result with a stream', () => {
       { name: 'ask', stream: ({ answer }) => answer, aggregate: (chunks) => ({ text: chunks.join('') }) },
     );
     await all((await ask()).answer);
-    expect(recorder).toMatchTrace([{ name: 'ask', outputs: { text: 'ab' }, children: ['inner', 'inner'] }]);
+    expect(outlineOf(recorder)).toBe('ask (chain)\n  inner (chain)\n  inner (chain)');
+    expect(recorder.run('ask').outputs).toEqual({ text: 'ab' });
   });
 
   test('is cancelled if the consumer stops', async () => {

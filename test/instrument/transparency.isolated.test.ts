@@ -4,10 +4,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { anything as maker } from '../base/hostile.ts';
+import { cases } from '../support/campaign.ts';
 import { logLines } from '../support/log-lines.ts';
 import { record } from './recorder.ts';
 
-const RUNS = { numRuns: 300 };
+const RUNS = { numRuns: cases(300) };
 const explode = (): never => {
   throw new Error('boom');
 };

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
-import { collectGarbage, collectUntil } from '../support/garbage.ts';
+import { collectAll, collectUntil } from '../support/garbage.ts';
 import { chunksOf, localModel } from './local-openai.ts';
 import { type Client, type Sdk, sdks } from './sdks.ts';
 
@@ -56,10 +56,7 @@ describe.each(sdks)('a run of %s', (_, sdk) => {
     const response = await sdk.create(client).asResponse();
     const helper = sdk.helper(client);
     const iterator = await (async () => (await sdk.stream(client))[Symbol.asyncIterator]())();
-    for (let turn = 0; turn < 10; turn++) {
-      await new Promise(setImmediate);
-      collectGarbage();
-    }
+    await collectAll();
     await helper.done();
     await response.json();
     await chunksOf({ [Symbol.asyncIterator]: () => iterator });

@@ -4,7 +4,7 @@ import { followApiPromise } from '#src/integrations/api-promise.ts';
 import type { AnswerReader } from '#src/integrations/call-reader.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
-import { collectGarbage } from '../support/garbage.ts';
+import { collected } from '../support/garbage.ts';
 import { logLines } from '../support/log-lines.ts';
 
 const reader: AnswerReader = { read: (value) => ({ outputs: { value } }) };
@@ -93,13 +93,10 @@ describe('a followed promise', () => {
   test('may be collected before a derived promise is parsed', async () => {
     const make = () => {
       const { promise, record } = follow(derivable(() => 1));
-      return { record, derived: promise._thenUnwrap((value) => `${value}!`) };
+      return { record, followed: new WeakRef(promise), derived: promise._thenUnwrap((value) => `${value}!`) };
     };
-    const { record, derived } = make();
-    for (let turn = 0; turn < 20; turn++) {
-      await new Promise(setImmediate);
-      collectGarbage();
-    }
+    const { record, followed, derived } = make();
+    await collected(followed);
     expect(record()).not.toHaveProperty('end_time');
     expect(await derived.parse()).toBe('1!');
     expect(record()).toMatchObject({ outputs: { value: 1 }, end_time: expect.anything() });

@@ -13,6 +13,7 @@ import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { currentRun, startRun, withRun } from '#src/run/start-run.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { makeSink } from '../run/memory-sink.ts';
+import { cases } from '../support/campaign.ts';
 import { collectGarbage } from '../support/garbage.ts';
 
 const handler = new RunspanCallbackHandler();
@@ -310,8 +311,9 @@ describe('open steps', () => {
     const sink = { ...makeSink(), start: (run: object) => kept.push(new WeakRef(run)) > 0, end: () => {} };
     const own = new RunspanCallbackHandler({ exporter: sink });
     const chain = RunnableSequence.from([lambda('one', (x) => x), lambda('two', () => leaf('leaf')())]);
-    for (let n = 0; n < 1_000; n++) await chain.invoke('x', { callbacks: [own] });
-    expect(kept).toHaveLength(4_000);
+    const calls = cases(1_000);
+    for (let n = 0; n < calls; n++) await chain.invoke('x', { callbacks: [own] });
+    expect(kept).toHaveLength(4 * calls);
     await vi.waitFor(() => {
       collectGarbage();
       expect(kept.filter((ref) => ref.deref() !== undefined)).toHaveLength(0);

@@ -31,6 +31,7 @@ import { RunSpanProcessor } from '#src/otel.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { outlineOf, type RecordOptions, type RunRecorder, recordRuns } from '#src/testing.ts';
 import { setUp as setUpTracer } from '../otel/set-up.ts';
+import { cases } from '../support/campaign.ts';
 import { gate } from '../support/gate.ts';
 import { listen } from '../support/listen.ts';
 import { until } from '../support/virtual-time.ts';
@@ -232,7 +233,7 @@ describe('every call is below exactly the run of its own request', () => {
   test.each([
     ['keep-alive connections', new Agent({ keepAlive: true, maxSockets: 8 })],
     ['a connection each', new Agent({ keepAlive: false })],
-  ])('with 200 concurrent requests over %s', async (_, agent) => {
+  ])('with many concurrent requests over %s', async (_, agent) => {
     onTestFinished(() => agent.destroy());
     const recorder = recording();
     const url = await serve(numbered);
@@ -243,9 +244,9 @@ describe('every call is below exactly the run of its own request', () => {
         sent.write('first');
         setImmediate(() => sent.end('second'));
       });
-    const texts = await Promise.all(Array.from({ length: 200 }, (_, number) => send(number)));
-    expect(texts).toEqual(Array.from({ length: 200 }, (_, number) => String(number)));
-    await expectOwn(recorder, 200);
+    const numbers = [...Array(cases(200)).keys()];
+    expect(await Promise.all(numbers.map(send))).toEqual(numbers.map(String));
+    await expectOwn(recorder, numbers.length);
   });
 
   test('with pipelined requests on one socket', async () => {

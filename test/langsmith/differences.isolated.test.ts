@@ -168,13 +168,22 @@ const rows: Readonly<Record<string, () => unknown>> = {
 
   async '`replicas`'() {
     const recorder = record();
-    const replicas = [['one', { name: 'other' }], { projectName: 'two', reroot: true }] as never;
+    const client = { createRun: vi.fn(), updateRun: vi.fn() };
+    const updates = { name: 'other', outputs: { outputs: 2 } };
+    const replicas = [
+      ['one', updates],
+      { projectName: 'two', reroot: true },
+      { projectName: 'three', client },
+    ] as never;
     const answer = traceable(async () => 1, { name: 'answer', replicas });
     await traceable(() => answer(), { name: 'around' })();
-    const copies = recorder.runs.filter(({ name }) => name === 'answer');
-    expect(copies.map(({ session_name }) => session_name).sort()).toEqual(['one', 'two']);
-    expect(new Set(copies.map(({ id }) => id)).size).toBe(2);
+    const copies = recorder.runs.filter(({ session_name }) => session_name !== 'default');
+    expect(copies.map(({ name, outputs }) => [name, outputs]).sort()).toEqual([
+      ['answer', { outputs: 1 }],
+      ['other', { outputs: 1 }],
+    ]);
     expect(copies.every(({ parent_run_id }) => parent_run_id !== undefined)).toBe(true);
+    expect(client.createRun).not.toHaveBeenCalled();
   },
 
   async Arguments() {

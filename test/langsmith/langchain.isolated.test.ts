@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
 import { RunnableLambda } from '@langchain/core/runnables';
+import { Client as Theirs } from 'langsmith';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { configure, withContext } from '#src/index.ts';
 import { Client, getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
@@ -54,6 +55,23 @@ test('a configuration without a step leads to a root run', async () => {
   await tree.postRun();
   expect(recorder.runs).toMatchObject([{ name: 'alone' }]);
   expect(tree.parent_run_id).toBeUndefined();
+});
+
+test.each([
+  ['a client', () => new Client({ hideInputs: true })],
+  ["a client of LangSmith's package", () => new Theirs({ apiKey: 'key', hideInputs: true, autoBatchTracing: false })],
+])('a run below a step that another tracer has recorded has the masks of its client: %s', async (_, makeClient) => {
+  const recorder = record();
+  const id = '0193b3a0-2222-7000-8000-000000000001';
+  const dotted_order = `20260101T000000000000Z${id}`;
+  const step = { id, name: 'step', trace_id: id, dotted_order, run_type: 'chain', client: makeClient() };
+  const handlers = [{ name: 'langchain_tracer', getRun: () => step }];
+  const config = { callbacks: { handlers, getParentRunId: () => id } };
+  const tree = RunTree.fromRunnableConfig(config as never, { name: 'below', inputs: { text: 'hunter2' } });
+  await tree.postRun();
+  await tree.end({ result: 1 });
+  await tree.patchRun();
+  expect(recorder.runs).toMatchObject([{ name: 'below', parent_run_id: id, inputs: {}, outputs: { result: 1 } }]);
 });
 
 /** Starts a receiver, which LangSmith's variables name, until the test finishes. */

@@ -1,7 +1,7 @@
 // Programs that were written for LangSmith run twice: as they are, and with `runspan/langsmith` in their imports. Their
 // runs must match, except for the differences below, which docs/from-langsmith.md lists.
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai-server.ts';
 import { startNode } from '../support/program.ts';
@@ -59,6 +59,33 @@ describe('a program for LangSmith records the same runs with runspan/langsmith:'
     expect(shapes(recorded, program)).toEqual(before);
   });
 });
+
+test('LANGSMITH_RUNS_ENDPOINTS sends the same runs to the same services as with LangSmith', async () => {
+  const [theirs, ours] = await Promise.all(['langsmith', 'runspan/langsmith'].map(shapesOfEndpoints));
+  expect(theirs?.every(({ length }) => length > 0)).toBe(true);
+  expect(ours).toEqual(theirs);
+});
+
+/**
+ * Runs a program with two services, the second with a project of its own, and returns the runs of each. The endpoint gets
+ * no runs, but LangSmith's client asks it which requests the services support.
+ */
+async function shapesOfEndpoints(tested: string): Promise<Shape[][]> {
+  const [endpoint, one, two] = await Promise.all([createReceiver(), createReceiver(), createReceiver()]);
+  for (const receiver of [endpoint, one, two]) onTestFinished(() => receiver.close());
+  const endpoints = [
+    { api_url: one.url, api_key: 'a' },
+    { api_url: two.url, api_key: 'b', project_name: 'mirror' },
+  ];
+  const { code, stderr } = await startNode(['--disable-warning=DEP0205', runner, 'nested'], {
+    ...langsmithVariables(endpoint.url),
+    LANGSMITH_RUNS_ENDPOINTS: JSON.stringify(endpoints),
+    RUNSPAN_LOG: 'error',
+    TESTED_PACKAGE: tested,
+  }).ended;
+  expect({ code, stderr, runs: await endpoint.runs({}) }).toEqual({ code: 0, stderr: '', runs: [] });
+  return [shapes(await one.runs({}), 'nested'), shapes(await two.runs({}), 'mirror')];
+}
 
 test('a step of LangChain that a handler of runspan/langchain records is recorded once', async () => {
   const runs = await runsOf('runspan/langsmith', ['langchain-handler']);
@@ -169,7 +196,7 @@ function withoutIds<Value>(value: Value): Value {
 const DIFFERENCES: readonly { readonly reason: string; apply(run: Shape): unknown }[] = [
   {
     reason: 'LangSmith adds the LANGSMITH_ variables of the environment to the metadata of each run.',
-    apply: ({ metadata }) => remove(metadata, 'LANGSMITH_TRACING'),
+    apply: ({ metadata }) => remove(metadata, 'LANGSMITH_TRACING', 'LANGSMITH_RUNS_ENDPOINTS'),
   },
   {
     reason: 'runspan records the model and the id of the response of a model call.',

@@ -9,6 +9,7 @@ import { releaseAll } from '#src/run/late-content.ts';
 import { toHeaders } from '#src/run/propagation/propagation.ts';
 import { record } from '../instrument/recorder.ts';
 import { addsUp } from '../support/adds-up.ts';
+import { cases } from '../support/campaign.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -146,7 +147,7 @@ describe('whatever the masks and the runs are', () => {
         if (isWhole) expect(bodies.join('')).toContain('dotted_order');
       },
     );
-    await fc.assert(property, { numRuns: 150 });
+    await fc.assert(property, { numRuns: cases(150) });
   }, 120_000);
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { moduleText, runNode } from '../support/program.ts';
+import { runNode } from '../support/program.ts';
 import { filesBelow } from '../support/spool.ts';
 
 const ways = ['end', 'exit', 'throw', 'signal', 'kill'];
@@ -37,21 +37,3 @@ it.each(cases)('at %s with %s, a process sends, writes and prints nothing unmask
   }
   if (durability === 'write-ahead' && how === 'kill') expect(files.join('')).toContain('never');
 });
-
-it.each([
-  ['ends by itself', ''],
-  ['calls `process.exit`', 'process.exit()'],
-])(
-  'an object that stands for a client gets the end of a run if the process %s before a promise settles',
-  async (_, end) => {
-    const program = `
-      import { traceable } from 'runspan/langsmith';
-      const client = { createRun: ({ name }) => console.log('start', name), updateRun: (_, { outputs }) => console.log(outputs) };
-      const processOutputs = () => new Promise(() => {});
-      await traceable(() => 'hunter2', { name: 'answer', client, tracingEnabled: true, processOutputs })();
-      ${end}
-    `;
-    const { code, stdout } = await runNode(moduleText(program));
-    expect({ code, stdout }).toEqual({ code: 0, stdout: 'start answer\n{}\n' });
-  },
-);

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { currentRun, flush, shutdown, stats } from '#src/index.ts';
 import { Client, RunTree, traceable } from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
-import { collected, collectUntil } from '../support/garbage.ts';
+import { collectAll, collected, collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
 import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
 
@@ -122,7 +122,7 @@ describe('the exporter of clients that were garbage-collected', () => {
       return { tree: new RunTree({ name: 'open', client: new Client({ apiUrl: receiver.url }) }), answer };
     })();
     await tree.postRun();
-    for (let round = 0; round < 5; round++) await collectUntil(() => false, 5);
+    await collectAll();
     answer('text');
     await tree.end({});
     await tree.patchRun();

@@ -1,7 +1,7 @@
 // Spans and runs of wrapped functions, methods, clients, models and LangChain in one trace. A model call that two
 // libraries record becomes one run, and two calls become two runs. Attributes:
 // https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md
-// The tests with real instrumentations are in test/peers/otel-both.test.ts.
+// The tests with real instrumentations are in test/peers/otel-instrumentations.test.ts.
 import { AsyncResource } from 'node:async_hooks';
 import '@langchain/core/context';
 import { RunnableLambda } from '@langchain/core/runnables';

@@ -10,6 +10,8 @@ import { readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareSpan } from '../support/bare-span.ts';
+import { cases } from '../support/campaign.ts';
+import { codePoint } from '../support/code-point.ts';
 import { inSpan, nest, setUp } from './set-up.ts';
 
 const ROOT = '0193b3a0-1111-7000-8000-000000000001';
@@ -78,7 +80,7 @@ describe('the ids of a span', () => {
         expectTree(recorder);
         await stop();
       }),
-      { numRuns: 40 },
+      { numRuns: cases(40) },
     );
   });
 
@@ -124,7 +126,7 @@ describe('the ids of a span', () => {
         expectTree(recorder);
         await stop();
       }),
-      { numRuns: 40 },
+      { numRuns: cases(40) },
     );
   });
 });
@@ -382,7 +384,7 @@ test('a span that becomes a run and a span again keeps its kind, status, scope, 
 
 test('protobuf and JSON contain the same for any run', async () => {
   const value = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 200 }),
+    fc.string({ unit: codePoint, maxLength: 200 }),
     fc.integer(),
     fc.double(),
     fc.boolean(),
@@ -406,7 +408,7 @@ test('protobuf and JSON contain the same for any run', async () => {
         expect(plain(await readProtobufRequest(bytes, 'ExportTraceServiceRequest'))).toEqual(plain(JSON.parse(json)));
       },
     ),
-    { numRuns: 50 },
+    { numRuns: cases(50) },
   );
 });
 

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { errorCodes } from '#src/base/errors.ts';
+import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
 import {
@@ -173,21 +174,19 @@ async function unknownIn(line: string, shell: Snippet): Promise<string[]> {
   const file = first === '--import' ? third : first;
   if (program === 'node') return existsHere(file, shell) ? [] : [file];
   if (program !== 'npx' || first !== 'runspan') return [];
-  const action = /^(keys|spool|store|deployments)$/.test(second) ? [helpOf(second, third)] : [];
-  const texts = await Promise.all([helpOf(), helpOf(second), ...action]);
+  const action = /^(keys|spool|store|deployments)$/.test(second) ? [await helpOf(second, third)] : [];
+  const texts = [await helpOf(), await helpOf(second), ...action];
   const own = words.slice(2, words.includes('--') ? words.indexOf('--') : undefined);
   const known = texts.flatMap((text) => text.split(/[\s,[\]=]+/));
   return own.filter((word, index) => (index === 0 || word.startsWith('-')) && !known.includes(word));
 }
 
-const helps = new Map<string, Promise<string>>();
+const helps = new Map<string, string>();
 
 /** Returns the help of a command. Each help is read once. */
-function helpOf(...subcommand: readonly string[]): Promise<string> {
+async function helpOf(...subcommand: readonly string[]): Promise<string> {
   const name = subcommand.join(' ');
-  const help =
-    helps.get(name) ??
-    runNode([join(root, manifest.bin.runspan ?? ''), ...subcommand, '--help']).then(({ stdout }) => stdout);
+  const help = helps.get(name) ?? (await runMain([...subcommand, '--help'])).stdout;
   helps.set(name, help);
   return help;
 }

@@ -36,7 +36,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   replay: ['base', 'platform', 'config', 'payload', 'run', 'integrations', 'testing'],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
-  viewer: ['messages', 'receiver'],
+  viewer: ['payload', 'messages', 'receiver'],
   cli: [
     'base',
     'platform',
@@ -106,7 +106,9 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   // The checks of options, not the settings of delivery.
   'receiver → config': (target) => target === 'config/checker.ts',
   // Secrets are masked again in a trace that is saved to be shared. Runs of other clients were never redacted.
-  'receiver → payload': (target) => target === 'payload/serialize.ts' || target.startsWith('payload/redaction/'),
+  'receiver → payload': (target) => /^payload\/(fields\.ts|serialize\.ts|redaction\/)/.test(target),
+  // Only the reader of unknown objects. The page has no payloads of its own.
+  'viewer → payload': (target) => target === 'payload/fields.ts',
   'receiver → run': (target, found) => found.typeOnly || /^run\/(record|time|same-call|page-path)\.ts$/.test(target),
   // Only the encoder of spans.
   'delivery → otel': (target) => target.startsWith('otel/otlp/'),

@@ -32,7 +32,7 @@ export function read(path: string): string {
 export function filesUnder(folder: string, ending: string): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { withFileTypes: true })
-    .filter(({ name }) => name !== 'node_modules')
+    .filter(({ name }) => name !== 'node_modules' && name !== '.next')
     .flatMap((entry) => {
       if (!entry.isDirectory()) return entry.isFile() && entry.name.endsWith(ending) ? [entry.name] : [];
       return filesUnder(`${folder}/${entry.name}`, ending).map((path) => `${entry.name}/${path}`);

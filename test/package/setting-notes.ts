@@ -99,7 +99,11 @@ export const settingNotes: readonly (readonly [
     'headers for every request: an object, `Headers`, a `Map`, a list of pairs, or a [function](#keys) that returns one of these',
   ],
   [['dispatcher'], '', 'an undici dispatcher that sends the requests, for example a `ProxyAgent`'],
-  [['fetch'], '', 'a function like `fetch` that sends the requests instead'],
+  [
+    ['fetch'],
+    '',
+    'a function like `fetch` that sends the requests instead. A request in flight then keeps the process alive for up to `limits.requestTimeoutMs`',
+  ],
   [['onDrop'], '', 'a function called with the reason and the run for each dropped run'],
   [
     ['onStart', 'onEnd'],

@@ -7,10 +7,9 @@ import { type Redaction, redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
 import type { PayloadRules } from '#src/payload/truncate.ts';
 import { anything } from '../base/hostile.ts';
+import { cases, seed } from '../support/campaign.ts';
 
-/** `npm run test:fuzz` asks for more cases. A seed repeats a run. */
-const CASES = Number(process.env.FUZZ_CASES ?? 3_000);
-const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
+const CASES = cases(3_000);
 
 /** Cases that run without a pause. */
 const BATCH = 1_000;
@@ -159,14 +158,14 @@ function check(make: () => Hostile, rules: PayloadRules): void {
   expect(error).not.toMatch(/SECRET\d{4}/);
 }
 
-test(`a hostile payload is recorded within the limits, and stays as it is (${CASES} cases, seed ${SEED})`, async () => {
+test('a hostile payload is recorded within the limits, and stays as it is', async () => {
   diagnostics.setLog('silent');
   onTestFinished(() => diagnostics.setLog('warn'));
   const property = fc.property(hostile, limits, fc.constantFrom(...redactions), (make, bounds, redaction) =>
     check(make, { ...bounds, redaction }),
   );
   for (let done = 0; done < CASES; done += BATCH) {
-    fc.assert(property, { numRuns: Math.min(BATCH, CASES - done), seed: SEED + done, endOnFailure: true });
+    fc.assert(property, { numRuns: Math.min(BATCH, CASES - done), seed: seed + done, endOnFailure: true });
     // Promises release their values between tasks.
     await new Promise(setImmediate);
   }

@@ -4,8 +4,8 @@
  */
 
 /** `secret` is the part of the value that the mask replaces, wherever it occurs. */
-export type Masked = readonly [source: string, value: unknown, secret: string];
-export type Kept = readonly [source: string, value: unknown];
+type Masked = readonly [source: string, value: unknown, secret: string];
+type Kept = readonly [source: string, value: unknown];
 
 const S = 'k9Xw27abQ4';
 const BEARER = `Bearer ${S}`;

@@ -22,7 +22,8 @@ const SECRET =
   x-goog-api-key, api-key, Ocp-Apim-Subscription-Key, PRIVATE-TOKEN, X-Amz-Security-Token, X-Vault-Token,
   X-CSRF-Token, X-XSRF-TOKEN, X-Shopify-Access-Token, password2, password_confirmation, passwordConfirmation,
   passwordConfirm, confirm_password, csrf_token, accessKeyId, secretAccessKey, sessionToken, id_token,
-  NEXTAUTH_SECRET, bot_token, openAIApiKey, encryption_key, masterKey, oauth_token_secret, bearer`);
+  NEXTAUTH_SECRET, bot_token, openAIApiKey, encryption_key, masterKey, oauth_token_secret, bearer, signing_key,
+  auth_key, secret_key, access_key`);
 
 /** Names of values that are no secrets. */
 const OTHER = list(`token_count, max_tokens, maxTokens, total_tokens, input_tokens, prompt_tokens, usage tokens,

@@ -42,17 +42,3 @@ describe('secretPatterns', () => {
     expect(shown(text)).toBe(text);
   });
 });
-
-test('a text of repeated prefixes of secrets is searched in linear time', () => {
-  const heads = SECRETS.map(([, head, tail]) => head + tail.slice(0, 12)).concat(
-    ':/' + '/a:',
-    `ey${'J'}${filler(12)}.`,
-  );
-  for (const head of heads) {
-    for (const text of [head, `${head} `, `${head}-`, `${head}.`]) {
-      // A search in quadratic time would take longer than the time limit of a test.
-      const long = text.repeat(Math.ceil(50_000 / text.length));
-      for (const pattern of secretPatterns) long.replaceAll(new RegExp(pattern, 'g'), '');
-    }
-  }
-});

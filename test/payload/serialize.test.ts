@@ -5,6 +5,7 @@ import { redact } from '#src/payload/redaction/redact.ts';
 import { encodePayload, serialize } from '#src/payload/serialize.ts';
 import { revokedProxy } from '../base/hostile.ts';
 import { LIMITS, makeSink } from '../run/memory-sink.ts';
+import { cases } from '../support/campaign.ts';
 import { collected } from '../support/garbage.ts';
 
 const read = (value: unknown, limits: Partial<PayloadLimits> = {}): unknown =>
@@ -214,7 +215,7 @@ describe('masking', () => {
           const expected = serialize(payload, { ...limits, redaction: bySearch }, ['inputs']);
           expect(serialize(payload, { ...limits, redaction: byCheck }, ['inputs'])).toBe(expected);
         }),
-        { numRuns: 1_500 },
+        { numRuns: cases(1_500) },
       );
     },
   );

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AgentEvent, AgentServer, submitFeedback } from '#src/clients.ts';
-import { configure, flush, shutdown, traceable } from '#src/index.ts';
+import { type AgentEvent, AgentServer } from '#src/clients.ts';
 import { createReceiver } from '#src/receiver.ts';
-import { agentEndpoints } from '../clients/agent-endpoints.ts';
 import { type Agents, startAgents } from './agent-server/agents.ts';
+import { answers } from './agent-server/calls.ts';
 import { cutBehind } from './agent-server/cut.ts';
 
 const ask = (content: string) =>
@@ -34,17 +33,9 @@ async function all(stream: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
 }
 
 describe('the in-memory agent server', () => {
-  it.each(agentEndpoints.filter(({ missing }) => missing === undefined))('answers $call', async ({ holds }) => {
+  it.each(Object.entries(answers))('answers the calls of %s', async (_, holds) => {
     await holds(server);
   });
-
-  // What the table says of it: should it have them one day, the table is wrong.
-  it.each(agentEndpoints.filter(({ missing }) => missing !== undefined))(
-    'has no $call: it $missing',
-    async ({ holds }) => {
-      await expect(holds(server)).rejects.toThrow(/: (400|404|500)/);
-    },
-  );
 
   it('streams every mode, with the namespace of the subgraph', async () => {
     const { thread_id } = await server.threads.create();
@@ -123,53 +114,5 @@ describe('the in-memory agent server', () => {
     const runId = (events[0] as { data: { run_id: string } }).data.run_id;
     expect(proxy.requests).toEqual([`POST ${runs}/stream`, `GET ${runs}/${runId}/stream`]);
     expect(await server.runs.list(thread_id).toArray(10)).toHaveLength(1);
-  });
-
-  it('gives addresses for feedback, and what is said by them stands with the run', async () => {
-    const { thread_id } = await server.threads.create();
-    const run = { ...ask('weather?'), feedback_keys: ['user_liked', 'tone'] };
-    const stream = await server.runs.stream(thread_id, run);
-    const feedback = stream.feedback();
-    const events = await all(stream);
-
-    const addresses = await feedback;
-    expect(Object.keys(addresses)).toEqual(['user_liked', 'tone']);
-    expect(events.at(-1)).toMatchObject({ event: 'feedback', data: addresses });
-    await submitFeedback(String(addresses.user_liked), { score: 1, comment: 'Just right' });
-
-    const said = await (await fetch(`${receiver.url}/feedback?run=${stream.runId}`)).json();
-    expect(said).toMatchObject([{ run_id: stream.runId, key: 'user_liked', score: 1, comment: 'Just right' }]);
-    // The server sends what its runs do to the same receiver, in the background.
-    await expect.poll(() => receiver.trace(String(stream.runId)), { timeout: 20_000 }).not.toEqual([]);
-  });
-
-  it('is called as a run below the current one, which the server is told of', async () => {
-    const { thread_id } = await server.threads.create();
-    configure({ endpoint: receiver.url, project: 'callers' });
-    const answer = traceable(
-      async () => {
-        const events = await all(await server.runs.stream(thread_id, ask('weather?')));
-        return { count: events.length };
-      },
-      { name: 'answer' },
-    );
-
-    await answer();
-    await flush();
-
-    const runs = await receiver.runs({ project: 'callers' });
-    expect(runs.map(({ name }) => name)).toEqual(['answer', 'runs.stream']);
-    const [, streamed] = runs;
-    const [first] = await server.runs.list(thread_id).toArray(1);
-    expect(streamed).toMatchObject({
-      run_type: 'chain',
-      parent_run_id: runs[0]?.id,
-      inputs: { thread_id, assistant_id: 'agent' },
-      outputs: { messages: [{ content: 'weather?' }, {}, { content: 'sunny' }, { content: 'It is sunny in Kiel.' }] },
-      extra: { metadata: { agent_run_id: first?.run_id, agent_thread_id: thread_id } },
-    });
-    // This server reads no header of a trace: the runs of its own are a trace of their own, which the ids above lead to.
-    await expect.poll(() => receiver.trace(String(first?.run_id)), { timeout: 20_000 }).not.toEqual([]);
-    await shutdown();
   });
 });

@@ -2,10 +2,12 @@
 // the runs as JSON.
 import { wrapAISDK } from 'runspan/ai';
 import { recordRuns } from 'runspan/testing';
-import { load } from './ai-sdk/load.mjs';
+import { load as loadEarlier } from './ai-sdk/load.mjs';
+import { load as loadLater } from './today/load.mjs';
 
 const [major, baseURL] = process.argv.slice(2);
-const installed = major === '6' ? ['ai', '@ai-sdk/openai'] : [`ai${major}`, `ai${major}-openai`];
+const load = major === '7' ? loadLater : loadEarlier;
+const installed = major === '7' ? ['ai', '@ai-sdk/openai'] : [`ai${major}`, `ai${major}-openai`];
 const [ai, { createOpenAI }] = await Promise.all(installed.map(load));
 const { z } = await load('zod');
 // Major 4 requests the token counts of a stream only in this mode.

@@ -1,7 +1,6 @@
 // `runspan store copy` from and to ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
 import { expect, onTestFinished, test } from 'vitest';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
-import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import type { Scope } from '#src/receiver.ts';
 import { feedback, id, patch, post, SCOPE, simple } from '../receiver/conformance/support.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
@@ -38,11 +37,9 @@ async function contentOf(path: string): Promise<unknown> {
 }
 
 test('runspan store copy copies a file to ClickHouse, to another database and to a new file', async () => {
-  const { url, db, stop } = await startDatabase();
-  onTestFinished(stop);
-  await db.command(sql('CREATE DATABASE other'));
-  const other = url.replace('/runspan', '/other');
-  await runspan('store', 'migrate', '--store', other);
+  const [database, another] = [await startDatabase(), await startDatabase()];
+  onTestFinished(async () => void (await Promise.all([database.stop(), another.stop()])));
+  const [url, other] = [database.url, another.url];
 
   const [first, last] = [storePath(), storePath()];
   const store = await openLocalStore(first);

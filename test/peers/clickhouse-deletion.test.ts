@@ -8,11 +8,7 @@ import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
-import { createReceiver } from '#src/receiver.ts';
-import { removalCases } from '../receiver/conformance/removal-cases.ts';
-import { id, listed, numberOf, post, SCOPE, simple } from '../receiver/conformance/support.ts';
-import { slowed } from '../receiver/slow-removal.ts';
-import { call } from '../receiver/wire.ts';
+import { id, numberOf, post, SCOPE, simple } from '../receiver/conformance/support.ts';
 import {
   type AgedStore,
   type Clocks,
@@ -22,9 +18,7 @@ import {
   somePeriods,
   wallMs,
 } from '../receiver/wrong-clocks.ts';
-import { gate } from '../support/gate.ts';
 import { moveClock, startDatabase } from './clickhouse/database.ts';
-import { openStore as openTestStore, settling } from './clickhouse/stores.ts';
 
 const { url, db, setFaults, stop } = await startDatabase();
 afterAll(stop);
@@ -71,10 +65,6 @@ describe('an attachment in ClickHouse', () => {
 });
 
 describe('a removal in ClickHouse', () => {
-  test.each(removalCases.map(({ title, run }) => [title, run] as const))('%s', async (_title, run) => {
-    await run(settling(await openTestStore(url)));
-  });
-
   test('deletes all rows of the removed runs, also those that arrive later, and keeps their tombstones', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);
@@ -96,21 +86,6 @@ describe('a removal in ClickHouse', () => {
     await setFaults();
     // Tombstones for the run and its trace.
     await expect.poll(rowCounts).toMatchObject({ messages: 2, runs: 0 });
-  });
-
-  test('is continued by another receiver if its receiver stops', async () => {
-    const [first, second] = [await openStore(), await openStore()];
-    await first.apply(SCOPE, [post(1), post(2, { session_name: 'bank' })]);
-    await first.settled();
-    const stopping = await createReceiver({ store: slowed(first, gate()) });
-    const { headers } = await call(`${stopping.url}/query/projects/shop?confirm=shop`, 'DELETE');
-    await stopping.close();
-    const other = await createReceiver({ store: second });
-    onTestFinished(() => other.close());
-    const job = () => call(`${other.url}${headers.location}`, 'GET');
-    // The slowed store has reported one run.
-    await expect.poll(async () => (await job()).body, { timeout: 10_000 }).toMatchObject({ state: 'done', runs: 2 });
-    expect(await listed(second)).toEqual([2]);
   });
 
   test('deletes more runs than fit in a parameter of a query', async () => {

@@ -415,7 +415,7 @@ test('A receiver is alive but not ready while ClickHouse is away or does not res
   const { receiver } = await startReceiver();
   const status = async (path: string) => (await call(receiver.url + path, 'GET')).status;
   expect(await status('/readyz')).toBe(200);
-  for (const fault of [{ away: true }, { held: true, match: 'FROM changes' }]) {
+  for (const fault of [{ away: true }, { held: true, match: 'FROM token_secrets' }]) {
     await setFaults(fault);
     expect([await status('/readyz'), await status('/healthz')]).toEqual([503, 200]);
     await setFaults();

@@ -1,12 +1,11 @@
-// Statistics, keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+// Keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
-import type { Store, StoreChange } from '#src/receiver/store/store.ts';
-import { MemoryStore, type StatisticsQuery } from '#src/receiver.ts';
-import { feedback, id, post, second } from '../receiver/conformance/support.ts';
+import type { StoreChange } from '#src/receiver/store/store.ts';
+import { feedback, id, numberOf, patch, post, simple } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
 const { url, db, stop } = await startDatabase();
@@ -17,80 +16,6 @@ async function openStore(): Promise<ClickHouseStore> {
   onTestFinished(() => store.close());
   return store;
 }
-
-const RUNS = 300;
-
-/** Returns runs in traces of 10 runs. Small prime numbers give each field its own period. */
-function mixedRuns(): RunOperation[] {
-  return Array.from({ length: RUNS }, (_, at) => {
-    const number = at + 1;
-    const root = at - (at % 10) + 1;
-    const pick = <Value>(prime: number, ...values: [Value, ...Value[]]): Value =>
-      values[((number * 31) % prime) % values.length] ?? values[0];
-    return post(number, {
-      ...(number !== root && { parent: root }),
-      ...(number % 7 > 0 && { ms: (number * 37) % 2_000 }),
-      ...(number % 13 === 0 && { error: 'Error: x' }),
-      ...(number % 3 > 0 && { tags: pick<string[]>(17, ['x'], ['x', 'y'], ['y', 'y'], []) }),
-      name: pick(11, 'a', 'b', 'c', '', 'ü'),
-      run_type: pick(19, 'llm', 'chain', 'embedding', 'tool'),
-      session_name: pick(23, 'shop', 'other'),
-      outputs: { usage_metadata: { input_tokens: number % 29, output_tokens: 1, total_cost: (number % 5) / 4 } },
-      extra: {
-        metadata: {
-          user_id: pick(29, 'ada', 'bob', ''),
-          plan: pick<unknown>(31, 1, null, 'pro', { a: 1 }),
-          ...(number % 2 === 0 && { thread_id: `thread ${number % 41}`, ls_model_name: pick(37, 'small', 'large') }),
-        },
-      },
-    });
-  });
-}
-
-describe('statistics in ClickHouse', () => {
-  const scope = { tenant: 'statistics' };
-  const memory = new MemoryStore();
-  let store: ClickHouseStore;
-
-  beforeAll(async () => {
-    store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-    for (const each of [store, memory] satisfies Pick<Store, 'apply' | 'addFeedback'>[]) {
-      await each.apply(scope, mixedRuns());
-      for (let number = 1; number <= RUNS; number += 23) {
-        const { score: _, ...given } = feedback(number, { id: id(1_000 + number), key: `key ${number % 2}` });
-        await each.addFeedback(scope, number % 3 === 0 ? given : { ...given, score: number % 5 });
-      }
-    }
-    await store.settled();
-  });
-  afterAll(() => store.close());
-
-  const queries: StatisticsQuery[] = [
-    {},
-    { groupBy: 'model', series: 2 },
-    { groupBy: 'run_type', series: 2, buckets: 500 },
-    { groupBy: 'project', filter: `since:${second(20)}` },
-    { groupBy: 'status', filter: `before:${second(200)}`, buckets: 1 },
-    { groupBy: 'thread', filter: `since:${second(10)} before:${second(90.5)}` },
-    { groupBy: 'user', groups: 1, series: 1 },
-    { groupBy: 'tag', filter: 'feedback."key 1"' },
-    { groupBy: 'tag', groups: 1, series: 3, buckets: 7 },
-    { groupBy: 'meta.plan', series: 20 },
-    { groupBy: 'meta.plan', filter: `since:${second(1_000)}` },
-    { groupBy: 'meta.none', project: 'other' },
-    { groupBy: 'user', filter: 'name:a' },
-    { groupBy: 'name', filter: 'user:ada tag:x any(type:llm)' },
-  ];
-
-  test.each(queries.map((query) => [JSON.stringify(query), query] as const))(
-    'equal those of a MemoryStore: %s',
-    async (_text, query) => {
-      expect(await store.statistics(scope, parsedQuery(query))).toEqual(
-        await memory.statistics(scope, parsedQuery(query)),
-      );
-    },
-  );
-});
 
 test('Keys in ClickHouse are used, and revoked once', async () => {
   const keys = new ClickHouseKeys(db);
@@ -110,33 +35,72 @@ test('Keys in ClickHouse are used, and revoked once', async () => {
   expect(await keys.keys()).toEqual([named, revoked]);
 });
 
-test('Changes in ClickHouse are reported once by each receiver, and only while there are listeners', async () => {
-  const [first, second] = [await openStore(), await openStore()];
-  const scope = { tenant: 'changes' };
-  const apply = async (store: ClickHouseStore, number: number): Promise<void> => {
-    await store.apply(scope, [post(number)]);
-    await store.settled();
-  };
-  const received: string[][] = [[], []];
-  const listener = (at: number) => (change: StoreChange) => void received[at]?.push(...change.traceIds);
-  const stop = first.subscribe(scope, listener(0));
-  second.subscribe(scope, listener(1));
-  second.subscribe({ tenant: 'other' }, listener(1));
-  await apply(second, 2);
-  expect(received[1]).toEqual([id(2)]);
-  await expect.poll(() => received[0]).toEqual([id(2)]);
-  await apply(first, 3);
-  await expect.poll(() => received[1]).toEqual([id(2), id(3)]);
-  stop();
-  await apply(second, 4);
-  const later: string[] = [];
-  first.subscribe({ tenant: 'later' }, ({ traceIds }) => void later.push(...traceIds));
-  await second.apply({ tenant: 'later' }, [post(5)]);
-  await second.settled();
-  // The first store has read the changes of the second again.
-  await expect.poll(() => later).toEqual([id(5)]);
-  expect(received).toEqual([
-    [id(2), id(3)],
-    [id(2), id(3), id(4)],
-  ]);
+describe('changes in ClickHouse', () => {
+  const inBank = { session_name: 'bank' };
+
+  /** Returns a listener, and the numbers that it has received. */
+  function collector() {
+    const received: number[] = [];
+    return { received, listener: ({ traceIds }: StoreChange) => void received.push(...traceIds.map(numberOf)) };
+  }
+
+  test('are reported once by each receiver, and only while there are listeners', async () => {
+    const [first, second] = [await openStore(), await openStore()];
+    const scope = { tenant: 'changes' };
+    const apply = async (store: ClickHouseStore, number: number): Promise<void> => {
+      await store.apply(scope, [post(number)]);
+      await store.settled();
+    };
+    const [one, two, later] = [collector(), collector(), collector()];
+    const stop = first.subscribe(scope, one.listener);
+    second.subscribe(scope, two.listener);
+    second.subscribe({ tenant: 'other' }, two.listener);
+    await apply(second, 2);
+    expect(two.received).toEqual([2]);
+    await expect.poll(() => one.received).toEqual([2]);
+    await apply(first, 3);
+    await expect.poll(() => two.received).toEqual([2, 3]);
+    stop();
+    await apply(second, 4);
+    first.subscribe({ tenant: 'later' }, later.listener);
+    await second.apply({ tenant: 'later' }, [post(5)]);
+    await second.settled();
+    // The first store has read the changes of the second again.
+    await expect.poll(() => later.received).toEqual([5]);
+    expect([one.received, two.received]).toEqual([
+      [2, 3],
+      [2, 3, 4],
+    ]);
+  });
+
+  test('of every kind reach the listeners of a project at another receiver, and those of other projects do not', async () => {
+    const [first, second] = [await openStore(), await openStore()];
+    const scope = { tenant: 'kinds' };
+    const { received, listener } = collector();
+    second.subscribe({ ...scope, project: 'bank' }, listener);
+    const marks = collector();
+    second.subscribe({ ...scope, project: 'mark' }, marks.listener);
+    let mark = 100;
+    /** Returns the traces that are reported until a later change of another project is reported. */
+    const after = async (change: () => Promise<unknown>): Promise<number[]> => {
+      received.length = 0;
+      await change();
+      await first.settled();
+      mark += 1;
+      await first.apply(scope, [post(mark, { session_name: 'mark' })]);
+      await first.settled();
+      await expect.poll(() => marks.received).toContain(mark);
+      return [...new Set(received)].sort((a, b) => a - b);
+    };
+    const apply = (...operations: RunOperation[]) => after(() => first.apply(scope, operations));
+    expect(await apply(post(1), post(2, inBank), simple(4, { parent: 3, ...inBank }))).toEqual([2, 4]);
+    expect(await apply(simple(3))).toEqual([3, 4]);
+    expect(await after(() => first.addFeedback(scope, feedback(1)))).toEqual([]);
+    expect(await after(() => first.addFeedback(scope, feedback(2, { id: id(901) })))).toEqual([2]);
+    expect(await after(() => first.removeFeedback(scope, feedback(2, { id: id(901) })))).toEqual([2]);
+    expect(await apply(patch(4, { session_name: 'shop' }))).toEqual([3]);
+    expect(await after(() => first.remove(scope, { kind: 'trace', id: id(1) }))).toEqual([]);
+    expect(await after(() => first.remove(scope, { kind: 'trace', id: id(2) }))).toEqual([2]);
+    expect(await first.list(scope, parsedQuery({ project: 'bank' }))).toEqual({ items: [] });
+  });
 });

@@ -27,7 +27,11 @@ it('the example deploy-and-rate deploys, waits, asks, and gives feedback that is
   expect(stdout).toBe(['DEPLOYING', 'DEPLOYED', 'It is sunny in Kiel.', ...addresses, ''].join('\n'));
   const [answer, stream] = await receiver.trace(traceId);
   expect(answer).toMatchObject({ name: 'answer', outputs: { text: 'It is sunny in Kiel.' } });
-  expect(stream).toMatchObject({ name: 'runs.stream', parent_run_id: answer?.id });
+  expect(stream).toMatchObject({
+    name: 'runs.stream',
+    parent_run_id: answer?.id,
+    extra: { metadata: { agent_run_id: runId } },
+  });
   // The server reports its runs in the background.
   await expect.poll(() => receiver.trace(runId), { timeout: 20_000 }).not.toEqual([]);
   const given = await fetch(`${receiver.url}/feedback?run=${runId}`);

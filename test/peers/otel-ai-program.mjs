@@ -9,9 +9,9 @@ import { load as loadLater } from './today/load.mjs';
 const [major, baseURL, form] = process.argv.slice(2);
 const isLater = major === '7';
 const load = isLater ? loadLater : loadEarlier;
-const ai = await load(isLater || major === '6' ? 'ai' : `ai${major}`);
-const { createOpenAI } = await loadEarlier(major === '6' ? '@ai-sdk/openai' : `ai${major}-openai`);
-const { z } = await loadEarlier('zod');
+const ai = await load(isLater ? 'ai' : `ai${major}`);
+const { createOpenAI } = await load(isLater ? '@ai-sdk/openai' : `ai${major}-openai`);
+const { z } = await load('zod');
 const { context, trace } = await load('@opentelemetry/api');
 const { AsyncLocalStorageContextManager } = await load('@opentelemetry/context-async-hooks');
 // Version 4 requests a stream's token counts only from OpenAI itself.

@@ -1,7 +1,7 @@
 // A client and a server in separate processes with OpenTelemetry's HTTP and fetch instrumentations:
 // `otel-http-program.mjs server <with>` prints its address and ends with its input, and `otel-http-program.mjs client
-// <with> <address>` sends it requests. `with` is `runs` for runspan's propagator with W3C's, `w3c` for W3C's alone, and
-// `distrust` for a propagator that trusts no header. The environment sets where the runs go.
+// <with> <address>` sends it requests. `with` is `runs` for runspan's propagator with W3C's, and `w3c` for
+// W3C's alone. The environment sets where the runs go.
 import { createRequire } from 'node:module';
 import { flush, toHeaders, traceable } from 'runspan';
 import { RunPropagator, RunSpanProcessor } from 'runspan/otel';
@@ -16,9 +16,7 @@ const { UndiciInstrumentation } = require('@opentelemetry/instrumentation-undici
 const { NodeTracerProvider } = require('@opentelemetry/sdk-trace-node');
 
 const ours =
-  given === 'w3c'
-    ? []
-    : [new RunPropagator({ trust: given !== 'distrust', metadata: true, accept: ['project', 'tags', 'metadata'] })];
+  given === 'w3c' ? [] : [new RunPropagator({ trust: true, metadata: true, accept: ['project', 'tags', 'metadata'] })];
 const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
 provider.register({
   propagator: new CompositePropagator({

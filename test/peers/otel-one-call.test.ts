@@ -119,7 +119,10 @@ describe.each<[string, readonly string[], readonly string[], readonly (readonly 
 
 test.each<[string, string[]]>([
   ["`messages.stream()` by OpenInference and Anthropic's own span", ['openinference-anthropic', 'messages.stream']],
-  ['a model of LangChain by its handler and the instrumentation of its client', ['otel', 'langchain']],
+  ...['otel', 'openinference', 'traceloop'].map((source): [string, string[]] => [
+    `a model of LangChain by its handler and the instrumentation of its client by ${source}`,
+    [source, 'langchain'],
+  ]),
   ['a model of LangChain by its handler and the recorder', ['langchain']],
 ])('the receiver counts %s once', async (_, names) => {
   const { runs, tokens, modelCalls } = await traced(names);

@@ -1,84 +1,16 @@
-// An application that OpenInference's instrumentations and helpers observe: `otel-openinference-program.mjs <what>
-// <base URL>`. Prints the runs that its spans become as JSON.
+// An application that OpenInference's instrumentation of LangChain and its helpers observe. Prints the runs that its spans
+// become as JSON.
+import { RunSpanProcessor } from 'runspan/otel';
+import { recordRuns } from 'runspan/testing';
 import { load } from './otel/load.mjs';
-import { recording } from './otel-recording.mjs';
 
-const [what, baseURL] = process.argv.slice(2);
-const { provider, print } = recording();
-const deeds = { chat, responses, embeddings, failure, langchain, helpers, hidden };
-await deeds[what]();
-// Some spans end after the call that they describe.
-await new Promise((resolve) => setImmediate(resolve));
-print();
-
-async function client(traceConfig) {
-  const { OpenAIInstrumentation } = await load('@arizeai/openinference-instrumentation-openai');
-  const { default: OpenAI } = await load('openai');
-  const instrumentation = new OpenAIInstrumentation({ tracerProvider: provider, traceConfig });
-  instrumentation.manuallyInstrument(OpenAI);
-  return new OpenAI({ baseURL, apiKey: 'key', maxRetries: 0 });
-}
-
-async function chat() {
-  const openai = await client();
-  const parameters = { type: 'object', properties: { city: { type: 'string' } } };
-  const tools = [{ type: 'function', function: { name: 'weather', description: 'Tells it.', parameters } }];
-  const messages = [
-    { role: 'system', content: 'Be brief.' },
-    {
-      role: 'user',
-      content: [
-        { type: 'text', text: 'Cork' },
-        { type: 'image_url', image_url: { url: 'https://a.example/b.png' } },
-      ],
-    },
-  ];
-  const asked = { model: 'gpt-4o', temperature: 0.5, tools, messages };
-  const { choices } = await openai.chat.completions.create(asked);
-  const { message } = choices[0];
-  messages.push(message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: 'rain' });
-  const stream = await openai.chat.completions.create({
-    ...asked,
-    stream: true,
-    stream_options: { include_usage: true },
-  });
-  for await (const _ of stream);
-}
-
-async function responses() {
-  const openai = await client();
-  const { output_text: said } = await openai.responses.create({
-    model: 'gpt-5',
-    instructions: 'Be brief.',
-    input: 'Hello there',
-    reasoning: { effort: 'low' },
-  });
-  const stream = await openai.responses.create({ model: 'gpt-5', input: said, stream: true });
-  for await (const _ of stream);
-}
-
-async function embeddings() {
-  const openai = await client();
-  const asked = { model: 'text-embedding-3-small', dimensions: 4, encoding_format: 'float' };
-  await openai.embeddings.create({ ...asked, input: ['one two', 'three'] });
-}
-
-async function failure() {
-  const openai = await client();
-  await openai.responses.create({ model: 'fail-400', input: 'Hi' }).catch(() => {});
-  await openai.chat.completions
-    .create({ model: 'fail-400', messages: [{ role: 'user', content: 'Hi' }] })
-    .catch(() => {});
-}
-
-async function hidden() {
-  const openai = await client({ hideInputText: true, hideOutputs: true, hideInputImages: true });
-  const content = [
-    { type: 'text', text: 'my secret' },
-    { type: 'image_url', image_url: { url: 'https://secret.example/b.png' } },
-  ];
-  await openai.chat.completions.create({ model: 'gpt-4o', messages: [{ role: 'user', content }] });
-}
+const { NodeTracerProvider } = await load('@opentelemetry/sdk-trace-node');
+const recorder = recordRuns();
+const provider = new NodeTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
+provider.register();
+await langchain();
+await helpers();
+process.stdout.write(JSON.stringify(recorder.runs));
 
 async function langchain() {
   const { LangChainInstrumentation } = await load('@arizeai/openinference-instrumentation-langchain');

@@ -59,27 +59,27 @@ describe('with all instrumentations', () => {
     expect(bare.spans).toEqual(expect.arrayContaining(names));
   });
 
-  describe.each(['memory', 'spill', 'write-ahead'])('and the durability %s', (durability) => {
-    // By default, the runs are the request that the program serves, and the span above it.
-    test.each([
-      ['RunSpanProcessor', sdk, 'ours', undefined],
-      ['runspan/register before the SDK', [...register, ...sdk], '', ['GET', 'work']],
-      ['runspan/register after the SDK', [...sdk, ...register], '', ['GET', 'work']],
-    ])(
-      '%s adds no spans and records those that it selects, with one exporter, and holds the process no longer than its flush',
-      async (_, before, processor, selected) => {
-        // On a busy machine, the start of a run would be sent before its end, which would count the run twice.
-        const env = { RUNSPAN_DURABILITY: durability, PROCESSOR: processor, RUNSPAN_START_DELAY_MS: '60000' };
-        const { stdout, runs, exporters } = await traced([...before, program], env);
-        const { spans, lingerMs }: Printed = JSON.parse(stdout);
-        expect(spans).toEqual(bare.spans);
-        // The run of a request is named after its URL.
-        expect(runs.map((name) => name.replace(/^GET .*/, 'GET'))).toEqual(selected ?? bare.spans);
-        expect(exporters).toBe(1);
-        expect(lingerMs).toBeLessThan(bare.lingerMs + EXIT_FLUSH_MS);
-      },
-    );
-  });
+  // By default, the runs are the request that the program serves, and the span above it. The durability `write-ahead` has
+  // all file operations of the others.
+  test.each([
+    ['RunSpanProcessor', 'write-ahead', sdk, 'ours', undefined],
+    ['RunSpanProcessor', 'spill', sdk, 'ours', undefined],
+    ['runspan/register before the SDK', 'write-ahead', [...register, ...sdk], '', ['GET', 'work']],
+    ['runspan/register after the SDK', 'memory', [...sdk, ...register], '', ['GET', 'work']],
+  ])(
+    '%s with the durability %s adds no spans and records those that it selects, with one exporter, and holds the process no longer than its flush',
+    async (_, durability, before, processor, selected) => {
+      // On a busy machine, the start of a run would be sent before its end, which would count the run twice.
+      const env = { RUNSPAN_DURABILITY: durability, PROCESSOR: processor, RUNSPAN_START_DELAY_MS: '60000' };
+      const { stdout, runs, exporters } = await traced([...before, program], env);
+      const { spans, lingerMs }: Printed = JSON.parse(stdout);
+      expect(spans).toEqual(bare.spans);
+      // The run of a request is named after its URL.
+      expect(runs.map((name) => name.replace(/^GET .*/, 'GET'))).toEqual(selected ?? bare.spans);
+      expect(exporters).toBe(1);
+      expect(lingerMs).toBeLessThan(bare.lingerMs + EXIT_FLUSH_MS);
+    },
+  );
 });
 
 test('a program with the SDK of auto-instrumentations-node and runspan/register ends, and has its model calls once', async () => {

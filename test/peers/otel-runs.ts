@@ -26,10 +26,11 @@ export async function printedBy<Printed>(
   program: string,
   args: readonly string[],
   binary: string = process.execPath,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Printed> {
   const file = fileURLToPath(new URL(program, import.meta.url));
   // The seventh major of the AI SDK warns about deprecated functions.
-  const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1' } };
+  const options = { maxBuffer: 2 ** 24, env: { ...bareEnvironment(), NODE_NO_WARNINGS: '1', ...env } };
   const { stdout, stderr } = await promisify(execFile)(binary, [file, ...args], options);
   expect(stderr).toBe('');
   return JSON.parse(stdout);
@@ -48,7 +49,8 @@ export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
   return inOrder(
     children.map((run) => {
       const below = drawn(runs, run.id);
-      const { otel: _, 'service.name': __, ...metadata } = run.extra?.metadata ?? {};
+      // Attributes of a resource that are found while the program runs: a span that ends before them lacks them.
+      const { otel: _, 'service.name': __, 'host.name': ___, ...metadata } = run.extra?.metadata ?? {};
       const { inputs = {}, outputs = {}, error, tags = [] } = run;
       return {
         name: run.name,

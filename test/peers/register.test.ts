@@ -162,21 +162,8 @@ test.each(formats)('a streamed text of the format %s is cancelled when the brows
   expect(call?.extra?.metadata).not.toHaveProperty('end_reason');
 });
 
-test('a handler that the application passes records each step of LangChain once', async () => {
-  const imports = `${setUp.langchain} import { RunspanCallbackHandler } from 'runspan/langchain';`;
-  const main = `await chain.invoke('Tea', { callbacks: [new RunspanCallbackHandler({ tags: ['own'] })] });`;
-  const { tree, runs } = await run([imports, main]);
-  expect(tree).toEqual(['RunnableSequence', '  RunnableLambda', '  ChatOpenAI']);
-  expect(runs[0]?.tags).toContain('own');
-});
-
 describe('with LANGSMITH_TRACING for the same endpoint', () => {
   const langsmith = { LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: '<receiver>', LANGSMITH_API_KEY: 'none' };
-
-  test('the tracer of LangChain records nothing a second time', async () => {
-    const { tree } = await run([setUp.langchain, `await chain.invoke('Tea');`], langsmith);
-    expect(tree).toEqual(['RunnableSequence', '  RunnableLambda', '  ChatOpenAI']);
-  });
 
   test('a program with traceable of langsmith has its runs, and its other model calls below them', async () => {
     const imports = `${setUp.langchain} ${setUp.openai}

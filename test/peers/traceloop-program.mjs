@@ -9,14 +9,7 @@ const require = createRequire(new URL('./otel/package.json', import.meta.url));
 const { trace } = require('@opentelemetry/api');
 
 const recorder = recordRuns();
-const deeds = {
-  'openai-0.22': () => openai('@traceloop/instrumentation-openai-0.22'),
-  'openai-0.27': () => openai('@traceloop/instrumentation-openai'),
-  langchain,
-  functions,
-  vectors,
-};
-const result = await deeds[deed]();
+const result = await { langchain, functions, vectors }[deed]();
 process.stdout.write(JSON.stringify({ result, runs: recorder.runs }));
 
 /** Sets up a provider with one instrumentation, like an application. */
@@ -41,40 +34,6 @@ function inSpan(work) {
 function client() {
   const { OpenAI } = require('openai');
   return new OpenAI({ baseURL, apiKey: 'key', maxRetries: 0 });
-}
-
-async function openai(name) {
-  const { OpenAIInstrumentation } = require(name);
-  const instrumentation = new OpenAIInstrumentation({ enrichTokens: false });
-  instrumentation.manuallyInstrument(require('openai').OpenAI);
-  provide(instrumentation);
-  const model = client();
-  return inSpan(async () => {
-    const weather = { name: 'weather', description: 'The weather.', parameters: { type: 'object' } };
-    const asked = [
-      { role: 'system', content: 'Be brief.' },
-      { role: 'user', content: [{ type: 'text', text: 'Rain?' }] },
-    ];
-    const { choices } = await model.chat.completions.create({
-      model: 'small',
-      temperature: 0.5,
-      max_tokens: 64,
-      frequency_penalty: 0.25,
-      messages: asked,
-      tools: [{ type: 'function', function: weather }],
-    });
-    const stream = await model.chat.completions.create({
-      model: 'streamed',
-      messages: [...asked, choices[0].message, { role: 'tool', tool_call_id: 'call_1', content: '12 C' }],
-      stream: true,
-    });
-    let words = '';
-    for await (const chunk of stream) words += chunk.choices[0]?.delta.content ?? '';
-    const error = await model.chat.completions
-      .create({ model: 'broken', messages: asked })
-      .catch(({ status }) => status);
-    return [choices[0].message.tool_calls[0].function.name, words, error];
-  });
 }
 
 async function langchain() {

@@ -10,8 +10,7 @@ test('every deleted run is logged within a minute, in at most one line per minut
   onTestFinished(() => now.mockRestore());
   const lines = logLines('warn');
   const subscribers = new Subscribers('the limits');
-  const report = (runs: number) =>
-    subscribers.report({ tenant: '', cursor: '1', traceIds: [], forgotten: { traces: 2, runs } });
+  const report = (runs: number) => subscribers.report({ tenant: '', traces: [], forgotten: { traces: 2, runs } });
   for (const runs of [37, 800, 57]) report(runs);
   await virtualClock.advance(60_000);
   report(5);

@@ -213,6 +213,8 @@ describe('a feedback token', () => {
     const { createTokens } = await setUp();
     const create = (count: number): Promise<Reply> => createTokens(Array.from({ length: count }, () => fieldsOf({})));
     expect((await create(0)).body).toEqual([]);
+    const two = await createTokens([fieldsOf({}), { run_id: CHILD, feedback_key: 'short' }]);
+    expect(two.body).toMatchObject([{ feedback_key: 'liked' }, { feedback_key: 'short' }]);
     const { body } = (await create(1_000)) as unknown as { body: { id: string }[] };
     expect(body[0]?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/);
     expect(new Set(body.map(({ id }) => id)).size).toBe(1_000);

@@ -187,22 +187,6 @@ describe('pages of any origin', () => {
 });
 
 describe('tokens', () => {
-  test('are created one at a time or together', async () => {
-    const { receiver } = await setUp();
-    const ask = (body: unknown) => sendJson(receiver, 'POST', '/feedback/tokens', body);
-    const one = await ask({ run_id: ROOT, feedback_key: 'a' });
-    const two = await ask([
-      { run_id: ROOT, feedback_key: 'b' },
-      { run_id: CHILD, feedback_key: 'c' },
-    ]);
-    const none = await ask([]);
-    expect([one.body, two.body, none.body]).toMatchObject([
-      { feedback_key: 'a' },
-      [{ feedback_key: 'b' }, { feedback_key: 'c' }],
-      [],
-    ]);
-  });
-
   test('are revoked by their URL, or all tokens of a run together', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -280,12 +264,6 @@ describe('tokens', () => {
       'http://runs.example/api/v1/feedback/',
     );
   });
-
-  test('need the key to be created, but not to be used', async () => {
-    const { receiver } = await setUp({ apiKey: 'secret' });
-    expect((await sendJson(receiver, 'POST', '/feedback/tokens', {})).status).toBe(401);
-    expect((await call(`${receiver.url}/feedback/tokens/${ROOT}`, 'GET')).status).toBe(404);
-  });
 });
 
 describe('a link with feedback in its query', () => {
@@ -337,12 +315,6 @@ describe('a link with feedback in its query', () => {
       return (await call(address, 'GET', undefined, { accept: page })).status;
     });
     expect(await Promise.all(statuses)).toEqual([422, 404]);
-  });
-
-  test('does not store the feedback on HEAD', async () => {
-    const { createToken, feedback } = await setUp();
-    expect((await call(`${(await createToken()).url}?score=1`, 'HEAD')).status).toBe(405);
-    expect(await feedback()).toEqual([]);
   });
 });
 

@@ -1,13 +1,11 @@
 // The SQL of each kind of condition in each dialect. `npx vitest run test/receiver/filter-sql.test.ts -u` writes the file.
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { all, type Sql } from '#src/receiver/filter/sql.ts';
 import { conditionOf } from '#src/receiver/store/clickhouse/conditions.ts';
 import { defineFilterFunctions, SqlFilter } from '#src/receiver/store/sqlite/conditions.ts';
-import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { SqliteSearch } from '#src/receiver/store/sqlite/search.ts';
-import { storePath } from './local-store.ts';
+import { openConnection } from './local-store.ts';
 
 const TRACE = '0193b3a0-0000-7000-8000-000000000001';
 
@@ -49,11 +47,7 @@ function shown({ sql, params }: Sql<unknown>): string {
 }
 
 test('each condition is translated to the SQL of each database', async () => {
-  const { connection, lock } = openToWrite(await loadEngine(), storePath());
-  onTestFinished(() => {
-    connection.close();
-    lock.release();
-  });
+  const connection = await openConnection();
   defineFilterFunctions(connection, () => {});
   const search = new SqliteSearch(connection, () => {});
   const lines = FILTERS.flatMap((text) => {

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type RunOperation, type Store } from '#src/receiver.ts';
+import { MemoryStore, type RunOperation, type Store } from '#src/receiver.ts';
 import { PROGRAM_ENDED } from '#src/run/record.ts';
 import { openLocalStore } from './local-store.ts';
 
@@ -27,8 +28,9 @@ const orders = <Item>(items: readonly Item[]): Item[][] =>
     : items.flatMap((item, at) => orders(items.toSpliced(at, 1)).map((others) => [item, ...others]));
 
 async function runAfter(store: Store, messages: readonly RunOperation[]): Promise<unknown> {
-  for (const one of messages) await store.apply(DEFAULT_SCOPE, [one]);
-  const { n: _, ...details } = (await store.details(DEFAULT_SCOPE, ID)) as object as { n?: number };
+  const scope = { tenant: randomUUID() };
+  for (const one of messages) await store.apply(scope, [one]);
+  const { n: _, ...details } = (await store.details(scope, ID)) as object as { n?: number };
   return details;
 }
 
@@ -42,9 +44,8 @@ describe.each<[string, () => Promise<Store>]>([
   });
 
   test.each(ENDS)('has the end of %s, in whatever order the messages arrive', async (_, end) => {
-    const expected = await runAfter(await makeStore(), [start, end]);
-    for (const order of orders([start, interruption, end])) {
-      expect(await runAfter(await makeStore(), order)).toEqual(expected);
-    }
+    const store = await makeStore();
+    const expected = await runAfter(store, [start, end]);
+    for (const order of orders([start, interruption, end])) expect(await runAfter(store, order)).toEqual(expected);
   });
 });

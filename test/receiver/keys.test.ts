@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { BlockList } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { RunLimits } from '#src/receiver/http/run-limits.ts';
 import { isKey, keyIdOf, newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
+import { MemoryStore } from '#src/receiver.ts';
 import { startService } from './service.ts';
-import { makeRun, refusal, START, sendJson } from './wire.ts';
+import { makeRun, refusal, START, sendJson, startWithin } from './wire.ts';
 
 const get = async (url: string, headers: Record<string, string>, path = '/query/projects') => {
   const reply = await request(url + path, { headers });
@@ -113,7 +115,7 @@ describe('a login', () => {
       },
     ]);
     const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
-    const cookie = cookieOf(await sendJson({ url } as never, 'POST', '/login', { key: text }));
+    const cookie = cookieOf(await sendJson({ url }, 'POST', '/login', { key: text }));
     expect(await get(url, { cookie })).toEqual({ status: 200, body: { items: [] } });
     const headers = { cookie, origin: url, 'content-type': 'application/json' };
     const write = await request(`${url}/runs`, { method: 'POST', headers, body: JSON.stringify(makeRun()) });
@@ -126,7 +128,7 @@ describe('a login', () => {
   test.each(['write', 'metrics'] as const)('is refused with a %s key', async (permission) => {
     const { url, addKey } = await startService();
     const { text } = addKey({ tenant: 'acme', permission });
-    const reply = await sendJson({ url } as never, 'POST', '/login', { key: text });
+    const reply = await sendJson({ url }, 'POST', '/login', { key: text });
     expect(reply).toMatchObject(refusal(401, `This is the ${permission} key: log in with a read key`));
   });
 });
@@ -194,11 +196,8 @@ test('a tenant above its limit of runs per minute gets 429 with Retry-After, and
 });
 
 test('an import that begins below the limit of runs per minute is stored whole', async () => {
-  const { url, addKey } = await startService({}, 1);
-  const headers = {
-    'content-type': 'application/jsonl',
-    'x-api-key': addKey({ tenant: 'acme', permission: 'admin' }).text,
-  };
+  const { url } = await startWithin(new MemoryStore(), {}, { limits: new RunLimits(() => 1) });
+  const headers = { 'content-type': 'application/jsonl' };
   const importRuns = async (count: number) => {
     const lines = Array.from({ length: count }, () =>
       JSON.stringify({ id: randomUUID(), name: 'a', run_type: 'chain', start_time: START }),
@@ -207,7 +206,8 @@ test('an import that begins below the limit of runs per minute is stored whole',
     const reply = await request(`${url}/query/import`, { method: 'POST', headers, body });
     return [reply.statusCode, await reply.body.json()];
   };
-  expect(await importRuns(12_000)).toEqual([200, { traces: 12_000, runs: 12_000 }]);
+  // The receiver stores 5,000 runs at once.
+  expect(await importRuns(5_001)).toEqual([200, { traces: 5_001, runs: 5_001 }]);
   expect(await importRuns(1)).toEqual([429, { detail: 'The limit is 1 runs per minute' }]);
 });
 
@@ -292,7 +292,7 @@ test('a login has a Secure cookie if the public URL is https', async () => {
   ]) {
     const { url, addKey } = await startService({ publicUrl });
     const { text } = addKey({ tenant: 'acme', permission: 'read' });
-    const { headers } = await sendJson({ url } as never, 'POST', '/login', { key: text });
+    const { headers } = await sendJson({ url }, 'POST', '/login', { key: text });
     expect(`${headers['set-cookie']}`.endsWith('; Secure')).toBe(isSecure);
   }
 });

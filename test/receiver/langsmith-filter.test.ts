@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { idOf, runOf, STORES, send } from './langsmith-reads.ts';
+import { cases } from '../support/campaign.ts';
+import { idOf, runOf, send } from './langsmith-reads.ts';
 import { sendJson, start } from './wire.ts';
 
 /** Values of a generated run. `feedback` is the score for the key `good`. */
@@ -140,40 +141,38 @@ const filter: fc.Arbitrary<Filter> = fc.oneof(
     ),
 );
 
-describe.each(STORES)('a filter of LangSmith (%s)', (_kind, openStore) => {
-  test('selects the runs that a scan of all runs selects', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(sample, { minLength: 1, maxLength: 8 }),
-        fc.array(filter, { minLength: 8 }),
-        async (given, filters) => {
-          const runs = given.map((run, n) => ({ ...run, parent: rootBefore(given, n) }));
-          const receiver = await start({ store: await openStore() });
-          await send(receiver.url, runs.map(recordOf));
-          for (const [n, { score }] of runs.entries()) {
-            if (score === undefined) continue;
-            await sendJson(receiver, 'POST', '/feedback', { run_id: idOf(n), key: 'good', score });
+test('a filter of LangSmith selects the runs that a scan of all runs selects', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(sample, { minLength: 1, maxLength: 8 }),
+      fc.array(filter, { minLength: 8 }),
+      async (given, filters) => {
+        const runs = given.map((run, n) => ({ ...run, parent: rootBefore(given, n) }));
+        const receiver = await start();
+        await send(receiver.url, runs.map(recordOf));
+        for (const [n, { score }] of runs.entries()) {
+          if (score === undefined) continue;
+          await sendJson(receiver, 'POST', '/feedback', { run_id: idOf(n), key: 'good', score });
+        }
+        for (const [text, matches] of filters) {
+          const { status, body } = await sendJson(receiver, 'POST', '/runs/query', {
+            id: runs.map((_, n) => idOf(n)),
+            filter: text,
+            select: ['id'],
+            order: 'asc',
+          });
+          if (status === 422) {
+            expect(body.detail?.[0]?.msg, text).toMatch(/a filter has at most|nested at most/);
+            continue;
           }
-          for (const [text, matches] of filters) {
-            const { status, body } = await sendJson(receiver, 'POST', '/runs/query', {
-              id: runs.map((_, n) => idOf(n)),
-              filter: text,
-              select: ['id'],
-              order: 'asc',
-            });
-            if (status === 422) {
-              expect(body.detail?.[0]?.msg, text).toMatch(/a filter has at most|nested at most/);
-              continue;
-            }
-            const expected = runs.flatMap((run, n) => (matches(run, n) ? [{ id: idOf(n) }] : []));
-            expect([text, body.runs]).toEqual([text, expected]);
-          }
-          await receiver.close();
-        },
-      ),
-      { numRuns: 40 },
-    );
-  });
+          const expected = runs.flatMap((run, n) => (matches(run, n) ? [{ id: idOf(n) }] : []));
+          expect([text, body.runs]).toEqual([text, expected]);
+        }
+        await receiver.close();
+      },
+    ),
+    { numRuns: cases(80) },
+  );
 });
 
 const recordOf = (run: Sample, n: number) => {

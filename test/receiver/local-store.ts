@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { realPathOf } from '#src/receiver/store/sqlite/file.ts';
+import { openToWrite, realPathOf } from '#src/receiver/store/sqlite/file.ts';
 import { SqliteIndex } from '#src/receiver/store/sqlite/search.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
 import type { ConnectionOptions, Thread } from '#src/receiver/store/sqlite/thread.ts';
@@ -20,17 +20,34 @@ import {
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40 };
 
+/** Calls a function after the test, or after all tests of a file. */
+type WhenDone = (work: () => Promise<void> | void) => void;
+
 /** Returns a path in a folder that is deleted after the test. */
-export function storePath(): string {
+export function storePath(whenDone: WhenDone = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), 'runspan-store-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  whenDone(() => rmSync(folder, { recursive: true, force: true }));
   return join(folder, 'runs.db');
+}
+
+/** Opens a store file for writing, and creates it if it does not exist. */
+export async function openConnection(
+  path = storePath(),
+  whenDone: WhenDone = onTestFinished,
+): Promise<SqliteConnection> {
+  const { connection, lock } = openToWrite(await loadEngine(), path);
+  whenDone(() => {
+    connection.close();
+    lock.release();
+  });
+  return connection;
 }
 
 /** Opens a store that runs in this thread, because a worker could run only built code. */
 export async function openLocalStore(
   given = storePath(),
   limits: typeof LIMITS & PriceOptions = LIMITS,
+  whenDone: WhenDone = onTestFinished,
 ): Promise<SqliteStore> {
   const path = realPathOf(given);
   const subscribers = new Subscribers('the limits');
@@ -48,7 +65,7 @@ export async function openLocalStore(
   const openSlowReader = (ended: Int32Array) => open<ReaderCalls>({ path, ended });
   const store = new SqliteStore(path, { writer, reader, openSlowReader }, subscribers);
   store.checkAge();
-  onTestFinished(() => store.close());
+  whenDone(() => store.close());
   return store;
 }
 

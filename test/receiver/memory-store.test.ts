@@ -117,13 +117,13 @@ describe('a memory store', () => {
     diagnostics.setLog((_, message) => lines.push(message));
     onTestFinished(() => diagnostics.setLog('warn'));
     const store = new MemoryStore();
-    const cursors: string[] = [];
+    const received: (readonly string[])[] = [];
     store.subscribe(DEFAULT_SCOPE, () => {
       throw new Error('no');
     });
-    store.subscribe(DEFAULT_SCOPE, ({ cursor }) => cursors.push(cursor));
+    store.subscribe(DEFAULT_SCOPE, ({ traceIds }) => received.push(traceIds));
     await store.apply(DEFAULT_SCOPE, [post(1, 1)]);
-    expect([cursors, lines]).toEqual([['1'], ["a listener of the receiver's store failed: no"]]);
+    expect([received, lines]).toEqual([[[id(1)]], ["a listener of the receiver's store failed: no"]]);
   });
 });
 

@@ -88,35 +88,28 @@ const record = fc
     main: { ...rest, ...project },
   }));
 
+const RUNS = 300;
+
 test('a run of any kind is the same run after an export as spans', async () => {
   const [first, second] = [await start(), await start()];
-  let count = 0;
-  await fc.assert(
-    fc.asyncProperty(record, fc.boolean(), async ({ us, payloads, main }, isNested) => {
-      const root = runIdFrom(`root ${++count}`);
-      const id = isNested ? runIdFrom(`child ${count}`) : root;
-      const order = isNested
-        ? `20261120T072240000000Z${root}.20261120T072240${us}Z${id}`
-        : `20261120T072240${us}Z${root}`;
-      const fields = makeRun({
-        ...main,
-        id,
-        trace_id: root,
-        dotted_order: order,
-        start_time: `2026-11-20T07:22:40.${us}Z`,
-        ...(isNested && { parent_run_id: root }),
-        session_name: undefined,
-        ...main,
-      });
-      const parts = Object.entries(payloads).filter(([, value]) => value !== undefined);
-      const body = multipart(
-        part(`post.${id}`, fields),
-        ...parts.map(([name, value]) => part(`post.${id}.${name}`, value)),
-      );
-      expect((await sendMultipart(first, body)).status).toBe(202);
-    }),
-    { numRuns: 300 },
-  );
+  const parts = fc.sample(fc.tuple(record, fc.boolean()), RUNS).flatMap(([{ us, payloads, main }, isNested], at) => {
+    const root = runIdFrom(`root ${at}`);
+    const id = isNested ? runIdFrom(`child ${at}`) : root;
+    const own = `20261120T072240${us}Z${id}`;
+    const fields = makeRun({
+      ...main,
+      id,
+      trace_id: root,
+      dotted_order: isNested ? `20261120T072240000000Z${root}.${own}` : own,
+      start_time: `2026-11-20T07:22:40.${us}Z`,
+      ...(isNested && { parent_run_id: root }),
+      session_name: undefined,
+      ...main,
+    });
+    const given = Object.entries(payloads).filter(([, value]) => value !== undefined);
+    return [part(`post.${id}`, fields), ...given.map(([name, value]) => part(`post.${id}.${name}`, value))];
+  });
+  expect((await sendMultipart(first, multipart(...parts))).status).toBe(202);
   const [rated = ''] = [...(await runsOf(first)).keys()];
   const rating = { run_id: rated, key: 'liked', score: true, comment: 'ü', correction: { a: 1 }, metadata: { b: 2 } };
   expect((await sendJson(first, 'POST', '/feedback', rating)).status).toBe(200);
@@ -124,7 +117,7 @@ test('a run of any kind is the same run after an export as spans', async () => {
   expect(lines.length).toBeGreaterThan(1);
   for (const line of lines) await postSpans(second, line);
   const [before, after] = [await runsOf(first), await runsOf(second)];
-  expect(before.size).toBe(count);
+  expect(before.size).toBe(RUNS);
   for (const [id, run] of before) expect(after.get(id)).toEqual(run);
 });
 

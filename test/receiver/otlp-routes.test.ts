@@ -299,28 +299,29 @@ test.each([
   expect(await sendJson(receiver, 'POST', '/runs', makeRun({ inputs: {} }))).toMatchObject(expected);
 });
 
-describe('metrics', () => {
-  test.each(['/v1/metrics', '/otel/v1/metrics', '/v1/metrics/'])('are accepted at %s and not stored', async (path) => {
-    const receiver = await start();
-    const json = { 'content-type': 'application/json' };
-    expect(await call(receiver.url + path, 'POST', '{"resourceMetrics":[{}]}', json)).toMatchObject({
-      status: 200,
-      body: {},
-    });
-    const protobuf = await request(receiver.url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' },
-      body: gzipSync(Buffer.from('0a00', 'hex')),
-    });
-    expect([protobuf.statusCode, await protobuf.body.text()]).toEqual([200, '']);
-    const figures = await request(`${receiver.url}/metrics`);
-    expect(await figures.body.text()).toContain('ignored_metrics_requests_total 2');
-  });
+test('each signal is received on every path', async () => {
+  const receiver = await start();
+  for (const prefix of ['', '/otel', '/api/v1/otel']) {
+    for (const path of ['traces', 'traces/', 'logs', 'logs/', 'metrics', 'metrics/']) {
+      const { status } = await sendJson(receiver, 'POST', `${prefix}/v1/${path}`, {});
+      expect([prefix, path, status]).toEqual([prefix, path, 200]);
+    }
+  }
 });
 
-test('a slash at the end of the route is accepted', async () => {
-  const receiver = await start();
-  expect((await sendJson(receiver, 'POST', '/v1/traces/', { resourceSpans: [] })).status).toBe(200);
+test('metrics are accepted and not stored', async () => {
+  const { url } = await start();
+  const json = { 'content-type': 'application/json' };
+  const accepted = await call(`${url}/v1/metrics`, 'POST', '{"resourceMetrics":[{}]}', json);
+  expect(accepted).toMatchObject({ status: 200, body: {} });
+  const protobuf = await request(`${url}/v1/metrics`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' },
+    body: gzipSync(Buffer.from('0a00', 'hex')),
+  });
+  expect([protobuf.statusCode, await protobuf.body.text()]).toEqual([200, '']);
+  const figures = await request(`${url}/metrics`);
+  expect(await figures.body.text()).toContain('ignored_metrics_requests_total 2');
 });
 
 describe('a page of another origin', () => {

@@ -349,13 +349,10 @@ describe('a request', () => {
     expect(await send(await start(), body)).toMatchObject({ status: 400, body: text });
   });
 
-  test('may have no spans, on every path', async () => {
+  test('may have no spans', async () => {
     const receiver = await start();
     const bodies = [{}, { resourceSpans: [] }, { resourceSpans: [{}] }, { resourceSpans: [{ scopeSpans: [{}] }] }];
     for (const body of bodies) expect(await send(receiver, body)).toMatchObject({ status: 200, body: {} });
-    for (const path of ['/otel/v1/traces', '/api/v1/otel/v1/traces']) {
-      expect(await sendJson(receiver, 'POST', path, {})).toMatchObject({ status: 200, body: {} });
-    }
   });
 
   test('may have 10 000 spans, including invalid ones', async () => {

@@ -53,22 +53,6 @@ test('prices are numbers by model', () => {
   expect(() => new MemoryStore({ prices: { m: 1 } as never })).toThrow('Expected the price of "m"');
 });
 
-test('a memory store adds up what its runs cost', async () => {
-  const store = new MemoryStore({ prices });
-  const fields = {
-    name: 'call',
-    run_type: 'llm',
-    start_time: '2026-11-20T07:22:40.000000Z',
-    extra: { metadata: { ls_model_name: 'gpt-x' } },
-    outputs: { usage_metadata: { input_tokens: 1_000_000, output_tokens: 0 } },
-  };
-  await store.apply(DEFAULT_SCOPE, [
-    { kind: 'post', id: '00000000-0000-7000-8000-000000000001', fields, attachments: [] },
-  ]);
-  expect((await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.usage?.total_cost).toBe(2.5);
-  expect((await store.traces(DEFAULT_SCOPE, parsedQuery({}))).items[0]?.trace.usage?.total_cost).toBe(2.5);
-});
-
 test('numbers that cannot be token counts or costs are not added up', async () => {
   for (const store of [new MemoryStore({ prices }), await openLocalStore(undefined, { ...LIMITS, prices })]) {
     for (const [at, invalid] of [1_000_000_001, 1e21, -1, 1.5].entries()) {
@@ -81,25 +65,5 @@ test('numbers that cannot be token counts or costs are not added up', async () =
     }
     const { usage } = (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total;
     expect(usage).toEqual({ input_tokens: 8, total_tokens: 8, total_cost: 6 });
-  }
-});
-
-// https://docs.claude.com/en/docs/build-with-claude/prompt-caching#pricing
-test.each<[string, object, number]>([
-  ['for an hour cost twice as much as others', { ephemeral_1hr_input_tokens: 400_000 }, 3.5],
-  ['for five minutes cost 1.25 times as much', { ephemeral_5m_input_tokens: 400_000 }, 2.75],
-  ['for no known time count as five minutes', { cache_creation: 400_000 }, 2.75],
-  ['for both, and others', { ephemeral_5m_input_tokens: 400_000, ephemeral_1hr_input_tokens: 200_000, text: 1 }, 3.25],
-])('input tokens written to a cache %s', async (_, input_token_details, cost) => {
-  for (const store of [new MemoryStore({ prices }), await openLocalStore(undefined, { ...LIMITS, prices })]) {
-    const id = '00000000-0000-7000-8000-000000000001';
-    const usage_metadata = { input_tokens: 1_000_000, output_tokens: 0, input_token_details };
-    const extra = { metadata: { ls_model_name: 'gpt-x' } };
-    const fields = { name: 'call', run_type: 'llm', start_time: '2026-11-20T07:22:40.000000Z', extra };
-    await store.apply(DEFAULT_SCOPE, [
-      { kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] },
-    ]);
-    const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000, total_cost: cost };
-    expect((await store.traces(DEFAULT_SCOPE, parsedQuery({}))).items[0]?.usage).toEqual(usage);
   }
 });

@@ -44,14 +44,6 @@ describe('options', () => {
   });
 });
 
-test('a store keeps the runs after the receiver has closed', async () => {
-  const store = new MemoryStore();
-  const receiver = await createReceiver({ store });
-  await sendParts(receiver, part(`post.${ROOT}`, makeRun()));
-  await receiver.close();
-  expect(await (await start({ store })).runs()).toHaveLength(1);
-});
-
 test('runs and trace accept ids in every spelling, and return copies', async () => {
   const receiver = await start();
   await sendParts(

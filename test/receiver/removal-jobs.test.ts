@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import type { RemovalJob } from '#src/receiver/domain/removal.ts';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
 import { gate } from '../support/gate.ts';
 import { id, numberOf, post } from './conformance/support.ts';
 import { openLocalStore, runsIn, storePath } from './local-store.ts';
 import { slowed } from './slow-removal.ts';
-import { call } from './wire.ts';
+import { call, start, startWithin } from './wire.ts';
 
 const warn = vi.fn();
 beforeAll(() => void vi.spyOn(diagnostics, 'warn').mockImplementation(warn));
@@ -18,11 +18,8 @@ async function fill(store: Store, project: string): Promise<void> {
   await store.apply(DEFAULT_SCOPE, [post(1, { session_name: project }), post(2, { session_name: project }), post(3)]);
 }
 
-async function startWith(store: Store): Promise<Receiver> {
-  const receiver = await createReceiver({ store });
-  onTestFinished(() => receiver.close());
-  return receiver;
-}
+/** Starts a receiver that responds with a job after a short time, and stores the counts of the job as often. */
+const startWith = (store: Store) => startWithin(store, { responseMs: 50, updateMs: 50 });
 
 async function started(project: string) {
   const [memory, opened] = [new MemoryStore(), gate()];
@@ -34,7 +31,7 @@ async function started(project: string) {
   return { memory, store, calls, opened, receiver, removing, url: `${receiver.url}${removing.headers.location}` };
 }
 
-const remove = ({ url }: Receiver, project: string) =>
+const remove = ({ url }: Pick<Receiver, 'url'>, project: string) =>
   call(`${url}/query/projects/${project}?confirm=${project}`, 'DELETE');
 
 const numbers = async (store: Store) => (await runsIn(store)).map((run) => numberOf(run.id));
@@ -149,7 +146,7 @@ test('a deletion that its receiver stops in the first second continues at the ne
   await fill(memory, 'i');
   const store = slowed(memory, gate());
   const removing = vi.spyOn(store, 'remove');
-  const receiver = await startWith(store);
+  const receiver = await start({ store });
   const response = remove(receiver, 'i').catch(() => undefined);
   await vi.waitFor(() => expect(removing).toHaveBeenCalled());
   await receiver.close();
@@ -190,7 +187,7 @@ test('a receiver continues the jobs of receivers that stopped a minute to a day 
 test('a deletion of less than a second becomes no job', async () => {
   const store = new MemoryStore();
   await fill(store, 'f');
-  const receiver = await startWith(store);
+  const receiver = await start({ store });
   expect(await remove(receiver, 'f')).toMatchObject({ status: 200, body: { runs: 2, traces: 2 } });
   expect((await call(`${receiver.url}/query/jobs`, 'GET')).body).toEqual({ items: [] });
 });

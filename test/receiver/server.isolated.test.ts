@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -7,12 +7,13 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { receiverRoutes } from '#src/receiver/all-routes.ts';
 import { Access } from '#src/receiver/http/access.ts';
+import { Connections } from '#src/receiver/http/connections.ts';
 import { Faults } from '#src/receiver/http/faults.ts';
-import { listen } from '#src/receiver/http/server.ts';
+import { listen, type ServerLimits } from '#src/receiver/http/server.ts';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, parsedQuery, type Receiver, type Store } from '#src/receiver.ts';
 import { gate } from '../support/gate.ts';
-import { CHILD, call, makeRun, ROOT, raw, sendJson, start } from './wire.ts';
+import { CHILD, call, makeRun, ROOT, raw, sendJson, start, startWithin } from './wire.ts';
 
 test.each([
   ['a response', 'GET /info HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n', 200],
@@ -59,14 +60,21 @@ describe('listening', () => {
   });
 });
 
-describe('at the limit of 1,000 connections', () => {
+describe('at the limit of connections', () => {
+  const MAX = 20;
+  const startSmall = () => startWithin(new MemoryStore(), { connectionsMax: MAX });
   const GET = 'GET /info HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
   /** The receiver answers with "100 Continue", and then waits for the body. */
   const UNFINISHED =
     'POST /runs HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n';
 
   /** Opens connections, and sends the text on each. */
-  async function open(receiver: Receiver, count: number, text: string, localAddress = '127.0.0.1'): Promise<Socket[]> {
+  async function open(
+    receiver: Pick<Receiver, 'url'>,
+    count: number,
+    text: string,
+    localAddress = '127.0.0.1',
+  ): Promise<Socket[]> {
     const { host, port } = new URL(receiver.url);
     const sockets = Array.from({ length: count }, () =>
       connect({ port: Number(port), host: '127.0.0.1', localAddress }),
@@ -82,11 +90,11 @@ describe('at the limit of 1,000 connections', () => {
   test.each([
     ['silent', ''],
     ['idle', GET],
-  ])('a client with 1,200 %s connections closes none of another address, and keeps nobody out', async (_, text) => {
-    const receiver = await start();
+  ])('a client with more %s connections closes none of another address, and keeps nobody out', async (_, text) => {
+    const receiver = await startSmall();
     const [other] = (await open(receiver, 1, GET, '127.0.0.2')) as [Socket];
     await once(other, 'data');
-    await open(receiver, 1_200, text);
+    await open(receiver, MAX + 5, text);
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
     other.write(GET);
     const [answer] = await once(other, 'data');
@@ -94,8 +102,8 @@ describe('at the limit of 1,000 connections', () => {
   });
 
   test('a new connection is closed if all have pending requests, until one has ended', async () => {
-    const receiver = await start();
-    const sockets = await open(receiver, 1_000, UNFINISHED);
+    const receiver = await startSmall();
+    const sockets = await open(receiver, MAX, UNFINISHED);
     await Promise.all(sockets.map((socket) => once(socket, 'data')));
     const [late] = (await open(receiver, 1, GET)) as [Socket];
     await once(late, 'close');
@@ -106,24 +114,24 @@ describe('at the limit of 1,000 connections', () => {
   });
 });
 
+test('a receiver has at most 1,000 connections', () => {
+  const connections = new Connections();
+  const sockets = Array.from({ length: 1_001 }, () => new Socket());
+  for (const socket of sockets) connections.opened(socket);
+  expect(sockets.flatMap(({ destroyed }, at) => (destroyed ? [at] : []))).toEqual([0]);
+});
+
 describe('the time limit of a request', () => {
   const LIMIT_MS = 200;
-  const FEEDBACK = [1, 2, 3, 4].map((score) => ({
+  const FEEDBACK = [1, 2].map((score) => ({
     id: `${CHILD.slice(0, -1)}${score}`,
     run_id: ROOT,
     key: 'k',
     score,
   }));
 
-  async function startLimited(store: Store = new MemoryStore(), idleTimeoutMs?: number): Promise<string> {
-    const access = new Access({ host: '127.0.0.1' }, new TokenSigner(store));
-    const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access });
-    const { url, close } = await listen(routes, '127.0.0.1', 0, {
-      requestTimeoutMs: LIMIT_MS,
-      ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
-    });
-    onTestFinished(close);
-    return url;
+  async function startLimited(store: Store = new MemoryStore(), limits: ServerLimits = {}): Promise<string> {
+    return (await startWithin(store, { requestTimeoutMs: LIMIT_MS, ...limits })).url;
   }
 
   /** Yields the text in two parts, the second one after the limit. */
@@ -156,10 +164,10 @@ describe('the time limit of a request', () => {
       await delay(2 * LIMIT_MS);
       return addFeedback.apply(store, args);
     };
-    const url = await startLimited(Object.assign(store, { addFeedback: slow }), 3 * LIMIT_MS);
+    const url = await startLimited(Object.assign(store, { addFeedback: slow }), { idleTimeoutMs: 3 * LIMIT_MS });
     const text = JSON.stringify({ format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: FEEDBACK });
     expect(await post(url, '/query/import', text)).toEqual([200, { traces: 1, runs: 1 }]);
-    expect(await store.feedback(DEFAULT_SCOPE, [ROOT])).toHaveLength(4);
+    expect(await store.feedback(DEFAULT_SCOPE, [ROOT])).toHaveLength(2);
   });
 
   test('an import ends if the client leaves while the store works', async () => {
@@ -346,7 +354,10 @@ describe('a store that fails', () => {
   });
 
   test('ends a response that has started, and the error is logged', async () => {
-    const { lines, receiver } = await startOver({ changes: () => Promise.reject(new Error('disk full')) });
+    const subscribe = () => {
+      throw new Error('disk full');
+    };
+    const { lines, receiver } = await startOver({ subscribe });
     await expect(call(`${receiver.url}/query/changes`, 'GET')).rejects.toThrow();
     expect(lines).toEqual(['the receiver could not answer a request: disk full']);
   });

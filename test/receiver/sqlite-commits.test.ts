@@ -8,9 +8,8 @@ import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import type { TenantChange } from '#src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type RunFields, type RunOperation } from '#src/receiver.ts';
-import { LIMITS, storePath } from './local-store.ts';
-
-const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
+import { id } from './conformance/support.ts';
+import { LIMITS, openConnection, storePath } from './local-store.ts';
 
 function post(index: number, fields: RunFields = {}): RunOperation {
   const start_time = '2026-11-20T07:22:40.000000Z';
@@ -38,21 +37,18 @@ const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
 }));
 
 async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = {}) {
-  const { connection, lock } = openToWrite(await loadEngine(), path);
+  const connection = await openConnection(path);
   const changes: TenantChange[] = [];
   const report = (change: TenantChange) => void changes.push(change);
   const commits = new SqliteCommits(connection, { ...limits, prices: NO_PRICES }, nowMs, report, nowMs);
-  onTestFinished(() => {
-    commits.close();
-    connection.close();
-    lock.release();
-  });
+  onTestFinished(() => commits.close());
   const apply = (...operations: RunOperation[]) => commits.apply(DEFAULT_SCOPE, operations.map(encodedOperation));
   return { apply, changes, commits, connection, path };
 }
 
 function counts(connection: SqliteConnection): Record<string, number> {
-  const tables = ['traces', 'runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed', 'tags'];
+  const ofRuns = ['runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed', 'tags'];
+  const tables = ['traces', ...ofRuns, 'counters', 'user_counters'];
   return Object.fromEntries(tables.map((table) => [table, connection.number(`SELECT count(*) FROM ${table}`)]));
 }
 
@@ -67,7 +63,7 @@ describe('pending calls', () => {
     const transactions = exec.mock.calls.flat().filter((sql) => /^(BEGIN|COMMIT)/.test(sql));
     expect(transactions).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
     expect(changes).toEqual(
-      [1, 2, 3].map((index) => ({ tenant: 'default', cursor: `${index}`, traceIds: [id(index)] })),
+      [1, 2, 3].map((index) => ({ tenant: 'default', traces: [{ id: id(index), projects: ['default'] }] })),
     );
   });
 
@@ -79,7 +75,7 @@ describe('pending calls', () => {
     expect(settled[1]).toMatchObject({ reason: { reason: 'too_large' } });
     expect(connection.all('SELECT hex(id) AS id FROM runs')).toHaveLength(2);
     expect(counts(connection)).toMatchObject({ runs: 2, traces: 2, payloads: 0, attachments: 0, unindexed: 2 });
-    expect(changes.map(({ cursor }) => cursor)).toEqual(['1', '2']);
+    expect(changes.flatMap(({ traces }) => traces.map((trace) => trace.id))).toEqual([id(1), id(3)]);
   });
 
   test('fail if the disk is full and leave nothing, and later calls succeed once there is space', async () => {
@@ -187,7 +183,10 @@ describe('the limits', () => {
     const left = connection.number('SELECT count(*) FROM runs');
     expect(left).toBeGreaterThan(10);
     expect(counts(connection)).toMatchObject({ traces: left, details: left, payloads: left });
-    const forgotten = changes.flatMap((change) => (change.forgotten === undefined ? [] : change.traceIds));
+    expect(connection.number('SELECT sum(runs) FROM counters WHERE period = 1')).toBe(left);
+    const forgotten = changes.flatMap((change) =>
+      change.forgotten === undefined ? [] : change.traces.map((trace) => trace.id),
+    );
     expect(forgotten).toEqual(Array.from({ length: TRACES - left }, (_, at) => id(at + 1)));
     const reported = changes.flatMap((change) => change.forgotten ?? []);
     expect(reported.reduce((sum, { runs }) => sum + runs, 0)).toBe(TRACES - left);
@@ -197,7 +196,7 @@ describe('the limits', () => {
   test('hold approximately during continuous writes', async () => {
     const { apply, connection } = await make({ limits: { ...LIMITS, maxBytes: 4_000_000 } });
     let mostPages = 0;
-    for (let round = 0; round < 50; round += 1) {
+    for (let round = 0; round < 20; round += 1) {
       const calls = Array.from({ length: 10 }, (_, at) =>
         apply(post(round * 10 + at, { inputs: { text: noise(100_000) } })),
       );
@@ -235,7 +234,7 @@ describe('the limits', () => {
     const { apply, commits, connection } = await make({ limits, path, nowMs: () => nowMs.value });
     for (const [at, session_name] of ['short', 'long', 'other', 'constructor'].entries()) {
       await apply(
-        post(at, { session_name, trace_id: id(at) }),
+        post(at, { session_name, trace_id: id(at), extra: { metadata: { user_id: 'ada' } } }),
         post(at + 10, { trace_id: id(at), session_name: 'long' }),
       );
     }
@@ -253,7 +252,8 @@ describe('the limits', () => {
     await checkLeft(90_000, ['long']);
     await commits.setProjectAges({});
     await vi.waitFor(() => expect(left()).toEqual([]), 5_000);
-    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 }), 5_000);
+    const none = { runs: 0, traces: 0, counters: 0, user_counters: 0 };
+    await vi.waitFor(() => expect(counts(connection)).toMatchObject(none), 5_000);
   });
 
   test('delete everything of a trace, and the file shrinks', async () => {

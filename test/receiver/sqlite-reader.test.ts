@@ -1,30 +1,28 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { cursorOf } from '#src/receiver/domain/cursor.ts';
 import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { ListQuery } from '#src/receiver/domain/query.ts';
 import { ALL_TIMES } from '#src/receiver/filter/run-filter.ts';
 import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
+import { openToRead } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
 import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
 import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
-import { storePath } from './local-store.ts';
+import { openConnection, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
 const RECENT = `run:${ID},00000000-0000-7000-8000-000000000002 since:2026-11-20T06:00:00Z`;
 
-async function make() {
-  const { connection, lock } = openToWrite(await loadEngine(), storePath());
-  onTestFinished(() => {
-    connection.close();
-    lock.release();
-  });
+/** Creates a store file with a run. */
+async function createFile() {
+  const path = storePath(afterAll);
+  const connection = await openConnection(path, afterAll);
   const fields = { name: 'a', run_type: 'llm', start_time: '2026-11-20T07:00:00.000000Z' };
   new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', [
     encodedOperation({ kind: 'post', id: ID, fields, attachments: [] }),
   ]);
-  return { connection, reader: new SqliteReader(connection, () => undefined) };
+  return { path, connection };
 }
 
 /** Returns the query plans of the statements that `ask` executes. */
@@ -48,6 +46,9 @@ function plansOf(connection: SqliteConnection, ask: () => unknown): string[] {
 
 const page = (query: ListQuery) => parsedQuery({ cursor: cursorOf({ value: 1, n: 1 }), ...query });
 
+const few = await createFile();
+const many = await createFile();
+
 describe('a query of many runs', () => {
   const RUNS = 100;
   const filter = (text: string) => parsedQuery({ filter: text });
@@ -65,8 +66,7 @@ describe('a query of many runs', () => {
     search: (reader) => reader.list(DEFAULT_SCOPE, filter('"pro plan"')),
   };
 
-  async function makeMany(ended?: Int32Array) {
-    const { connection } = await make();
+  beforeAll(() => {
     const extra = { metadata: { plan: 'pro plan', thread_id: 't' } };
     const start_time = '2026-11-20T07:00:01.000000Z';
     const posts = Array.from({ length: 2 * RUNS }, (_, at) => {
@@ -75,14 +75,20 @@ describe('a query of many runs', () => {
       const fields = { name: 'b', run_type: 'llm', start_time, extra, trace_id: at < RUNS ? ID : id };
       return encodedOperation({ kind: 'post', id, fields, attachments: [] });
     });
-    new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', posts);
+    new SqliteWriter(many.connection, NO_PRICES, Date.now).apply('default', posts);
+  });
+
+  /** Opens the file with many runs, and returns a function that asks one of the queries. */
+  async function openMany(ended?: Int32Array) {
+    const connection = openToRead(await loadEngine(), many.path);
+    onTestFinished(() => connection.close());
     const reader = new SqliteReader(connection, () => undefined, ended);
     return (name: string) => reader.limited(name, () => queries[name]?.(reader));
   }
 
   test.each(Object.keys(queries))('(%s) ends when its client leaves', async (name) => {
     const ended = new Int32Array(1);
-    const ask = await makeMany(ended);
+    const ask = await openMany(ended);
     await ask(name);
     ended[0] = 1;
     await expect(ask(name)).rejects.toMatchObject({ reason: 'unavailable' });
@@ -93,7 +99,7 @@ describe('a query of many runs', () => {
   test.each(Object.keys(queries))(
     '(%s) ends after 10 s, and after 100 ms in the thread for quick queries',
     async (name) => {
-      const [slow, quick] = [await makeMany(new Int32Array(1)), await makeMany()];
+      const [slow, quick] = [await openMany(new Int32Array(1)), await openMany()];
       const now = vi.spyOn(performance, 'now');
       onTestFinished(() => now.mockRestore());
       const outcome = async (ms: number, ask: typeof slow) => {
@@ -145,11 +151,10 @@ describe('a query', () => {
     ],
     ['a run', (reader) => reader.details(DEFAULT_SCOPE, ID), undefined],
     ['a payload', (reader) => reader.payload(DEFAULT_SCOPE, ID, 'inputs'), undefined],
-    ['changes', (reader) => reader.changes(DEFAULT_SCOPE, '0', 10), undefined],
     ['the revocation of a token', (reader) => reader.tokensRevokedMs(DEFAULT_SCOPE, [ID]), undefined],
-  ])('for %s reads no more rows than it returns', async (_, ask, index) => {
-    const { connection, reader } = await make();
-    const plans = plansOf(connection, () => ask(reader));
+  ])('for %s reads no more rows than it returns', (_, ask, index) => {
+    const reader = new SqliteReader(few.connection, () => undefined);
+    const plans = plansOf(few.connection, () => ask(reader));
     expect(plans.length).toBeGreaterThan(0);
     if (index !== undefined) expect(plans.join('\n')).toContain(`INDEX ${index}`);
     if (index !== 'runs_by_start') expect(plans.join('\n')).not.toContain('INDEX runs_by_start');

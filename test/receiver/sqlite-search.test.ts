@@ -1,22 +1,15 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import { parseSearch, type Search } from '#src/receiver/domain/search-words.ts';
-import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
-import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteIndex, SqliteSearch } from '#src/receiver/store/sqlite/search.ts';
 import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
-import { storePath } from './local-store.ts';
-
-const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
+import { id } from './conformance/support.ts';
+import { openConnection } from './local-store.ts';
 
 /** Returns a search over runs with these inputs. */
 async function make(texts: readonly string[], isIndexed: boolean, rareMax?: number) {
-  const { connection, lock } = openToWrite(await loadEngine(), storePath());
-  onTestFinished(() => {
-    connection.close();
-    lock.release();
-  });
+  const connection = await openConnection();
   const operations = texts.map((text, index) =>
     encodedOperation({ kind: 'post', id: id(index), fields: { inputs: { text } }, attachments: [] }),
   );

@@ -27,8 +27,8 @@ describe('a thread of a store', () => {
     const { link, told } = await open();
     expect(await Promise.all([link.call('echo', 'a'), link.call('echo', 'b', 'c')])).toEqual([['a'], ['b', 'c']]);
     expect(told).toEqual([
-      { tenant: 'default', cursor: '1', traceIds: ['a'] },
-      { tenant: 'default', cursor: '1', traceIds: ['b', 'c'] },
+      { tenant: 'default', traces: ['a'] },
+      { tenant: 'default', traces: ['b', 'c'] },
     ]);
   });
 

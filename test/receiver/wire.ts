@@ -1,7 +1,12 @@
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
-import { createReceiver, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
+import { Access } from '#src/receiver/http/access.ts';
+import { Faults } from '#src/receiver/http/faults.ts';
+import type { RoutesOptions } from '#src/receiver/http/routes.ts';
+import { TokenSigner } from '#src/receiver/http/token-signer.ts';
+import { startServer } from '#src/receiver/receiver.ts';
+import { createReceiver, type Receiver, type ReceiverOptions, type Store } from '#src/receiver.ts';
 
 export const BOUNDARY = 'runspan-test-boundary';
 export const ROOT = '0193b3a0-1111-7000-8000-000000000001';
@@ -46,6 +51,19 @@ export async function start(options?: ReceiverOptions): Promise<Receiver> {
   return receiver;
 }
 
+/** Starts a receiver with shorter times than `createReceiver`. */
+export async function startWithin(
+  store: Store,
+  limits: Parameters<typeof startServer>[3],
+  options: Partial<RoutesOptions> = {},
+): ReturnType<typeof startServer> {
+  const access = new Access({ host: '127.0.0.1' }, new TokenSigner(store));
+  const parts = { store, strict: false, faults: new Faults(), access, ...options };
+  const server = await startServer(parts, '127.0.0.1', 0, limits);
+  onTestFinished(() => server.close());
+  return server;
+}
+
 /** Matches an error response whose `detail` contains the text. */
 export const refusal = (status: number, detail: string) => ({
   status,
@@ -82,7 +100,12 @@ export function sendMultipart(receiver: Receiver, body: Buffer, headers: Record<
   return call(`${receiver.url}/runs/multipart`, 'POST', body, type);
 }
 
-export function sendJson(receiver: Receiver, method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Reply> {
+export function sendJson(
+  receiver: Pick<Receiver, 'url'>,
+  method: 'POST' | 'PATCH',
+  path: string,
+  body: unknown,
+): Promise<Reply> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return call(receiver.url + path, method, text, { 'content-type': 'application/json' });
 }

@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { version } from '#src/base/version.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '#src/run/encoded-run.ts';
 import { startRun } from '#src/run/start-run.ts';
+import { cases } from '../support/campaign.ts';
+import { codePoint } from '../support/code-point.ts';
 import { makeRun } from '../support/encoded-run.ts';
 import { makeSink } from './memory-sink.ts';
 
@@ -10,7 +12,7 @@ const END = '2026-11-20T07:22:41.000000Z';
 
 describe('the main part', () => {
   test('is parsed to its run, with all fields', () => {
-    const text = fc.string({ unit: 'binary' }).map((value) => value.toWellFormed());
+    const text = fc.string({ unit: codePoint }).map((value) => value.toWellFormed());
     const fields = fc.record({
       name: text,
       runType: text,
@@ -39,7 +41,7 @@ describe('the main part', () => {
           metadata: [...(run.metadata ?? [])].sort(),
         });
       }),
-      { numRuns: 200 },
+      { numRuns: cases(200) },
     );
   });
 

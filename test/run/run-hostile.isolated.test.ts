@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Run } from '#src/run/run.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { anything } from '../base/hostile.ts';
+import { cases } from '../support/campaign.ts';
 import { logLines } from '../support/log-lines.ts';
 import { makeRun, makeSink } from './memory-sink.ts';
 
@@ -23,7 +24,7 @@ test('`startRun` throws with no options, and records JSON', () => {
       expect(() => exporter.records()).not.toThrow();
       exporter.started.length = 0;
     }),
-    { numRuns: 400 },
+    { numRuns: cases(400) },
   );
 });
 
@@ -35,7 +36,7 @@ test('no value instead of the options, the exporter or the run causes an error',
       expect(startRun({ name: 'x', exporter: maker() as never }).isOpen).toBe(false);
       expect(withRun(maker() as never, () => 7)).toBe(7);
     }),
-    { numRuns: 400 },
+    { numRuns: cases(400) },
   );
 });
 
@@ -62,7 +63,7 @@ test('no method of a run throws with any argument, and records are JSON', () => 
       }
       exporter.started.length = 0;
     }),
-    { numRuns: 400 },
+    { numRuns: cases(400) },
   );
 });
 

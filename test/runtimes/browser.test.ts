@@ -1,12 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
+import type * as clients from '#src/clients.ts';
 import type * as runspan from '#src/index.ts';
 
-/** Bundles the package as for a page. */
-async function imported(): Promise<typeof runspan> {
+/** Bundles an entry of the package as for a page. */
+async function imported<Entry = typeof runspan>(entry = 'runspan'): Promise<Entry> {
   const { outputFiles } = await build({
-    stdin: { contents: `export * from 'runspan'`, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
+    stdin: { contents: `export * from '${entry}'`, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
     bundle: true,
     write: false,
     format: 'esm',
@@ -51,4 +52,14 @@ it('passes on a run that a page has received in headers', async () => {
   // The same id as on Node (RFC 9562, 5.5).
   const { runIdFrom: ofNode } = await import('#src/run/ids.ts');
   expect(id).toBe(ofNode('order 7'));
+});
+
+it('a call that needs files is rejected with the name of the function that is missing', async () => {
+  const { ControlPlane } = await imported<typeof clients>('runspan/clients');
+  const { deployments } = new ControlPlane({ baseUrl: 'http://127.0.0.1:1', apiKey: 'key' });
+  const upload = deployments.uploadSource('0193b3a0-0000-7000-8000-000000000001', './source');
+  await expect(upload).rejects.toMatchObject({
+    code: 'RUNSPAN_INVALID_REQUEST',
+    message: 'sourceArchive needs Node.js',
+  });
 });

@@ -16,6 +16,12 @@ export async function collectUntil(holds: () => boolean, rounds = 200): Promise<
   }
 }
 
+/** Collects everything that is unreachable, and calls the finalizers. */
+export async function collectAll(): Promise<void> {
+  // A finalizer of the first round may drop the last reference to an object.
+  for (let round = 0; round < 2; round++) await collected(new WeakRef({}));
+}
+
 /** Waits until an object has been collected and its finalizers have been called. */
 export async function collected(dropped: WeakRef<object>): Promise<void> {
   do {

@@ -47,6 +47,8 @@ export async function startOpenAiServer(): Promise<OpenAiServer> {
     requests.push({ path: request.url ?? '', body });
     answer(request.url ?? '', body, response);
   });
+  // By default, node:http closes an idle connection after 5 s, also while a busy client sends a request on it.
+  server.keepAliveTimeout = 0;
   const url = await listen(server);
   const close = (): Promise<void> =>
     new Promise((resolve) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { root, temporaryFolder } from './folders.ts';
 
 /** A program that hangs is killed after this time. Long enough for a loaded machine. */
-const LIFE_MAX_MS = 25_000;
+const LIFE_MAX_MS = 60_000;
 
 /** The exit code or signal of a program, and its output. */
 export interface Ended {

@@ -1,4 +1,4 @@
-// Adds the matchers of `runspan/testing` to `expect`.
+// Adds the matcher of `runspan/testing` to `expect`.
 import { expect } from 'vitest';
 import { matchers, type RunMatchers } from '#src/testing.ts';
 

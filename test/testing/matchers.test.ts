@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { startRun } from '#src/run/start-run.ts';
-import { type ExpectedNode, type Recorded, type RunMatchers, recordRuns } from '#src/testing.ts';
+import { type Recorded, recordRuns } from '#src/testing.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 import '../support/run-matchers.ts';
 
@@ -180,6 +180,17 @@ ${OUTLINE}`);
     expect(failure(() => expect(ring).toHaveRun({ name: 'a', open: true }))).toContain('  b > a\n');
   });
 
+  test('prints 30 lines about the nearest runs, and the number of further ones', () => {
+    const linesOf = (differences: number) => {
+      const inputs = Object.fromEntries(Array.from({ length: differences }, (_, index) => [`key ${index}`, index]));
+      const message = failure(() => expect([makeRun('1', 'a')]).toHaveRun({ inputs }));
+      return message.slice(message.indexOf('nearest:'), message.indexOf('\n\nRecorded:')).split('\n').slice(1);
+    };
+    expect(linesOf(29).at(-1)).toBe('    inputs.key 28: expected 28, got nothing');
+    expect(linesOf(29)).toHaveLength(30);
+    expect(linesOf(30).slice(29)).toEqual(['    inputs.key 28: expected 28, got nothing', '  … and 1 more lines']);
+  });
+
   test('shortens values to 300 characters', () => {
     const message = (length: number) =>
       failure(() => expect([makeRun('1', 'a', { inputs: { q: 'q'.repeat(length) } })]).toHaveRun({ inputs: { q: 1 } }));
@@ -188,139 +199,13 @@ ${OUTLINE}`);
   });
 });
 
-describe('toMatchTrace passes for', () => {
-  const children = ['search', 'model', 'search'];
-
-  test.each([
-    ['the names', { name: 'answer', children }, {}],
-    [
-      'patterns, fields and parts of them',
-      { name: /a/, children: [{ name: 'search', inputs: { q: 'tea' } }, 'model', { name: 'search', open: true }] },
-      {},
-    ],
-    ['a part', { name: 'answer', children: ['model'] }, { complete: false }],
-    [
-      'the second of a name',
-      { name: 'answer', children: [{ name: 'search', inputs: { q: 'coffee' } }] },
-      { complete: false },
-    ],
-    ['nothing', [], { complete: false }],
-    ['any order', { name: 'answer', children: ['model', 'search', 'search'] }, { ordered: false }],
-    [
-      'any order, if the first expected run also matches the only match of the second',
-      { name: 'answer', children: ['search', { name: 'search', inputs: { q: 'tea' } }, 'model'] },
-      { ordered: false },
-    ],
-    ['a part in any order', { name: 'answer', children: ['model', 'search'] }, { ordered: false, complete: false }],
-  ])('%s', (_, expected, options) => {
-    expect(answer).toMatchTrace(expected, options);
-    expect(() => expect(answer).not.toMatchTrace(expected, options)).toThrow(
-      `expect(recorded).not.toMatchTrace(expected)\n\nthe runs match\n\n${OUTLINE}`,
-    );
-  });
-});
-
-test('toMatchTrace sorts siblings that started in the same microsecond by name', () => {
-  for (const names of [
-    ['a', 'b'],
-    ['b', 'a'],
-  ]) {
-    const runs = names.map((name, index) => makeRun(`1.${index}`, name));
-    expect([makeRun('1', 'top'), ...runs]).toMatchTrace({ name: 'top', children: ['a', 'b'] });
-  }
-});
-
-type Expected = Parameters<RunMatchers['toMatchTrace']>[0];
-
-describe('a failing toMatchTrace', () => {
-  const search = (q: string) => ({ name: 'search', inputs: { q } });
-  const tree = (...children: (string | ExpectedNode)[]) => ({ name: 'answer', children });
-  const [PART, ANY_ORDER] = [{ complete: false }, { ordered: false }];
-
-  test.each<[string, Expected, object, readonly string[]]>([
-    ['an additional root', [], {}, ['answer: not expected']],
-    [
-      'additional children',
-      'answer',
-      {},
-      ['search', 'model', 'search #2'].map((name) => `answer > ${name}: not expected`),
-    ],
-    ['a missing child', tree('search', 'model', 'search', 'rerank'), {}, ['answer: there is no "rerank"']],
-    [
-      'a missing grandchild',
-      tree('search', { name: 'model', children: ['call'] }, 'search'),
-      {},
-      ['answer > model: there is no "call"'],
-    ],
-    [
-      'another field',
-      { ...tree('search', 'model', search('milk')), tags: ['a'] },
-      {},
-      [
-        'answer: tags: expected [ "a" ], got [ "a", "b" ]',
-        'answer > search #2: inputs.q: expected "milk", got "coffee"',
-      ],
-    ],
-    [
-      'another order',
-      tree('model', 'search', 'search'),
-      {},
-      ['answer: expected the order [ "model", "search", "search" ], got [ "search", "model", "search" ]'],
-    ],
-    [
-      'two children of a name that changed places',
-      tree(search('coffee'), 'model', search('tea')),
-      {},
-      [
-        'answer > search: inputs.q: expected "coffee", got "tea"',
-        'answer > search #2: inputs.q: expected "tea", got "coffee"',
-      ],
-    ],
-    [
-      'another field in any order',
-      tree('model', search('tea'), search('tea')),
-      ANY_ORDER,
-      ['answer > search #2: inputs.q: expected "tea", got "coffee"'],
-    ],
-    ['a missing child of a part', tree('model', 'model'), { ...PART, ...ANY_ORDER }, ['answer: there is no "model"']],
-  ])('shows %s', (_, expected, options, lines) => {
-    expect(failure(() => expect(answer).toMatchTrace(expected, options))).toBe(
-      `expect(recorded).toMatchTrace(expected)\n\n${lines.join('\n')}\n\n${OUTLINE}`,
-    );
-    expect(answer).not.toMatchTrace(expected, options);
-  });
-
-  test('30 differences, and the number of further ones', () => {
-    const linesOf = (count: number) =>
-      failure(() => expect([]).toMatchTrace(Array.from({ length: count }, (_, index) => `run ${index}`)))
-        .split('\n')
-        .slice(2, -3);
-    expect(linesOf(29)).toHaveLength(29);
-    expect(linesOf(30).at(-1)).toBe('there is no "run 29"');
-    expect(linesOf(31).slice(29)).toEqual(['there is no "run 29"', '… and 1 more']);
-  });
-
-  test('a difference in a deep and wide trace fast', () => {
-    const places = ['1'];
-    for (const place of places) if (place.length < 9) places.push(`${place}.1`, `${place}.2`, `${place}.3`);
-    const deep = places.map((place) => makeRun(place, 'step', startedAt(Number(place.at(-1)))));
-    const treeAt = (depth: number): ExpectedNode => ({
-      name: 'step',
-      children: depth === 0 ? [] : [0, 1, 2].map(() => treeAt(depth - 1)),
-    });
-    expect(deep).toMatchTrace(treeAt(4), { ordered: false });
-    expect(deep).not.toMatchTrace(treeAt(5), { ordered: false });
-    expect(deep).not.toMatchTrace(treeAt(3), { ordered: false });
-  });
-});
-
-describe('matchers accept', () => {
+describe('toHaveRun accepts', () => {
   test('a recorder, its runs, and one of them', () => {
     using recorder = recordRuns();
     startRun({ name: 'outer' }).child({ name: 'inner' });
     expect(recorder).toHaveRun({ name: 'inner', parent: 'outer' });
-    expect(recorder.runs).toMatchTrace({ name: 'outer', children: ['inner'] });
-    expect(recorder.run('inner')).toMatchTrace('inner');
+    expect(recorder.runs).toHaveRun({ name: 'inner', parent: 'outer' });
+    expect(recorder.run('inner')).toHaveRun({ name: 'inner', times: 1 });
   });
 
   test('attachments with their size', () => {
@@ -331,7 +216,7 @@ describe('matchers accept', () => {
   });
 });
 
-describe('matchers reject, also after `not`,', () => {
+describe('toHaveRun rejects, also after `not`,', () => {
   const refusal = (message: string) =>
     expect.objectContaining({ code: 'RUNSPAN_INVALID_OPTION', message: expect.stringContaining(message) });
   const FIELDS = 'name, runType, inputs, outputs, error, tags, metadata, events, attachments, project, open';
@@ -366,21 +251,9 @@ describe('matchers reject, also after `not`,', () => {
     expect(() => expect([]).not.toHaveRun(expected as never)).toThrow(refusal(message));
   });
 
-  test.each<[unknown, object, string]>([
-    [{ children: [] }, {}, 'a run of the tree to have a `name`, got one without'],
-    [{ name: 'a', child: [] }, {}, `a run of the tree to contain only ${FIELDS}, children, got \`child\``],
-    [{ name: 'a', children: 'b' }, {}, '`children` to be a list of runs, got "b"'],
-    [{ name: 'a', children: [{ name: 'b', inputs: { q: later } }] }, {}, '`inputs.q` to be data or a matcher'],
-    ['a', { order: false }, 'the options to contain only complete, ordered, got `order`'],
-    ['a', { complete: 1 }, '`complete` to be true or false, got the number 1'],
-  ])('an expected tree %o with the options %o', (expected, options, message) => {
-    expect(() => expect([]).toMatchTrace(expected as never, options as never)).toThrow(refusal(message));
-    expect(() => expect([]).not.toMatchTrace(expected as never, options as never)).toThrow(refusal(message));
-  });
-
   test('a value without runs', () => {
     const receiver = { runs: async (): Promise<Recorded> => [] };
     expect(() => expect(receiver.runs()).not.toHaveRun('a')).toThrow(refusal('got a promise; await it'));
-    expect(() => expect('a').not.toMatchTrace('a')).toThrow(refusal('got "a"'));
+    expect(() => expect('a').not.toHaveRun('a')).toThrow(refusal('got "a"'));
   });
 });

@@ -5,10 +5,10 @@ import { type ExpectedRun, matchers, type Recorded, type RunMatchers, type RunRe
 import '../support/run-matchers.ts';
 
 describe('with the declaration of the docs', () => {
-  test('`expect.extend` accepts the matchers and adds them to `expect`', () => {
+  test('`expect.extend` accepts the matcher and adds it to `expect`', () => {
     expectTypeOf(expect.extend).toBeCallableWith(matchers);
     expectTypeOf(expect([]).toHaveRun).toEqualTypeOf<RunMatchers['toHaveRun']>();
-    expectTypeOf(expect([]).not.toMatchTrace).toEqualTypeOf<RunMatchers['toMatchTrace']>();
+    expectTypeOf(expect([]).not.toHaveRun).toEqualTypeOf<RunMatchers['toHaveRun']>();
     expectTypeOf(expect(Promise.resolve([])).resolves.toHaveRun).returns.toEqualTypeOf<Promise<void>>();
   });
 
@@ -24,14 +24,10 @@ describe('with the declaration of the docs', () => {
   test('a misspelled field is a type error', () => {
     // @ts-expect-error -- the field is `outputs`
     () => expect([]).toHaveRun({ name: 'a', output: {} });
-    // @ts-expect-error -- only toHaveRun has `times`
-    () => expect([]).toMatchTrace({ name: 'a', times: 1 });
-    // @ts-expect-error -- a run of a tree requires a name
-    () => expect([]).toMatchTrace({ children: [] });
   });
 });
 
-test('the matchers can be declared with another result', () => {
+test('the matcher can be declared with another result', () => {
   expectTypeOf<RunMatchers<Promise<void>>['toHaveRun']>().toEqualTypeOf<
     (expected: string | ExpectedRun) => Promise<void>
   >();

@@ -32,8 +32,8 @@ test('a change without trace ids may concern every trace', () => {
   void listen();
   FakeStream.last.emit('open');
   const changes = recordChanges();
-  FakeStream.last.emit('change', { seq: '1', trace_ids: ['a', 'b'] });
-  FakeStream.last.emit('change', { seq: '2' });
+  FakeStream.last.emit('change', { trace_ids: ['a', 'b'] });
+  FakeStream.last.emit('change', {});
   expect(changes).toEqual([['a', 'b'], 'unknown']);
 });
 
@@ -46,8 +46,17 @@ test('the page waits one second for the stream, and reads everything again if it
   expect(opened).toHaveBeenCalled();
   const changes = recordChanges();
   FakeStream.last.emit('open');
-  FakeStream.last.emit('open');
   expect(changes).toEqual(['unknown']);
+});
+
+test('after the browser has reconnected a lost stream, the page reads everything again', () => {
+  void listen();
+  FakeStream.last.emit('open');
+  const changes = recordChanges();
+  FakeStream.last.emit('error');
+  expect([live.value, changes]).toEqual(['lost', []]);
+  FakeStream.last.emit('open');
+  expect([live.value, changes]).toEqual(['on', ['unknown']]);
 });
 
 test('a refused stream is opened again after three seconds, unless a key is required', async () => {

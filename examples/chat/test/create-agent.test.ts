@@ -52,35 +52,6 @@ test("the chat runs an agent of LangChain's createAgent, whose actions are decid
   await chat.close();
 });
 
-test('one rejection rejects the other actions as well, with a reason', async () => {
-  const { chat, decide } = await weatherChat();
-  const [message, ...results] = await decide({ type: 'approve' }, { type: 'reject', message: 'The user declined.' });
-  expect(message?.tool_calls).toMatchObject([{ args: { city: 'Oslo' } }, { args: { city: 'Rome' } }]);
-  expect(results).toMatchObject([
-    { tool_call_id: 'call-Oslo', content: 'The user declined another action, so this action was not run.' },
-    { tool_call_id: 'call-Rome', content: 'The user declined.' },
-    { content: 'Done.' },
-  ]);
-  await chat.close();
-});
-
-test('a graph may ask anything, and receives the answer as it is', async () => {
-  const storage = await openStorage({});
-  const agent = new StateGraph(MessagesAnnotation)
-    .addNode('ask', () => ({ messages: [{ role: 'assistant', content: JSON.stringify(interrupt('Which one?')) }] }))
-    .addEdge(START, 'ask')
-    .compile({ checkpointer: storage.checkpointer });
-  const { chat, client } = await clientOf(agent, storage);
-  await client.ask('t', 'Choose');
-  const { tasks } = await client.state('t');
-  expect(tasks[0]?.interrupts[0]?.value).toBe('Which one?');
-  const interrupt_id = tasks[0]?.interrupts[0]?.id;
-  const { result } = await client.command('t', 'input.respond', { interrupt_id, response: { any: ['form', 1] } });
-  await client.until('t', isEndOf(result.run_id));
-  expect((await client.state('t')).values.messages.at(-1)?.content).toBe('{"any":["form",1]}');
-  await chat.close();
-});
-
 test.each(['SQLite', 'PostgreSQL'])(
   'on %s, nodes that ask at the same time are answered one by one',
   async (engine) => {

@@ -53,17 +53,6 @@ test('each tool call of a conversation has a result, also after a stopped run', 
   expect(provider.asked[0]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool', 'user']);
 });
 
-test('a provider that cannot be reached fails the run with a reason', async () => {
-  const { model } = chooseModel({ OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' }, 0);
-  await using chat = await startChatServer({ chatModel: model });
-  const events = await chat.client.ask('t', 'What is a heron?');
-  expect(events.at(-1)?.params.data).toMatchObject({ event: 'failed', error: expect.stringMatching(/connect/i) });
-});
-
-test('without a model in the environment, built-in rules answer', () => {
-  expect(chooseModel({}, 0)).toMatchObject({ name: 'local rules', isLocal: true });
-});
-
 test('answers with the same id do not replace each other', async () => {
   await using alike = await startProvider((asked, response) => callThenAnswer(asked, response, 'chatcmpl-7'));
   const { model } = chooseModel({ OPENAI_BASE_URL: alike.url }, 0);

@@ -1,95 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { loadThreadPage, newId, removeThread, startRun, stateOf, statesBefore } from '../page/state/client.ts';
-import { eventsOf, type ThreadEvent } from '../page/state/event-stream.ts';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { startRun, stateOf } from '../page/state/client.ts';
+import { eventsOf } from '../page/state/event-stream.ts';
 import { MessageAssembler, type StreamedMessage } from '../page/state/message-assembler.ts';
-import { type ChatServer, startChatServer } from './support/chat-server.ts';
 
-// The browser tests show what the page makes of the client: it reconnects, lists threads, and pages through histories.
+// The browser tests cover the page of a chat that responds as usual.
 
-let chat: ChatServer;
-const end = new AbortController();
-beforeAll(async () => {
-  chat = await startChatServer();
-  const send = fetch;
-  vi.stubGlobal('fetch', (path: string, init: RequestInit) => send(chat.url + path, init));
-});
-afterAll(async () => {
-  end.abort();
-  vi.unstubAllGlobals();
-  await chat[Symbol.asyncDispose]();
-});
-
-let thread: string;
-beforeEach(() => {
-  thread = newId();
-});
-
-const ask = (content: string, more: object = {}) =>
-  startRun(thread, { input: { messages: [{ type: 'human', content }] }, ifNotExists: 'create', ...more });
-const endOf = ({ method, params }: ThreadEvent): unknown =>
-  method === 'lifecycle' && params.namespace.length === 0 ? (params.data as { event: string }).event : undefined;
-
-/** Reads the events of a run to its end. */
-async function read(runId: string, since?: number): Promise<ThreadEvent[]> {
-  const seen: ThreadEvent[] = [];
-  for await (const event of eventsOf(thread, since, end.signal)) {
-    if (event === 'live' || event.params.run_id !== runId) continue;
-    seen.push(event);
-    if (endOf(event) !== undefined && endOf(event) !== 'running') break;
-  }
-  return seen;
-}
-
-test('a run streams the messages that its state has', async () => {
-  expect(await stateOf(thread)).toBeUndefined();
-  const events = await read(await ask('What is an otter?'));
-  const assembler = new MessageAssembler();
-  const messages = events.flatMap((event) => assembler.take(event) ?? []);
-  const state = await stateOf(thread);
-  const last = state?.values.messages?.at(-1);
-  expect(messages.at(-1)).toMatchObject({
-    id: last?.id,
-    role: 'ai',
-    status: 'complete',
-    namespace: [expect.anything()],
-  });
-  expect(messages.at(-1)?.blocks).toEqual([{ type: 'text', text: expect.stringContaining('The otter is a swimmer.') }]);
-  expect(await loadThreadPage(1, 0)).toMatchObject([{ id: thread, title: 'What is an otter?' }]);
-  const [newest, ...older] = await statesBefore(thread, 100);
-  expect(newest).toEqual(expect.objectContaining({ checkpoint: state?.checkpoint }));
-  expect(await statesBefore(thread, 100, newest?.checkpoint?.checkpoint_id ?? '')).toEqual(older);
-  await removeThread(thread);
-  expect(await stateOf(thread)).toBeUndefined();
-});
-
-test('a stream has the stored events, then `live`, then new events, and ends when its connection ends', async () => {
-  const stored = await read(await ask('hello'));
-  const events = eventsOf(thread, stored.at(-2)?.seq, end.signal);
-  expect(await events.next()).toMatchObject({ value: { seq: stored.at(-1)?.seq } });
-  expect(await events.next()).toEqual({ done: false, value: 'live' });
-  await ask('hello');
-  expect(await events.next()).toMatchObject({ value: { method: 'lifecycle' } });
-  chat.cut();
-  const rest = async () => {
-    for await (const _ of events);
-  };
-  await expect(rest()).rejects.toThrow();
-  await expect(eventsOf('a b', undefined, end.signal).next()).rejects.toMatchObject({ status: 422 });
-});
+afterEach(() => void vi.unstubAllGlobals());
 
 test('a connection without a response ends after 20 s', async () => {
-  const real = fetch;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  onTestFinished(() => {
-    vi.useRealTimers();
-    vi.stubGlobal('fetch', real);
-  });
+  onTestFinished(() => void vi.useRealTimers());
   vi.stubGlobal(
     'fetch',
     (_: string, { signal }: RequestInit) =>
       new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
   );
-  const ended = expect(eventsOf(thread, undefined, end.signal).next()).rejects.toThrow();
+  const { signal } = new AbortController();
+  const ended = expect(eventsOf('t', undefined, signal).next()).rejects.toThrow();
   vi.advanceTimersByTime(19_999);
   expect(vi.getTimerCount()).toBe(1);
   vi.advanceTimersByTime(1);
@@ -97,12 +24,12 @@ test('a connection without a response ends after 20 s', async () => {
 });
 
 test('a request is repeated if the server fails, but a command is not', async () => {
-  const real = fetch;
   const send = vi.fn(async () => new Response('', { status: 503 }));
   vi.stubGlobal('fetch', send);
-  await expect(stateOf(thread)).rejects.toMatchObject({ status: 503 });
-  await expect(ask('hello')).rejects.toMatchObject({ status: 503 });
-  vi.stubGlobal('fetch', real);
+  await expect(stateOf('t')).rejects.toMatchObject({ status: 503 });
+  await expect(startRun('t', { input: { messages: [] }, ifNotExists: 'create' })).rejects.toMatchObject({
+    status: 503,
+  });
   expect(send).toHaveBeenCalledTimes(4);
 });
 

@@ -89,21 +89,6 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     for (const { body } of roots) expect(body).not.toContain('messages');
   });
 
-  test('a tool that needs approval is approved, edited or rejected', async () => {
-    const decide = async (decision: object): Promise<unknown> => {
-      const request = requestOf(await chat.client.ask(fresh(), 'Save a note: buy milk'));
-      expect(request?.payload).toMatchObject({ actionRequests: [{ name: 'save_note', args: { text: 'buy milk' } }] });
-      const params = { interrupt_id: request?.interrupt_id, response: { decisions: [decision] } };
-      const { result } = await chat.client.command(thread, 'input.respond', params);
-      await chat.client.until(thread, isEndOf(result.run_id));
-      return (await chat.client.state(thread)).values.messages.at(-2)?.content;
-    };
-    expect(await decide({ type: 'approve' })).toBe('Saved until the chat ends: buy milk');
-    const editedAction = { name: 'save_note', args: { text: 'buy bread' } };
-    expect(await decide({ type: 'edit', editedAction })).toBe('Saved until the chat ends: buy bread');
-    expect(await decide({ type: 'reject', message: 'The user declined.' })).toBe('The user declined.');
-  });
-
   test('a wrong answer is refused and the request stays; a message rejects it', async () => {
     const request = requestOf(await chat.client.ask(fresh(), 'Save a note: buy milk'));
     const respond = (response: unknown) =>
@@ -119,29 +104,6 @@ describe.each(['SQLite', 'PostgreSQL'])('a chat on %s', (engine) => {
     const { values } = await chat.client.state(thread);
     expect(values.messages.at(-2)).toMatchObject({ type: 'tool', content: expect.stringContaining('No, leave it') });
     expect(await respond({ decisions: [{ type: 'approve' }] })).toMatchObject({ error: 'no_such_interrupt' });
-  });
-
-  test('a failed run reports its reason, and the thread stays usable', async () => {
-    fresh();
-    chat.script.set({ fail: 1 });
-    const events = await chat.client.ask(thread, 'heron');
-    expect(events.at(-1)?.params.data).toMatchObject({ event: 'failed', error: 'The model is on strike.' });
-    expect(ends(await chat.client.ask(thread, 'heron'))).toHaveLength(2);
-    expect(streamedText(await chat.client.ask(thread, 'heron'))).toContain(HERON);
-  });
-
-  test('a cancelled run ends as interrupted, and an unknown run cannot be cancelled', async () => {
-    fresh();
-    chat.script.set({ hold: 'researcher' });
-    const run = await chat.client.say(thread, 'heron');
-    await chat.script.reached;
-    expect(await chat.client.cancel(thread, run)).toBe(202);
-    const events = await chat.client.until(thread, isEndOf(run));
-    expect(events.at(-1)?.params.data).toMatchObject({ event: 'interrupted', error: 'cancelled' });
-    chat.script.release();
-    expect(await chat.client.cancel(thread, run)).toBe(404);
-    // The tool call that has no result must not make the next run fail.
-    expect((await chat.client.ask(thread, 'hello')).at(-1)?.params.data.event).toBe('completed');
   });
 
   test('a second run waits, replaces the first, or is refused', async () => {

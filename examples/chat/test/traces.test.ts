@@ -17,34 +17,10 @@ afterAll(async () => {
   await receiver.close();
 });
 
-const serviceOf = () => new TraceService({ endpoint: receiver.url, viewerUrl: receiver.url });
-
 async function runsOf(traceId: string) {
   await flush();
   return (await receiver.trace(traceId)) ?? [];
 }
-
-test('a turn is one trace, from the agent to the tools of a subagent, and can be rated', async () => {
-  await using chat = await startChatServer({ traces: serviceOf(), callbacks });
-  const { result, meta } = await chat.client.start('t', 'Compare heron and otter');
-  await chat.client.until('t', isEndOf(result.run_id));
-  expect(meta.trace_id).toBe(result.run_id);
-  const runs = await runsOf(result.run_id);
-  const depthOf = (name: string) => runs.find((run) => run.name === name)?.dotted_order?.split('.').length;
-  expect(runs.filter(({ parent_run_id }) => !parent_run_id).map(({ name }) => name)).toEqual(['chat turn']);
-  expect(runs.map(({ name }) => name)).toEqual(expect.arrayContaining(['task', 'search_docs', 'retrieve']));
-  expect(depthOf('search_docs')).toBeGreaterThan(depthOf('task') ?? 99);
-  const path = `/threads/t/runs/${result.run_id}/feedback`;
-  const { urls } = (await (await chat.client.post(path, {})).json()) as { urls: { user_score: string } };
-  const headers = { 'content-type': 'application/json' };
-  for (const score of [1, -1])
-    expect((await fetch(urls.user_score, { method: 'POST', headers, body: JSON.stringify({ score }) })).status).toBe(
-      200,
-    );
-  const feedback = (await (await fetch(`${receiver.url}/feedback?run=${result.run_id}`)).json()) as { score: number }[];
-  expect(feedback.map(({ score }) => score)).toEqual([-1]);
-  expect((await chat.client.post('/threads/other/runs/none/feedback', {})).status).toBe(404);
-});
 
 test.each([
   [false, 'is ignored'],
@@ -107,9 +83,10 @@ test('tracing can be off, and an endpoint must be a URL without a password', asy
   await expect(open({ ...endpoint, CHAT_VIEWER_URL: 'javascript:alert()' })).rejects.toThrow('CHAT_VIEWER_URL');
 });
 
-test('a trace service that is down fails the feedback request with a reason', async () => {
+test('feedback needs a run of the thread, and fails with a reason if the trace service is down', async () => {
   await using chat = await startChatServer({ traces: new TraceService({ endpoint: 'http://127.0.0.1:9' }) });
   const run = (await chat.client.ask('t', 'hello'))[0]?.params.run_id;
   const response = await chat.client.post(`/threads/t/runs/${run}/feedback`, {});
   expect([response.status, await response.json()]).toMatchObject([502, { error: 'bad_gateway' }]);
+  expect((await chat.client.post('/threads/other/runs/none/feedback', {})).status).toBe(404);
 });

@@ -36,7 +36,7 @@ export async function attach(url: string, storePath: string | undefined, hasProg
   let isLost = false;
   const ended = reportTraces(chunks, (traceIds) => {
     hasArrived = true;
-    for (const listener of listeners) listener({ cursor: '', traceIds });
+    for (const listener of listeners) listener({ traceIds });
   }).then(() => {
     isLost = !isProgramEnded;
     return undefined;

@@ -12,7 +12,7 @@ import { DELAY_MAX_MS } from '../../platform/timers.ts';
 import type { CommandContext, Output } from '../command-line.ts';
 import { type Finding, fail, findingLine, ok, warn, withoutSecrets } from './finding.ts';
 import { packageFindings } from './packages.ts';
-import { keyFinding, serviceFindings } from './service.ts';
+import { serviceFindings } from './service.ts';
 import { secretsOfEnvironment, settingFindings } from './settings.ts';
 import { runFindings } from './test-run.ts';
 
@@ -23,7 +23,7 @@ Exit code:
 export function define(command: Command, { stdout, endAs }: CommandContext): void {
   command
     .description(
-      'Checks the current environment and folder: Node, each setting and its source, the connection to the service, the API key, the clocks, and the installed packages. Then sends one run named "runspan doctor", and reads the run back if the service supports queries. Prints no secrets.',
+      'Checks the current environment and folder: Node, each setting and its source, the connection to the service, the clocks, and the installed packages. Then sends one run named "runspan doctor", and reads the run back if the service supports queries. Prints no secrets.',
     )
     .option('--json', 'print the findings as one JSON object')
     .addHelpText('after', HELP)
@@ -72,7 +72,6 @@ async function* allFindings(): AsyncGenerator<Finding> {
       yield finding;
       if (finding.level === 'fail') return;
     }
-    if (settings.otlp === undefined) yield await keyFinding(settings, client);
     yield* runFindings(settings, client);
   } finally {
     await client.destroy();

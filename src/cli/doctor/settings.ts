@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseEnv } from 'node:util';
+import { addressOf } from '../../config/checker.ts';
 import {
   type EnvironmentName,
   env,
@@ -24,6 +25,8 @@ import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
+
+const SERVICES = 'LANGSMITH_RUNS_ENDPOINTS';
 
 const OTHER_VARIABLES: readonly EnvironmentName[] = [
   'RUNSPAN_PROGRAM',
@@ -61,19 +64,26 @@ export function settingFindings(): { readonly findings: readonly Finding[]; read
   const findings = Object.entries(SETTINGS).flatMap(([name, { kind, otherwise = '' }]) => {
     if (kind === undefined) return [];
     const setting = name as SettingName;
+    const listed = settings === undefined ? undefined : listedFinding(setting, settings);
+    if (listed !== undefined) return [listed, ...unusedFindings(setting, SERVICES)];
     const used = variableOf(setting);
     const problem = problems.find((one) => one.setting === setting)?.problem;
     return [
       used === undefined
         ? ok(setting, defaultOf(setting, otherwise, settings))
         : findingOf(setting, kind, used, problem, isOn),
-      ...unusedFindings(setting, kind, used),
+      ...unusedFindings(setting, used),
     ];
   });
   for (const { setting = 'settings', problem } of problems) {
     if (SETTINGS[setting as SettingName]?.kind === undefined)
       findings.push(warn(setting, problem, 'correct the environment variable'));
   }
+  const services = settings?.capture.replication?.endpoints.length ?? 0;
+  if (services > 1)
+    findings.push(
+      warn(SERVICES, `${services} services: only the first one is checked`, 'to check another one, list it first'),
+    );
   findings.push(...unknownVariables());
   if (settings === undefined) {
     const isInvalid = problems.some(({ setting }) => setting !== undefined && SERVICE.includes(setting));
@@ -137,15 +147,23 @@ function findingOf(
   return ok(setting, text);
 }
 
+/** Returns the finding for a setting of the first service in `LANGSMITH_RUNS_ENDPOINTS`. */
+function listedFinding(setting: SettingName, { endpoint, capture }: Settings): Finding | undefined {
+  const [first] = capture.replication?.endpoints ?? [];
+  if (first === undefined || !['endpoint', 'apiKey'].includes(setting)) return undefined;
+  const key = first.apiKey === '' ? 'none' : `set (${counted(first.apiKey.length, 'character')})`;
+  return ok(setting, `${setting === 'endpoint' ? addressOf(endpoint) : key}, from ${SERVICES}`);
+}
+
 function defaultOf(setting: SettingName, otherwise: string, settings: Settings | undefined): string {
   if (setting === 'endpoint' && settings?.otlp !== undefined)
-    return `${addressOf(settings.endpoint.href)}, by the variables of OpenTelemetry or by default`;
+    return `${addressOf(settings.endpoint)}, by the variables of OpenTelemetry or by default`;
   const isLangsmith = setting === 'endpoint' && usesLangsmithService() && langsmithEnv('API_KEY') !== undefined;
   return isLangsmith ? `${LANGSMITH_DEFAULT_ENDPOINT}, the default of LangSmith` : `${otherwise}, the default`;
 }
 
 /** Returns a finding for each environment variable that is set for `setting` but not used. */
-function unusedFindings(setting: SettingName, kind: SettingKind, used: EnvironmentName | undefined): Finding[] {
+function unusedFindings(setting: SettingName, used: EnvironmentName | undefined): Finding[] {
   let reason = `${used} takes precedence`;
   if (SERVICE.includes(setting) && !usesLangsmithService()) {
     const isSet = SERVICE.some((name) => variableOf(name) !== undefined);
@@ -154,11 +172,8 @@ function unusedFindings(setting: SettingName, kind: SettingKind, used: Environme
       : 'neither LANGSMITH_TRACING nor LANGCHAIN_TRACING_V2 is true';
   }
   const unused = SETTINGS[setting].variables.filter((name) => name !== used && env(name) !== undefined);
-  return unused.map((name) => {
-    // Values of unused variables have not been validated, so a `word` is hidden.
-    const value = kind === 'word' ? hiddenValue(name) : shownValue(name, kind);
-    return ok(name, `${value}, not used: ${reason}`);
-  });
+  // The values have not been validated, so they are hidden.
+  return unused.map((name) => ok(name, `${hiddenValue(name)}, not used: ${reason}`));
 }
 
 function unknownVariables(): Finding[] {
@@ -182,7 +197,7 @@ const SHOWN_MAX = 100;
 
 function shownValue(name: EnvironmentName, kind: SettingKind): string {
   const value = env(name) ?? '';
-  if (kind === 'address') return addressOf(value) ?? `${hiddenValue(name)}, not an http or https URL`;
+  if (kind === 'address') return addressIn(value) ?? `${hiddenValue(name)}, not an http or https URL`;
   if (kind === 'secret' || value.length > SHOWN_MAX) return hiddenValue(name);
   return kind === 'word' ? value : JSON.stringify(value);
 }
@@ -191,8 +206,8 @@ function hiddenValue(name: EnvironmentName): string {
   return `set (${counted(env(name)?.length ?? 0, 'character')})`;
 }
 
-/** Returns a URL without its user, password, query and fragment. Returns undefined if the text is not a URL. */
-export function addressOf(text: string): string | undefined {
+/** Returns the URL in a text, without its user, password, query and fragment. Returns undefined if there is none. */
+export function addressIn(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url !== undefined && /^https?:$/.test(url.protocol) ? url.origin + url.pathname.replace(/\/$/, '') : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) ? addressOf(url) : undefined;
 }

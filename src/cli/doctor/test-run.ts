@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/text.ts';
+import { parseJson } from '../../clients/errors.ts';
 import type { Settings } from '../../config/options.ts';
 import type { Transport } from '../../http/transport.ts';
 import { delay } from '../../platform/timers.ts';
@@ -6,11 +7,13 @@ import { startRun } from '../../run/start-run.ts';
 import { subscribe } from '../../run/stats.ts';
 import { createExporter } from '../../runspan.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
-import { adviceFor, queryTrace, sendsKey } from './service.ts';
+import { adviceFor, BRIEF, sendsKey } from './service.ts';
 
 const NAME = 'runspan doctor';
 
 const SEND_MAX_MS = 10_000;
+/** Time in which a service that refuses the run also refuses its other forms, such as without payloads, in milliseconds. */
+const REFUSAL_MS = 1_500;
 
 /** Interval between queries, in milliseconds. A service may return an accepted run only after a delay. */
 const QUERY_EVERY_MS = 500;
@@ -26,7 +29,11 @@ export async function* runFindings(settings: Settings, client: Transport): Async
   const run = startRun({ name: NAME, exporter, root: true, inputs: { check: 'one test run' } });
   run.end({ result: 'sent' });
   const startedAtMs = performance.now();
-  await exporter.close({ timeoutMs: SEND_MAX_MS });
+  await exporter.flush({ timeoutMs: REFUSAL_MS });
+  // While a request is in flight, the status is that of an earlier one, for example of another route.
+  const isRefused =
+    exporter.stats().inFlight === 0 && status !== undefined && status >= 300 && status < 500 && !BRIEF.includes(status);
+  await exporter.close({ timeoutMs: isRefused ? 0 : SEND_MAX_MS });
   stop();
   const { sent, lastError, droppedByReason } = exporter.stats();
   if (sent === 1) {
@@ -48,7 +55,13 @@ async function readBack(client: Transport, traceId: string): Promise<Finding> {
   try {
     for (let query = 0; query < QUERIES_MAX; query++) {
       if (query > 0) await delay(QUERY_EVERY_MS, undefined, true);
-      const { status, json } = await queryTrace(client, traceId);
+      const { status, text } = await client.send({
+        method: 'POST',
+        path: '/runs/query',
+        headers: { 'content-type': 'application/json' },
+        body: [JSON.stringify({ trace: traceId, limit: 1 })],
+      });
+      const json = parseJson(text);
       if (status === 403) return ok(check, 'skipped: the key has no permission to read runs (status 403)');
       if (status !== 200) return ok(check, `skipped: this service has no query endpoint (status ${status})`);
       if (json === undefined) return warn(check, 'the response is not JSON', 'look for the run in the service');

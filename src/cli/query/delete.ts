@@ -6,7 +6,7 @@ import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { type CommandContext, CommandFailure, type Output, UsageError } from '../command-line.ts';
-import { openToRead, reportStore } from '../stores.ts';
+import { NO_LIMITS, openToRead, reportStore } from '../stores.ts';
 import { counted, quoted } from '../terminal-text.ts';
 import { findSource, withSourceOptions } from './run-source.ts';
 
@@ -50,9 +50,6 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       stdout.write(`deleted ${what} from ${visible(typeof source === 'string' ? source : source.address)}\n`);
     });
 }
-
-/** The deletion of a run must not delete old traces too. */
-const NO_LIMITS = { maxAgeMs: Number.MAX_SAFE_INTEGER, maxBytes: Number.MAX_SAFE_INTEGER };
 
 /** Deletes runs, or only counts them. Throws if another process has the file open for writing. */
 async function removeFromFile(

@@ -53,17 +53,19 @@ export async function findSource({ url, store }: SourceOptions): Promise<Receive
   const file = storeFile(store);
   if (file === undefined) throw new CommandFailure('only its receiver can read a store in memory; pass --url');
   const address = await registeredReceiver(file);
-  if (address !== undefined)
-    return receiverAt(new URL(address), async () => (await registeredReceiver(file)) === address);
+  if (address !== undefined) return receiverAt(new URL(address), file);
   if (existsSync(file)) return file;
   throw new CommandFailure(
     `no running receiver is registered beside ${visible(file)}, and the file does not exist; start runspan dev, or pass --url or --store`,
   );
 }
 
-/** Returns the receiver at an address that the user has named, or that was proved. The key is sent to this address. */
-export function receiverAt(url: URL, isProved?: () => Promise<boolean>): ReceiverSource {
-  return new ReceiverSource(url, env('RUNSPAN_RECEIVER_KEY'), isProved);
+/**
+ * Returns the receiver at an address that the user has named, or that was just proved. The key is sent to this address.
+ * `file` is the store of a proved receiver.
+ */
+export function receiverAt(url: URL, file?: string): ReceiverSource {
+  return new ReceiverSource(url, env('RUNSPAN_RECEIVER_KEY'), file);
 }
 
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
@@ -71,7 +73,7 @@ const RESPONSE_MAX_MS = 30_000;
 /** How long the end of a deletion is awaited while the receiver does not respond, in milliseconds. */
 const RESTART_MAX_MS = 120_000;
 /** First and longest interval at which the state of a long deletion is read, in milliseconds. */
-const [POLL_MS, POLL_MS_MAX] = [1_000, 10_000];
+const [POLL_MS, POLL_MS_MAX] = [100, 10_000];
 
 export class NoReceiver extends CommandFailure {}
 
@@ -79,28 +81,29 @@ export class NoReceiver extends CommandFailure {}
 class ReceiverSource implements RunSource {
   readonly #url: URL;
   readonly #apiKey: string | undefined;
-  /** Called before each request, because another program may listen on the port of a receiver that has ended. */
-  readonly #isProved: (() => Promise<boolean>) | undefined;
+  /** Store of a receiver that is proved before each request. `findSource` has proved it before the first one. */
+  readonly #file: string | undefined;
+  #isProved = true;
 
   /** Throws if the API key would be sent over plain HTTP to another machine. */
-  constructor(url: URL, apiKey: string | undefined, isProved: (() => Promise<boolean>) | undefined) {
+  constructor(url: URL, apiKey: string | undefined, file: string | undefined) {
     if (apiKey !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname)) {
       throw new UsageError(`the key is not sent to ${url.origin} over plain HTTP; use https`);
     }
     this.#url = url;
     this.#apiKey = apiKey;
-    this.#isProved = isProved;
+    this.#file = file;
   }
 
-  traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`);
+  traces: RunSource['traces'] = (query) => this.#result(`traces?${parametersOf(query)}`, 'items');
 
   statistics: RunSource['statistics'] = ({ groupBy, ...query }) =>
-    this.#result(`statistics?${parametersOf(defined({ ...query, group_by: groupBy }))}`);
+    this.#result(`statistics?${parametersOf(defined({ ...query, group_by: groupBy }))}`, 'total');
 
   outline: RunSource['outline'] = async (traceId) =>
-    (await this.#json<{ items: [] }>(`traces/${traceId}`))?.items ?? [];
+    (await this.#json<{ items: [] }>(`traces/${traceId}`, 'items'))?.items ?? [];
 
-  details: RunSource['details'] = (runId) => this.#json(`runs/${runId}`);
+  details: RunSource['details'] = (runId) => this.#json(`runs/${runId}`, 'payload_sizes');
 
   payload: RunSource['payload'] = (runId, field) => this.#text(`runs/${runId}/${field}`);
 
@@ -120,7 +123,7 @@ class ReceiverSource implements RunSource {
     onProgress: (removal: Removal) => void,
   ): Promise<Removal | undefined> {
     const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
-    const response = await this.#json<Removal | { job: RemovalJob }>(path, 'DELETE');
+    const response = await this.#json<Removal | { job: RemovalJob }>(path, undefined, 'DELETE');
     if (response === undefined || !('job' in response)) return response;
     let { job } = response;
     let answeredMs = performance.now();
@@ -128,7 +131,11 @@ class ReceiverSource implements RunSource {
       onProgress(job);
       await delay(waitMs, undefined, true);
       try {
-        job = (await this.#json<RemovalJob>(`jobs/${job.id}`)) ?? { ...job, state: 'failed', error: 'its job is lost' };
+        job = (await this.#json<RemovalJob>(`jobs/${job.id}`, 'state')) ?? {
+          ...job,
+          state: 'failed',
+          error: 'its job is lost',
+        };
         answeredMs = performance.now();
       } catch (error) {
         // The receiver may be restarting.
@@ -140,58 +147,45 @@ class ReceiverSource implements RunSource {
   }
 
   async projects(): Promise<readonly unknown[]> {
-    return (await this.#result<{ items: [] }>('projects')).items;
+    return (await this.#result<{ items: [] }>('projects', 'items')).items;
   }
 
   /** Returns the response to a request that a receiver never answers with status 404. */
-  async #result<Body>(path: string): Promise<Body> {
-    const body = await this.#json<Body>(path);
+  async #result<Body>(path: string, field: string): Promise<Body> {
+    const body = await this.#json<Body>(path, field);
     if (body === undefined) throw this.#notReceiver('responded with status 404');
     return body;
   }
 
-  async #json<Body>(path: string, method?: 'DELETE'): Promise<Body | undefined> {
+  /** Returns an object, or undefined if the run or trace does not exist. `field` is a field that every receiver sends. */
+  async #json<Body>(path: string, field?: string, method?: 'DELETE'): Promise<Body | undefined> {
     const text = await this.#text(path, method);
     if (text === undefined) return undefined;
     const body = parseJson(text);
     if (body === undefined) throw this.#notReceiver('responded without JSON');
+    if (!isObject(body) || (field !== undefined && body[field] === undefined))
+      throw this.#notReceiver('responded with other JSON');
     return body as Body;
   }
 
   /** Returns the response body, or undefined if the run or trace does not exist. */
   async #text(path: string, method?: 'DELETE'): Promise<string | undefined> {
     const { response, text } = await this.#request(path, method);
+    const { status } = response;
     // The receiver responds with status 409 to a `DELETE` request that is not confirmed.
-    if (response.ok || (response.status === 409 && method === 'DELETE')) return text;
-    const { origin } = this.#url;
-    const body = parseJson(text);
-    const detail = isObject(body) && typeof body.detail === 'string' ? body.detail : undefined;
-    switch (response.status) {
-      case 404:
-        // Unlike most servers, a receiver sends `detail` with a 404 response.
-        if (detail !== undefined) return undefined;
-        break;
-      case 429:
-        throw new CommandFailure(`the receiver at ${origin} refused the request: ${visible(detail ?? 'status 429')}`);
-      case 503:
-        // Unlike most servers, a receiver sends `detail`.
-        if (detail === undefined) break;
-        throw new NoReceiver(`the receiver at ${origin} cannot answer: ${visible(detail)}`);
-      case 401:
-        throw new CommandFailure(
-          this.#apiKey === undefined
-            ? `the receiver at ${origin} requires a key; set RUNSPAN_RECEIVER_KEY`
-            : `the receiver at ${origin} rejected the key in RUNSPAN_RECEIVER_KEY`,
-        );
-      case 403:
-        throw new CommandFailure(`the receiver at ${origin} denied access: ${detail ?? 'status 403'}`);
-      case 422: {
-        const [issue] = isObject(body) && Array.isArray(body.detail) ? body.detail : [];
-        if (!isObject(issue) || typeof issue.msg !== 'string') break;
-        throw new UsageError(`the receiver at ${origin} refused the request: ${visible(issue.msg)}`);
-      }
+    if (response.ok || (status === 409 && method === 'DELETE')) return text;
+    const receiver = `the receiver at ${this.#url.origin}`;
+    if (status === 401) {
+      const problem = this.#apiKey === undefined ? 'requires a key; set' : 'rejected the key in';
+      throw new CommandFailure(`${receiver} ${problem} RUNSPAN_RECEIVER_KEY`);
     }
-    throw this.#notReceiver(`responded with status ${response.status}`);
+    // Proxies refuse requests with these two. Most other servers send no `detail` with an error.
+    const detail = detailOf(text) ?? (status === 403 || status === 429 ? `status ${status}` : undefined);
+    if (detail === undefined) throw this.#notReceiver(`responded with status ${status}`);
+    if (status === 404) return undefined;
+    if (status === 503) throw new NoReceiver(`${receiver} cannot answer: ${detail}`);
+    const message = `${receiver} refused the request: ${detail}`;
+    throw status === 422 ? new UsageError(message) : new CommandFailure(message);
   }
 
   get address(): string {
@@ -204,7 +198,10 @@ class ReceiverSource implements RunSource {
   }
 
   async #request(path: string, method: 'GET' | 'DELETE' = 'GET'): Promise<{ response: Response; text: string }> {
-    if (this.#isProved !== undefined && !(await this.#isProved())) {
+    // After the first request, another program may listen on the port of a receiver that has ended.
+    const isProved = this.#file === undefined || this.#isProved;
+    this.#isProved = false;
+    if (!isProved && (await registeredReceiver(this.#file)) !== this.address) {
       throw new NoReceiver(`the receiver of the store has ended, or does not respond at ${this.#url.origin}`);
     }
     const base = this.#url.href.endsWith('/') ? this.#url : `${this.#url.href}/`;
@@ -221,6 +218,14 @@ class ReceiverSource implements RunSource {
       throw new NoReceiver(`no receiver responds at ${this.#url.origin}: ${messageOf(reason)}`);
     }
   }
+}
+
+/** Returns the `detail` of an error response: a message, or the first of a list of issues. */
+function detailOf(text: string): string | undefined {
+  const body = parseJson(text);
+  const detail = isObject(body) ? body.detail : undefined;
+  const issue = Array.isArray(detail) ? detail[0] : { msg: detail };
+  return isObject(issue) && typeof issue.msg === 'string' ? visible(issue.msg) : undefined;
 }
 
 function parametersOf(query: object): URLSearchParams {

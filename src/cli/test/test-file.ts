@@ -1,11 +1,10 @@
 import { inspect } from 'node:util';
-import { defined, type Fields } from '../../payload/fields.ts';
 import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import type { ExportedRun } from '../../replay/trace-calls.ts';
 import { MODEL_TYPES } from '../../run/same-call.ts';
-import type { ExpectedNode, ExpectedTrace } from '../../testing/expected-trace.ts';
-import { forestOf, type Tree } from '../../testing/forest.ts';
+import { depthFirst, forestOf, type Tree } from '../../testing/forest.ts';
+import { outlineOf } from '../../testing/snapshot.ts';
 import type { Project } from '../init/project.ts';
 import type { Failure } from './failure.ts';
 
@@ -65,7 +64,7 @@ export function testText(source: TestSource, syntax: TestSyntax): string {
     `test(${literal(name)}, async () => {`,
     ...commentsOn(source).map((line) => `  // ${line.replace(/[\r\n\u2028\u2029]/g, ' ')}`),
     `  const trace = await replay(${fixturePath(source.fixtureName, syntax)}${entry === undefined ? ', { run }' : ''});`,
-    ...(failure === undefined ? sameTrace(root, runs) : failedStep(failure, fixture, runs)),
+    ...(failure === undefined ? sameTrace(root, runs, syntax) : failedStep(failure, fixture, runs)),
     `}${syntax.runner === 'node' ? '' : `, ${TIMEOUT}`});`,
     '',
   ].join('\n');
@@ -85,12 +84,17 @@ function hasModelCalls({ dotted_order: order }: ExportedRun, runs: readonly Expo
 }
 
 function imports({ runner, isCommonJs, isTypeScript }: TestSyntax): string[] {
-  const names = '{ expectRuns, replay }';
+  const names = '{ outlineOf, replay }';
   if (isCommonJs && !isTypeScript) {
-    return ["const { join } = require('node:path');", `const ${names} = require('runspan/testing');`];
+    return [
+      "const { strict: assert } = require('node:assert');",
+      "const { join } = require('node:path');",
+      `const ${names} = require('runspan/testing');`,
+    ];
   }
   const test = { vitest: 'vitest', node: 'node:test', jest: undefined }[runner];
   return [
+    "import { strict as assert } from 'node:assert';",
     ...(isCommonJs ? ["import { join } from 'node:path';"] : []),
     ...(test === undefined ? [] : [`import { test } from '${test}';`]),
     `import ${names} from 'runspan/testing';`,
@@ -115,45 +119,71 @@ function gap({ name, inputs }: ExportedRun, { isTypeScript }: TestSyntax): strin
   ];
 }
 
-function failedStep({ path, run }: Failure, { inputs }: Fixture, runs: readonly ExportedRun[]): string[] {
-  const [root = '', ...names] = path;
-  const { name } = run;
+function failedStep({ run }: Failure, { inputs }: Fixture, runs: readonly ExportedRun[]): string[] {
+  const named = runs.filter(({ name }) => name === run.name);
   // The step may be one of several runs with this name, of which others may have failed without consequences.
-  const earlier = runs.slice(0, runs.indexOf(run)).filter((one) => one.parent_run_id === run.parent_run_id);
-  const last = [...earlier, run].filter((one) => one.name === name).map(() => name);
-  const below = names.slice(0, -1).reduceRight<ExpectedTrace[]>((children, one) => [{ name: one, children }], last);
-  const tree = nodeOf({ name: root, inputs: steady(inputs), children: names.length === 0 ? undefined : below });
-  const isOne = runs.filter((one) => one.name === name && one.error !== undefined).length === 1;
-  const failing = nodeOf({ name, inputs: isOne ? undefined : steady(run.inputs), error: /./ });
+  const earlier = named.indexOf(run);
+  const failing = named.filter(({ error }) => error !== undefined).length === 1 ? undefined : steady(run.inputs);
+  const [fields, isOther] =
+    failing === undefined
+      ? ['error', '']
+      : ['error, inputs', ` || JSON.stringify(inputs) !== ${literal(JSON.stringify(failing))}`];
   return [
-    `  expectRuns(trace).toMatchTrace(${literal(tree)}, { complete: false, ordered: false });`,
-    `  expectRuns(trace).not.toHaveRun(${literal(failing)});`,
+    ...sameValue('inputs', inputs),
+    `  const steps = trace.runs.filter(({ name }) => name === ${literal(run.name)});`,
+    `  assert.ok(steps.length > ${earlier}, outlineOf(trace));`,
+    `  assert.ok(steps.every(({ ${fields} }) => error === undefined${isOther}), outlineOf(trace));`,
     // Another branch may have made a call that stopped the program.
-    ...(hasModelCalls(run, runs) ? [] : [`  expectRuns(trace).not.toHaveRun(${literal({ name, open: true })});`]),
+    ...(hasModelCalls(run, runs)
+      ? []
+      : ['  assert.ok(steps.every(({ end_time }) => end_time !== undefined), outlineOf(trace));']),
   ];
 }
 
-function sameTrace(root: ExportedRun, runs: readonly ExportedRun[]): string[] {
+function sameTrace(root: ExportedRun, runs: readonly ExportedRun[], syntax: TestSyntax): string[] {
   const tree = forestOf(runs).find(({ run }) => run === root);
   if (tree === undefined) return [];
-  const { name, ...nested } = expectedNode(tree);
-  const expected = nodeOf({ name, inputs: steady(root.inputs), ...nested, outputs: steady(root.outputs) });
+  const all = [...depthFirst([tree])].map(([{ run }]) => run);
+  const isOrdered = !hasConcurrent(tree);
+  const outline = outlineOf(all, { ordered: isOrdered });
+  const given = `outlineOf(trace${isOrdered ? '' : ', { ordered: false }'}).split('\\n')`;
   return [
-    `  expectRuns(trace).toMatchTrace(${literal(expected)}${hasConcurrent(tree) ? ', { ordered: false }' : ''});`,
+    ...(UNSTEADY.test(outline) ? sameNames(all) : [`  assert.deepEqual(${given}, ${literal(outline.split('\n'))});`]),
+    ...sameValue('inputs', root.inputs),
+    ...sameToolInputs(all, isOrdered, syntax),
+    ...sameValue('outputs', root.outputs),
   ];
 }
 
-function expectedNode({ run, children }: Tree<ExportedRun>): ExpectedNode {
-  const inputs = run.run_type === 'tool' ? steady(run.inputs) : undefined;
-  const nested = children.map((child) => {
-    const node = expectedNode(child);
-    return Object.keys(node).length === 1 ? (node.name as string) : node;
-  });
-  return nodeOf({ name: run.name, inputs, children: nested.length === 0 ? undefined : nested });
+/** Expects the same steps if an error text differs in each execution. */
+function sameNames(runs: readonly ExportedRun[]): string[] {
+  const names = runs.map(({ name }) => name).sort();
+  const given = 'trace.runs.map(({ name }) => name).sort()';
+  return names.some((name) => UNSTEADY.test(name)) ? [] : [`  assert.deepEqual(${given}, ${literal(names)});`];
 }
 
-function nodeOf(fields: Fields): ExpectedNode {
-  return defined(fields) as unknown as ExpectedNode;
+function sameValue(field: 'inputs' | 'outputs', payload: unknown): string[] {
+  const expected = steady(payload);
+  return expected === undefined ? [] : [`  assert.deepEqual(trace.runs[0]?.${field}, ${literal(expected)});`];
+}
+
+/** Expects the arguments of each tool, in any order if runs are concurrent. */
+function sameToolInputs(runs: readonly ExportedRun[], isOrdered: boolean, { isTypeScript }: TestSyntax): string[] {
+  const tools = new Set(runs.filter((run) => run.run_type === 'tool').map(({ name }) => name));
+  const assertions = [...tools].flatMap((tool) => {
+    const inputs = runs.filter(({ name }) => name === tool).map((run) => steady(run.inputs));
+    if (inputs.includes(undefined)) return [];
+    const [given, expected] = [`inputsOf(${literal(tool)})`, literal(inputs)];
+    return isOrdered
+      ? [`  assert.deepEqual(${given}, ${expected});`]
+      : [`  assert.deepEqual(new Set(${given}), new Set(${expected}));`];
+  });
+  if (assertions.length === 0) return [];
+  const parameter = isTypeScript ? 'tool: string' : 'tool';
+  return [
+    `  const inputsOf = (${parameter}) => trace.runs.filter(({ name }) => name === tool).map(({ inputs }) => inputs);`,
+    ...assertions,
+  ];
 }
 
 /** Maximum length of a payload in a test file, in characters of JSON. */

@@ -2,24 +2,21 @@ import { cut, messageOf } from '../../base/text.ts';
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../config/checker.ts';
 import { isTransient } from '../../http/retry.ts';
 import { monotonicNowMs } from '../../platform/timers.ts';
-import { type ApiResponse, retryAfterMs } from '../api.ts';
+import { retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
 import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidResponseError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
-import { createsRevision, type Deployment, type DeploymentCreate, type DeploymentPatch } from './deployment.ts';
-import { REVISIONS, type Revision, RevisionError, type RevisionErrorCode } from './revision.ts';
+import { createsRevision, type Deployment, type DeploymentPatch } from './deployment.ts';
+import { REVISIONS, type Revision, RevisionError, type RevisionFacts } from './revision.ts';
 import { withoutSecretValues } from './secret-values.ts';
 
 /** Options for waiting until a revision is deployed. */
 export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
   /** Id of the revision to wait for. @default the latest revision */
   revisionId?: string;
-  /**
-   * Timeout for the whole wait, including the first request, in milliseconds.
-   * @default 900_000
-   */
+  /** Timeout for the whole wait, including the first request, in milliseconds. @default 900_000 */
   timeoutMs?: number;
   /** Delay between two polls, in milliseconds. By default, the delay grows from 1 s to 5 s. */
   intervalMs?: number;
@@ -28,17 +25,6 @@ export interface WaitOptions extends Pick<CallOptions, 'signal' | 'headers'> {
    * wait awaits the promise. If `onStatus` throws an error, the wait ends.
    */
   onStatus?: (revision: Revision) => void;
-  /**
-   * Called when a later revision replaces the awaited revision. Return `'follow'` to wait for the later revision, or
-   * `'stay'` to keep waiting for the original one. For any other result, the wait rejects with a RevisionError.
-   */
-  onSuperseded?: (event: SupersededEvent) => 'follow' | 'stay' | undefined;
-}
-
-/** Ids of the awaited revision and of the later revision that replaces it. */
-export interface SupersededEvent {
-  readonly revisionId: string;
-  readonly latestRevisionId: string;
 }
 
 /** A deployment and its deployed revision. The deployment's URL is `deployment.source_config.custom_url`. */
@@ -47,7 +33,7 @@ export interface Deployed {
   readonly revision: Revision;
 }
 
-/** An updated deployment. `revision` is undefined if the update created no revision. */
+/** An updated deployment. `revision` is undefined if the update changes no field that creates a revision. */
 export interface Updated {
   readonly deployment: Deployment;
   readonly revision: Revision | undefined;
@@ -56,9 +42,8 @@ export interface Updated {
 const TIMEOUT_MS = 15 * 60_000;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 5_000;
-const POLL_TIMEOUT_MS = 30_000;
 
-/** Time after a change during which the service may still return a 404 or the old revision. */
+/** Time during which a service may respond with 404 to a resource that was just created. */
 const GRACE_MS = 5_000;
 
 const FAILED: ReadonlySet<string> = new Set(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED']);
@@ -69,56 +54,44 @@ const GIVEN_UP: ReadonlySet<string> = new Set(['SKIPPED', 'INTERRUPTED']);
 const GET_REVISION: Endpoint = { ...REVISIONS.get, name: 'deployments.waitUntilDeployed' };
 const GET_DEPLOYMENT: Endpoint = { ...GET_REVISION, path: '/v2/deployments/{deployment_id:uuid}' };
 
-type Waited = Omit<WaitOptions, 'revisionId'>;
+const CHECKS: Checks<Omit<WaitOptions, 'revisionId'>> = {
+  signal: callChecks.signal,
+  headers: callChecks.headers,
+  timeoutMs: callChecks.timeoutMs,
+  intervalMs: WHOLE_FROM_1,
+  onStatus: FUNCTION,
+};
 
 export async function waitUntilDeployed(
   api: ControlPlaneApi,
   deploymentId: string,
-  options: WaitOptions = {},
+  { revisionId, ...options }: WaitOptions = {},
 ): Promise<Deployed> {
-  const { revisionId } = options;
   const endpoint = revisionId === undefined ? GET_DEPLOYMENT : GET_REVISION;
   const { name, ids } = callOf(endpoint, { ids: [deploymentId, revisionId ?? ''] });
-  return waiting(api, name, ids, options, (wait) => wait.until(deploymentId, revisionId));
+  return waiting(api, name, ids, options, async (wait) =>
+    wait.until(await wait.deployment(deploymentId), { revisionId }),
+  );
 }
 
-export async function createAndWait(api: ControlPlaneApi, call: PreparedCall, options?: Waited): Promise<Deployed> {
-  const { name } = call.body as DeploymentCreate;
-  return waiting(api, 'deployments.createAndWait', { name }, options, async (wait) => {
-    const response = await wait.change(call);
-    const { id, latest_revision_id } = response.data;
-    if (typeof id !== 'string') throw api.api.invalidResponse(call, response, 'has no id');
-    return wait.until(id, latest_revision_id);
-  });
-}
-
-export async function updateAndWait(
+/** Sends a request that changes a deployment, and waits for the revision that the request creates. */
+export function changeAndWait<Result extends Updated>(
   api: ControlPlaneApi,
-  deploymentId: string,
+  name: string,
   call: PreparedCall,
-  options?: Waited,
-): Promise<Updated> {
-  return waiting<Updated>(api, 'deployments.updateAndWait', call.ids, options, async (wait) => {
-    const isNew = createsRevision(call.body as DeploymentPatch);
-    // The revision before the update shows whether the update has created another one.
-    const before = isNew ? await wait.latestRevision(deploymentId) : null;
-    const { data } = await wait.change(call);
-    if (!isNew) return { deployment: data, revision: undefined };
-    const latest = data.latest_revision_id ?? null;
-    return latest === before ? wait.until(deploymentId, undefined, before) : wait.until(deploymentId, latest);
-  });
-}
-
-export async function redeployAndWait(
-  api: ControlPlaneApi,
-  deploymentId: string,
-  revisionId: string,
-  options?: Waited,
-): Promise<Deployed> {
-  const call = callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] });
-  return waiting(api, 'deployments.redeployAndWait', call.ids, options, async (wait) => {
-    const { data } = await wait.change(call);
-    return wait.until(deploymentId, data.latest_revision_id);
+  options?: WaitOptions,
+): Promise<Result> {
+  return waiting<Result>(api, name, call.ids, options, async (wait) => {
+    const { deployment_id: id } = call.ids;
+    const isPatch = call.method === 'PATCH';
+    const isNew = !isPatch || createsRevision(call.body as DeploymentPatch);
+    // The response to a PATCH may still contain the earlier revision's id. A redeployed revision may keep its id.
+    const old = isNew && isPatch && id !== undefined ? (await wait.deployment(id)).latest_revision_id : undefined;
+    const response = await api.traced<Deployment>({ ...call, options: wait.callOptions() });
+    const { data: deployment } = response;
+    if (!isNew) return { deployment, revision: undefined };
+    if (typeof deployment.id !== 'string') throw api.api.invalidResponse(call, response, 'has no id');
+    return wait.until(deployment, { old });
   });
 }
 
@@ -126,27 +99,21 @@ export async function redeployAndWait(
 function waiting<Result extends Updated>(
   api: ControlPlaneApi,
   name: string,
-  inputs: Record<string, unknown>,
+  ids: PreparedCall['ids'],
   options: WaitOptions = {},
   wait: (wait: RevisionWait) => Promise<Updated>,
 ): Promise<Result> {
-  const { revisionId: _, ...others } = CHECKS;
-  const checks = (name === GET_REVISION.name ? CHECKS : others) as typeof CHECKS;
-  const revisionWait = new RevisionWait(api, checkedOptions<WaitOptions>(`the options of ${name}`, options, checks));
+  const revisionWait = new RevisionWait(api, checkedOptions(`the options of ${name}`, options, CHECKS));
   const outputs = (result: Result): Record<string, unknown> => withoutSecretValues(result) as Record<string, unknown>;
-  const run = { name, runType: 'tool', inputs: () => inputs, outputs } as const;
+  const run = { name, runType: 'tool', inputs: () => ids, outputs } as const;
   return tracedCall(run, () => wait(revisionWait) as Promise<Result>);
 }
 
-const CHECKS: Checks<WaitOptions> = {
-  signal: callChecks.signal,
-  headers: callChecks.headers,
-  revisionId: ['the id of a revision', (value) => typeof value === 'string'],
-  timeoutMs: callChecks.timeoutMs,
-  intervalMs: WHOLE_FROM_1,
-  onStatus: FUNCTION,
-  onSuperseded: FUNCTION,
-};
+/** Which revision of a deployment to wait for: a given one, a later one than `old`, or by default the latest one. */
+interface Awaited {
+  readonly revisionId?: string | undefined;
+  readonly old?: string | null | undefined;
+}
 
 /** Polls one revision of a deployment until it is deployed, fails or times out. */
 class RevisionWait {
@@ -154,16 +121,6 @@ class RevisionWait {
   readonly #options: WaitOptions;
   readonly #timeoutMs: number;
   readonly #startedMs: number = monotonicNowMs();
-  #deploymentId = '';
-  #revisionId: string | undefined;
-  #revision: Revision | undefined;
-  /** Time of the last change, after which the service may still return an old state. */
-  #changedMs: number = this.#startedMs;
-  /** Whether the service has responded. Before the first response, a failure suggests a wrong base URL. */
-  #isReached = false;
-  /** The later revision most recently passed to `onSuperseded`. */
-  #reportedLatest: string | undefined;
-  #lastError: unknown;
 
   constructor(api: ControlPlaneApi, options: WaitOptions) {
     this.#api = api;
@@ -171,133 +128,89 @@ class RevisionWait {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
   }
 
-  async change(call: PreparedCall): Promise<ApiResponse<Deployment>> {
-    const response = await this.#api.traced<Deployment>({
-      ...call,
-      options: this.#callOptions(this.#api.api.timeoutMs),
-    });
-    this.#isReached = true;
-    this.#changedMs = monotonicNowMs();
-    return response;
+  callOptions(): CallOptions {
+    const { signal, headers } = this.#options;
+    return { signal, headers, timeoutMs: Math.ceil(Math.max(1, Math.min(this.#api.api.timeoutMs, this.#leftMs))) };
   }
 
-  async latestRevision(deploymentId: string): Promise<string | null> {
-    const options = this.#callOptions(this.#api.api.timeoutMs);
-    const { data } = await this.#api.send<Deployment>(callOf(GET_DEPLOYMENT, { ids: [deploymentId], options }));
-    return data.latest_revision_id ?? null;
+  async deployment(id: string, maxRetries?: number): Promise<Deployment> {
+    const call = callOf(GET_DEPLOYMENT, { ids: [id], options: { ...this.callOptions(), maxRetries } });
+    return (await this.#api.send<Deployment>(call)).data;
   }
 
-  /**
-   * Waits for a revision, by default the latest one, or a later one than `before`. `revision` is undefined if no later
-   * one appears soon. Temporary failures do not end the wait.
-   */
-  async until(deploymentId: string, revisionId: string | null | undefined, before?: string | null): Promise<Updated> {
-    this.#deploymentId = deploymentId;
-    this.#revisionId = revisionId ?? undefined;
+  /** Polls until the revision is deployed. Temporary failures do not end the wait. */
+  async until({ id, latest_revision_id }: Deployment, { revisionId, old }: Awaited): Promise<Deployed> {
+    const { signal, intervalMs } = this.#options;
+    const latest = latest_revision_id === old ? undefined : (latest_revision_id ?? undefined);
+    const facts: Facts = { deploymentId: id, revisionId: revisionId ?? latest, revision: undefined };
+    const earlyUntilMs = monotonicNowMs() + GRACE_MS;
+    let cause: unknown;
     for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(LONGEST_DELAY_MS, delayMs * 1.5)) {
-      let pauseMs = this.#options.intervalMs ?? delayMs;
+      let pauseMs = intervalMs ?? delayMs;
       try {
-        const result = await this.#poll(before);
+        const result = await this.#poll(facts, old);
         if (result !== undefined) return result;
+        cause = undefined;
       } catch (thrown) {
-        this.#options.signal?.throwIfAborted();
-        if (!this.#isTemporary(thrown)) throw thrown;
-        // Keep an earlier error, which is more informative than a timeout.
-        if (!(thrown instanceof TimeoutError) || this.#lastError === undefined) this.#lastError = thrown;
+        const isEarly = facts.revision === undefined && monotonicNowMs() < earlyUntilMs;
+        if (!isTemporary(thrown, isEarly)) throw thrown;
+        // Timers fire up to 2 ms early. The failure of a poll that the wait has ended says nothing about the service.
+        if (this.#leftMs > 2) cause = thrown;
         if (thrown instanceof ApiError) pauseMs = Math.max(pauseMs, retryAfterMs(thrown) ?? 0);
       }
-      if (this.#leftMs > 0) await this.#api.api.wait(Math.min(pauseMs, this.#leftMs), this.#options.signal);
-      if (this.#leftMs <= 0) throw this.#timedOut();
+      // Read before the pause, because the pause may end early.
+      const leftMs = this.#leftMs;
+      await this.#api.api.wait(Math.min(pauseMs, leftMs), signal);
+      if (pauseMs >= leftMs) throw this.#timedOut(facts, cause);
     }
   }
 
-  async #poll(before: string | null | undefined): Promise<Updated | undefined> {
-    if (this.#revisionId === undefined) {
-      const deployment = await this.#get<Deployment>(GET_DEPLOYMENT);
-      const latest = deployment.latest_revision_id ?? null;
-      const isLate = before !== undefined && !this.#isEarly;
-      if (latest === null || latest === before) return isLate ? { deployment, revision: undefined } : undefined;
-      this.#revisionId = latest;
-      if (before !== undefined) this.#changedMs = monotonicNowMs();
+  async #poll(facts: Facts, old: Awaited['old']): Promise<Deployed | undefined> {
+    const { deploymentId, revisionId } = facts;
+    if (revisionId === undefined) {
+      const { latest_revision_id: latest } = await this.deployment(deploymentId, 0);
+      if (latest && latest !== old) facts.revisionId = latest;
+      return undefined;
     }
-    const known = this.#revision;
-    // If only reading the deployment failed, the revision is not read again.
-    const revision = known?.status === 'DEPLOYED' ? known : await this.#get<Revision>(GET_REVISION, this.#revisionId);
-    const isChange = revision.status !== known?.status;
-    this.#revision = revision;
+    const options = { ...this.callOptions(), maxRetries: 0 };
+    const call = callOf(GET_REVISION, { ids: [deploymentId, revisionId], options });
+    const { data: revision } = await this.#api.send<Revision>(call);
+    const isChange = revision.status !== facts.revision?.status;
+    facts.revision = revision;
     if (isChange) await this.#options.onStatus?.(revision);
-    if (FAILED.has(revision.status)) throw this.#failed(revision);
-    const deployment = await this.#get<Deployment>(GET_DEPLOYMENT);
+    if (FAILED.has(revision.status)) throw failure(facts, revision);
+    const deployment = await this.deployment(deploymentId, 0);
     if (revision.status === 'DEPLOYED') return { deployment, revision };
-    if (!this.#follows(deployment.latest_revision_id) && GIVEN_UP.has(revision.status)) throw this.#failed(revision);
+    const { latest_revision_id: latest } = deployment;
+    if (latest && latest !== revisionId)
+      throw new RevisionError('RUNSPAN_REVISION_SUPERSEDED', facts, `was superseded by ${latest}`);
+    if (GIVEN_UP.has(revision.status)) throw failure(facts, revision);
     return undefined;
   }
 
-  /** Decides whether to wait for a later revision instead. */
-  #follows(latestRevisionId: string | null | undefined): boolean {
-    const revisionId = this.#revisionId ?? '';
-    if (!latestRevisionId || latestRevisionId === revisionId || latestRevisionId === this.#reportedLatest) return false;
-    this.#reportedLatest = latestRevisionId;
-    const decision = this.#options.onSuperseded?.({ revisionId, latestRevisionId });
-    if (decision === 'stay') return false;
-    if (decision !== 'follow')
-      throw this.#error('RUNSPAN_REVISION_SUPERSEDED', `was superseded by ${latestRevisionId}`);
-    this.#revisionId = latestRevisionId;
-    this.#revision = undefined;
-    this.#changedMs = monotonicNowMs();
-    return true;
-  }
-
-  #isTemporary(thrown: unknown): boolean {
-    if (thrown instanceof TimeoutError) return true;
-    // A web page may come from a restarting proxy or a wrong base URL. An earlier valid response rules out a wrong base
-    // URL.
-    if (thrown instanceof InvalidResponseError) return this.#isReached;
-    if (thrown instanceof ConnectionError) return this.#isReached || this.#isEarly;
-    if (!(thrown instanceof ApiError)) return false;
-    return thrown.status === 404 ? this.#revision === undefined && this.#isEarly : isTransient(thrown.status);
-  }
-
-  async #get<Resource>(endpoint: Endpoint, ...ids: readonly string[]): Promise<Resource> {
-    const call = callOf(endpoint, { ids: [this.#deploymentId, ...ids] });
-    // Retries are not needed, because the next poll follows soon.
-    const options = { ...this.#callOptions(POLL_TIMEOUT_MS), maxRetries: 0 };
-    const { data } = await this.#api.send<Resource>({ ...call, options });
-    this.#isReached = true;
-    this.#lastError = undefined;
-    return data;
-  }
-
-  #callOptions(timeoutMaxMs: number): CallOptions {
-    const { signal, headers } = this.#options;
-    return { signal, headers, timeoutMs: Math.max(1, Math.ceil(Math.min(timeoutMaxMs, this.#leftMs))) };
+  #timedOut(facts: Facts, cause: unknown): RevisionError {
+    const reason = cause === undefined ? '' : `; the last poll failed: ${messageOf(cause)}`;
+    const status = `its status is ${facts.revision?.status ?? 'unknown'}`;
+    const problem = `was not deployed within ${this.#timeoutMs} ms; ${status}${reason}`;
+    return new RevisionError('RUNSPAN_TIMEOUT', facts, problem, cause === undefined ? {} : { cause });
   }
 
   get #leftMs(): number {
     return this.#timeoutMs - (monotonicNowMs() - this.#startedMs);
   }
+}
 
-  get #isEarly(): boolean {
-    return monotonicNowMs() - this.#changedMs < GRACE_MS;
-  }
+function isTemporary(thrown: unknown, isEarly: boolean): boolean {
+  if (thrown instanceof ApiError) return thrown.status === 404 ? isEarly : isTransient(thrown.status);
+  // A web page may come from a proxy that restarts.
+  return [TimeoutError, ConnectionError, InvalidResponseError].some((kind) => thrown instanceof kind);
+}
 
-  #timedOut(): RevisionError {
-    const cause = this.#lastError;
-    const isOutOfTime = cause instanceof TimeoutError && this.#revision !== undefined;
-    const reason = cause === undefined || isOutOfTime ? '' : `; the last poll failed: ${messageOf(cause)}`;
-    const problem = `was not deployed within ${this.#timeoutMs} ms; its status is ${this.#revision?.status ?? 'unknown'}`;
-    return this.#error('RUNSPAN_TIMEOUT', problem + reason, cause === undefined ? {} : { cause });
-  }
+type Facts = { -readonly [Key in keyof RevisionFacts]: RevisionFacts[Key] };
 
-  /** The API does not specify which field contains the reason of a failure. */
-  #failed({ status, status_message, message, error }: Revision): RevisionError {
-    const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
-    const shown = typeof reason === 'string' ? `: ${cut(reason.trim(), 2 * DETAIL_MAX)}` : '';
-    return this.#error('RUNSPAN_REVISION_FAILED', `will not be deployed: its status is ${status}${shown}`);
-  }
-
-  #error(code: RevisionErrorCode, problem: string, options?: ErrorOptions): RevisionError {
-    const facts = { deploymentId: this.#deploymentId, revisionId: this.#revisionId, revision: this.#revision };
-    return new RevisionError(code, facts, problem, options);
-  }
+/** The API does not specify which field contains the reason of a failure. */
+function failure(facts: Facts, { status, status_message, message, error }: Revision): RevisionError {
+  const reason = [status_message, message, error].find((text) => typeof text === 'string' && text.trim() !== '');
+  const shown = typeof reason === 'string' ? `: ${cut(reason.trim(), 2 * DETAIL_MAX)}` : '';
+  return new RevisionError('RUNSPAN_REVISION_FAILED', facts, `will not be deployed: its status is ${status}${shown}`);
 }

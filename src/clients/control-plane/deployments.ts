@@ -6,15 +6,8 @@ import type { PageList } from '../page.ts';
 import { isUuid } from '../schema.ts';
 import { type ControlPlaneApi, LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 import type { Deployment, DeploymentCreate, DeploymentPatch, DeploymentStatus, DeploymentType } from './deployment.ts';
-import {
-  createAndWait,
-  type Deployed,
-  redeployAndWait,
-  type Updated,
-  updateAndWait,
-  type WaitOptions,
-  waitUntilDeployed,
-} from './deployment-wait.ts';
+import { changeAndWait, type Deployed, type Updated, type WaitOptions, waitUntilDeployed } from './deployment-wait.ts';
+import { REVISIONS } from './revision.ts';
 import { DEPLOYMENT_CREATE, DEPLOYMENT_PATCH } from './schemas.ts';
 import {
   SourceUpload,
@@ -156,11 +149,22 @@ export function deploymentsOf(api: ControlPlaneApi, connection: UploadConnection
     uploadUrl: async (deploymentId, options) => upload.url(deploymentId, options),
     uploadSource: async (deploymentId, path, options) => upload.send(deploymentId, path, options),
     waitUntilDeployed: async (deploymentId, options) => waitUntilDeployed(api, deploymentId, options),
-    createAndWait: async (body, options) => createAndWait(api, callOf(DEPLOYMENTS.create, { body }), options),
+    createAndWait: async (body, options) =>
+      changeAndWait(api, 'deployments.createAndWait', callOf(DEPLOYMENTS.create, { body }), options),
     updateAndWait: async (deploymentId, body, options) =>
-      updateAndWait(api, deploymentId, callOf(DEPLOYMENTS.update, { ids: [deploymentId], body }), options),
+      changeAndWait(
+        api,
+        'deployments.updateAndWait',
+        callOf(DEPLOYMENTS.update, { ids: [deploymentId], body }),
+        options,
+      ),
     redeployAndWait: async (deploymentId, revisionId, options) =>
-      redeployAndWait(api, deploymentId, revisionId, options),
+      changeAndWait(
+        api,
+        'deployments.redeployAndWait',
+        callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] }),
+        options,
+      ),
   };
 }
 

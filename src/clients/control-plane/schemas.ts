@@ -23,35 +23,15 @@ import type {
   SourceConfig,
   SourceRevisionConfig,
 } from './deployment.ts';
-import type {
-  Container,
-  EnvVar,
-  LocalObjectReference,
-  ResourceRequirements,
-  ResourceSpec,
-  Volume,
-  VolumeMount,
-} from './resource-spec.ts';
+import type { ResourceSpec } from './resource-spec.ts';
 
 const TEXT: Schema<string> = v.string('Expected a string');
-const TEXTS = listOf(TEXT);
 // `v.record` accepts arrays.
 const TEXT_MAP: Schema<Record<string, string>> = v.pipe(
   value<Record<string, string>>('an object with string values', isObject),
   v.record(v.string(), TEXT),
 );
 const WHOLE = whole(Number.MIN_SAFE_INTEGER);
-const DNS_LABEL: Schema<string> = v.pipe(
-  v.string('Expected a string'),
-  v.regex(
-    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
-    'Expected a DNS label: up to 63 lower-case letters, digits and hyphens',
-  ),
-);
-const C_IDENTIFIER: Schema<string> = v.pipe(
-  v.string('Expected a string'),
-  v.regex(/^[A-Za-z_]\w*$/, 'Expected a C identifier: letters, digits and underscores, not starting with a digit'),
-);
 const IMMUTABLE: Schema<never> = v.never('Cannot be changed');
 
 /** Returns a schema for a number of CPU cores. The limits apply to the number before rounding. */
@@ -68,76 +48,21 @@ const CPU_LIMIT = cores(0.1, 16);
 const CORE_CPU = cores(0.1);
 const DB_CPU = cores();
 
-const VOLUME_KINDS = each(
-  RECORD,
-  ...(['configMap', 'secret', 'emptyDir', 'persistentVolumeClaim', 'nfs', 'projected', 'downwardAPI', 'csi'] as const),
-);
-const VOLUME = strictRequest<Volume>({ name: DNS_LABEL }, VOLUME_KINDS);
-
-const VOLUME_MOUNT = strictRequest<VolumeMount>(each(TEXT, 'name', 'mountPath'), {
-  ...each(TEXT, 'subPath', 'mountPropagation', 'subPathExpr'),
-  readOnly: TRUE_OR_FALSE,
-});
-
-const ENV_VAR: Schema<EnvVar> = v.pipe(
-  strictRequest<EnvVar>({ name: C_IDENTIFIER }, { value: TEXT, valueFrom: RECORD }),
-  rule(({ value: text, valueFrom }) =>
-    text && isGiven(valueFrom) ? [['Cannot be used with a non-empty value', 'valueFrom']] : [],
-  ),
-);
-
-const CONTAINER = strictRequest<Container>(
-  { name: DNS_LABEL, image: TEXT },
+const RESOURCE_SPEC = strictRequest<ResourceSpec>(
+  {},
   {
-    imagePullPolicy: oneOf('Always', 'Never', 'IfNotPresent'),
-    command: TEXTS,
-    args: TEXTS,
-    workingDir: TEXT,
-    env: listOf(ENV_VAR),
-    envFrom: listOf(RECORD),
-    resources: strictRequest<ResourceRequirements>({}, { limits: TEXT_MAP, requests: TEXT_MAP }),
-    volumeMounts: listOf(VOLUME_MOUNT),
-    securityContext: RECORD,
-    restartPolicy: oneOf('Always', 'OnFailure'),
+    ...each(CPU, 'cpu', 'queue_cpu', 'redis_cpu'),
+    ...each(CPU_LIMIT, 'cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'),
+    ...each(CORE_CPU, 'core_cpu', 'core_cpu_limit'),
+    ...each(DB_CPU, 'db_cpu', 'db_cpu_limit'),
+    ...each(WHOLE, 'memory_mb', 'queue_memory_mb', 'redis_memory_mb', 'core_memory_mb', 'db_memory_mb'),
+    ...each(WHOLE, 'memory_limit_mb', 'queue_memory_limit_mb', 'redis_memory_limit_mb'),
+    ...each(WHOLE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
+    ...each(WHOLE, 'min_scale', 'max_scale', 'queue_min_scale', 'queue_max_scale'),
+    ...each(TEXT_MAP, 'labels', 'annotations'),
+    ...each(listOf(RECORD), 'init_containers', 'sidecars', 'image_pull_secrets', 'volumes', 'volume_mounts'),
+    service_account_name: TEXT,
   },
-);
-
-const RESOURCE_SPEC: Schema<ResourceSpec> = v.pipe(
-  strictRequest<ResourceSpec>(
-    {},
-    {
-      ...each(CPU, 'cpu', 'queue_cpu', 'redis_cpu'),
-      ...each(CPU_LIMIT, 'cpu_limit', 'queue_cpu_limit', 'redis_cpu_limit'),
-      ...each(CORE_CPU, 'core_cpu', 'core_cpu_limit'),
-      ...each(DB_CPU, 'db_cpu', 'db_cpu_limit'),
-      ...each(WHOLE, 'memory_mb', 'queue_memory_mb', 'redis_memory_mb', 'core_memory_mb', 'db_memory_mb'),
-      ...each(WHOLE, 'memory_limit_mb', 'queue_memory_limit_mb', 'redis_memory_limit_mb'),
-      ...each(WHOLE, 'core_memory_limit_mb', 'db_memory_limit_mb', 'db_storage_gi', 'db_max_connections'),
-      ...each(WHOLE, 'min_scale', 'max_scale', 'queue_min_scale', 'queue_max_scale'),
-      ...each(TEXT_MAP, 'labels', 'annotations'),
-      ...each(listOf(CONTAINER), 'init_containers', 'sidecars'),
-      service_account_name: TEXT,
-      image_pull_secrets: listOf(strictRequest<LocalObjectReference>({ name: TEXT }, {})),
-      volumes: listOf(VOLUME),
-      volume_mounts: listOf(VOLUME_MOUNT),
-    },
-  ),
-  rule(({ volumes, volume_mounts, ...containers }) => {
-    const names = recordsOf(volumes).map(({ name }) => name);
-    const repeated = names.flatMap<Breach>((name, index) =>
-      names.indexOf(name) < index ? [['Another volume has this name', 'volumes', index, 'name']] : [],
-    );
-    const unknown = (mounts: unknown, ...place: readonly (string | number)[]) =>
-      recordsOf(mounts).flatMap<Breach>(({ name }, index) =>
-        names.includes(name) ? [] : [['Expected the name of one of the volumes', ...place, index, 'name']],
-      );
-    const ofContainers = ['init_containers', 'sidecars'].flatMap((list) =>
-      recordsOf(containers[list]).flatMap(({ volumeMounts }, index) =>
-        unknown(volumeMounts, list, index, 'volumeMounts'),
-      ),
-    );
-    return [...repeated, ...unknown(volume_mounts, 'volume_mounts'), ...ofContainers];
-  }),
 );
 
 const LISTENER_CONFIG = { k8s_namespace: TEXT };
@@ -269,10 +194,6 @@ function onlyFor(sources: readonly string[]): string {
 /** Returns the field at a path such as `source_config.custom_url`. */
 function fieldAt(body: unknown, path: string): unknown {
   return path.split('.').reduce((inner, name) => (isObject(inner) ? inner[name] : undefined), body);
-}
-
-function recordsOf(list: unknown): readonly Record<string, unknown>[] {
-  return Array.isArray(list) ? list.map((item) => (isObject(item) ? item : {})) : [];
 }
 
 function isGiven(given: unknown): boolean {

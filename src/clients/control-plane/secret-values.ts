@@ -15,15 +15,10 @@ export function secretValuesOf(resource: unknown): string[] {
 }
 
 /** Returns a copy with masked values of secrets and environment variables, for recording. */
-export function withoutSecretValues(resource: unknown, list?: string): unknown {
-  if (Array.isArray(resource)) return resource.map((item) => withoutSecretValues(item, list));
-  if (!isObject(resource)) return resource;
-  return Object.fromEntries(
-    Object.entries(resource).map(([key, value]) => {
-      const isValue = isVariableList(list) && key === 'value' && value !== undefined && value !== null;
-      return [key, isValue ? MASK : withoutSecretValues(value, key)];
-    }),
-  );
+export function withoutSecretValues<Resource>(resource: Resource): Resource {
+  const copy = structuredClone(resource);
+  visit(copy, (variable) => Object.assign(variable, maskedValue(variable)));
+  return copy;
 }
 
 /**
@@ -31,7 +26,7 @@ export function withoutSecretValues(resource: unknown, list?: string): unknown {
  */
 export function hideSecretValues<Resource>(resource: Resource): Resource {
   visit(resource, (variable) => {
-    const masked = (): unknown => withoutSecretValues({ ...variable }, 'secrets');
+    const masked = (): unknown => ({ ...variable, ...maskedValue(variable) });
     Object.defineProperty(variable, INSPECT, { value: masked, configurable: true, writable: true });
   });
   return resource;
@@ -48,13 +43,12 @@ function visit(resource: unknown, variable: (variable: Record<string, unknown>, 
     if (Array.isArray(value)) {
       for (const item of value) left.push([item, list]);
     } else if (isObject(value)) {
-      if (isVariableList(list)) variable(value, list);
+      if (list === 'secrets' || list === 'env') variable(value, list);
       for (const [key, inner] of Object.entries(value)) left.push([inner, key]);
     }
   }
 }
 
-/** Returns whether a field contains a list of `{ name, value }` objects. */
-function isVariableList(field: string | undefined): field is string {
-  return field === 'secrets' || field === 'env';
+function maskedValue({ value }: Record<string, unknown>): object {
+  return value === undefined || value === null ? {} : { value: MASK };
 }

@@ -34,13 +34,13 @@ export class SpellingTable {
   }
 }
 
+/** A name must be usable as a path segment and as a field name. */
+const WIRE_NAME = /^[a-z][a-z0-9_-]*$/i;
+
 export function isSpelling(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  // A name must be usable as a path segment and as a field name.
   const isName = ([name, wireName]: [string, unknown]): boolean =>
-    NAMES.includes(name) && typeof wireName === 'string' && /^[a-z][a-z0-9_-]*$/i.test(wireName);
-  const given = Object.entries(value).filter(([, wireName]) => wireName !== undefined);
-  return given.every(isName) && new Set(NAMES.map((name) => value[name] ?? name)).size === NAMES.length;
+    NAMES.includes(name) && (wireName === undefined || (typeof wireName === 'string' && WIRE_NAME.test(wireName)));
+  return isObject(value) && Object.entries(value).every(isName);
 }
 
 /**

@@ -129,9 +129,6 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-/** Whether the runtime has a file system. False in `fs.edge.ts`. */
-export const hasFiles: boolean = true;
-
 export function spoolFolder(path: string = defaultSpoolDir()): string {
   return resolve(path);
 }

@@ -1,4 +1,5 @@
-import { hasPlainPrototype, isBinary, read } from '../../payload/describe.ts';
+import { isBinary, read } from '../../payload/describe.ts';
+import { hasPlainPrototype } from '../../payload/fields.ts';
 import { types } from '../../platform/node.ts';
 
 /** Maximum size of a binary chunk that `aggregate` and `outputs` receive, in bytes. */

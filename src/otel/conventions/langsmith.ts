@@ -1,4 +1,4 @@
-import { defined, type Fields, isFields } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf } from '../../payload/fields.ts';
 import { type Attributes, counts, json, jsonObject, same, text, texts, withThreadAndUser } from './values.ts';
 import { type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -51,10 +51,9 @@ export const langSmith: Vocabulary = {
 function ownMetadata(value: unknown, attributes: Attributes): Fields {
   const given = attributes[METADATA];
   const all = jsonObject(given) ?? defined({ metadata: given });
-  const each = isFields(value) ? value : {};
   return withThreadAndUser({
     ...all,
-    ...Object.fromEntries(Object.entries(each).map(([key, item]) => [key, ownValue(item)])),
+    ...Object.fromEntries(Object.entries(fieldsOf(value)).map(([key, item]) => [key, ownValue(item)])),
   });
 }
 

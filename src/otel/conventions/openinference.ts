@@ -1,5 +1,5 @@
 import { toolCall } from '../../messages/chat.ts';
-import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, filled, isFields, listOf } from '../../payload/fields.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
 import { foundDocument } from './model-messages.ts';
 import { type Attributes, cost, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';
@@ -135,8 +135,7 @@ const REDACTED = '__REDACTED__';
 
 /** Returns the prompts. In early versions of the OpenInference specification, prompts are plain text. */
 function promptTexts(value: unknown): unknown[] | undefined {
-  const items = Array.isArray(value) ? value : [];
-  return filled(items.map((item) => (isFields(item) && isFields(item.prompt) ? item.prompt.text : item)));
+  return filled(listOf(value).map((item) => (isFields(item) && isFields(item.prompt) ? item.prompt.text : item)));
 }
 
 function completionTexts(value: unknown): Fields[] | undefined {
@@ -222,7 +221,7 @@ function openInferenceDocuments(value: unknown): Fields[] | undefined {
 
 function messageOf(message: Fields): Fields {
   const { content, contents, tool_calls, function_call_name, function_call_arguments_json, ...rest } = message;
-  const calls = objects(tool_calls).map(({ tool_call }) => toolCallOf(isFields(tool_call) ? tool_call : {}));
+  const calls = objects(tool_calls).map(({ tool_call }) => toolCallOf(fieldsOf(tool_call)));
   return defined({
     ...rest,
     content: contentOf(content, objects(contents).map(blockOf)),
@@ -244,7 +243,7 @@ function contentOf(content: unknown, blocks: Fields[]): unknown {
 
 /** Converts a content block. The fields of a tool call are next to `message_content`, not inside it. */
 function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
-  const { type, text: words, image, audio, video, ...rest } = isFields(message_content) ? message_content : {};
+  const { type, text: words, image, audio, video, ...rest } = fieldsOf(message_content);
   const known = { ...rest, ...others };
   if (isFields(tool_call)) return { ...toolUseOf(tool_call), ...known };
   if (type === 'reasoning') return defined({ type, reasoning: words, ...known });
@@ -262,13 +261,13 @@ function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
 
 function toolUseOf(call: Fields): Fields {
   const { id, function: called, ...rest } = call;
-  const { name, arguments: args } = isFields(called) ? called : {};
+  const { name, arguments: args } = fieldsOf(called);
   return defined({ type: 'tool_use', id, name, input: json(args), ...rest });
 }
 
 function toolCallOf(call: Fields): Fields {
   const { id, function: called, ...rest } = call;
-  const { name, arguments: args } = isFields(called) ? called : {};
+  const { name, arguments: args } = fieldsOf(called);
   return toolCall(id, name, args, rest);
 }
 

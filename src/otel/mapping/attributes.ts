@@ -1,4 +1,4 @@
-import { type Fields, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
@@ -249,7 +249,7 @@ function put(fields: Fields, key: string, value: unknown): Fields {
   }
   const outer = key.slice(0, dot);
   const inner = fields[outer];
-  fields[outer] = { ...(isFields(inner) ? inner : {}), [key.slice(dot + 1)]: value };
+  fields[outer] = { ...fieldsOf(inner), [key.slice(dot + 1)]: value };
   return fields;
 }
 

@@ -1,7 +1,7 @@
 import { latePattern } from '../../base/late-pattern.ts';
 import { detached } from '../../base/text.ts';
 import { types } from '../../platform/node.ts';
-import { hasPlainPrototype } from '../describe.ts';
+import { type Fields, isPlainObject } from '../fields.ts';
 
 /**
  * The kind of a secret's name decides which of its values are hidden:
@@ -173,7 +173,7 @@ function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left:
   if (typeof value === 'string') return isSecretText(kind, key, value);
   if (typeof value === 'number') return kind === 'word' && value >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
-  if (isPlainObject(value)) {
+  if (isPlainData(value)) {
     // Under other keys, for example `session`, each property is checked by its own name.
     if (!/(?:cookies?|secrets?|tokens)\d*$/i.test(key)) return false;
   } else if (!Array.isArray(value) || types.isProxy(value)) return true;
@@ -201,7 +201,7 @@ const SCHEMA_TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolea
 
 /** Whether a value is a JSON Schema. A schema may describe a secret but contains none. */
 function isSchema(value: unknown): boolean {
-  if (!isPlainObject(value)) return false;
+  if (!isPlainData(value)) return false;
   const type = dataIn(value, 'type');
   return SCHEMA_TYPES.includes(Array.isArray(type) && !types.isProxy(type) ? dataIn(type, '0') : type);
 }
@@ -211,8 +211,9 @@ function dataIn(value: object, key: string): unknown {
   return Object.getOwnPropertyDescriptor(value, key)?.value;
 }
 
-function isPlainObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !types.isProxy(value) && hasPlainPrototype(value);
+/** Reading the prototype of a proxy would call the application's code. */
+function isPlainData(value: unknown): value is Fields {
+  return !types.isProxy(value) && isPlainObject(value);
 }
 
 /** Splits a name into words. `openaiApiKey` and `OPENAI_API_KEY` have the same words. */

@@ -34,7 +34,14 @@ export class ExportReader {
 
   *write(chunk: Buffer): Generator<Entry> {
     let start = 0;
+    let [quote, backslash] = [-1, -1];
     for (let at = 0; at < chunk.length; at += 1) {
+      if (this.#isInText && !this.#isEscaped) {
+        // Most bytes are in long texts, and a search is faster than this loop.
+        if (quote < at) quote = positionOf(QUOTE, chunk, at);
+        if (backslash < at) backslash = positionOf(BACKSLASH, chunk, at);
+        at = Math.min(quote, backslash);
+      }
       const byte = chunk[at];
       if (this.#isInText) {
         if (this.#isEscaped) this.#isEscaped = false;
@@ -110,6 +117,12 @@ export class ExportReader {
       throw new HttpError(413, `A part of the export is larger than ${ENTRY_BYTES_MAX} bytes`);
     }
   }
+}
+
+/** Returns the position of a byte, or the length of the chunk. */
+function positionOf(byte: number | undefined, chunk: Buffer, from: number): number {
+  const found = chunk.indexOf(byte ?? 0, from);
+  return found === -1 ? chunk.length : found;
 }
 
 function keyOf(bytes: Buffer): string {

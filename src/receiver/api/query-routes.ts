@@ -156,12 +156,10 @@ export const queryRoutes: readonly Route[] = [
     path: '/query/changes',
     handle: ({ request, store, scope, streams, access }) => {
       countStream(streams, request.socket);
-      const last = request.headers['last-event-id'];
-      const cursor = typeof last === 'string' ? last : undefined;
       return {
         status: 200,
         headers: { 'content-type': 'text/event-stream' },
-        content: (ended) => changeStream(store, scope, cursor, ended, () => access.isAdmitted(request, 'read')),
+        content: (ended) => changeStream(store, scope, ended, () => access.isAdmitted(request, 'read')),
       };
     },
   },

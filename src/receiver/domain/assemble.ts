@@ -9,7 +9,7 @@ import type { Scope } from './query.ts';
 import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
 import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
-import { type FilteredRun, isOfProject, projectOf, timesOf } from './run-values.ts';
+import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from './run-values.ts';
 import {
   type AttachmentInfo,
   type CostSource,
@@ -70,6 +70,12 @@ export class AssembledRun {
   get keys(): string[] {
     const { span } = this.spans;
     return span === undefined ? [this.id] : [this.id, span];
+  }
+
+  /** The name and the id of the project. Empty until the run is visible. */
+  get projects(): string[] {
+    const { name, run_type, start_time } = this.fields;
+    return name === undefined || run_type === undefined || start_time === undefined ? [] : projectNames(this.fields);
   }
 
   /** Whether a message names a parent, which may not have arrived. */
@@ -180,6 +186,11 @@ export class AssembledTrace {
       if (outerId !== undefined) run.summary.same_call_as = outerId;
       if (run.summary.usage !== undefined && this.countedUsage(run) === undefined) run.summary.usage_counts = false;
     }
+  }
+
+  /** The names and ids of the projects of the visible runs. */
+  get projects(): string[] {
+    return [...new Set(this.members.flatMap(({ projects }) => projects))];
   }
 
   /** Returns the run's usage if the usage counts towards totals. */

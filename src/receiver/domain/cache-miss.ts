@@ -1,8 +1,6 @@
-import { isObject } from '../../config/checker.ts';
+import { type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import type { CacheComparison, PromptDifference } from './run-view.ts';
 import { outputsUsageOf, usageIn } from './usage.ts';
-
-type Fields = Record<string, unknown>;
 
 /** The recorded request of a model call. */
 export interface ModelRequest {
@@ -80,7 +78,7 @@ const STORED_PROMPTS = ['previous_response_id', 'conversation', 'cachedContent',
 
 function partsOf({ inputs, extra = {} }: ModelRequest): Part[] {
   const [only, ...others] = Object.values(fieldsOf(inputs));
-  const request = others.length === 0 && isObject(only) ? only : fieldsOf(inputs);
+  const request = others.length === 0 && isFields(only) ? only : fieldsOf(inputs);
   const parameters = [extra.invocation_params, fieldsOf(extra.metadata).ls_invocation_params].map(fieldsOf);
   const fields: Fields = Object.assign({}, ...parameters, request);
   const list = fields.messages ?? fields.contents ?? fields.input ?? fields.prompt ?? fields.prompts ?? undefined;
@@ -94,12 +92,12 @@ function partsOf({ inputs, extra = {} }: ModelRequest): Part[] {
 }
 
 function isMessage(value: unknown): boolean {
-  return typeof value === 'string' || isObject(value);
+  return typeof value === 'string' || isFields(value);
 }
 
 function toolsOf({ tools, functions }: Fields): Part[] {
   // Gemini groups tools, and the AI SDK's functions take an object of tools by name.
-  const named = isObject(tools) ? Object.entries(tools).map(([name, tool]) => ({ name, ...fieldsOf(tool) })) : [];
+  const named = isFields(tools) ? Object.entries(tools).map(([name, tool]) => ({ name, ...fieldsOf(tool) })) : [];
   const given = tools ?? functions;
   const list = [...(Array.isArray(given) ? given : []), ...named].flatMap((tool) => {
     const { functionDeclarations, function_declarations } = fieldsOf(tool);
@@ -116,9 +114,9 @@ function toolsOf({ tools, functions }: Fields): Part[] {
 function messageOf(given: unknown, index: number): Part {
   const fields = fieldsOf(given);
   const { kwargs, data, id } = fields;
-  const name = isObject(kwargs) ? [id].flat().at(-1) : fields.type;
+  const name = isFields(kwargs) ? [id].flat().at(-1) : fields.type;
   const role = textOf(fields.role) ?? textOf(name) ?? 'user';
-  const { role: _, type: __, ...content } = [kwargs, data].find(isObject) ?? fields;
+  const { role: _, type: __, ...content } = [kwargs, data].find(isFields) ?? fields;
   const text = typeof given === 'string' ? given : flatText(content, 3);
   const isSystem = index === 0 && /^(system|developer|SystemMessage)$/.test(role);
   return { place: isSystem ? SYSTEM : `message ${index + 1} (${role})`, text };
@@ -146,14 +144,6 @@ function flatText(value: unknown, levels: number): string {
     return /^(text|content|parts)$/.test(key) ? text : `${key}: ${text}`;
   });
   return lines.join('\n');
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {};
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }
 
 function lengthOf(parts: readonly Part[]): number {

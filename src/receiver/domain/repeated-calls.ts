@@ -1,4 +1,4 @@
-import { isObject } from '../../config/checker.ts';
+import { fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import {
   CALL_TYPES,
   type CallRecord,
@@ -19,13 +19,8 @@ export type CallEvidence = Pick<CallRecord, 'source' | 'responseId' | 'request'>
  */
 export function callEvidenceOf({ extra }: RunFields, request: string | undefined): CallEvidence {
   const { [SOURCES]: sources, [RESPONSE_ID]: responseId, otel } = extra?.metadata ?? {};
-  const scope = isObject(otel) && isObject(otel.scope) ? otel.scope.name : undefined;
-  const first: unknown = Array.isArray(sources) ? sources[0] : undefined;
-  return { source: textOf(first) ?? textOf(scope), responseId: textOf(responseId), request };
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  const source = firstText(listOf(sources)[0], fieldsOf(fieldsOf(otel).scope).name);
+  return { source, responseId: firstText(responseId), request };
 }
 
 /** Returns the fingerprint of a call's request. Also returns it if the message does not contain the run type. */

@@ -83,8 +83,13 @@ export function projectOf({ session_name, session_id }: Pick<RunFields, 'session
   return session_name ?? session_id ?? DEFAULT_PROJECT;
 }
 
+/** Returns the name and the id of a run's project. Either names the project in a filter or a scope. */
+export function projectNames(run: Pick<RunFields, 'session_name' | 'session_id'>): string[] {
+  return [projectOf(run), run.session_id].filter((name) => name !== undefined);
+}
+
 export function isOfProject(summary: RunSummary, project: string): boolean {
-  return projectOf(summary) === project || summary.session_id === project;
+  return projectNames(summary).includes(project);
 }
 
 /** Returns an error in the form in which filters compare it. */

@@ -10,9 +10,14 @@ const CONNECTIONS_MAX = 1_000;
 export class Connections {
   /** Number of pending requests by connection. The longest idle connection comes first. */
   readonly #pending = new Map<Socket, number>();
+  readonly #max: number;
+
+  constructor(max: number = CONNECTIONS_MAX) {
+    this.#max = max;
+  }
 
   opened(socket: Socket): void {
-    if (this.#pending.size >= CONNECTIONS_MAX) this.#close(this.#longestIdle() ?? socket);
+    if (this.#pending.size >= this.#max) this.#close(this.#longestIdle() ?? socket);
     if (socket.destroyed) return;
     this.#pending.set(socket, 0);
     socket.once('close', () => this.#pending.delete(socket));

@@ -20,7 +20,14 @@ export interface Json {
 
 /** Parses all JSON texts in one request. */
 export class JsonReader {
-  #valuesLeft = VALUES_MAX;
+  readonly #valuesMax: number;
+  readonly #keysMax: number;
+  #values = 0;
+
+  constructor({ valuesMax = VALUES_MAX, keysMax = KEYS_MAX }: { valuesMax?: number; keysMax?: number } = {}) {
+    this.#valuesMax = valuesMax;
+    this.#keysMax = keysMax;
+  }
 
   /**
    * Parses UTF-8 JSON. Throws an HTTP 400 error if the JSON is invalid, or a 413 error if it has too many values or keys.
@@ -43,7 +50,6 @@ export class JsonReader {
    */
   #checkLimits(text: string, what: string): void {
     let depth = 0;
-    let values = 0;
     /** Number of keys of the open objects, by depth. */
     const keys = new Uint32Array(DEPTH_MAX + 1);
     for (let at = 0; at < text.length; at += 1) {
@@ -53,22 +59,22 @@ export class JsonReader {
         while (text.charCodeAt(at - 1) === BACKSLASH && isEscaped(text, at));
         if (at === -1) break;
       } else if (code === COMMA) {
-        values += 1;
+        this.#values += 1;
       } else if (code === BRACKET || code === BRACE) {
-        values += 1;
+        this.#values += 1;
         depth += 1;
         if (depth > DEPTH_MAX) throw new HttpError(400, `${what} is nested deeper than ${DEPTH_MAX} levels`);
         keys[depth] = 0;
       } else if (code === COLON) {
         keys[depth] = (keys[depth] ?? 0) + 1;
-        if ((keys[depth] ?? 0) > KEYS_MAX)
-          throw new HttpError(413, `${what} has an object with more than ${KEYS_MAX} keys`);
+        if ((keys[depth] ?? 0) > this.#keysMax)
+          throw new HttpError(413, `${what} has an object with more than ${this.#keysMax} keys`);
       } else if (code === BRACKET_END || code === BRACE_END) {
         depth -= 1;
       }
     }
-    this.#valuesLeft -= values;
-    if (this.#valuesLeft < 0) throw new HttpError(413, `The JSON of the request has more than ${VALUES_MAX} values`);
+    if (this.#values > this.#valuesMax)
+      throw new HttpError(413, `The JSON of the request has more than ${this.#valuesMax} values`);
   }
 }
 

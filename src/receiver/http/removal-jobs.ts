@@ -20,6 +20,11 @@ const CONTINUED_MS_MAX = 24 * 3_600_000;
 /** Interval at which the receiver looks for jobs to continue, in milliseconds. */
 const CHECK_MS = 30_000;
 
+export interface RemovalTimes {
+  readonly responseMs?: number;
+  readonly updateMs?: number;
+}
+
 /** A deletion that runs in this process. */
 interface Work {
   job: RemovalJob;
@@ -36,11 +41,15 @@ export class RemovalJobs {
   readonly #store: Store;
   /** The deletions until their end is stored, so that none starts twice or is forgotten. */
   readonly #running = new Map<string, Work>();
+  readonly #responseMs: number;
+  readonly #updateMs: number;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(store: Store) {
+  constructor(store: Store, { responseMs = RESPONSE_MS, updateMs = UPDATE_MS }: RemovalTimes = {}) {
     this.#store = store;
+    this.#responseMs = responseMs;
+    this.#updateMs = updateMs;
   }
 
   /** Continues the jobs whose receiver has ended, now and later. */
@@ -57,7 +66,7 @@ export class RemovalJobs {
     this.#running.set(work.job.id, work);
     const done = this.#remove(work);
     try {
-      await Promise.race([done, delay(RESPONSE_MS, undefined)]);
+      await Promise.race([done, delay(this.#responseMs, undefined)]);
     } catch (error) {
       this.#running.delete(work.job.id);
       throw error;
@@ -114,7 +123,7 @@ export class RemovalJobs {
   /** Stores the job now and once a second until its end is stored. */
   async #follow(work: Work, done: Promise<void>): Promise<void> {
     const ended = done.catch((error: unknown) => this.#isClosed || this.#end(work, 'failed', messageOf(error)));
-    work.timer = setInterval(() => void this.#update(work).catch(() => {}), UPDATE_MS).unref();
+    work.timer = setInterval(() => void this.#update(work).catch(() => {}), this.#updateMs).unref();
     void ended.then(() => this.#update(work)).catch(() => {});
     await this.#update(work);
   }

@@ -59,6 +59,8 @@ export interface Call {
   readonly limits?: RunLimits;
   /** How attributes of spans become fields of runs. Undefined for the default mapping. */
   readonly mapping?: SpanMapping;
+  /** Time in which a store that is ready answers, in milliseconds. */
+  readonly readyMs?: number;
   /** Called after the store has applied the operations in a request. */
   readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;
   /** Returns the figures of the store, if the store has any. */

@@ -24,7 +24,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
-  extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'received' | 'mapping'> {
+  extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping'> {
   readonly store: Store & { readonly lag?: string | undefined };
   readonly metrics?: Metrics;
   readonly jobs?: RemovalJobs;

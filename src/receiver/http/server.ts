@@ -33,6 +33,14 @@ const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
+/** Limits of a server. Each has a default. */
+export interface ServerLimits {
+  readonly requestTimeoutMs?: number;
+  readonly idleTimeoutMs?: number;
+  readonly closeMs?: number;
+  readonly connectionsMax?: number;
+}
+
 interface Listening {
   readonly url: string;
   close(): Promise<void>;
@@ -47,12 +55,13 @@ export async function listen(
     requestTimeoutMs = REQUEST_TIMEOUT_MS,
     idleTimeoutMs = IDLE_TIMEOUT_MS,
     closeMs = CLOSE_MS,
-  }: { requestTimeoutMs?: number; idleTimeoutMs?: number; closeMs?: number } = {},
+    connectionsMax,
+  }: ServerLimits = {},
 ): Promise<Listening> {
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
-  const connections = new Connections();
+  const connections = new Connections(connectionsMax);
   // `server.close` leaves connections open that never sent a request, so idle connections are ended here.
   const endIdleConnections = (): void => {
     if (closing.signal.aborted && pending === 0) server.closeAllConnections();

@@ -13,23 +13,26 @@ export const serviceRoutes: readonly Route[] = [
 const READY_MS = 2_000;
 
 /** Resolves with undefined if the store fails or does not answer in time. */
-async function inTime<Answer>(answer: Promise<Answer> | undefined): Promise<Answer | undefined> {
-  return (await Promise.race([answer?.catch(() => undefined), delay(READY_MS, undefined)])) ?? undefined;
+async function inTime<Answer>(answer: Promise<Answer> | undefined, ms: number): Promise<Answer | undefined> {
+  return (await Promise.race([answer?.catch(() => undefined), delay(ms, undefined)])) ?? undefined;
 }
 
 /** Responds with status 200 if the store answers a query and can write, both in time. */
-async function readiness({ store, scope, writes, lag }: Call): Promise<RouteResponse> {
+async function readiness({ store, writes, lag, readyMs = READY_MS }: Call): Promise<RouteResponse> {
   const [answer, problem] = await Promise.all([
-    inTime(store.changes(scope, undefined, 1)),
-    inTime(writes.problem().then((reason) => reason ?? '')),
+    inTime(store.tokenSecrets(), readyMs),
+    inTime(
+      writes.problem().then((reason) => reason ?? ''),
+      readyMs,
+    ),
   ]);
   if (answer === undefined) throw new HttpError(503, 'The store does not answer');
-  if (problem !== '') throw new HttpError(503, problem ?? `The store has not written within ${READY_MS / 1_000} s`);
+  if (problem !== '') throw new HttpError(503, problem ?? `The store has not written within ${readyMs / 1_000} s`);
   return { status: 200, body: { status: 'ready', detail: lag() } };
 }
 
 /** Responds without the metrics of the store if the store does not answer. */
 async function metrics({ metrics: counts, streams, status }: Call): Promise<RouteResponse> {
-  const content = counts.text(streams.size, await inTime(status?.()));
+  const content = counts.text(streams.size, await inTime(status?.(), READY_MS));
   return { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }, content };
 }

@@ -17,7 +17,8 @@ const ARRIVAL_MS = 1_000;
 export async function addFeedback(store: Store, scope: Scope, feedback: Feedback): Promise<boolean> {
   let notify = (): void => {};
   let isOver = false;
-  const unsubscribe = store.subscribe(scope, () => notify());
+  // Without the project, because a run has none until it is visible.
+  const unsubscribe = store.subscribe({ tenant: scope.tenant }, () => notify());
   const timer = setTimer(() => {
     isOver = true;
     notify();

@@ -43,7 +43,6 @@ import { inOrder, type SpanIds, spanKey } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
 import {
-  type Changes,
   JOB_AGE_MS,
   type MergedRun,
   type RemovalOptions,
@@ -88,13 +87,13 @@ const REMOVED_MAX = 100_000;
 /** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */
 const TURN_MS = 10;
 
+type ProjectsByTrace = ReadonlyMap<string, readonly string[]>;
+
 /** The runs and other data of one tenant. */
 class Tenant {
   readonly runs = new Map<string, AssembledRun>();
   /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
   readonly revokedMs = new Map<string, number>();
-  /** Sequence number of the latest change to each trace. */
-  readonly changed = new Map<string, number>();
   readonly removed = new RemovedIds();
 }
 
@@ -111,7 +110,6 @@ export class MemoryStore implements Store {
   readonly #jobs = new Map<string, RemovalJob>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
-  #seq = 0;
   #turnAtMs = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
@@ -133,6 +131,7 @@ export class MemoryStore implements Store {
     const before = new Places(runs);
     const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
     const touched = new Set(known.map((run) => before.traceIdOf(run)));
+    const projectsBefore = this.#projects(scope);
     const keysBefore = new Set(known.flatMap(({ keys }) => keys));
     for (const operation of operations) {
       const run = runs.get(operation.id) ?? new AssembledRun(operation.id, ++this.#lastN);
@@ -148,7 +147,7 @@ export class MemoryStore implements Store {
       if (fields.trace_id !== undefined || arrived.has(id)) continue;
       if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
     }
-    this.#report(scope, touched);
+    this.#report(scope, touched, projectsBefore);
     return messages.length - operations.length;
   }
 
@@ -281,19 +280,8 @@ export class MemoryStore implements Store {
     );
   }
 
-  async changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes> {
-    const afterSeq = after === undefined ? this.#seq : Number(after);
-    if (!Number.isSafeInteger(afterSeq) || afterSeq > this.#seq || afterSeq < 0) {
-      return { cursor: `${this.#seq}`, traceIds: undefined };
-    }
-    const later = [...this.#tenant(scope).changed].filter(([, seq]) => seq > afterSeq).sort(([, a], [, b]) => a - b);
-    // All traces in one change share a cursor, so they are returned together.
-    const last = later.length > limit ? (later[limit - 1]?.[1] ?? this.#seq) : this.#seq;
-    return { cursor: `${last}`, traceIds: later.filter(([, seq]) => seq <= last).map(([id]) => id) };
-  }
-
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
-    return this.#subscribers.add(scope.tenant, listener);
+    return this.#subscribers.add(scope, listener);
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
@@ -354,15 +342,14 @@ export class MemoryStore implements Store {
   }
 
   async remove(scope: Scope, target: RemovalTarget, { onProgress }: RemovalOptions = {}): Promise<Removal> {
-    const { runs, changed, removed } = this.#tenant(scope);
+    const { runs, removed } = this.#tenant(scope);
     const touched = new Set<string>();
-    const emptied: string[] = [];
+    const projectsBefore = this.#projects(scope);
     const runsBefore = runs.size;
     for (const trace of this.#traces(scope)) {
       const selected = trace.selected(scope, target);
       if (selected.runs.length === 0) continue;
       touched.add(trace.id);
-      if (selected.runs.length === trace.members.length) emptied.push(trace.id);
       if (selected.isTrace) removed.traces.add(trace.id);
       for (const { id } of selected.runs) {
         removed.runs.add(id);
@@ -371,8 +358,7 @@ export class MemoryStore implements Store {
     }
     removed.limit(REMOVED_MAX);
     const removal = { runs: runsBefore - runs.size, traces: touched.size };
-    this.#report(scope, touched);
-    for (const id of emptied) changed.delete(id);
+    this.#report(scope, touched, projectsBefore);
     onProgress?.(removal);
     return removal;
   }
@@ -437,14 +423,22 @@ export class MemoryStore implements Store {
   }
 
   /** Enforces the limits, then reports the change to subscribers. */
-  #report(scope: Scope, touched: Set<string>): void {
+  #report(scope: Scope, touched: Set<string>, projectsBefore: ProjectsByTrace = new Map()): void {
+    const projects = this.#projects(scope);
     const forgotten = this.#forget(scope.tenant, touched);
     if (touched.size === 0) return;
-    this.#seq += 1;
-    const { changed } = this.#tenant(scope);
-    for (const id of touched) changed.set(id, this.#seq);
-    const change = { cursor: `${this.#seq}`, traceIds: [...touched], ...(forgotten && { forgotten }) };
-    this.#subscribers.report({ tenant: scope.tenant, ...change });
+    const traces = [...touched].map((id) => ({
+      id,
+      projects: [...(projectsBefore.get(id) ?? []), ...(projects.get(id) ?? [])],
+    }));
+    this.#subscribers.report({ tenant: scope.tenant, traces, ...(forgotten && { forgotten }) });
+  }
+
+  /** Returns the projects of each trace, or nothing if no listener is limited to a project. */
+  #projects(scope: Scope): ProjectsByTrace {
+    if (!this.#subscribers.isLimited(scope.tenant)) return new Map();
+    const traces = [...new Places(this.#tenant(scope).runs).runsByTrace()];
+    return new Map(traces.map(([id, runs]) => [id, runs.flatMap((run) => run.projects)]));
   }
 
   /**
@@ -476,7 +470,6 @@ export class MemoryStore implements Store {
           bytesLeft -= sizeBytes;
         }
         runsLeft -= runs.length;
-        tenant.changed.delete(traceId);
         if (name === tenantName) touched.add(traceId);
         forgotten.runs += runs.length;
         forgotten.traces += 1;

@@ -30,21 +30,9 @@ export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
 /** A change to one or more traces, including their deletion. */
 export interface StoreChange {
-  /** Opaque cursor for the change. Pass the cursor to `ChangeFeed.changes` to get later changes. */
-  readonly cursor: string;
   readonly traceIds: readonly string[];
   /** Numbers of runs and traces that the store deleted to stay within its limits. */
   readonly forgotten?: { readonly runs: number; readonly traces: number };
-}
-
-/** The changes that follow a cursor. */
-export interface Changes {
-  readonly cursor: string;
-  /**
-   * Ids of the changed traces. Undefined if the store cannot list these traces, for example if another store created
-   * the cursor.
-   */
-  readonly traceIds: readonly string[] | undefined;
 }
 
 /**
@@ -165,13 +153,11 @@ export interface QueryStore {
 
 /** Reports changes to stored traces. */
 export interface ChangeFeed {
-  /** Calls the listener after each change. Call the returned function to unsubscribe. */
-  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
   /**
-   * Returns about `limit` traces that changed after the cursor, earliest change first. If no cursor is given, returns
-   * only the current cursor.
+   * Calls the listener after each change. If the scope is limited to a project, the change contains only traces that have
+   * or had runs in this project. Call the returned function to unsubscribe.
    */
-  changes(scope: Scope, after: string | undefined, limit: number): Promise<Changes>;
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
 }
 
 /** Stores feedback on runs. */
@@ -282,7 +268,6 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   statistics: 0,
   suggestions: 0,
   subscribe: 0,
-  changes: 0,
   addFeedback: 0,
   feedback: 0,
   feedbackWithId: 0,

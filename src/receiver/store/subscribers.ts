@@ -1,18 +1,26 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf } from '../../base/text.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
+import type { Scope } from '../domain/query.ts';
 import type { StoreChange } from './store.ts';
 
 /** Minimum interval between log lines about deleted traces, in milliseconds. */
 const NOTICE_INTERVAL_MS = 60_000;
 
-export interface TenantChange extends StoreChange {
-  readonly tenant: string;
+/** A trace that has changed, and at least the names and ids of the projects of its changed runs, before and after. */
+export interface ChangedTrace {
+  readonly id: string;
+  readonly projects: readonly string[];
 }
 
-/** Reports changes to the listeners of a tenant. Logs how many traces the store deleted to stay within its limits. */
+export interface TenantChange extends Pick<StoreChange, 'forgotten'> {
+  readonly tenant: string;
+  readonly traces: readonly ChangedTrace[];
+}
+
+/** Reports changes to listeners. Logs how many traces the store deleted to stay within its limits. */
 export class Subscribers {
-  readonly #listeners = new Map<symbol, { readonly tenant: string; readonly call: (change: StoreChange) => void }>();
+  readonly #listeners = new Map<symbol, { readonly scope: Scope; readonly call: (change: StoreChange) => void }>();
   readonly #limits: string;
   #forgottenRuns = 0;
   #forgottenTraces = 0;
@@ -26,23 +34,33 @@ export class Subscribers {
 
   /** The tenants that have listeners. */
   get tenants(): ReadonlySet<string> {
-    return new Set([...this.#listeners.values()].map(({ tenant }) => tenant));
+    return new Set([...this.#listeners.values()].map(({ scope }) => scope.tenant));
   }
 
-  add(tenant: string, call: (change: StoreChange) => void): () => void {
+  /** Whether a listener is limited to a project of this tenant. */
+  isLimited(tenant: string): boolean {
+    return [...this.#listeners.values()].some(({ scope }) => scope.tenant === tenant && scope.project !== undefined);
+  }
+
+  add(scope: Scope, call: (change: StoreChange) => void): () => void {
     const key = Symbol('subscription');
-    this.#listeners.set(key, { tenant, call });
+    this.#listeners.set(key, { scope, call });
     return () => {
       this.#listeners.delete(key);
     };
   }
 
-  report({ tenant, ...change }: TenantChange): void {
-    if (change.forgotten !== undefined) this.#notice(change.forgotten);
-    for (const listener of this.#listeners.values()) {
-      if (listener.tenant !== tenant) continue;
+  report({ tenant, traces, forgotten }: TenantChange): void {
+    if (forgotten !== undefined) this.#notice(forgotten);
+    for (const { scope, call } of this.#listeners.values()) {
+      if (scope.tenant !== tenant) continue;
+      const { project } = scope;
+      const own = project === undefined ? traces : traces.filter(({ projects }) => projects.includes(project));
+      if (own.length === 0) continue;
+      // The counts include the traces of other projects.
+      const counts = project === undefined && forgotten !== undefined && { forgotten };
       try {
-        listener.call(change);
+        call({ traceIds: [...new Set(own.map(({ id }) => id))], ...counts });
       } catch (error) {
         diagnostics.error(`a listener of the receiver's store failed: ${messageOf(error)}`);
       }

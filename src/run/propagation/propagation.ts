@@ -2,7 +2,8 @@ import { clock } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { guard, ignoreRejection } from '../../base/guard.ts';
 import { shareInstances } from '../../base/shared.ts';
-import { type Check, isObject } from '../../config/checker.ts';
+import type { Check } from '../../config/checker.ts';
+import { isFields, parsedJson } from '../../payload/fields.ts';
 import { types } from '../../platform/node.ts';
 import {
   belowRequest,
@@ -161,11 +162,11 @@ function inheritedFields(baggage: BaggageMember[], prefix: string, accept: reado
     accept.includes(field) ? baggageValue(baggage, `${prefix}-${key}`) : undefined;
   const projectId = accepted('project', 'project-id')?.slice(0, TEXT_MAX);
   const tags = accepted('tags');
-  const metadata = jsonOf(accepted('metadata'));
+  const metadata = parsedJson(accepted('metadata') ?? '');
   return {
     project: projectId ? { id: projectId } : accepted('project')?.slice(0, TEXT_MAX) || undefined,
-    tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : jsonOf(tags)),
-    metadata: isObject(metadata) ? metadata : undefined,
+    tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : parsedJson(tags ?? '')),
+    metadata: isFields(metadata) ? metadata : undefined,
     sampled: baggageValue(baggage, `${prefix}-sampled`) !== 'false',
   };
 }
@@ -174,14 +175,6 @@ function tagsIn(tags: unknown): readonly string[] | undefined {
   if (!Array.isArray(tags)) return undefined;
   const valid = tags.filter((tag): tag is string => typeof tag === 'string' && tag !== '' && tag.length <= TEXT_MAX);
   return valid.length === 0 ? undefined : valid.slice(0, TAGS_MAX);
-}
-
-function jsonOf(text: string | undefined): unknown {
-  try {
-    return text && JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

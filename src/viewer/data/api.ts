@@ -12,7 +12,7 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../../receiver/domain/run-view.ts';
-import { saved } from './saved.ts';
+import { saved } from './trace-file.ts';
 
 /** Whether the receiver requires a key that the user has not entered yet. */
 export const isLocked: Signal<boolean> = signal(false);

@@ -15,8 +15,6 @@ const OPENING_MS_MAX = 1_000;
 const listeners = new Set<Listener>();
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
-/** Whether the page may have missed changes to traces. */
-let isBehind = false;
 
 /** Adds a listener. Returns a function that removes the listener. */
 export function onChanges(listener: Listener): () => void {
@@ -33,13 +31,11 @@ export async function listen(): Promise<void> {
   if (live.value === 'off') return;
   close();
   live.value = 'connecting';
-  if (document.hidden) isBehind = true;
-  else await opened(new EventSource('/query/changes'));
+  if (!document.hidden) await opened(new EventSource('/query/changes'));
 }
 
 export function toggleLive(): void {
   if (live.value === 'off') {
-    isBehind = true;
     live.value = 'connecting';
     void listen();
     return;
@@ -56,17 +52,12 @@ function close(): void {
 function opened(stream: EventSource): Promise<void> {
   source = stream;
   return new Promise((resolve) => {
-    const timer = setTimeout(() => settle(true), OPENING_MS_MAX);
-    const settle = (mayHaveMissed: boolean): void => {
-      clearTimeout(timer);
-      isBehind ||= mayHaveMissed;
-      resolve();
-    };
+    setTimeout(resolve, OPENING_MS_MAX);
     stream.addEventListener('open', () => {
       live.value = 'on';
-      settle(false);
-      if (isBehind) notify(undefined);
-      isBehind = false;
+      resolve();
+      // A view that has already read its data may have missed changes.
+      notify(undefined);
     });
     stream.addEventListener('change', ({ data }: MessageEvent<string>) => {
       const { trace_ids } = JSON.parse(data) as { trace_ids?: string[] };
@@ -74,7 +65,7 @@ function opened(stream: EventSource): Promise<void> {
     });
     stream.addEventListener('error', () => {
       live.value = 'lost';
-      settle(true);
+      resolve();
       if (stream.readyState === EventSource.CLOSED) void retryLater();
     });
   });

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { type Address, readAddress, writeAddress } from './address.ts';
-import { saved } from './saved.ts';
 import { nameOfRange, rangeIn, type StartRange, withRange } from './time-range.ts';
+import { saved } from './trace-file.ts';
 
 const initial = readAddress(location.search);
 

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Address } from '../data/address.ts';
 import { go, linkTo } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 import { Icon } from './icon.tsx';
 
 const COPIED_MS = 1_500;

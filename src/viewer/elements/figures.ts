@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Usage } from '../../receiver/domain/run-view.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 
 /** Converts an ISO 8601 timestamp to milliseconds since 1970, with microseconds as a fraction. */
 export function millisecondsAt(iso: string): number {

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../messages/message.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf } from '../../payload/fields.ts';
 import { parametersOf, type RecordedCall, toolsOf } from './call-settings.ts';
 
 /** Programs that repeat a model call. They contain no keys. */
@@ -68,10 +68,10 @@ function requestOf(call: Parameters<typeof codeOf>[0]): Request | undefined {
   const all = parametersOf(call);
   const { model = call.model, ...rest } = all;
   const given = Object.entries(rest).filter(([key]) => !DROPPED.has(key) && !key.startsWith('_'));
-  const provider = textOf(fieldsOf(call.extra?.metadata).ls_provider) ?? 'openai';
+  const provider = firstText(fieldsOf(call.extra?.metadata).ls_provider) ?? 'openai';
   const { messages, input, instructions, system } = fieldsOf(call.inputs);
   const asked = listOf(messages ?? input).flat();
-  const isNative = asked.every((one) => isFields(one) && (textOf(one.role) ?? textOf(one.type)) !== undefined);
+  const isNative = asked.every((one) => isFields(one) && firstText(one.role, one.type) !== undefined);
   if (model === undefined || asked.length === 0 || !isNative) return undefined;
   const parameters = { model, ...Object.fromEntries(given), ...(isFields(all.tools) ? {} : ownTools(all, provider)) };
   if (provider === 'anthropic') {
@@ -83,7 +83,7 @@ function requestOf(call: Parameters<typeof codeOf>[0]): Request | undefined {
     return { method: 'messages.create', body: { ...body, messages: asked.filter((one) => !isSystem(one)) } };
   }
   if (!COMPATIBLE.has(provider)) return undefined;
-  const isItem = (one: unknown): boolean => textOf(fieldsOf(one).role) === undefined;
+  const isItem = (one: unknown): boolean => firstText(fieldsOf(one).role) === undefined;
   if (
     /responses/i.test(call.name) ||
     input !== undefined ||

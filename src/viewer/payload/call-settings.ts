@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../../messages/message.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf } from '../../payload/fields.ts';
 
 /** A tool that a model may call, in a common format for all providers. */
 export interface Tool {
@@ -46,8 +46,8 @@ function toolOf(tool: unknown): Tool {
     ? given.function
     : given;
   return {
-    name: textOf(name, given.type) ?? 'tool',
-    description: textOf(description),
+    name: firstText(name, given.type) ?? 'tool',
+    description: firstText(description),
     parameters: parameters ?? input_schema ?? inputSchema ?? rest,
   };
 }

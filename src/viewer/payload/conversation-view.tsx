@@ -4,7 +4,7 @@ import type { Message, Part } from '../../messages/message.ts';
 import { type AttachmentInfo, IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 import { LongText, Text } from '../elements/text.tsx';

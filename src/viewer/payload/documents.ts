@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isFields, textOf } from '../../messages/message.ts';
+import { type Fields, fieldsOf, firstText, isFields } from '../../payload/fields.ts';
 
 export interface FoundDocument {
   readonly title?: string | undefined;
@@ -40,7 +40,7 @@ function documentOf(value: unknown): FoundDocument | undefined {
     .find((one) => typeof one === 'string') as string | undefined;
   if (text === undefined) return undefined;
   const metadata = isFields(inner.metadata) ? inner.metadata : undefined;
-  const title = textOf(inner.title, metadata?.title, metadata?.source, inner.source, inner.url, inner.id);
+  const title = firstText(inner.title, metadata?.title, metadata?.source, inner.source, inner.url, inner.id);
   const score = [fields.score, fields.similarity, metadata?.score, metadata?.relevance_score].find(
     (one) => typeof one === 'number',
   ) as number | undefined;

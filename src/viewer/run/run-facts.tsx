@@ -3,7 +3,7 @@ import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 import { type Fact, Facts, Link, Section, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,

@@ -1,12 +1,12 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { fieldsOf, listOf, textOf } from '../../messages/message.ts';
+import { fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared, go } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
@@ -137,7 +137,7 @@ function EventSection({ run }: { run: RunDetails }): JSX.Element | null {
 function EventRow({ event, index, startTime }: { event: unknown; index: number; startTime: string }): JSX.Element {
   const { name, time, kwargs, ...rest } = fieldsOf(event);
   const data = kwargs ?? (Object.keys(rest).length > 0 ? rest : undefined);
-  const at = textOf(time);
+  const at = firstText(time);
   return (
     <li>
       <span class="note">{at !== undefined && `+${duration(millisecondsAt(at) - millisecondsAt(startTime))}`}</span>{' '}

@@ -1,5 +1,6 @@
 import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
-import { fieldsOf, type Message, textOf } from '../../messages/message.ts';
+import type { Message } from '../../messages/message.ts';
+import { fieldsOf, firstText } from '../../payload/fields.ts';
 
 /**
  * Returns the messages that a turn adds to its conversation: the user's input and the answer. Payloads often repeat the
@@ -11,7 +12,7 @@ export function messagesOfTurn(inputs: unknown, outputs: unknown): Message[] {
 
 function inputOf(inputs: unknown): Message[] {
   const { input, question, query, message, prompt } = fieldsOf(inputs);
-  const text = textOf(input, question, query, message, prompt);
+  const text = firstText(input, question, query, message, prompt);
   if (text !== undefined) return [{ role: 'user', parts: [{ kind: 'text', text }] }];
   const messages = messagesOfInputs(inputs) ?? plainMessage('user', inputs);
   const added = messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1);

@@ -4,7 +4,7 @@ import type { Usage } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
 import { cachedShare, cost, count, duration, exact, latencyOf, plural, usageTitle } from '../elements/figures.ts';

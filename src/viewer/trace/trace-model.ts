@@ -6,7 +6,7 @@ import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
-import { saved } from '../data/saved.ts';
+import { saved } from '../data/trace-file.ts';
 import {
   type Branch,
   isInternal,

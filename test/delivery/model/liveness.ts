@@ -5,6 +5,7 @@ import { diagnostics } from '#src/base/diagnostics.ts';
 import type { Durability } from '#src/config/options.ts';
 import type { Protocol } from '#src/config/otlp.ts';
 import type { EncodedRun } from '#src/run/encoded-run.ts';
+import { randomFrom } from '../../faults/random.ts';
 import { addsUp } from '../../support/adds-up.ts';
 import { ended, makeRun } from '../../support/encoded-run.ts';
 import { MemoryDisk } from '../../support/memory-fs.ts';
@@ -60,7 +61,7 @@ export interface Scenario {
 
 /** The scenarios of a seed are the same on every machine. */
 function scenarioOf(seed: number, given: Partial<Scenario> = {}): Scenario {
-  const random = randomOf(seed);
+  const random = randomFrom(seed);
   const one = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)] as Value;
   const durability = given.durability ?? one(['memory', 'spill', 'write-ahead'] as const);
   const service = one(SERVICES);
@@ -101,19 +102,20 @@ async function live(scenario: Scenario): Promise<number> {
   return play.steps;
 }
 
-/** Plays scenarios from the seed `first` until they are over, and returns the failures and the number of steps. */
+/** Plays the scenarios of the seeds, up to a number of steps. Returns the failures and the number of steps. */
 export async function liveAll(
-  first: number,
-  isOver: (scenarios: number, steps: number) => boolean,
+  seeds: Iterable<number>,
   given?: Partial<Scenario>,
+  stepsMax: number = Number.POSITIVE_INFINITY,
 ): Promise<{ failures: string[]; steps: number }> {
   const failures: string[] = [];
   let steps = 0;
-  for (let scenarios = 0; !isOver(scenarios, steps); scenarios++) {
+  for (const seed of seeds) {
+    if (steps >= stepsMax) break;
     try {
-      steps += await live(scenarioOf(first + scenarios, given));
+      steps += await live(scenarioOf(seed, given));
     } catch (thrown) {
-      failures.push(`${first + scenarios}: ${(thrown as Error).message}`);
+      failures.push(`${seed}: ${(thrown as Error).message}`);
     }
   }
   return { failures, steps };
@@ -135,7 +137,7 @@ class Liveness {
     virtualClock.reset();
     diagnostics.setLog(() => {});
     this.#scenario = scenario;
-    this.#random = randomOf(scenario.seed + 1);
+    this.#random = randomFrom(scenario.seed + 1);
     const { service, tempo } = scenario;
     const latencyMs = tempo === 'busy' ? (service === 'revoked' ? 100 : 20) : service === 'revoked' ? 400 : 0;
     this.#service = new JudgingService(scenario, latencyMs, this.#random);
@@ -302,15 +304,4 @@ class Liveness {
 
 function isLater(refusal: Refusal): boolean {
   return typeof refusal === 'string' || refusal === 408 || refusal >= 500;
-}
-
-/** A generator of numbers from 0 to 1 (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -1,20 +1,13 @@
-import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { onTestFinished, vi } from 'vitest';
-import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
+import { randomUUID } from 'node:crypto';
+import { inject, onTestFinished, vi } from 'vitest';
+import { ClickHouse, sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate } from '#src/receiver/store/clickhouse/schema.ts';
-import { startNode } from '../../support/program.ts';
+import { startProcess } from './server.ts';
 
-const SHIM = fileURLToPath(new URL('./shim.mjs', import.meta.url));
-/** A shim that hangs is killed after this time. */
-const LIFE_MAX_MS = 900_000;
-
-/** A ClickHouse that runs inside another process (see shim.mjs), with an empty database. */
+/** An empty database in a ClickHouse that runs inside another process (see shim.mjs). */
 export interface Server {
   readonly url: string;
-  /** Sets the failures of later queries. See `faults` in shim.mjs. */
+  /** Sets the failures of later queries. See `setFaults` in shim.mjs. */
   setFaults(...faults: readonly Readonly<Record<string, unknown>>[]): Promise<void>;
   stop(): Promise<void>;
 }
@@ -22,17 +15,6 @@ export interface Server {
 /** A server, and a connection to its database with the tables of the store. */
 export interface Database extends Server {
   readonly db: ClickHouse;
-}
-
-/** A file system in memory. */
-const MEMORY = '/dev/shm';
-const MEMORY_BYTES_MIN = 2_000_000_000;
-
-/** Returns the parent of data folders. ClickHouse writes many small files, which some disks create slowly. */
-function dataRoot(): string {
-  if (!existsSync(MEMORY)) return tmpdir();
-  const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize < MEMORY_BYTES_MIN ? tmpdir() : MEMORY;
 }
 
 /** Moves the clock of open stores until the test ends, or the returned function is called. */
@@ -43,21 +25,30 @@ export function moveClock(byMs: number): () => void {
   return () => spy.mockRestore();
 }
 
+/** Creates a database in the process that the files of a project share (see server.ts), or starts a process. */
 export async function startServer(): Promise<Server> {
-  const folder = mkdtempSync(join(dataRoot(), 'runspan-clickhouse-'));
-  const { child, printed, ended } = startNode([SHIM, folder], {}, undefined, LIFE_MAX_MS);
-  const [url] = await printed(/http:\S+/);
+  const shared: string | undefined = inject('clickHouse');
+  const { url, stop } = shared === undefined ? await startProcess() : await createDatabase(shared);
   return {
     url,
     setFaults: async (...faults) => {
-      await fetch(new URL('/fault', url.replace('default:@', '')), { method: 'POST', body: JSON.stringify(faults) });
+      const { origin, pathname } = new URL(url);
+      const target = `${origin}/fault?database=${pathname.slice(1)}`;
+      await fetch(target, { method: 'POST', body: JSON.stringify(faults) });
     },
-    stop: async () => {
-      child.stdin?.end();
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
-    },
+    stop,
   };
+}
+
+async function createDatabase(shared: string): Promise<Pick<Server, 'url' | 'stop'>> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  const command = async (text: string): Promise<void> => {
+    const db = await ClickHouse.connect(shared);
+    await db.command(sql(text));
+    await db.close();
+  };
+  await command(`CREATE DATABASE ${name}`);
+  return { url: shared.replace('/runspan', `/${name}`), stop: () => command(`DROP DATABASE ${name}`) };
 }
 
 export async function startDatabase(): Promise<Database> {

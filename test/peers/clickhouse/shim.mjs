@@ -1,15 +1,27 @@
 // Answers the HTTP protocol of ClickHouse with an embedded ClickHouse, so that tests run the unmodified
 // @clickhouse/client without a server. Usage: node shim.mjs <directory>. Prints the URL of a new database, and ends when
-// standard input ends. `POST /fault` sets the failure of later queries, see `faults`.
+// standard input ends. `POST /fault` sets the failures of later queries of a database, see `setFaults`.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-// The functions of the addon accept parameters as the HTTP protocol encodes them. Those of the package encode them again.
-import { loadNative } from './node_modules/chdb/dist/loader.js';
 
 const [directory] = process.argv.slice(2);
-const native = loadNative();
+let loading;
+
+/** Loads ClickHouse for the first query. A shim that gets no query needs little memory and no ClickHouse. */
+function load() {
+  loading ??= loadOnce();
+  return loading;
+}
+
+async function loadOnce() {
+  // The functions of the addon accept parameters as the HTTP protocol encodes them. Those of the package encode them again.
+  const { loadNative } = await import('./node_modules/chdb/dist/loader.js');
+  const native = loadNative();
+  await native.QueryAsyncConnection(native.CreateConnection(directory, []), 'CREATE DATABASE runspan', 'Null');
+  return native;
+}
 
 /** URL parameters that are not settings of a query. */
 const NOT_SETTINGS =
@@ -20,6 +32,7 @@ const NOT_SETTINGS =
  * that follow it.
  */
 async function connect(database, settings) {
+  const native = await load();
   const connection = native.CreateConnection(directory, []);
   const assignments = settings.map(([name, value]) => `SET ${name} = '${value.replaceAll(/['\\]/g, '\\$&')}'`);
   await native.QueryAsyncConnection(connection, [`USE \`${database}\``, ...assignments].join(';'), 'Null');
@@ -59,6 +72,7 @@ async function parse(request, url) {
 let lastBound = Promise.resolve();
 
 async function run(connection, { query, params, data }) {
+  const native = await load();
   if (data !== undefined) return await native.InsertRawAsyncConnection(connection, query, data, false);
   if (Object.keys(params).length === 0) return await native.QueryAsyncConnection(connection, query, 'TabSeparated');
   // Connections share the parameters, so only one query with parameters runs at a time.
@@ -67,46 +81,48 @@ async function run(connection, { query, params, data }) {
   return await result;
 }
 
+/** The failures of each database. `released` resolves with the next failures. */
+const faults = new Map();
+
 /**
- * Failures of queries. Each applies to queries that contain the text `match`, and the text `value` in their parameters or
- * data, and only `times` times if given.
+ * Sets the failures of a database. Each applies to queries that contain the text `match`, and the text `value` in their
+ * parameters or data, and only `times` times if given.
  *
  * - `away`: ends the connection without running the query.
  * - `code`: responds with this error code without running the query. `type` is the name of the error.
  * - `held`: runs the query after the next `POST /fault`.
  * - `cut`: runs the query, and ends the connection in the middle of the response.
  */
-let faults = [];
-let release = () => {};
-let released;
-
-function setFaults(next) {
-  faults = [next].flat();
-  release();
-  released = new Promise((resolve) => {
+function setFaults(database, next) {
+  faults.get(database)?.release();
+  let release;
+  const released = new Promise((resolve) => {
     release = resolve;
   });
+  faults.set(database, { list: [next].flat(), release, released });
 }
 
-function faultOf({ query, params, data = '' }) {
-  const values = faults.some(({ value }) => value) ? `${JSON.stringify(params)} ${data}` : '';
-  const fault = faults.find(
+function faultOf(database, { query, params, data = '' }) {
+  const { list = [], released } = faults.get(database) ?? {};
+  const values = list.some(({ value }) => value) ? `${JSON.stringify(params)} ${data}` : '';
+  const fault = list.find(
     ({ match = '', value = '', times = 1 }) => times > 0 && query.includes(match) && values.includes(value),
   );
   if (fault?.times !== undefined) fault.times -= 1;
-  return fault ?? {};
+  return { ...fault, released };
 }
 
 async function answer(request, response) {
   const url = new URL(request.url, 'http://localhost');
   if (url.pathname.endsWith('/ping')) return response.end('Ok.\n');
+  const database = url.searchParams.get('database');
   if (url.pathname === '/fault') {
-    setFaults(JSON.parse((await buffer(request)).toString()));
+    setFaults(database, JSON.parse((await buffer(request)).toString()));
     return response.end();
   }
   const call = await parse(request, url);
-  const fault = faultOf(call);
-  if (fault.held) await released;
+  const fault = faultOf(database, call);
+  if (fault.held) await fault.released;
   if (fault.away) return response.destroy();
   if (fault.code) throw new Error(`Code: ${fault.code}. DB::Exception: Fault of a test. (${fault.type ?? 'FAULT'})`);
   const { bytes = '' } = await run(await connectionFor(url), call);
@@ -118,7 +134,6 @@ async function answer(request, response) {
   return response.destroy();
 }
 
-await native.QueryAsyncConnection(native.CreateConnection(directory, []), 'CREATE DATABASE runspan', 'Null');
 const server = createServer({ maxHeaderSize: 1_000_000, keepAliveTimeout: 60_000 }, (request, response) => {
   answer(request, response).catch((error) => {
     const code = /^Code: (\d+)/.exec(error.message)?.[1] ?? '1';

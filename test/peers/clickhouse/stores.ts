@@ -1,27 +1,6 @@
-// Stores whose tests share a database.
-import { expect, onTestFinished } from 'vitest';
-import { isObject } from '#src/config/checker.ts';
-import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import type { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { STORE_METHODS } from '#src/receiver/store/store.ts';
 import type { Store } from '#src/receiver.ts';
-
-/**
- * Opens a store that adds the name of the test to the names of tenants. Each test has its own tenants, because creating
- * or emptying tables takes longer than a test.
- */
-export async function openStore(url: string): Promise<ClickHouseStore> {
-  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
-  const { currentTestName } = expect.getState();
-  const ofTest = (value: unknown): unknown =>
-    isObject(value) && 'tenant' in value ? { ...value, tenant: `${currentTestName} ${value.tenant}` } : value;
-  return new Proxy(store, {
-    get(target, name: keyof ClickHouseStore) {
-      const method: unknown = target[name];
-      return typeof method === 'function' ? (...args: unknown[]) => method.apply(target, args.map(ofTest)) : method;
-    },
-  });
-}
 
 const EARLY_METHODS: readonly string[] = [
   'apply',

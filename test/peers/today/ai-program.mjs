@@ -1,4 +1,4 @@
-// Calls version 7 of the AI SDK, and prints what the application sees. `WRAP` is what the program wraps: `sdk` or `model`.
+// Calls version 7 of the AI SDK: `ai-program.mjs <part>…`. Prints what the application sees. `WRAP` is what the program wraps: `sdk` or `model`.
 import { createOpenAI } from '@ai-sdk/openai';
 import * as ai from 'ai';
 import { z } from 'zod';
@@ -119,4 +119,4 @@ const PARTS = {
   },
 };
 
-await PARTS[process.argv[2]]();
+for (const part of process.argv.slice(2)) await PARTS[part]();

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { type ModelRequest, startOpenAiServer } from '../../support/openai-server.ts';
@@ -39,10 +39,10 @@ interface Executed extends Ended {
   readonly runs: readonly DrawnRun[];
 }
 
-/** Executes a part of the program. */
-async function execute(part: string, file = program, env: Readonly<Record<string, string>> = {}): Promise<Executed> {
+/** Executes parts of the program, separated by spaces. */
+async function execute(parts: string, file = program, env: Readonly<Record<string, string>> = {}): Promise<Executed> {
   const [server, receiver] = await Promise.all([startOpenAiServer(), createReceiver()]);
-  const command = [laterNode(), '--expose-gc', file, part];
+  const command = [laterNode(), '--expose-gc', file, ...parts.split(' ')];
   const given = { MODEL: server.url, RUNSPAN_ENDPOINT: receiver.url, AI_SDK_LOG_WARNINGS: 'false', ...env };
   const ended = await startProgram(command, given).ended;
   const runs = drawn(await receiver.runs());
@@ -52,10 +52,10 @@ async function execute(part: string, file = program, env: Readonly<Record<string
 
 const registered = { NODE_OPTIONS: `--import ${register}` };
 const executions = {
-  bundled: (part: string) => execute(part, bundle, registered),
-  patched: (part: string) => execute(part, program, registered),
-  'bundled and wrapped': (part: string) => execute(part, bundle, { ...registered, WRAP: 'sdk' }),
-  'bundled with wrapped models': (part: string) => execute(part, bundle, { ...registered, WRAP: 'model' }),
+  bundled: (parts: string) => execute(parts, bundle, registered),
+  patched: (parts: string) => execute(parts, program, registered),
+  'bundled and wrapped': (parts: string) => execute(parts, bundle, { ...registered, WRAP: 'sdk' }),
+  'bundled with wrapped models': (parts: string) => execute(parts, bundle, { ...registered, WRAP: 'model' }),
 };
 
 /** The SDK does not publish these parameters of a model call. Each recorder has a name of its own. */
@@ -70,16 +70,15 @@ const visible = ({ code, signal, stdout, stderr, requests }: Executed): object =
   requests: requests.flatMap(({ body, path }) => (body.model === 'silent' ? [] : JSON.stringify([path, body]))).sort(),
 });
 
-describe.each(['text', 'stream', 'tools', 'embeddings', 'errors', 'abort', 'parallel'])('the part "%s"', (part) => {
-  test('behaves as without recording, and has the same runs however it is recorded', async () => {
-    const bare = await execute(part);
-    expect([bare.code, bare.stderr, bare.runs]).toEqual([0, '', []]);
-    const recorded: Executed[] = [];
-    for (const start of Object.values(executions)) recorded.push(await start(part));
-    for (const one of recorded) expect(visible(one)).toEqual(visible(bare));
-    const [bundled, ...others] = recorded.map(({ runs }) => comparable(runs));
-    for (const other of others) expect(other).toEqual(bundled);
-  });
+test('each part behaves as without recording, and has the same runs however it is recorded', async () => {
+  const parts = 'text stream tools embeddings errors abort parallel';
+  const bare = await execute(parts);
+  expect([bare.code, bare.stderr, bare.runs]).toEqual([0, '', []]);
+  const recorded: Executed[] = [];
+  for (const start of Object.values(executions)) recorded.push(await start(parts));
+  for (const one of recorded) expect(visible(one)).toEqual(visible(bare));
+  const [bundled, ...others] = recorded.map(({ runs }) => comparable(runs));
+  for (const other of others) expect(other).toEqual(bundled);
 });
 
 const CALL = {

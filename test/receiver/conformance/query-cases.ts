@@ -1,6 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
-import type { RunOperation } from '#src/receiver/domain/run-message.ts';
+import type { RunFields } from '#src/receiver/domain/run-message.ts';
+import type { FilterNode } from '#src/receiver/filter/filter.ts';
 import { ALL_RUNS, ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
@@ -9,11 +10,13 @@ import {
   id,
   listed,
   matches,
+  numberOf,
   numbersOf,
   outlined,
   patch,
   post,
   SCOPE,
+  SPECIAL_TEXTS,
   type StoreCase,
   second,
   simple,
@@ -22,78 +25,77 @@ import {
   traced,
 } from './support.ts';
 
-const MODEL = { run_type: 'llm', extra: { metadata: { ls_model_name: 'gpt-x', user_id: 'ada', shard: 7 } } };
+const STATUSES: readonly (readonly [status: string, fields: RunFields])[] = [
+  ['pending', {}],
+  ['success', { end_time: second(9) }],
+  ['error', { end_time: second(9), error: 'Error: no money' }],
+  ['cancelled', { error: 'AbortError: gone', extra: { metadata: { end_reason: 'cancelled' } } }],
+  ['interrupted', { error: 'Interrupted: collected', extra: { metadata: { end_reason: 'interrupted' } } }],
+  ['incomplete', { error: 'Incomplete: the run had not ended' }],
+];
 
-const FILTERED: readonly RunOperation[] = [
-  post(1, { ms: 100, tags: ['prod', 'eu'], inputs: { question: 'Where is my parcel?' } }),
-  post(2, {
-    parent: 1,
-    ms: 50,
-    name: 'model',
-    ...MODEL,
-    outputs: { text: 'On its way', usage_metadata: { total_tokens: 10 } },
-  }),
-  post(3, { session_name: 'other', error: 'Error: no money\n  at pay', ms: 2_000, tags: ['prod'] }),
-  post(4),
-  post(5, { ms: 1, extra: { metadata: { end_reason: 'cancelled' } }, error: 'AbortError: gone' }),
-  post(6, { ms: 1, extra: { metadata: { end_reason: 'interrupted' } }, error: 'Interrupted: collected' }),
-  post(7, { ms: 1, error: 'Incomplete: the run had not ended' }),
+/** Search texts, and whether they find the run of the case. */
+const SEARCHES: readonly (readonly [text: string, isFound: boolean])[] = [
+  ['parcel', true],
+  ['parc', true],
+  ['arcel', false],
+  ['PARCEL where', true],
+  ['way', true],
+  ['model', true],
+  ['money', true],
+  ['eu', true],
+  ['ada', true],
+  ['question', false],
+  ['way ada', true],
+  ['way letter', false],
+  ['"my parcel"', true],
+  ['"where parcel"', false],
+  ['"prod eu"', false],
+  ['?!', true],
 ];
 
 const filters: StoreCase[] = [
-  ...table<[string, RunQuery, number[]]>(
-    'Runs are found by',
-    [
-      ['nothing', {}, [1, 2, 3, 4, 5, 6, 7]],
-      ['project', { project: 'other' }, [3]],
-      ['trace', { traceId: id(1) }, [1, 2]],
-      ['name', { filter: 'name:model' }, [2]],
-      ['type', { filter: 'type:llm' }, [2]],
-      ['model', { filter: 'model:gpt-x' }, [2]],
-      ['status pending', { filter: 'status:pending' }, [4]],
-      ['status success', { filter: 'status:success' }, [1, 2]],
-      ['status error', { filter: 'status:error' }, [3]],
-      ['status cancelled', { filter: 'status:cancelled' }, [5]],
-      ['status interrupted', { filter: 'status:interrupted' }, [6]],
-      ['status incomplete', { filter: 'status:incomplete' }, [7]],
-      ['one of several statuses', { filter: 'status:error,pending' }, [3, 4]],
-      ['tag', { filter: 'tag:prod' }, [1, 3]],
-      ['each of several tags', { filter: 'tag:prod tag:eu' }, [1]],
-      ['metadata key', { filter: 'meta.user_id' }, [2]],
-      ['metadata value', { filter: 'meta.user_id=ada' }, [2]],
-      ['each of several metadata values', { filter: 'meta.user_id=ada meta.shard=8' }, []],
-      ['start, included', { filter: `since:${second(6)}` }, [6, 7]],
-      ['start before, excluded', { filter: `before:${second(2)}` }, [1]],
-      ['minimum latency, included', { filter: 'latency>=100ms' }, [1, 3]],
-      ['maximum latency, included', { filter: 'latency<=50ms' }, [2, 5, 6, 7]],
-      ['minimum tokens, included', { filter: 'tokens>=10' }, [2]],
-      ['maximum tokens, if they have tokens', { filter: 'tokens<=10' }, [2]],
-      ['several conditions', { project: 'shop', filter: 'status:success type:chain' }, [1]],
-      ['limit', { limit: 2 }, [1, 2]],
-      ['a word of the inputs', { filter: 'parcel' }, [1]],
-      ['the beginning of a word', { filter: 'parc' }, [1]],
-      ['the end of a word, not', { filter: 'arcel' }, []],
-      ['words in any case', { filter: 'PARCEL where' }, [1]],
-      ['a word of the outputs', { filter: 'way' }, [2]],
-      ['a word of the name', { filter: 'model' }, [2]],
-      ['a word of the error', { filter: 'money' }, [3]],
-      ['a word of a tag', { filter: 'eu' }, [1]],
-      ['a word of a metadata value', { filter: 'ada' }, [2]],
-      ['a word of a key, not', { filter: 'question' }, []],
-      ['all words', { filter: 'way ada' }, [2]],
-      ['some of the words, not', { filter: 'way parcel' }, []],
-      ['a phrase', { filter: '"my parcel"' }, [1]],
-      ['words apart from each other, not', { filter: '"where parcel"' }, []],
-      ['a phrase over two texts, not', { filter: '"prod eu"' }, []],
-      ['text without words', { filter: '?!' }, [1, 2, 3, 4, 5, 6, 7]],
-    ],
-    async (store, [, query, expected]) => {
-      await store.apply(SCOPE, FILTERED);
-      equal(await numbersOf(store, query), expected);
-      const { limit, ...others } = query;
-      if (limit === undefined) equal((await listed(store, { ...others, order: 'ascending' })).sort(), expected);
+  {
+    title: 'Runs are found by their status',
+    run: async (store) => {
+      await store.apply(
+        SCOPE,
+        STATUSES.map(([, fields], at) => post(at, fields)),
+      );
+      for (const [at, [status]] of STATUSES.entries()) {
+        equal(await numbersOf(store, { filter: `status:${status}` }), [at], status);
+        equal(await listed(store, { filter: `status:${status}` }), [at], status);
+      }
     },
-  ),
+  },
+  {
+    title: 'Runs are found by the words of their name, error, tags, metadata, inputs and outputs',
+    run: async (store) => {
+      const payloads = { inputs: { question: 'Where is my parcel?' }, outputs: { text: 'On its way' } };
+      const others = { tags: ['prod', 'eu'], extra: { metadata: { user_id: 'ada', shard: 7 } } };
+      await store.apply(SCOPE, [post(1, { name: 'model', error: 'Error: no money', ...payloads, ...others })]);
+      for (const [filter, isFound] of SEARCHES) {
+        equal(await numbersOf(store, { filter }), isFound ? [1] : [], filter);
+        equal(await listed(store, { filter }), isFound ? [1] : [], filter);
+      }
+    },
+  },
+  {
+    title: 'Runs are found by project, trace and model, and limited',
+    run: async (store) => {
+      const model = { run_type: 'llm', extra: { metadata: { ls_model_name: 'gpt-x', shard: 7 } } };
+      await store.apply(SCOPE, [post(1), post(2, { parent: 1, ...model }), post(3, { session_name: 'other' })]);
+      const expected: [RunQuery, number[]][] = [
+        [{}, [1, 2, 3]],
+        [{ limit: 2 }, [1, 2]],
+        [{ project: 'other' }, [3]],
+        [{ traceId: id(1) }, [1, 2]],
+        [{ filter: 'model:gpt-x' }, [2]],
+        [{ project: 'shop', filter: 'status:pending type:chain' }, [1]],
+      ];
+      for (const [query, numbers] of expected) equal(await numbersOf(store, query), numbers, JSON.stringify(query));
+    },
+  },
   {
     title: 'Threads and users may have numbers as ids',
     run: async (store) => {
@@ -123,6 +125,48 @@ const filters: StoreCase[] = [
       equal(await store.remove(SCOPE, { kind: 'user', id: 'nul\0one' }), { runs: 1, traces: 1 });
       equal(await store.remove(SCOPE, { kind: 'thread', id: 'half \ud83d' }), { runs: 1, traces: 1 });
       equal(await listed(store, { order: 'ascending' }), [1, 3]);
+    },
+  },
+  {
+    title: 'Texts with special characters are compared as they are, also long ones',
+    run: async (store) => {
+      const texts = [...SPECIAL_TEXTS, 'x'.repeat(20_000)];
+      const fields = (text: string) => ({
+        name: text,
+        tags: [text, 'all'],
+        error: `Error: ${text}`,
+        session_name: text,
+      });
+      const metadata = (text: string) => ({ [text]: 1, key: text, thread_id: text, ls_model_name: text });
+      await store.apply(
+        SCOPE,
+        texts.map((text, at) => post(at, { ...fields(text), extra: { metadata: metadata(text) } })),
+      );
+      const keyOf = (text: string) => text.slice(0, 100);
+      const given = texts.map((text, at) => feedback(at, { id: id(1_000 + at), key: keyOf(text), value: text }));
+      await Promise.all(given.map((one) => store.addFeedback(SCOPE, one)));
+      const found = async (...conditions: FilterNode[]) =>
+        (await store.list(SCOPE, { filter: { ...ALL_RUNS, conditions } })).items.map((run) => numberOf(run.id));
+      for (const [at, text] of texts.entries()) {
+        const values = [{ kind: 'equal' as const, text }];
+        const equals: FilterNode[] = [
+          ...(['name', 'model', 'thread', 'project', 'tag'] as const).map((field) => ({ field, values })),
+          { field: 'meta', key: 'key', values },
+          { field: 'meta', key: text },
+          { field: 'feedback', key: keyOf(text), values },
+        ];
+        const ids = (['trace', 'run'] as const).map((field) => ({ field, values }));
+        // A filter has at most 4,000 characters.
+        const part = text.slice(0, 3_000);
+        const parts = (['prefix', 'suffix', 'contains'] as const).map((kind) => ({ kind, text: part }));
+        const patterns = parts.flatMap((value) => [
+          { field: 'name' as const, values: [value] },
+          { field: 'tag' as const, values: [value] },
+        ]);
+        const inError = { field: 'error' as const, values: [{ kind: 'contains' as const, text: text.toLowerCase() }] };
+        equal(await found(...equals, ...patterns, inError), [at], `all conditions with ${keyOf(text)}`);
+        equal(await found({ some: [...equals, ...ids] }), [at], `each condition with ${keyOf(text)}`);
+      }
     },
   },
   {

@@ -1,6 +1,7 @@
 import { cacheCases } from './cache-cases.ts';
 import { callCases } from './call-cases.ts';
 import { feedbackCases } from './feedback-cases.ts';
+import { figureCases } from './figure-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
 import { removalCases } from './removal-cases.ts';
@@ -11,12 +12,13 @@ import { threadCases } from './thread-cases.ts';
 
 export type { StoreCase } from './support.ts';
 
-/** Test cases for the rules that every store must follow. Each case needs a new, empty store. */
+/** Test cases for the rules that every store must follow. Each case needs tenants of its own. */
 export const storeCases: readonly StoreCase[] = [
   ...ingestCases,
   ...queryCases,
   ...scopeCases,
   ...sumCases,
+  ...figureCases,
   ...callCases,
   ...cacheCases,
   ...threadCases,

@@ -2,15 +2,15 @@ import { ok } from 'node:assert/strict';
 import type { GroupKey, Scope } from '#src/receiver/domain/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import type { Store, StoreChange } from '#src/receiver/store/store.ts';
+import type { Store } from '#src/receiver/store/store.ts';
 import {
-  applyEach,
   countedTokens,
   equal,
   feedback,
   id,
   matches,
   numberOf,
+  outlined,
   patch,
   post,
   SCOPE,
@@ -329,10 +329,6 @@ function bucketsOf({ buckets }: Awaited<ReturnType<typeof statisticsOf>>): (read
   return buckets.map(({ start_time, runs }) => [start_time, runs] as const);
 }
 
-async function changedAfter(store: Store, cursor: string | undefined, limit = 10): Promise<number[] | undefined> {
-  return (await store.changes(SCOPE, cursor, limit)).traceIds?.map(numberOf).sort();
-}
-
 const changes: StoreCase[] = [
   {
     title: 'A listener receives the traces of each change, including traces that runs have left',
@@ -343,7 +339,7 @@ const changes: StoreCase[] = [
         received = [];
         await store.apply(scope, operations);
         // Some stores report a change only once queries return it.
-        await store.changes(SCOPE, undefined, 10);
+        await outlined(store, 1);
         return [...new Set(received)].sort();
       };
       equal(await reported([post(1), post(2, { parent: 1 }), post(3)]), [1, 3]);
@@ -358,33 +354,38 @@ const changes: StoreCase[] = [
     },
   },
   {
-    title: 'Changes are listed after a cursor, in parts that miss none',
+    title: 'Each project has its own changes: a listener receives only traces with changed runs of its project',
     run: async (store) => {
-      const reported: StoreChange[] = [];
-      const { cursor: before, traceIds } = await store.changes(SCOPE, undefined, 10);
-      equal(traceIds, []);
-      store.subscribe(SCOPE, (change) => void reported.push(change));
-      await applyEach(store, [post(1), post(2), post(3), post(4)]);
-      await store.addFeedback(SCOPE, feedback(1));
-      equal(await changedAfter(store, before), [1, 2, 3, 4]);
-      const later = new Set(reported.slice(1).flatMap((change) => change.traceIds));
-      equal(await changedAfter(store, reported[0]?.cursor), [...later].map(numberOf).sort());
-      equal(await changedAfter(store, reported.at(-1)?.cursor), []);
-      const found: string[] = [];
-      for (let cursor = before, at = 0; at < 10; at += 1) {
-        const part = await store.changes(SCOPE, cursor, 2);
-        found.push(...(part.traceIds ?? []));
-        cursor = part.cursor;
-      }
-      equal(found.map(numberOf).sort(), [1, 2, 3, 4]);
-    },
-  },
-  {
-    title: 'After a cursor of another store, anything may have changed',
-    run: async (store) => {
-      await store.apply(SCOPE, [post(1)]);
-      equal(await changedAfter(store, '999999'), undefined);
-      equal(await changedAfter(store, 'x'), undefined);
+      let received: string[] = [];
+      const scopes = ['bank', id(900), 'default'].map((project) => ({ ...SCOPE, project }));
+      const stops = scopes.map((scope) => store.subscribe(scope, ({ traceIds }) => void received.push(...traceIds)));
+      const after = async (change: Promise<unknown>): Promise<number[]> => {
+        await change;
+        await outlined(store, 1);
+        const numbers = [...new Set(received.map(numberOf))].sort((a, b) => a - b);
+        received = [];
+        return numbers;
+      };
+      const apply = (...operations: RunOperation[]): Promise<number[]> => after(store.apply(SCOPE, operations));
+      const bank = { session_name: 'bank' };
+      equal(await apply(post(1), post(2, { parent: 1 })), []);
+      equal(await apply(post(3, bank), post(4)), [3]);
+      equal(await apply(patch(3, { tags: ['a'] })), [3]);
+      equal(await apply(post(5, { session_name: 'x', session_id: id(900) })), [5]);
+      equal(await apply(post(6, { parent: 1, ...bank })), [1]);
+      equal(await apply(patch(7, bank), patch(8, { tags: ['a'] })), [], 'runs that are not visible are in no project');
+      equal(await apply(post(9, { parent: 3 })), [3], 'the totals of the root have changed');
+      equal(await after(store.addFeedback(SCOPE, feedback(4))), []);
+      equal(await after(store.addFeedback(SCOPE, feedback(3, { id: id(901) }))), [3]);
+      equal(await after(store.removeFeedback(SCOPE, feedback(3, { id: id(901) }))), [3]);
+      equal(await apply(patch(6, { session_name: 'shop' })), [1], 'the run has left the project');
+      equal(await apply(patch(6, { tags: ['a'] })), []);
+      equal(await apply(simple(11, { parent: 10, ...bank })), [11]);
+      equal(await apply(simple(10)), [10, 11], 'the run has left its trace');
+      equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(4) })), []);
+      equal(await after(store.remove(SCOPE, { kind: 'run', id: id(11) })), [10]);
+      equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(3) })), [3]);
+      for (const stop of stops) stop();
     },
   },
 ];

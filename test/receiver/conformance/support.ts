@@ -1,15 +1,16 @@
 import { deepStrictEqual } from 'node:assert/strict';
+import { isObject } from '#src/config/checker.ts';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
-import type { ListQuery, RunQuery, Scope, StatisticsQuery } from '#src/receiver/domain/query.ts';
+import type { ListQuery, Page, RunQuery, Scope, StatisticsQuery } from '#src/receiver/domain/query.ts';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { RunOutline, StoredRun } from '#src/receiver/domain/run-view.ts';
-import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
+import { type Parsed, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { DEFAULT_SCOPE, type Store } from '#src/receiver/store/store.ts';
 
 /** A rule that every store must follow. */
 export interface StoreCase {
   readonly title: string;
-  /** Tests the rule. The store must be empty. Rejects with an AssertionError if the store breaks the rule. */
+  /** Tests the rule. No tenant has runs. Rejects with an AssertionError if the store breaks the rule. */
   readonly run: (store: Store) => Promise<void>;
 }
 
@@ -76,6 +77,32 @@ export function feedback(number: number, fields: Partial<Feedback> = {}): Feedba
   return { id: id(900), run_id: id(number), key: 'liked', score: 1, created_at: at, modified_at: at, ...fields };
 }
 
+/** Texts with characters that SQL, JSON, URLs, patterns or searches treat specially. */
+export const SPECIAL_TEXTS: readonly string[] = [
+  "it's",
+  'a "quoted" text',
+  'back\\slash',
+  "\\'",
+  '\\n',
+  'line\nbreak\ttab\r\n',
+  '{x:String}',
+  '{p0:String} ?',
+  '100%',
+  '_',
+  '[a-z]*',
+  '🦜',
+  'e\u0301',
+  'İstanbul ΟΔΟΣ',
+  '東京',
+  'NULL',
+  '\\N',
+  '1e21',
+  "'; DROP TABLE runs; --",
+  '  padded  ',
+  '__proto__',
+  '{"a":1}',
+];
+
 export async function applyEach(store: Store, operations: readonly RunOperation[]): Promise<void> {
   for (const operation of operations) await store.apply(SCOPE, [operation]);
 }
@@ -108,6 +135,21 @@ export async function traced(store: Store, query: ListQuery = {}): Promise<numbe
   return (await store.traces(SCOPE, parsedQuery(query))).items.map((run) => numberOf(run.id));
 }
 
+/** Reads all pages of a list. */
+export async function pagesOf<Item>(
+  read: (query: Parsed<ListQuery>) => Promise<Page<Item>>,
+  query: ListQuery,
+): Promise<Item[][]> {
+  const pages: Item[][] = [];
+  for (let cursor: string | undefined, at = 0; at < 100; at += 1) {
+    const page = await read(parsedQuery({ ...query, ...(cursor !== undefined && { cursor }) }));
+    pages.push(page.items);
+    cursor = page.next;
+    if (cursor === undefined) break;
+  }
+  return pages;
+}
+
 export function statisticsOf(
   store: Store,
   query: StatisticsQuery = {},
@@ -132,16 +174,12 @@ export function matches(actual: unknown, expected: unknown): void {
 
 function restricted(actual: unknown, expected: unknown): unknown {
   if (Array.isArray(actual) && Array.isArray(expected)) return actual.map((item, at) => restricted(item, expected[at]));
-  if (!isPlain(actual) || !isPlain(expected)) return actual;
+  if (!isObject(actual) || !isObject(expected)) return actual;
   return Object.fromEntries(
     Object.keys(expected).flatMap((key) =>
       Object.hasOwn(actual, key) ? [[key, restricted(actual[key], expected[key])]] : [],
     ),
   );
-}
-
-function isPlain(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function table<Row extends readonly [string, ...unknown[]]>(
@@ -150,4 +188,19 @@ export function table<Row extends readonly [string, ...unknown[]]>(
   run: (store: Store, row: Row) => Promise<void>,
 ): StoreCase[] {
   return rows.map((row) => ({ title: `${title}: ${row[0]}`, run: (store) => run(store, row) }));
+}
+
+/**
+ * Returns a store that adds `prefix` to the names of tenants. Tests share a store, because opening one takes longer than a
+ * test.
+ */
+export function withOwnTenants<Of extends Store>(store: Of, prefix: string): Of {
+  const own = (value: unknown): unknown =>
+    isObject(value) && 'tenant' in value ? { ...value, tenant: `${prefix} ${value.tenant}` } : value;
+  return new Proxy(store, {
+    get(target, name: keyof Of & string) {
+      const method: unknown = target[name];
+      return typeof method === 'function' ? (...args: unknown[]) => method.apply(target, args.map(own)) : method;
+    },
+  });
 }

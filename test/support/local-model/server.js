@@ -14,6 +14,8 @@ export async function startLocalModel({ port = 0 } = {}) {
   const server = createServer((incoming, outgoing) => {
     void receive(incoming, outgoing, requests).catch(() => outgoing.destroy());
   });
+  // By default, node:http closes an idle connection after 5 s, also while a busy client sends a request on it.
+  server.keepAliveTimeout = 0;
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {

@@ -34,6 +34,8 @@ export async function startChatServer({ chatModel, ...options }: ChatServerOptio
   const agent = createSupervisor({ model, documents: DOCUMENTS, data: undefined, checkpointer: storage.checkpointer });
   const chat = await createChat({ agent, log: (line) => lines.push(line), ...options, storage });
   const server = serve({ fetch: chat.app.fetch, port: 0, hostname: '127.0.0.1' }) as Server;
+  // By default, node:http closes an idle connection after 5 s, also while a busy client sends a request on it.
+  server.keepAliveTimeout = 0;
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   /** Breaks all connections. */

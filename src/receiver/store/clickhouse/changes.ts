@@ -1,31 +1,40 @@
+import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { ChangeFeed, Changes, StoreChange } from '../store.ts';
-import { Subscribers } from '../subscribers.ts';
+import type { ChangeFeed, StoreChange } from '../store.ts';
+import { type ChangedTrace, Subscribers } from '../subscribers.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, integer, sql, string, strings } from './connection.ts';
+import { type ClickHouse, integer, sql, strings } from './connection.ts';
+import { dayOfMs } from './messages.ts';
 
 /** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
 const POLL_MS = 1_000;
 /** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 10_000_000;
-/** Retention time of rows in the table `changes`, in microseconds. */
-const KEPT_US = 3_600_000_000;
-const NO_TRACE = '00000000-0000-0000-0000-000000000000';
-const CURSOR = /^\d{1,16}$/;
 
-interface ChangeRow {
+/** SQL for the name and the id of a run's project, see `projectNames`, and for those of several runs. */
+export const PROJECT_NAMES = '[toString(project), ifNull(session_id, toString(project))]';
+export const PROJECTS: string = `groupUniqArrayArray(${PROJECT_NAMES})`;
+
+interface ChangedRun {
   readonly tenant: string;
   readonly trace: string;
+  readonly projects: readonly string[];
+}
+
+interface Change extends ChangedRun {
   readonly changed_us: number;
 }
 
 /**
  * Reports this receiver's own changes immediately, and other receivers' changes within about a second. A new listener
- * may also receive changes from the last few seconds. A cursor is the time of a change, in microseconds.
+ * may also receive changes from the last few seconds.
+ *
+ * Receivers find the changes of others by the rows of the table `runs`. A change without such a row inserts a deleted row
+ * that only names the trace, for example if the trace has no runs left.
  */
 export class ClickHouseChanges implements ChangeFeed {
   readonly #db: ClickHouse;
@@ -43,79 +52,45 @@ export class ClickHouseChanges implements ChangeFeed {
     this.#clock = clock;
   }
 
-  /** Records that traces have changed and notifies listeners. `deleted` lists the traces that have no runs left. */
-  async add(tenant: string, traceIds: readonly string[], deleted: readonly string[] = []): Promise<void> {
-    const gone = new Set(deleted);
-    const rows = [...new Set([...traceIds, ...deleted])].map((trace) => ({
-      tenant,
-      trace,
-      is_deleted: +gone.has(trace),
-    }));
-    await this.report(rows, (changed_us) =>
-      this.#db.insert(
-        'changes',
-        rows.map((row) => ({ ...row, changed_us })),
-      ),
+  /** Inserts a row for each project of the traces, and notifies listeners. Nobody sees traces without a project. */
+  async add(tenant: string, traces: readonly ChangedTrace[]): Promise<void> {
+    const changed = traces.flatMap(({ id: trace, projects }) =>
+      projects.map((project) => ({ tenant, trace, projects: [project] })),
     );
+    if (changed.length === 0) return;
+    await this.report(changed, (derived_us) => {
+      const fields = { day: dayOfMs(derived_us / 1_000), start_us: 0, version: 0, is_deleted: 1, derived_us };
+      const rows = changed.map(({ trace, projects: [project = ''] }) => ({ tenant, trace, project, id: randomUUID() }));
+      return this.#db.insert(
+        'runs',
+        rows.map((row) => ({ ...fields, ...row })),
+      );
+    });
   }
 
-  /** Calls a function that adds changes to the table `changes`, with their time. Then notifies listeners. */
-  async report(
-    changed: readonly Pick<ChangeRow, 'tenant' | 'trace'>[],
-    insert: (changedUs: number) => Promise<void>,
-  ): Promise<void> {
+  /** Calls a function that inserts rows of changed runs with their time, and then notifies listeners. */
+  async report(changed: readonly ChangedRun[], insert: (changedUs: number) => Promise<void>): Promise<void> {
     const changed_us = this.#clock.nowUs();
-    const byTenant = grouped(changed, ({ tenant }) => tenant);
-    const rows = new Map(
-      [...byTenant].map(([tenant, own]) => [
-        tenant,
-        [...new Set(own.map(({ trace }) => trace))].map((trace): ChangeRow => ({ tenant, trace, changed_us })),
-      ]),
+    const byTenant = grouped(
+      changed.map(({ tenant, trace, projects }) => ({ tenant, trace, projects, changed_us })),
+      ({ tenant }) => tenant,
     );
     // Must come before the insert, because a poll may read the rows before the insert ends.
-    for (const tenant of this.#subscribers.tenants) this.#remember(rows.get(tenant) ?? []);
+    for (const tenant of this.#subscribers.tenants) this.#remember(byTenant.get(tenant) ?? []);
     await insert(changed_us);
-    for (const own of rows.values()) this.#report(own);
+    for (const own of byTenant.values()) this.#report(own);
   }
 
-  /** Inserts a change of no tenant, which ClickHouse deletes after an hour. */
-  async testWrite(): Promise<void> {
-    await this.#db.insert('changes', [{ tenant: '', trace: NO_TRACE, changed_us: this.#clock.nowUs(), is_deleted: 1 }]);
-  }
-
-  subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
     if (this.#subscribers.tenants.size === 0) {
       this.#polledUs = this.#clock.nowUs();
       this.#schedule();
     }
-    const remove = this.#subscribers.add(tenant, listener);
+    const remove = this.#subscribers.add(scope, listener);
     return () => {
       remove();
       if (this.#subscribers.tenants.size === 0) this.#stop();
     };
-  }
-
-  async changes({ tenant }: Scope, after: string | undefined, limit: number): Promise<Changes> {
-    const nowUs = this.#clock.nowUs();
-    const afterUs = after === undefined || !CURSOR.test(after) ? Number.NaN : Number(after);
-    if (!(afterUs >= nowUs - KEPT_US && afterUs <= nowUs + OVERLAP_US)) {
-      return { cursor: `${await this.#latestUs(tenant, nowUs)}`, traceIds: after === undefined ? [] : undefined };
-    }
-    // All traces of one change share a cursor, so a page contains either all of them or none.
-    const rows = await this.#db.rows<{ trace: string; us: number }>(
-      sql(
-        `SELECT trace, max(changed_us) AS us FROM changes WHERE tenant = ? AND changed_us > ? GROUP BY trace
-          HAVING argMax(is_deleted, changed_us) = 0 ORDER BY us LIMIT ? WITH TIES`,
-        string(tenant),
-        integer(afterUs),
-        integer(limit),
-      ),
-    );
-    rows.sort((a, b) => a.us - b.us || (a.trace < b.trace ? -1 : 1));
-    const lastUs = rows.at(-1)?.us ?? afterUs;
-    // Advances the cursor even if nothing has changed, because old cursors expire.
-    const cursorUs = rows.length < limit ? Math.max(lastUs, nowUs - OVERLAP_US) : lastUs;
-    return { cursor: `${cursorUs}`, traceIds: rows.map(({ trace }) => trace) };
   }
 
   /** Stops reading the changes of other receivers. */
@@ -127,18 +102,6 @@ export class ClickHouseChanges implements ChangeFeed {
   #stop(): void {
     clearTimer(this.#timer);
     this.#reported.clear();
-  }
-
-  async #latestUs(tenant: string, nowUs: number): Promise<number> {
-    const sinceUs = nowUs - OVERLAP_US;
-    const [row] = await this.#db.rows<{ us: number }>(
-      sql(
-        'SELECT max(changed_us) AS us FROM changes WHERE tenant = ? AND changed_us > ?',
-        string(tenant),
-        integer(sinceUs),
-      ),
-    );
-    return Math.max(row?.us ?? 0, sinceUs);
   }
 
   #schedule(): void {
@@ -167,9 +130,11 @@ export class ClickHouseChanges implements ChangeFeed {
     const tenants = [...this.#subscribers.tenants];
     const nowUs = this.#clock.nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
-    const rows = await this.#db.rows<ChangeRow>(
+    const rows = await this.#db.rows<Change>(
       sql(
-        'SELECT tenant, trace, changed_us FROM changes WHERE tenant IN (?) AND changed_us > ? ORDER BY changed_us',
+        `SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
+          WHERE tenant IN (?) AND derived_us > ? AND (is_deleted = 0 OR version = 0)
+          GROUP BY tenant, trace, derived_us ORDER BY derived_us`,
         strings(tenants),
         integer(sinceUs),
       ),
@@ -177,23 +142,23 @@ export class ClickHouseChanges implements ChangeFeed {
     this.#polledUs = nowUs;
     const later = rows.filter((row) => !this.#reported.has(keyOf(row)));
     this.#remember(later);
-    for (const tenant of tenants) this.#report(later.filter((row) => row.tenant === tenant));
+    for (const own of grouped(later, ({ tenant }) => tenant).values()) this.#report(own);
     for (const [key, changedUs] of this.#reported) if (changedUs < sinceUs) this.#reported.delete(key);
   }
 
-  #remember(rows: readonly ChangeRow[]): void {
-    for (const row of rows) this.#reported.set(keyOf(row), row.changed_us);
+  #remember(changes: readonly Change[]): void {
+    for (const change of changes) this.#reported.set(keyOf(change), change.changed_us);
   }
 
-  /** Reports the changes of one tenant. The rows must be sorted by time. */
-  #report(rows: readonly ChangeRow[]): void {
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    const traceIds = [...new Set(rows.map(({ trace }) => trace))];
-    this.#subscribers.report({ tenant: last.tenant, cursor: `${last.changed_us}`, traceIds });
+  /** Reports changes of one tenant. */
+  #report(changes: readonly Change[]): void {
+    const [first] = changes;
+    if (first === undefined) return;
+    const traces = changes.map(({ trace: id, projects }) => ({ id, projects }));
+    this.#subscribers.report({ tenant: first.tenant, traces });
   }
 }
 
-function keyOf({ tenant, trace, changed_us }: ChangeRow): string {
+function keyOf({ tenant, trace, changed_us }: Change): string {
   return `${changed_us} ${trace} ${tenant}`;
 }

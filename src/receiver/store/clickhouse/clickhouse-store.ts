@@ -46,7 +46,7 @@ import { putJob, readJobs, readRemovable, removeRuns } from './removal.ts';
 import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
-import { latestTimeUs } from './sweep.ts';
+import { latestTimeUs, testWrite } from './sweep.ts';
 import { threads } from './threads.ts';
 import { MessageWriter } from './writer.ts';
 
@@ -209,7 +209,7 @@ export class ClickHouseStore implements Store {
     if (operations.length > 0 && this.#derivation.isBehind) {
       throw new StoreError('busy', 'Queries are more than a minute behind the stored runs', BEHIND_RETRY_AFTER_S);
     }
-    if (operations.length === 0) await this.#changes.testWrite();
+    if (operations.length === 0) await testWrite(this.#writing, this.#clock.nowUs());
     else await this.#writer.write(tenant, operations);
   }
 
@@ -228,7 +228,6 @@ export class ClickHouseStore implements Store {
   readonly mergedRuns: Store['mergedRuns'] = (scope, runs) => readMergedRuns(this.#db, scope, runs);
   readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
-  readonly changes: Store['changes'] = (scope, after, limit) => this.#changes.changes(scope, after, limit);
   readonly feedback: Store['feedback'] = (scope, traceIds) => readFeedback(this.#db, scope, traceIds);
   readonly feedbackWithId: Store['feedbackWithId'] = (scope, id) => readFeedbackWithId(this.#db, scope, id);
   readonly addTokenSecret: Store['addTokenSecret'] = (secret) => addTokenSecret(this.#db, secret);
@@ -250,20 +249,20 @@ export class ClickHouseStore implements Store {
       ...options,
       clock: this.#clock,
       derive: (groups) => this.#derivation.derive(groups),
-      onRemoved: (tenant, traceIds) => this.#changes.add(tenant, [], traceIds),
+      onRemoved: (tenant, traces) => this.#changes.add(tenant, traces),
     });
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
-    const traceId = await addFeedback(this.#db, scope, feedback, this.#clock.nowUs());
-    if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
-    return traceId !== undefined;
+    const trace = await addFeedback(this.#db, scope, feedback, this.#clock.nowUs());
+    if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
+    return trace !== undefined;
   }
 
   async removeFeedback(scope: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
-    const traceId = await removeFeedback(this.#db, scope, feedback);
-    if (traceId !== undefined) await this.#changes.add(scope.tenant, [traceId]);
-    return traceId !== undefined;
+    const trace = await removeFeedback(this.#db, scope, feedback);
+    if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
+    return trace !== undefined;
   }
 
   /**
@@ -271,7 +270,9 @@ export class ClickHouseStore implements Store {
    * @internal
    */
   async tenants(): Promise<string[]> {
-    const rows = await this.#db.rows<{ tenant: string }>(sql('SELECT DISTINCT tenant FROM runs ORDER BY tenant'));
+    const rows = await this.#db.rows<{ tenant: string }>(
+      sql('SELECT DISTINCT tenant FROM runs WHERE version > 0 ORDER BY tenant'),
+    );
     return rows.map(({ tenant }) => tenant);
   }
 

@@ -15,6 +15,7 @@ import {
   OTHERS_US,
   type SweptGroup,
   type SweptRange,
+  testWrite,
   underivedGroups,
 } from './sweep.ts';
 
@@ -73,7 +74,6 @@ interface LeftGroup extends GroupKey {
 export class Derivation {
   readonly #db: ClickHouse;
   readonly #rows: RowWriter;
-  readonly #changes: ClickHouseChanges;
   readonly #clock: StoreClock;
   readonly #due = new Map<string, Due>();
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
@@ -102,7 +102,6 @@ export class Derivation {
   constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, clock: StoreClock) {
     this.#db = db;
     this.#rows = new RowWriter(db, prices, changes);
-    this.#changes = changes;
     this.#clock = clock;
   }
 
@@ -189,7 +188,7 @@ export class Derivation {
     // Without another group, a short fault of all reads would look like one of these groups.
     if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {
-      await (other === undefined ? this.#changes.testWrite() : this.#rows.write([other], true));
+      await (other === undefined ? testWrite(this.#db, this.#clock.nowUs()) : this.#rows.write([other], true));
       return true;
     } catch {
       return false;

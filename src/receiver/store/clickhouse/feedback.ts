@@ -2,6 +2,7 @@ import type { Feedback } from '../../domain/feedback.ts';
 import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
+import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { type GroupKey, readGroups, stepsOf } from './groups.ts';
 import { feedbackIn, groupsOfRun, readRow, readTraces } from './reads.ts';
@@ -9,18 +10,18 @@ import { deleteWhere } from './removal.ts';
 
 /**
  * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and
- * position. Returns the id of the run's trace, or undefined if the run is unknown.
+ * position. Returns the run's trace, or undefined if the run is unknown.
  */
 export async function addFeedback(
   db: ClickHouse,
   { tenant }: Scope,
   feedback: Feedback,
   changedUs: number,
-): Promise<string | undefined> {
+): Promise<ChangedTrace | undefined> {
   const { id, run_id: runId, key, score } = feedback;
   const found = await placeOf(db, tenant, runId);
   if (found === undefined) return undefined;
-  const { group_ids, traceId } = found;
+  const { group_ids, trace } = found;
   const [earlier] = await db.rows<{ group_id: string; created_at: string; n: number }>(
     sql(
       'SELECT group_id, created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run = ? AND id = ?',
@@ -50,7 +51,7 @@ export async function addFeedback(
       changed_us: changedUs,
     },
   ]);
-  return traceId;
+  return trace;
 }
 
 /** See `FeedbackStore.feedback`. */
@@ -80,18 +81,18 @@ export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: strin
   return undefined;
 }
 
-/** Deletes feedback. Returns the id of the run's trace, or undefined if the run has no such feedback. */
+/** Deletes feedback. Returns the run's trace, or undefined if the run has no such feedback. */
 export async function removeFeedback(
   db: ClickHouse,
   { tenant }: Scope,
   { id, run_id: runId }: Pick<Feedback, 'id' | 'run_id'>,
-): Promise<string | undefined> {
+): Promise<ChangedTrace | undefined> {
   const place = await placeOf(db, tenant, runId);
   const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
   const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
   if (place === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
-  return place.traceId;
+  return place.trace;
 }
 
 /** Returns the groups and the trace of a run, or undefined if the run is unknown. Its row may not be derived yet. */
@@ -99,12 +100,12 @@ async function placeOf(
   db: ClickHouse,
   tenant: string,
   runId: string,
-): Promise<{ readonly group_ids: readonly string[]; readonly traceId: string } | undefined> {
+): Promise<{ readonly group_ids: readonly string[]; readonly trace: ChangedTrace } | undefined> {
   const keys = (await groupsOfRun(db, tenant, runId)).map((group_id): GroupKey => ({ tenant, group_id }));
   for await (const step of stepsOf(db, keys)) {
-    for await (const { runs, group_ids, places } of readGroups(db, step, NO_PRICES)) {
-      const run = runs.get(runId);
-      if (run !== undefined) return { group_ids, traceId: places.traceIdOf(run) };
+    for await (const { traces, group_ids } of readGroups(db, step, NO_PRICES)) {
+      const trace = traces.find(({ members }) => members.some(({ id }) => id === runId));
+      if (trace !== undefined) return { group_ids, trace };
     }
   }
   return undefined;

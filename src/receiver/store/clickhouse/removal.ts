@@ -5,6 +5,8 @@ import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalJob, RemovalTarget, Selection } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
+import type { ChangedTrace } from '../subscribers.ts';
+import { PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, type InsertRow, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
@@ -30,8 +32,8 @@ interface RemovalSteps extends RemovalOptions {
   readonly clock: StoreClock;
   /** Derives the rows of groups now. */
   readonly derive: (groups: readonly GroupKey[]) => Promise<void>;
-  /** Called with the ids of traces that have no runs left. `derive` reports the other changed traces. */
-  readonly onRemoved: (tenant: string, traceIds: readonly string[]) => Promise<void>;
+  /** Called with the traces from which runs were removed. */
+  readonly onRemoved: (tenant: string, traces: readonly ChangedTrace[]) => Promise<void>;
 }
 
 /** See `RemovalStore.removable`. */
@@ -93,15 +95,14 @@ export async function removeRuns(
     await db.insert('messages', tombstones);
     const changed = new Set(selections.flatMap(({ group_ids }) => group_ids));
     await derive([...changed].map((group_id): GroupKey => ({ tenant, group_id })));
-    const emptied = selections.filter(({ runs, trace }) => runs.length === trace.members.length);
     await onRemoved(
       tenant,
-      emptied.map(({ trace }) => trace.id),
+      selections.map(({ trace }) => trace),
     );
   };
   const removeLarge = async (large: LargeTrace): Promise<void> => {
     await removeLargeTrace(db, tenant, large, day, clock.nowUs());
-    await onRemoved(tenant, [large.trace]);
+    await onRemoved(tenant, [{ id: large.trace, projects: large.projects }]);
   };
   return await readRemovable(db, scope, target, prices, remove, { ...options, removeLarge });
 }
@@ -110,6 +111,7 @@ export async function removeRuns(
 interface LargeTrace {
   readonly trace: string;
   readonly group_ids: readonly string[];
+  readonly projects: readonly string[];
   /** Number of its runs in lists. */
   readonly runs: number;
 }
@@ -130,7 +132,8 @@ async function largeTraces(
   };
   const { sql: having, params } = all([ofTarget(), ...(project === undefined ? [] : [rootIn(project)])]);
   return await db.rows<LargeTrace>({
-    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.group_ids))) AS group_ids, count() AS runs FROM runs AS stored FINAL
+    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.group_ids))) AS group_ids, ${PROJECTS} AS projects, count() AS runs
+      FROM runs AS stored FINAL
       WHERE tenant = ? AND has(stored.group_ids, ?) GROUP BY trace HAVING ${having}`,
     params: [string(tenant), uuid(group_id), ...params],
   });

@@ -1,10 +1,10 @@
 import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { ClickHouseChanges } from './changes.ts';
+import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
 import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
 import { GROUP_MESSAGES_MAX, type LinkedGroups, readFirstRuns, readGroups } from './groups.ts';
-import { type DerivedRow, rowsOf } from './run-row.ts';
+import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
 
 /** Maximum number of rows per insert. */
 const INSERTED_ROWS = 5_000;
@@ -52,8 +52,8 @@ export class RowWriter {
     const stored = await this.#storedRows(derived);
     const rows = isRepeated ? derived : derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
     const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
-    // The insert adds them to the table `changes` too.
-    await this.#changes.report(visible, (changedUs) =>
+    const changed = visible.map((row) => ({ ...row, projects: projectNamesIn(row) }));
+    await this.#changes.report(changed, (changedUs) =>
       this.#db.insert(
         'runs',
         rows.map(({ latestUs: _, version, columns, ...row }) => ({
@@ -67,18 +67,15 @@ export class RowWriter {
     await this.#reportLeftTraces(visible, stored);
   }
 
-  /** Reports the traces that runs have left as changed. */
+  /** Reports the traces and projects that runs have left. */
   async #reportLeftTraces(rows: readonly DerivedRow[], stored: ReadonlyMap<string, StoredRow>): Promise<void> {
     const moved = rows.flatMap((row) => {
-      const { isDeleted, latestTrace: trace } = stored.get(rowKeyOf(row)) ?? {};
-      return isDeleted !== 0 || trace === undefined || trace === row.trace ? [] : [{ tenant: row.tenant, trace }];
+      const { isDeleted, latestTrace: id = row.trace, projects: before = [] } = stored.get(rowKeyOf(row)) ?? {};
+      const names = projectNamesIn(row);
+      const projects = id === row.trace ? before.filter((name) => !names.includes(name)) : before;
+      return isDeleted !== 0 || projects.length === 0 ? [] : [{ tenant: row.tenant, id, projects }];
     });
-    for (const [tenant, own] of grouped(moved, (one) => one.tenant)) {
-      await this.#changes.add(
-        tenant,
-        own.map(({ trace }) => trace),
-      );
-    }
+    for (const [tenant, traces] of grouped(moved, (one) => one.tenant)) await this.#changes.add(tenant, traces);
   }
 
   /** Returns the latest stored version of each row, by key. */
@@ -86,9 +83,9 @@ export class RowWriter {
     const stored = await this.#db.rows<StoredRow & RowKey>(
       sql(
         `SELECT tenant, start_us, id,
-            argMax((toString(version), toString(hash), seen_us, is_deleted, trace), version) AS latest,
+            argMax((toString(version), toString(hash), seen_us, is_deleted, trace, ${PROJECT_NAMES}), version) AS latest,
             latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
-            latest.5 AS latestTrace FROM runs
+            latest.5 AS latestTrace, latest.6 AS projects FROM runs
           WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
         strings(rows.map(({ tenant }) => tenant)),
         integers(rows.map(({ start_us }) => start_us)),
@@ -111,6 +108,7 @@ interface StoredRow {
   readonly seenUs: number;
   readonly isDeleted: number;
   readonly latestTrace: string;
+  readonly projects: readonly string[];
 }
 
 function rowKeyOf({ tenant, start_us, id }: RowKey): string {

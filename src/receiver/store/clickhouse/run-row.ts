@@ -55,6 +55,11 @@ export interface DerivedRow {
   readonly columns: InsertRow;
 }
 
+/** See `projectNames`. */
+export function projectNamesIn({ columns: { project, session_id } }: DerivedRow): string[] {
+  return [project, session_id].filter((name) => typeof name === 'string');
+}
+
 /**
  * Yields the rows of the table `runs` for linked groups, those of roots last. The start time is part of the sort key, so a
  * run whose start time has changed also gets a row that deletes its previous row.

@@ -42,7 +42,8 @@ PARTITION BY day ORDER BY (tenant, toUInt128(group_id), toUInt128(id), kind, rec
 
 /**
  * One row per visible run, derived from all messages of its linked groups. The row with the highest version is valid. A
- * derivation inserts the rows that have changed, and the rows of roots.
+ * derivation inserts the rows that have changed, and the rows of roots. Deleted rows with the version 0 only tell that a
+ * trace has changed, see ClickHouseChanges.
  *
  * After 6 hours without changes, ClickHouse merges a day into one part. `FINAL` costs nothing for a single part.
  */
@@ -57,7 +58,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   version UInt64,
   -- Time of the latest message of the linked groups.
   seen_us Int64 CODEC(Delta, ZSTD(1)),
-  -- Time of the derivation, the same for all rows that it inserts.
+  -- Time of the insert. Receivers find changed traces by it.
   derived_us Int64 CODEC(Delta, ZSTD(1)),
   -- Fingerprint of the other columns.
   hash UInt64,
@@ -110,6 +111,7 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   cost_source LowCardinality(String),
   INDEX by_id id TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_seen seen_us TYPE minmax GRANULARITY 1,
+  INDEX by_derived derived_us TYPE minmax GRANULARITY 1,
   INDEX by_trace trace TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_thread thread TYPE bloom_filter(0.01) GRANULARITY 1,
   INDEX by_user user TYPE bloom_filter(0.01) GRANULARITY 1,
@@ -145,7 +147,7 @@ SELECT DISTINCT tenant, related AS id, group_id, day, received_us AS added_us FR
 
 /**
  * Times that receivers share. The latest is valid. `swept`: until when all messages have been derived. `retention`: when a
- * receiver last began to delete old traces. `age`: the retention time.
+ * receiver last began to delete old traces. `age`: the retention time. `written`: when a receiver last tested a write.
  */
 const TIMES = `CREATE TABLE IF NOT EXISTS times {cluster} (
   name String,
@@ -182,20 +184,6 @@ const FEEDBACK = `CREATE TABLE IF NOT EXISTS feedback {cluster} (
 ) ENGINE = {replicated}ReplacingMergeTree(changed_us) PARTITION BY toYYYYMM(toDateTime(intDiv(n, 1000000)))
 ORDER BY (tenant, group_id, run, id)`;
 
-/** Traces that changed in the last hour, for live updates of the page. */
-const CHANGES = `CREATE TABLE IF NOT EXISTS changes {cluster} (
-  tenant LowCardinality(String),
-  changed_us Int64,
-  trace UUID,
-  -- Whether the whole trace was deleted.
-  is_deleted UInt8
-) ENGINE = {replicated}MergeTree ORDER BY (tenant, changed_us)
-TTL toDateTime(intDiv(changed_us, 1000000)) + INTERVAL 1 HOUR`;
-
-const CHANGES_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS changes_view {cluster} TO changes AS
-SELECT DISTINCT tenant, changed_us, trace, 0 AS is_deleted FROM (
-  SELECT tenant, derived_us AS changed_us, trace FROM runs WHERE is_deleted = 0)`;
-
 const KEYS = `CREATE TABLE IF NOT EXISTS keys {cluster} (
   id String,
   json String,
@@ -229,7 +217,7 @@ const JOBS = `CREATE TABLE IF NOT EXISTS jobs {cluster} (
 TTL toDateTime(intDiv(stored_ms, 1000)) + INTERVAL 30 DAY`;
 
 /** Number of the first migration. Databases with earlier numbers were created by builds before the first release. */
-const FIRST_VERSION = 5;
+const FIRST_VERSION = 6;
 
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
@@ -241,8 +229,6 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     TIMES,
     ATTACHMENTS,
     FEEDBACK,
-    CHANGES,
-    CHANGES_VIEW,
     KEYS,
     KEY_USES,
     TOKEN_SECRETS,

@@ -56,6 +56,11 @@ export async function earlierPositionUs(db: ClickHouse, nowUs: number): Promise<
   return row?.us || nowUs - OTHERS_US;
 }
 
+/** Tests whether ClickHouse accepts inserts. */
+export async function testWrite(db: ClickHouse, nowUs: number): Promise<void> {
+  await db.insert('times', [{ name: 'written', us: nowUs }]);
+}
+
 /** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
 export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' | 'age'): Promise<number> {
   const [row] = await db.rows<{ us: number }>(

@@ -246,12 +246,7 @@ export class SqliteCommits {
     for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
       const traces = evicted.filter((trace) => trace.tenant === tenant);
       const forgotten = { traces: traces.length, runs: traces.reduce((sum, { runs }) => sum + runs, 0) };
-      this.#changes.push({
-        tenant,
-        cursor: `${this.#writer.nextSeq()}`,
-        traceIds: traces.map(({ traceId }) => traceId),
-        forgotten,
-      });
+      this.#changes.push({ tenant, traces, forgotten });
     }
   }
 

@@ -1,6 +1,7 @@
 import {
   closeSync,
   existsSync,
+  fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -192,14 +193,22 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
  */
 function create(engine: Engine, path: string): void {
   const aside = `${path}-new`;
-  for (const file of [aside, `${aside}-journal`]) rmSync(file, { force: true });
+  rmSync(aside, { force: true });
   makeEmpty(aside);
   withConnection(engine, aside, (connection) => {
+    // After a failure, nobody uses this file, so it is written to the disk once instead of after each statement.
+    connection.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF');
     connection.exec(
       `PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = ${APPLICATION_ID}`,
     );
     connection.exec(`BEGIN; ${SCHEMA}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);
   });
+  const file = openSync(aside, 'r+');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
   renameSync(aside, path);
 }
 

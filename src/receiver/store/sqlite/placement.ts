@@ -2,6 +2,7 @@ import { CALL_TYPES } from '../../../run/same-call.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
+import type { ChangedTrace } from '../subscribers.ts';
 import { changedCalls } from './call-comparison.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
@@ -9,6 +10,8 @@ import {
   COUNTS_USAGE,
   countedUsageIn,
   evidenceIn,
+  type ProjectColumns,
+  projectNamesIn,
   type RunRow,
   SELECT_RUNS,
   type SelectedRun,
@@ -94,10 +97,10 @@ export class Placement {
     this.#compareCalls(trace);
   }
 
-  /** Writes the changed traces and returns their ids. */
-  finish(seq: number, nowMs: number): string[] {
+  /** Writes the changed traces and returns them. */
+  finish(seq: number, nowMs: number): ChangedTrace[] {
     for (const trace of this.#traces.values()) trace.write(this.#connection, this, seq, nowMs);
-    return [...this.#traces.keys()];
+    return [...this.#traces.values()].map(({ id, projects }) => ({ id, projects: [...projects] }));
   }
 
   /**
@@ -299,6 +302,8 @@ class StoredTrace {
   readonly #row: TraceRow;
   /** Sources of the calls in the trace. */
   readonly #sources: Set<string | null>;
+  /** See `ChangedTrace`. The totals change for the project of the root too. */
+  readonly projects: Set<string> = new Set();
   #usage: Usage | undefined;
   /** Whether the totals must be recalculated from all runs. */
   isStale = false;
@@ -330,6 +335,7 @@ class StoredTrace {
    * run leaves the trace.
    */
   change(before: RunRow | undefined, after: RunRow | undefined): void {
+    this.addProjects(before, after);
     const sums = this.#row;
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after?.status === 'pending') - +(before?.status === 'pending');
@@ -348,7 +354,7 @@ class StoredTrace {
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
   write(connection: SqliteConnection, placement: Placement, seq: number, nowMs: number): void {
     const { n } = this;
-    const root = this.#findRoot(connection);
+    const [root, rootBefore] = [this.#findRoot(connection), this.#row.root];
     if (root === undefined && connection.one('SELECT 1 FROM runs WHERE trace = ?', n) === undefined) {
       connection.run('DELETE FROM traces WHERE n = ?', n);
       return;
@@ -358,18 +364,25 @@ class StoredTrace {
       Object.assign(this.#row, totals);
       this.#usage = usageIn(totals ?? {});
     }
-    if (root !== this.#row.root) placement.setRoot(this.#row.root, n, 0);
-    placement.setRoot(root, n, 1);
+    if (root?.n !== rootBefore) {
+      this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));
+      placement.setRoot(rootBefore, n, 0);
+    }
+    placement.setRoot(root?.n, n, 1);
+    this.addProjects(root);
     const { runs, pending, errors, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
     const sources = JSON.stringify([...this.#sources]);
-    connection.run(UPDATE_TRACE, seq, nowMs, root ?? null, runs, pending, errors, end_us, sources, ...usage, n);
+    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, runs, pending, errors, end_us, sources, ...usage, n);
   }
 
   /** Returns the run whose id is the trace id, or the first run if that run is missing. */
-  #findRoot(connection: SqliteConnection): number | undefined {
-    const own = connection.one<{ n: number }>(OWN_ROOT, this.n, idBytes(this.id));
-    return (own ?? connection.one<{ n: number }>(FIRST_ROOT, this.n))?.n;
+  #findRoot(connection: SqliteConnection): (ProjectColumns & { readonly n: number }) | undefined {
+    return connection.one(OWN_ROOT, this.n, idBytes(this.id)) ?? connection.one(FIRST_ROOT, this.n);
+  }
+
+  addProjects(...rows: readonly (ProjectColumns | undefined)[]): void {
+    for (const row of rows) for (const name of row ? projectNamesIn(row) : []) this.projects.add(name);
   }
 }
 
@@ -385,9 +398,11 @@ const INSERT_TRACE =
   'INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, 0, 0, 0, 0, 0)';
 const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?, sources = ?,
   ${USAGE_KEYS.map((key) => `${key} = ?`).join(', ')} WHERE n = ?`;
-const OWN_ROOT = `SELECT runs.n AS n FROM traces JOIN runs ON runs.tenant = traces.tenant AND runs.id = traces.id
+const OWN_ROOT = `SELECT runs.n AS n, project, session_id FROM traces JOIN runs ON runs.tenant = traces.tenant AND runs.id = traces.id
   WHERE traces.n = ?1 AND traces.id = ?2 AND runs.trace = ?1 AND start_us IS NOT NULL`;
-const FIRST_ROOT = 'SELECT n FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us, n LIMIT 1';
+const FIRST_ROOT =
+  'SELECT n, project, session_id FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us, n LIMIT 1';
+const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
 const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
     coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
     ${USAGE_KEYS.map((key) => `sum(${key}) FILTER (WHERE ${COUNTS_USAGE}) AS ${key}`).join(', ')}

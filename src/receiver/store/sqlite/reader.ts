@@ -29,7 +29,7 @@ import { derivedOrder, inOrder, type SpanIds, spanKey, type TreeNode } from '../
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
-import { type Changes, type MergedRun, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
+import { type MergedRun, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
 import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
@@ -273,20 +273,6 @@ export class SqliteReader {
     return suggestionsIn(this.#connection, query, all(this.#conditionsOf(this.#tenant(scope), filter)));
   }
 
-  changes(scope: Scope, after: string | undefined, limit: number): Changes {
-    const seq = this.#connection.number("SELECT value FROM meta WHERE key = 'seq'");
-    if (after === undefined) return { cursor: `${seq}`, traceIds: [] };
-    if (!/^\d{1,15}$/.test(after) || Number(after) > seq) return { cursor: `${seq}`, traceIds: undefined };
-    const tenant = this.#tenant(scope);
-    const changed = (lastSeq: number, count: number) =>
-      this.#connection.all<{ id: Uint8Array; seq: number }>(CHANGED, Number(after), lastSeq, tenant, count);
-    const later = changed(-1, limit + 1);
-    // All traces in one change share a cursor, so they are returned together.
-    const last = later.length > limit ? later[limit - 1]?.seq : undefined;
-    const rows = last === undefined ? later : changed(last, -1);
-    return { cursor: `${last ?? seq}`, traceIds: rows.map(({ id }) => idText(id)) };
-  }
-
   feedback(scope: Scope, traceIds: readonly string[]): Feedback[] {
     const tenant = this.#tenant(scope);
     const { sql, params } = all(this.#conditionsOf(tenant, within(scope, ALL_RUNS)));
@@ -443,5 +429,3 @@ const PROJECTS = `SELECT project FROM json_each(?) AS ids
   CROSS JOIN runs ON runs.tenant = ? AND runs.id = unhex(ids.value)`;
 const NODES = `SELECT runs.n AS n, id, parent, start_us, fields ->> '$.dotted_order' AS own
   FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND start_us IS NOT NULL AND ${IS_GOING_ON.sql}`;
-const CHANGED = `SELECT id, seq FROM traces WHERE seq > ?1 AND (?2 < 0 OR seq <= ?2) AND +tenant = ?3
-  ORDER BY seq, n LIMIT ?4`;

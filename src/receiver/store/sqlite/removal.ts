@@ -3,9 +3,11 @@ import { comparable } from '../../domain/comparable.ts';
 import type { Scope } from '../../domain/query.ts';
 import { type Removal, type RemovalTarget, subtreeIn } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
+import type { ChangedTrace } from '../subscribers.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type Condition, ofProject } from './lists.ts';
 import type { Placement } from './placement.ts';
+import { type ProjectColumns, projectNamesIn } from './run-row.ts';
 import { EVICTED, REMOVED } from './schema.ts';
 
 /** The runs of a trace that a call removes. */
@@ -92,7 +94,7 @@ export class RemovalSearch {
 
 /** The result of a step of a call of `remove`. */
 export interface Marked extends Removal {
-  readonly traceIds: readonly string[];
+  readonly changed: readonly ChangedTrace[];
   /** Whether the step found runs. */
   readonly hasFound: boolean;
 }
@@ -110,18 +112,19 @@ export function markRemoved(
   limitMs: number,
 ): Marked {
   const untilMs = performance.now() + limitMs;
-  const traceIds: string[] = [];
+  const changed: ChangedTrace[] = [];
   let runs = 0;
   // The removal also waits for traces that are being evicted. Lists may show their runs after their root, and so their
   // project, is deleted.
   connection.run('UPDATE traces SET seq = ? WHERE seq = ? AND tenant = ?', REMOVED, EVICTED, search.tenant);
   const found = search.traces(last, STEP_RUNS);
   for (const trace of found) {
-    if (traceIds.length > 0 && performance.now() > untilMs) break;
+    if (changed.length > 0 && performance.now() > untilMs) break;
     const row = connection.one<{ id: Uint8Array; seq: number; root: number | null }>(TRACE, trace);
     // Runs of a trace that is being deleted are not counted again.
     if (row === undefined || row.seq < 0) continue;
     const selected = search.runsIn(trace);
+    changed.push({ id: idText(row.id), projects: projectsOfRuns(connection, trace) });
     // A root that stays becomes the root again when the placement writes the trace.
     placement.counters.setRoot(row.root, trace, 0);
     if (selected.keys === undefined) {
@@ -133,9 +136,13 @@ export function markRemoved(
       placement.recount(idText(row.id));
     }
     runs += selected.runs;
-    traceIds.push(idText(row.id));
   }
-  return { runs, traces: traceIds.length, traceIds, hasFound: found.length > 0 };
+  return { runs, traces: changed.length, changed, hasFound: found.length > 0 };
+}
+
+/** Returns the names and ids of the projects of the visible runs in a trace. */
+export function projectsOfRuns(connection: SqliteConnection, trace: number): string[] {
+  return connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);
 }
 
 /** Moves runs to a new trace that is being deleted, and returns its key. */
@@ -149,6 +156,7 @@ function moveOut(connection: SqliteConnection, tenant: number, keys: readonly nu
 
 const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
+const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
 const COUNT = 'SELECT count(*) FROM runs WHERE trace = ?';
 const LINKS = `SELECT n, id, parent, parent IS NOT NULL OR waits_for IS NOT NULL AS namesParent
   FROM runs WHERE trace = ?`;

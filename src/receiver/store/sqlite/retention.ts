@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
 import { JOB_AGE_MS } from '../store.ts';
+import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
+import { projectsOfRuns } from './removal.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
 
@@ -12,9 +14,8 @@ export interface Retention extends Ages {
   readonly maxBytes: number;
 }
 
-interface EvictedTrace {
+interface EvictedTrace extends ChangedTrace {
   readonly tenant: string;
-  readonly traceId: string;
   readonly runs: number;
 }
 
@@ -130,7 +131,8 @@ export class SqliteRetention {
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
     this.#counters.setRoot(root, n, 0);
-    return { tenant, traceId: idText(id), runs: this.#connection.number(COUNT_OF_TRACE, n) };
+    const [projects, runs] = [projectsOfRuns(this.#connection, n), this.#connection.number(COUNT_OF_TRACE, n)];
+    return { tenant, id: idText(id), projects, runs };
   }
 
   #next(): OldestTrace | undefined {

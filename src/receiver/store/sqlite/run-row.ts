@@ -47,6 +47,14 @@ export type ShownColumns = {
   readonly user: string | null;
 } & UsageColumns;
 
+/** Columns that name the project of a visible run. */
+export type ProjectColumns = Pick<ShownColumns, 'project' | 'session_id'>;
+
+/** See `projectNames`. Returns no names if the run is not visible. */
+export function projectNamesIn({ project, session_id }: ProjectColumns): string[] {
+  return [project, session_id].filter((name) => name !== null);
+}
+
 export type UsageColumns = { readonly [Key in keyof Usage]-?: number | null };
 
 const SHOWN: {

@@ -200,7 +200,6 @@ export class SqliteStore implements Store {
   readonly payload: Store['payload'] = this.#reading('payload');
   readonly mergedRuns: Store['mergedRuns'] = this.#reading('mergedRuns');
   readonly suggestions: Store['suggestions'] = this.#reading('suggestions');
-  readonly changes: Store['changes'] = this.#reading('changes');
   readonly feedback: Store['feedback'] = this.#reading('feedback');
   readonly feedbackWithId: Store['feedbackWithId'] = this.#reading('feedbackWithId');
   readonly tokenSecrets: Store['tokenSecrets'] = this.#reading('tokenSecrets');
@@ -272,8 +271,8 @@ export class SqliteStore implements Store {
     return removed;
   }
 
-  subscribe({ tenant }: Scope, listener: (change: StoreChange) => void): () => void {
-    return this.#subscribers.add(tenant, listener);
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+    return this.#subscribers.add(scope, listener);
   }
 
   /**

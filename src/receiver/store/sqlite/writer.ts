@@ -63,7 +63,7 @@ export class SqliteWriter {
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
     const json = JSON.stringify({ ...feedback, created_at });
     this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
-    placement.trace(run.traceId);
+    placement.trace(run.traceId).addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -75,7 +75,7 @@ export class SqliteWriter {
     const count = this.#connection.number('SELECT count(*) FROM feedback WHERE run = ? AND id = ?', n, id);
     if (run === undefined || count === 0) return undefined;
     this.#connection.run('DELETE FROM feedback WHERE run = ? AND id = ?', n, id);
-    placement.trace(run.traceId);
+    placement.trace(run.traceId).addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -93,16 +93,16 @@ export class SqliteWriter {
     const search = new RemovalSearch(this.#connection, this.#tenant(scope.tenant), scope, target);
     const marked = markRemoved(this.#connection, search, placement, last, limitMs);
     if (marked.traces === 0) return marked;
-    const seq = this.nextSeq();
-    placement.finish(seq, this.#nowMs());
-    return { ...marked, change: { tenant: scope.tenant, cursor: `${seq}`, traceIds: marked.traceIds } };
+    const seq = this.#nextSeq();
+    const left = placement.finish(seq, this.#nowMs());
+    return { ...marked, change: { tenant: scope.tenant, traces: [...marked.changed, ...left] } };
   }
 
   putJob(job: RemovalJob): void {
     this.#connection.run(PUT_JOB, job.id, +(job.state !== 'running'), this.#nowMs(), JSON.stringify(job));
   }
 
-  nextSeq(): number {
+  #nextSeq(): number {
     return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
   }
 
@@ -155,8 +155,7 @@ export class SqliteWriter {
   }
 
   #finish(tenant: string, placement: Placement): TenantChange {
-    const seq = this.nextSeq();
-    return { tenant, cursor: `${seq}`, traceIds: placement.finish(seq, this.#nowMs()) };
+    return { tenant, traces: placement.finish(this.#nextSeq(), this.#nowMs()) };
   }
 }
 

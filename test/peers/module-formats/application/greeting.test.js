@@ -18,7 +18,7 @@ test('records runs', async () => {
   const recorder = recordRuns();
   await greet('Ada');
   recorder.stop();
-  expect(recorder).toMatchTrace({ name: 'greet', inputs: { input: 'Ada' }, outputs: { text: 'Hello Ada' } });
+  expect(recorder).toHaveRun({ name: 'greet', inputs: { input: 'Ada' }, outputs: { text: 'Hello Ada' }, times: 1 });
   expect(() => recorder.run('missing')).toThrow(RunspanError);
 });
 

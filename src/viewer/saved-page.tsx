@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import type { RunOutline, SavedData } from '../receiver/domain/run-view.ts';
-import { openSaved } from './data/saved.ts';
+import { openSaved } from './data/trace-file.ts';
 import { visible } from './elements/visible-text.ts';
 import TraceView from './trace/trace-view.tsx';
 

@@ -1,2 +1,0 @@
-/** Never used on edge runtimes, because `durability` is always `memory`. */
-export class Spool {}

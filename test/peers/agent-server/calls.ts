@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { AgentServer } from '#src/clients/agent-server/agent-server.ts';
+
+const ASK = { assistant_id: 'agent', input: { messages: [{ type: 'human', content: 'weather?' }] } } as const;
+const ANSWER = 'It is sunny in Kiel.';
+const NOT_FOUND = { code: 'RUNSPAN_NOT_FOUND' };
+const CONFLICT = { code: 'RUNSPAN_CONFLICT' };
+
+const lastOf = (values: Record<string, unknown>): unknown =>
+  (values.messages as { content: unknown }[]).at(-1)?.content;
+
+async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+/** The answers of the in-memory agent server to the calls that it implements, by group. */
+export const answers: Readonly<Record<string, (server: AgentServer) => Promise<void>>> = {
+  assistants: async ({ assistants }) => {
+    const id = randomUUID();
+    const wanted = { graph_id: 'agent', assistant_id: id, name: 'Skipper', metadata: { of: id } };
+    expect(await assistants.create(wanted)).toMatchObject(wanted);
+    await expect(assistants.create(wanted)).rejects.toMatchObject(CONFLICT);
+    expect(await assistants.create({ ...wanted, if_exists: 'do_nothing' })).toMatchObject({ assistant_id: id });
+    expect(await assistants.update(id, { name: 'Mate' })).toMatchObject({ name: 'Mate', version: 2 });
+    expect(await assistants.versions(id).toArray(10)).toMatchObject([{ version: 2 }, { version: 1 }]);
+    expect(await assistants.setLatest(id, 1)).toMatchObject({ version: 1, name: 'Skipper' });
+    for (let count = 0; count < 2; count++) await assistants.create({ graph_id: 'agent', metadata: { of: id } });
+    expect(await all(assistants.search({ metadata: { of: id }, limit: 2 }))).toHaveLength(3);
+    expect(await assistants.count({ metadata: { of: id } })).toBe(3);
+    await assistants.delete(id, { deleteThreads: true });
+    await expect(assistants.get(id)).rejects.toMatchObject(NOT_FOUND);
+  },
+  graphs: async ({ assistants }) => {
+    expect(await assistants.get('agent')).toMatchObject({ graph_id: 'agent' });
+    const { nodes, edges } = await assistants.graph('agent', { xray: true });
+    expect(nodes.map(({ id }) => id)).toContain('plan');
+    expect(edges.map(({ source }) => source)).toContain('__start__');
+    expect(await assistants.schemas('agent')).toMatchObject({ graph_id: 'agent' });
+    for (const options of [{ recurse: true }, { namespace: 'weather' }])
+      expect(Object.keys(await assistants.subgraphs('agent', options))).toEqual(['weather']);
+  },
+  threads: async ({ threads }) => {
+    const of = randomUUID();
+    const thread = { thread_id: of, metadata: { of } };
+    expect(await threads.create(thread)).toMatchObject({ ...thread, status: 'idle' });
+    await expect(threads.create(thread)).rejects.toMatchObject(CONFLICT);
+    expect(await threads.create({ ...thread, if_exists: 'do_nothing' })).toMatchObject({ thread_id: of });
+    await threads.update(of, { metadata: { b: 2 } });
+    expect(await threads.get(of)).toMatchObject({ metadata: { of, b: 2 } });
+    expect((await threads.copy(of)).thread_id).not.toBe(of);
+    await threads.create({ metadata: { of } });
+    expect(await threads.count({ metadata: { of } })).toBe(3);
+    const pages = await all(threads.search({ metadata: { of }, limit: 2 }).pages());
+    expect(pages.map(({ items }) => items.length)).toEqual([2, 1]);
+    await threads.delete(of);
+    await expect(threads.get(of)).rejects.toMatchObject(NOT_FOUND);
+  },
+  states: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    expect(await threads.state(id)).toMatchObject({ values: {}, next: [], checkpoint: null });
+    await runs.wait(id, ASK);
+    const { values, checkpoint } = await threads.state(id);
+    expect(lastOf(values)).toBe(ANSWER);
+    const checkpointId = String(checkpoint?.checkpoint_id);
+    for (const options of [{ checkpointId }, { checkpoint: { checkpoint_id: checkpointId, checkpoint_ns: '' } }])
+      expect(await threads.state(id, options)).toMatchObject({ values });
+    const ids = (await all(threads.history(id, { limit: 1 }))).map((state) => state.checkpoint?.checkpoint_id);
+    expect(ids.length).toBeGreaterThan(1);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect((await threads.history(id, { limit: 1, metadata: {} })).items).toMatchObject([{ checkpoint }]);
+    const change = { values: { messages: [{ type: 'human', content: 'and tomorrow?' }] }, as_node: 'answer' };
+    const updated = await threads.updateState(id, change);
+    const state = await threads.state(id);
+    expect(state.checkpoint?.checkpoint_id).toBe(updated.checkpoint.checkpoint_id);
+    expect(lastOf(state.values)).toBe('and tomorrow?');
+  },
+  runs: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    const { run_id } = await runs.create(id, { ...ASK, multitask_strategy: 'enqueue', stream_resumable: true });
+    const idsAfter = async (lastEventId: string) =>
+      (await all(await runs.joinStream(id, run_id, { lastEventId }))).map((event) => event.id);
+    const ids = await idsAfter('-1');
+    expect(ids.slice(0, 3)).toEqual(['0', '1', '2']);
+    expect(await idsAfter('1')).toEqual(ids.slice(2));
+    expect(lastOf(await runs.join(id, run_id, { cancelOnDisconnect: false }))).toBe(ANSWER);
+    expect(await runs.get(id, run_id)).toMatchObject({ run_id, thread_id: id, status: 'success' });
+    expect(lastOf(await runs.wait(id, ASK))).toBe(ANSWER);
+    expect(await runs.list(id, { limit: 10 }).toArray(10)).toHaveLength(2);
+    await runs.delete(id, run_id);
+    await expect(runs.get(id, run_id)).rejects.toMatchObject(NOT_FOUND);
+    const failing = runs.wait(id, { ...ASK, input: { messages: [{ type: 'human', content: 'fail' }] } });
+    const failed = { code: 'RUNSPAN_RUN_FAILED', error: 'RangeError', detail: 'no such city' };
+    await expect(failing).rejects.toMatchObject(failed);
+    const other = (await threads.create()).thread_id;
+    const waiting = await runs.create(other, { ...ASK, input: { messages: [{ type: 'human', content: 'wait' }] } });
+    await runs.cancel(other, waiting.run_id, { wait: true, action: 'interrupt' });
+    expect((await runs.get(other, waiting.run_id)).status).not.toBe('running');
+  },
+  streams: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    const stream = await runs.stream(id, { ...ASK, stream_mode: 'values', stream_subgraphs: true });
+    expect(stream).toMatchObject({ threadId: id, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    const events = await all(stream);
+    expect(events[0]).toMatchObject({ event: 'metadata', data: { run_id: stream.runId } });
+    expect(events.map(({ name }) => name)).toContainEqual(expect.stringMatching(/^values\|weather:/));
+    const last = events.findLast(({ name }) => name === 'values');
+    expect(lastOf(last?.data as Record<string, unknown>)).toBe(ANSWER);
+  },
+  statelessRuns: async ({ statelessRuns: runs }) => {
+    expect(lastOf(await runs.wait(ASK))).toBe(ANSWER);
+    expect(await runs.batch([ASK, ASK])).toHaveLength(2);
+    const { run_id } = await runs.create({ ...ASK, stream_resumable: true, on_completion: 'keep' });
+    const [first] = await all(await runs.joinStream(run_id, { lastEventId: '-1' }));
+    expect(first).toMatchObject({ event: 'metadata', data: { run_id } });
+    const stream = await runs.stream(ASK);
+    expect(stream).toMatchObject({ threadId: undefined, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    const last = (await all(stream)).findLast(({ event }) => event === 'values');
+    expect(lastOf(last?.data as Record<string, unknown>)).toBe(ANSWER);
+  },
+  store: async ({ store }) => {
+    const namespace = ['store', randomUUID()];
+    expect(await store.get(namespace, 'a')).toBeUndefined();
+    for (const key of ['a', 'b', 'c']) await store.put({ namespace, key, value: { key } });
+    await store.put({ namespace, key: 'a', value: { key: 2 } });
+    expect(await store.get(namespace, 'a')).toMatchObject({ namespace, key: 'a', value: { key: 2 } });
+    const found = await store.search({ namespace_prefix: namespace, limit: 2 }).toArray(10);
+    expect(found.map(({ key }) => key).sort()).toEqual(['a', 'b', 'c']);
+    expect(await store.namespaces({ prefix: ['store'] }).toArray(1_000)).toContainEqual(namespace);
+    await store.delete(namespace, 'a');
+    expect(await store.get(namespace, 'a')).toBeUndefined();
+  },
+  system: async ({ system }) => {
+    expect(await system.info()).toMatchObject({ flags: { assistants: true } });
+    expect(await system.ok({ checkDb: true })).toBe(true);
+  },
+};
