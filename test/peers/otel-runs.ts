@@ -43,13 +43,12 @@ export async function printedByAi<Printed>(program: string, major: string, form 
   return printedBy<Printed>(program, [major, server.url, form], binary).finally(server.close);
 }
 
-/** Returns the runs as trees in the order of `inOrder`. */
+/** Returns the runs as trees in the order of `inOrder`, without attributes of resources, which early spans may lack. */
 export function drawn(runs: readonly RunRecord[], parent?: string): DrawnRun[] {
   const children = runs.filter((run) => run.parent_run_id === parent);
   return inOrder(
     children.map((run) => {
       const below = drawn(runs, run.id);
-      // Attributes of a resource that are found while the program runs: a span that ends before them lacks them.
       const { otel: _, 'service.name': __, 'host.name': ___, ...metadata } = run.extra?.metadata ?? {};
       const { inputs = {}, outputs = {}, error, tags = [] } = run;
       return {
