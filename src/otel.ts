@@ -6,7 +6,6 @@ export { type ObserveStatsOptions, observeStats } from './otel/observe-stats.ts'
 export * from './otel/run-log-record-processor.ts';
 export { RunPropagator, type RunPropagatorOptions } from './otel/run-propagator.ts';
 export { RunSampler, type RunSamplerOptions } from './otel/run-sampler.ts';
-export { RunSpanExporter, type RunSpanExporterOptions } from './otel/run-span-exporter.ts';
 export { RunSpanProcessor, type RunSpanProcessorOptions } from './otel/run-span-processor.ts';
 export { LLM_SCOPES, type ShouldExport } from './otel/span-filter.ts';
 export type * from './otel/span-like.ts';

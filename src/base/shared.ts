@@ -15,7 +15,7 @@ export function shared<State>(name: string, create: () => State): State {
   return states.get(name) as State;
 }
 
-/** Marks a `RunSpanProcessor` or `RunSpanExporter`. All copies and versions of the package recognize the mark. */
+/** Marks a `RunSpanProcessor`. All copies and versions of the package recognize the mark. */
 export const SPAN_RECORDER: unique symbol = Symbol.for('runspan.span-recorder');
 
 /**

@@ -55,7 +55,7 @@ export interface RunSpanProcessorOptions {
    * attributes and instrumentation, and the open spans above them. `'all'` selects all spans. A function decides for
    * each span. Each span is checked when it starts. Excluded spans are checked again at their end, when all attributes
    * are set. Children that started earlier stay children of the nearest run above the span.
-   * @default 'llm', and 'all' for a `RunSpanExporter`
+   * @default 'llm'
    */
   shouldExport?: ShouldExport;
   /**
@@ -78,7 +78,7 @@ export interface RunSpanProcessorOptions {
   vocabularies?: readonly SpanVocabulary[];
 }
 
-export const processorChecks: Checks<RunSpanProcessorOptions> = {
+const processorChecks: Checks<RunSpanProcessorOptions> = {
   exporter: commonChecks.exporter,
   project: commonChecks.project,
   projectId: commonChecks.projectId,
@@ -87,14 +87,6 @@ export const processorChecks: Checks<RunSpanProcessorOptions> = {
   baggage: namesCheck,
   vocabularies: vocabulariesCheck,
 };
-
-/** Returns the mapping for the options `resource` and `vocabularies`. `place` is the name of the class in log lines. */
-export function mappingOf(place: string, { resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {
-  const usable = vocabularies?.map((given, at) =>
-    usableOptions<SpanVocabulary>(`${place}: vocabularies[${at}]`, given, vocabularyChecks),
-  );
-  return mappingWith(usable, resource, resourceFromEnvironment);
-}
 
 /**
  * Converts spans to runs. Add this processor to the `spanProcessors` of a tracer provider. A run ends when its
@@ -124,7 +116,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#options = usableOptions<RunSpanProcessorOptions>('RunSpanProcessor', options, processorChecks);
     this.#project = projectIn(this.#options);
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
-    this.#mapping = mappingOf('RunSpanProcessor', this.#options);
+    this.#mapping = mappingOf(this.#options);
     attach(this.#spans);
   }
 
@@ -350,6 +342,13 @@ class FilteredSpan extends SpanEntry {
     this.start = { ...this.start, parent: this.runAbove };
     this.above = undefined;
   }
+}
+
+function mappingOf({ resource, vocabularies }: RunSpanProcessorOptions): SpanMapping {
+  const usable = vocabularies?.map((given, at) =>
+    usableOptions<SpanVocabulary>(`RunSpanProcessor: vocabularies[${at}]`, given, vocabularyChecks),
+  );
+  return mappingWith(usable, resource, resourceFromEnvironment);
 }
 
 /** Returns entries of the baggage in a context as metadata. */

@@ -69,16 +69,3 @@ export interface SpanProcessorLike {
   forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
-
-/** The span exporter interface of the OpenTelemetry SDK. */
-export interface SpanExporterLike {
-  export(spans: readonly SpanLike[], resultCallback: (result: ExportResultLike) => void): void;
-  forceFlush(): Promise<void>;
-  shutdown(): Promise<void>;
-}
-
-/** The result of an export. Code 0 means success, 1 means failure. */
-export interface ExportResultLike {
-  code: 0 | 1;
-  error?: Error;
-}

@@ -30,16 +30,12 @@ function addProcessor(provider: object): void {
   const { _spanProcessors: processors } = fieldsOf(activeSpanProcessor);
   if (Array.isArray(processors)) {
     // The `RunSpanProcessor` must be first in the list, because some processors change the attributes of ended spans.
-    if (!processors.some(isOurs)) processors.unshift(withoutTracing(createProcessor));
+    if (!processors.some((one) => SPAN_RECORDER in one)) processors.unshift(withoutTracing(createProcessor));
   } else if (typeof addSpanProcessor === 'function') {
     Reflect.apply(addSpanProcessor, provider, [withoutTracing(createProcessor)]);
   } else {
     diagnostics.debug(`${PLACE}: the tracer provider has no list of span processors, so its spans are not recorded.`);
   }
-}
-
-function isOurs(processor: object): boolean {
-  return SPAN_RECORDER in processor || SPAN_RECORDER in fieldsOf(fieldsOf(processor)._exporter);
 }
 
 /**

@@ -373,7 +373,7 @@ export function setSpanSource(source: SpanSource | undefined): void {
   sources.spans = source;
 }
 
-/** Whether a processor or an exporter of the package records spans of OpenTelemetry in this process. */
+/** Whether this process has a `RunSpanProcessor` or a `RunSampler`. */
 export function areSpansRecorded(): boolean {
   return sources.spans !== undefined;
 }

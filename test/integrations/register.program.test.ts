@@ -91,7 +91,7 @@ const inSpan = (processors: string) => `
   import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
   import { BasicTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
   import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-  import { RunSpanExporter, RunSpanProcessor } from 'runspan/otel';
+  import { RunSpanProcessor } from 'runspan/otel';
   import OpenAI from 'openai';
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [${processors}] }));
@@ -109,8 +109,6 @@ test.each([
   ['an exporter to the receiver and -opentelemetry', OTLP, '-opentelemetry', ['request', CHAT]],
   ['RunSpanProcessor', 'new RunSpanProcessor({ shouldExport: "all" })', '', ['request', `  ${CHAT}`]],
   ['RunSpanProcessor with a filter', 'new RunSpanProcessor({ shouldExport: () => false })', '', [CHAT]],
-  // Spans that an exporter records do not join the traces of runs.
-  ['RunSpanExporter', 'new SimpleSpanProcessor(new RunSpanExporter())', '', ['request', CHAT]],
 ])('with %s, records a call inside a span of OpenTelemetry once', async (_, processors, instrumentations, tree) => {
   const program = ['--input-type=module', '-e', inSpan(processors)];
   const ended = await node([...register, ...program], {

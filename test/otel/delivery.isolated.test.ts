@@ -1,14 +1,14 @@
 // Requirements of the specification (https://opentelemetry.io/docs/specs/otel/trace/sdk/#span-processor, quoted in
-// parentheses) for span processors and exporters, and cases in which the SDK's BatchSpanProcessor loses spans or blocks
+// parentheses) for span processors, and cases in which the SDK's BatchSpanProcessor loses spans or blocks
 // the application. The tests use the real SDK and the real exporter.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { DiagLogLevel, diag, ROOT_CONTEXT } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, type SpanExporter, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { BasicTracerProvider, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { Limits } from '#src/config/limits.ts';
 import { createExporter } from '#src/index.ts';
-import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
+import { RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
 import { gate } from '../support/gate.ts';
@@ -17,10 +17,9 @@ import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { finished, noting, notingSink, setUp, soon } from './set-up.ts';
 
-test('the processor and the exporter fit a provider of SDK 2.x', () => {
+test('the processor fits a provider of SDK 2.x', () => {
   expectTypeOf<RunSpanProcessor>().toExtend<SpanProcessor>();
   expectTypeOf<Parameters<SpanProcessor['onEnd']>[0]>().toExtend<SpanLike>();
-  expectTypeOf<RunSpanExporter>().toExtend<SpanExporter>();
 });
 
 /** Creates an exporter that sends to a scripted service. */
@@ -51,29 +50,16 @@ const newSpan = (name: string): SpanLike => {
   return finished({ name, spanContext: () => ids });
 };
 
-type Tested = { record(span: SpanLike): void; forceFlush(): Promise<void>; shutdown(): Promise<void> };
-const classes: [string, (options?: RunSpanProcessorOptions) => Tested][] = [
-  [
-    'RunSpanProcessor',
-    (options) => {
-      const processor = new RunSpanProcessor({ shouldExport: 'all', ...options });
-      const record = (span: SpanLike) => {
-        processor.onStart(span, ROOT_CONTEXT);
-        processor.onEnd(span);
-      };
-      return Object.assign(processor, { record });
-    },
-  ],
-  [
-    'RunSpanExporter',
-    (options) => {
-      const exporter = new RunSpanExporter(options);
-      return Object.assign(exporter, { record: (span: SpanLike) => exporter.export([span], () => {}) });
-    },
-  ],
-];
+describe('RunSpanProcessor', () => {
+  const create = (options?: RunSpanProcessorOptions) => {
+    const processor = new RunSpanProcessor({ shouldExport: 'all', ...options });
+    const record = (span: SpanLike) => {
+      processor.onStart(span, ROOT_CONTEXT);
+      processor.onEnd(span);
+    };
+    return Object.assign(processor, { record });
+  };
 
-describe.each(classes)('%s', (className, create) => {
   test('waits in forceFlush for requests in flight and for queued runs', async () => {
     const answered = gate();
     const limits = { batchRuns: 1, requestsInFlight: 1, lingerMs: 1 };
@@ -135,14 +121,12 @@ describe.each(classes)('%s', (className, create) => {
     const { recorder } = setUp();
     create({ exporter: 'mine', sampled: true } as never).record(newSpan('a'));
     expect(lines).toEqual([
-      `warn: ${className}: expected \`exporter\` to be the result of createExporter(); the option is ignored.`,
-      `warn: ${className}: unknown option \`sampled\` is ignored.`,
+      `warn: RunSpanProcessor: expected \`exporter\` to be the result of createExporter(); the option is ignored.`,
+      `warn: RunSpanProcessor: unknown option \`sampled\` is ignored.`,
     ]);
     expect(recorder.runs).toMatchObject([{ name: 'a' }]);
   });
-});
 
-describe('RunSpanProcessor', () => {
   const withExporter = (exporter: RunSpanProcessorOptions['exporter']) =>
     setUp({ processors: [new RunSpanProcessor({ exporter: exporter as never, shouldExport: 'all' })] });
 

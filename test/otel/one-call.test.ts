@@ -7,7 +7,7 @@ import '@langchain/core/context';
 import { RunnableLambda } from '@langchain/core/runnables';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
 import type { Attributes, Tracer } from '@opentelemetry/api';
-import { type BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import type { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import * as ai from 'ai';
 import { MockEmbeddingModelV3, MockLanguageModelV3 } from 'ai/test';
 import type OpenAI from 'openai';
@@ -18,7 +18,7 @@ import { traceable, traced } from '#src/index.ts';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { wrapOpenAI } from '#src/openai.ts';
-import { RunSpanExporter, RunSpanProcessor } from '#src/otel.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { ask, localModel as localClaude, makeClient } from '../integrations/anthropic-client.ts';
 import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
@@ -254,32 +254,6 @@ describe('a wrapped client of Anthropic that emits spans', () => {
 });
 
 describe('two spans of model calls', () => {
-  test('become one run if one is inside the other, even if they are exported after they have ended', async () => {
-    const memory = new InMemorySpanExporter();
-    const { tracer, provider, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
-    await inSpan(provider.getTracer('openinference'), 'outer', async (outer) => {
-      outer.setAttributes({ 'openinference.span.kind': 'LLM', 'llm.model_name': 'small' });
-      await inSpan(tracer, 'inner', async (inner) => {
-        inner.setAttributes(chat);
-        tracer.startSpan('POST').end();
-      });
-    });
-    await new Promise((resolve) => new RunSpanExporter().export(memory.getFinishedSpans(), resolve));
-    expect(tree(recorder)).toEqual(['outer', '  POST']);
-  });
-
-  test('become two runs if the inner one is exported after it has ended and has tokens that the outer one lacks', async () => {
-    const memory = new InMemorySpanExporter();
-    const { tracer, provider, recorder } = setUp({ processors: [new SimpleSpanProcessor(memory)] });
-    await inSpan(provider.getTracer('openinference'), 'outer', async (outer) => {
-      outer.setAttributes({ 'openinference.span.kind': 'LLM', 'input.value': 'Hi' });
-      tracer.startSpan('inner', { attributes: { ...chat, 'gen_ai.usage.input_tokens': 3 } }).end();
-    });
-    await new Promise((resolve) => new RunSpanExporter().export(memory.getFinishedSpans(), resolve));
-    expect(tree(recorder)).toEqual(['outer', '  inner']);
-    expect(tokensOf(recorder)).toEqual([3]);
-  });
-
   test('become two runs if they are of one instrumentation, such as the requests of embedMany', async () => {
     const { tracer, recorder } = setUp();
     const embeddings = { 'gen_ai.operation.name': 'embeddings', 'gen_ai.request.model': 'small' };

@@ -1,9 +1,9 @@
 import { context, propagation, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/index.ts';
-import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions } from '#src/otel.ts';
+import { RunSpanProcessor, type RunSpanProcessorOptions } from '#src/otel.ts';
 import { recordRuns } from '#src/testing.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -96,29 +96,6 @@ test.each([['service'], [[1]], [['']]])(
     expect(lines).toEqual([expect.stringContaining('expected `resource` to be a list of names')]);
   },
 );
-
-test('an exporter keeps the attributes that `resource` names', async () => {
-  const recorder = recordRuns();
-  onTestFinished(() => recorder.stop());
-  const exporter = new RunSpanExporter({ resource: ['host.*'], exporter: recorder.exporter });
-  const provider = new BasicTracerProvider({
-    spanProcessors: [
-      {
-        onStart: () => {},
-        onEnd: (span) => exporter.export([span], () => {}),
-        forceFlush: async () => {},
-        shutdown: async () => {},
-      },
-    ],
-    resource: { attributes: { ...RESOURCE, ...OTHERS } } as never,
-  });
-  provider.getTracer('t').startSpan('a').end();
-  expect(recorder.runs[0]?.extra?.metadata).toEqual({
-    'host.name': 'box',
-    'host.arch': 'amd64',
-    otel: expect.anything(),
-  });
-});
 
 describe('baggage', () => {
   const carried = propagation.createBaggage({

@@ -1,25 +1,18 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { RunSink } from '#src/run/sink.ts';
 
-// Must run before the library loads the clock and the timers of the process.
+// Must run before the library loads the clock of the process.
 const clock = vi.hoisted(() => {
-  const time = { passedMs: 0, endMinutesTimer: () => {} };
-  const { setTimeout } = globalThis;
-  const withoutMinutes = (callback: () => void, ms = 0) => {
-    if (ms >= 60_000) time.endMinutesTimer = callback;
-    return setTimeout(callback, ms);
-  };
-  vi.stubGlobal('setTimeout', withoutMinutes);
+  const time = { passedMs: 0 };
   const now = performance.now.bind(performance);
   vi.spyOn(performance, 'now').mockImplementation(() => now() + time.passedMs);
   return time;
 });
 
-const { RunSpanExporter, RunSpanProcessor } = await import('#src/otel.ts');
+const { RunSpanProcessor } = await import('#src/otel.ts');
 const { notingSink } = await import('./set-up.ts');
-const { bareSpan } = await import('../support/bare-span.ts');
 
-/** The time after which a tracer provider gives up on a processor or an exporter. */
+/** The time after which a tracer provider gives up on a processor. */
 const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Creates a sink whose service hangs until a given time, so that each flush uses its full timeout. */
@@ -38,13 +31,9 @@ function hangingSink(untilMs = Number.POSITIVE_INFINITY): { sink: RunSink; waits
 
 const sum = (waits: readonly number[]): number => waits.reduce((total, ms) => total + ms, 0);
 
-const span = (fields: object = {}): never =>
-  ({ ...bareSpan('work', { traceId: '1'.repeat(32), spanId: '2'.repeat(16) }), ...fields }) as never;
+describe('a processor', () => {
+  const create = (exporter: RunSink) => new RunSpanProcessor({ exporter, shouldExport: 'all' });
 
-describe.each([
-  ['RunSpanProcessor', (exporter: RunSink) => new RunSpanProcessor({ exporter, shouldExport: 'all' })],
-  ['RunSpanExporter', (exporter: RunSink) => new RunSpanExporter({ exporter })],
-])('%s', (_, create) => {
   test('waits 29 s in forceFlush and shutdown together if the collector hangs', async () => {
     const { sink, waits } = hangingSink();
     const tested = create(sink);
@@ -56,7 +45,7 @@ describe.each([
   test.each([
     ['succeeded', 0, 0],
     ['failed long ago', Number.POSITIVE_INFINITY, EXPORT_TIMEOUT_MS],
-  ])('waits 29 s in shutdown if the last flush %s', async (_result, untilMs, passedMs) => {
+  ])('waits 29 s in shutdown if the last flush %s', async (_, untilMs, passedMs) => {
     const { sink, waits } = hangingSink(untilMs);
     const tested = create(sink);
     await tested.forceFlush();
@@ -74,24 +63,4 @@ test('the processor of runspan/register waits for its own timeout', async () => 
   await processor.forceFlush();
   await processor.shutdown();
   expect([waits[0], sum(waits)]).toEqual([3_000, 3_000]);
-});
-
-test('the last export and shutdown of RunSpanExporter together wait 29 s if the collector hangs', async () => {
-  const { sink, waits } = hangingSink();
-  const exporter = new RunSpanExporter({ exporter: sink });
-  const { code } = await new Promise<{ code: number }>((resolve) => exporter.export([span()], resolve));
-  await exporter.shutdown();
-  expect([code, sum(waits)]).toEqual([1, 29_000]);
-});
-
-test('a span that waits 5 minutes for its parent starts a trace', async () => {
-  const { sink, asked } = notingSink();
-  const exporter = new RunSpanExporter({ exporter: sink });
-  exporter.export([span({ parentSpanId: '3'.repeat(16) })], () => {});
-  clock.passedMs += 299_000;
-  clock.endMinutesTimer();
-  expect(asked).not.toContain('start work');
-  clock.passedMs += 1_000;
-  clock.endMinutesTimer();
-  expect(asked).toEqual(expect.arrayContaining(['start work', 'end work']));
 });

@@ -1,8 +1,6 @@
-import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { expect, test } from 'vitest';
 import { wrapOpenAI } from '#src/openai.ts';
-import { RunSpanExporter, RunSpanProcessor, type RunSpanProcessorOptions, type SpanVocabulary } from '#src/otel.ts';
-import { recordRuns } from '#src/testing.ts';
+import { RunSpanProcessor, type RunSpanProcessorOptions, type SpanVocabulary } from '#src/otel.ts';
 import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
 import { logLines } from '../support/log-lines.ts';
 import { inSpan, notingSink, setUp, tree } from './set-up.ts';
@@ -142,20 +140,6 @@ test('the default filter selects the spans whose run type an own vocabulary sele
   expect(runOf({ 'acme.kind': 'new' })).toBeUndefined();
   expect(runOf({ 'acme.question': 'a' })).toBeUndefined();
   expect(runOf({ 'acme.kind': 'step' }, {})).toBeUndefined();
-});
-
-test('RunSpanExporter maps spans like RunSpanProcessor', async () => {
-  const memory = new InMemorySpanExporter();
-  const { tracer, recorder } = setUp({
-    processors: [new SimpleSpanProcessor(memory), new RunSpanProcessor({ vocabularies: [acme] })],
-  });
-  tracer.startSpan('work', { attributes: MODEL }).end();
-  const [expected] = recorder.runs;
-  const again = recordRuns();
-  const exporter = new RunSpanExporter({ vocabularies: [acme] });
-  await new Promise((resolve) => exporter.export(memory.getFinishedSpans(), resolve));
-  again.stop();
-  expect(again.runs).toEqual([expected]);
 });
 
 test('a call that a wrapped client records too is one run', async () => {

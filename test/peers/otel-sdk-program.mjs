@@ -1,7 +1,7 @@
 // An application with one major version of OpenTelemetry's SDK, which prints the runs that its spans become:
 // `otel-sdk-program.mjs <1, 2 or 3> <set-up>`.
 import { traceable } from 'runspan';
-import { RunSpanExporter, RunSpanProcessor } from 'runspan/otel';
+import { RunSpanProcessor } from 'runspan/otel';
 import { recordRuns } from 'runspan/testing';
 
 const [line, setUp] = process.argv.slice(2);
@@ -36,14 +36,6 @@ const setUps = {
     const all = new NodeSDK({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })], instrumentations: [] });
     all.start();
     return all;
-  },
-  exporter() {
-    const { BasicTracerProvider, TracerProvider = BasicTracerProvider, BatchSpanProcessor } = sdk;
-    const exporter = new RunSpanExporter();
-    const batch = line === '3' ? new BatchSpanProcessor({ exporter }) : new BatchSpanProcessor(exporter);
-    const provider = new TracerProvider({ spanProcessors: [batch] });
-    registerByHand(provider);
-    return provider;
   },
 };
 

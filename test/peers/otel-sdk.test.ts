@@ -59,12 +59,3 @@ describe.each(LINES)('a processor in SDK %s.x', (line, setUps) => {
     expect(agent.extra?.metadata?.['service.name']).toBe('tea');
   });
 });
-
-describe.each(LINES)('an exporter behind the batch processor of SDK %s.x', (line) => {
-  it('makes the tree of the spans that have ended', async () => {
-    const runs = await runsOf(line, 'exporter');
-    // A function began before its spans were exported, so it is not below them; nor is the span in it.
-    expect(drawn(runs)).toMatchObject([{ ...AGENT, below: [CHAT, INNER] }, { name: 'function' }, SERVED]);
-    expect(otelOf(named(runs, 'served'))).toMatchObject({ parent_span_id: 'b'.repeat(16) });
-  });
-});

@@ -9,27 +9,31 @@ import {
   InMemorySpanExporter,
   type ReadableSpan,
   SimpleSpanProcessor,
+  type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createExporter } from '#src/index.ts';
-import { RunSpanExporter, RunSpanProcessor } from '#src/otel.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
 import { MemoryStore, type Receiver, StoreError } from '#src/receiver.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 import { call, makeRun, refusal, sendJson, start } from './wire.ts';
 
-/** Returns finished spans by name. */
-function finishedSpans(make: (tracer: Tracer) => void): Record<string, ReadableSpan> {
+/** Returns finished spans by name. The processors receive them too. */
+function finishedSpans(make: (tracer: Tracer) => void, processors: SpanProcessor[] = []): Record<string, ReadableSpan> {
   const memory = new InMemorySpanExporter();
   const resource = resourceFromAttributes({ 'service.name': 'shop', 'service.version': '1.2', 'host.name': 'box' });
-  const provider = new BasicTracerProvider({ resource, spanProcessors: [new SimpleSpanProcessor(memory)] });
+  const provider = new BasicTracerProvider({
+    resource,
+    spanProcessors: [new SimpleSpanProcessor(memory), ...processors],
+  });
   make(provider.getTracer('shop-tracer', '3.4'));
   return Object.fromEntries(memory.getFinishedSpans().map((span) => [span.name, span]));
 }
 
 const below = (span: Span) => trace.setSpan(context.active(), span);
 
-const answered = () =>
+const answered = (...processors: SpanProcessor[]) =>
   finishedSpans((tracer) => {
     const root = tracer.startSpan('answer', {
       kind: SpanKind.SERVER,
@@ -63,7 +67,7 @@ const answered = () =>
     chat.setStatus({ code: SpanStatusCode.ERROR, message: 'no' });
     chat.end();
     root.end();
-  });
+  }, processors);
 
 const exporters = {
   json: (receiver: Receiver, options = {}) => new JsonExporter({ url: `${receiver.url}/v1/traces`, ...options }),
@@ -78,16 +82,16 @@ async function exported(exporter: JsonExporter | ProtobufExporter, ...spans: (Re
 }
 
 describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s", (_, exporterTo) => {
-  test('produces the same runs as RunSpanExporter', async () => {
-    const spans = answered();
-    const receiver = await start();
-    const sent = [spans.answer, spans['chat small'], spans.lookup];
-    expect(await exported(exporterTo(receiver), ...sent)).toBe(ExportResultCode.SUCCESS);
-
+  test('produces the same runs as RunSpanProcessor', async () => {
     const reference = await start();
     const exporter = createExporter({ endpoint: reference.url, project: 'shop' });
     onTestFinished(() => void exporter.close());
-    await new Promise((resolve) => new RunSpanExporter({ exporter }).export(sent as ReadableSpan[], resolve));
+    const spans = answered(new RunSpanProcessor({ exporter, shouldExport: 'all' }));
+    await exporter.flush();
+
+    const receiver = await start();
+    const sent = [spans.answer, spans['chat small'], spans.lookup];
+    expect(await exported(exporterTo(receiver), ...sent)).toBe(ExportResultCode.SUCCESS);
     const withoutRuntime = (await reference.runs()).map(({ extra: { runtime: _runtime, ...extra } = {}, ...run }) => ({
       ...run,
       extra,

@@ -1,7 +1,8 @@
+import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { type ConfigureOptions, configure, createExporter, redact, startRun, traceable } from '#src/index.ts';
-import { RunSpanExporter } from '#src/otel.ts';
+import { RunSpanProcessor } from '#src/otel.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { bareSpan } from '../support/bare-span.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
@@ -97,13 +98,14 @@ describe.each(WAYS)('a callback that %s', (_, make) => {
     expect(JSON.stringify(parts)).not.toContain('canary');
   });
 
-  test('keeps or skips spans as `shouldExport`, and the exporter does not throw', async () => {
+  test('keeps or skips spans as `shouldExport`, and the processor does not throw', async () => {
     const { server } = await service();
     const sink = createExporter({ endpoint: server.url });
-    const exporter = new RunSpanExporter({ exporter: sink, shouldExport: make() as never });
-    const span = bareSpan('span', { traceId: '1'.repeat(32), spanId: '1'.repeat(16) });
-    expect(await new Promise((resolve) => exporter.export([span as never], resolve))).toEqual({ code: 0 });
-    await exporter.shutdown();
+    const processor = new RunSpanProcessor({ exporter: sink, shouldExport: make() as never });
+    const span = bareSpan('span', { traceId: '1'.repeat(32), spanId: '1'.repeat(16) }) as never;
+    processor.onStart(span, ROOT_CONTEXT);
+    processor.onEnd(span);
+    await processor.shutdown();
     expect(await sink.close()).toEqual({ ok: true, pending: 0 });
   });
 

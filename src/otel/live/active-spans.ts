@@ -25,12 +25,6 @@ import { SpanRun } from './span-run.ts';
 /** An array, because iterating over a `Set` at every span start is slower. */
 let registries: readonly SpanRegistry[] = [];
 
-/**
- * Registries of the processors that were shut down last. A batch that is exported later may still contain their spans.
- */
-const detached: SpanRegistry[] = [];
-const DETACHED_MAX = 8;
-
 const source: SpanSource = {
   activeSpan: () => {
     const active = context.active();
@@ -79,10 +73,7 @@ export function observeActiveSpan(): void {
 }
 
 export function detach(registry: SpanRegistry): void {
-  if (!registries.includes(registry)) return;
   registries = registries.filter((other) => other !== registry);
-  detached.push(registry);
-  if (detached.length > DETACHED_MAX) detached.shift();
 }
 
 function isBelow({ dottedOrder }: RunContext, above: RunContext | undefined): boolean {
@@ -97,9 +88,9 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-/** Returns the run of a span that is recorded with this sink. Processors that were shut down are also searched. */
+/** Returns the run of a span that is recorded with this sink. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
-  for (const registry of [...registries, ...detached]) {
+  for (const registry of registries) {
     const entry = registry.find(span);
     if (entry instanceof SpanRun && entry.sink === sink) return entry;
   }

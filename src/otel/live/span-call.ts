@@ -39,11 +39,11 @@ const WITH_CONTENT: readonly string[] = [
 ];
 const SCOPES_WITH_CONTENT = /^(ai|gen_ai|langfuse-sdk|langsmith)$|^@(ai-sdk|arizeai|langfuse|traceloop)\//;
 
-/** Returns the call that a span records. Pass `knownType` if the run type is already known. */
-export function spanCall(span: SpanLike, index: RowIndex, knownType?: string): Call | undefined {
+/** Returns the call that a span records. */
+export function spanCall(span: SpanLike, index: RowIndex): Call | undefined {
   const { attributes } = span;
   if (!isMarked(attributes, index)) return undefined;
-  const type = knownType ?? guard(OPERATION, () => runTypeOf(attributes, index));
+  const type = guard(OPERATION, () => runTypeOf(attributes, index));
   if (type === undefined || !CALL_TYPES.includes(type)) return undefined;
   const name = TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? span.name;
   return { type, name, source: scopeOf(span) };

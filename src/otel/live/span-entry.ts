@@ -3,7 +3,7 @@ import { enclosingCall, type RunContext } from '../../run/context.ts';
 import type { RunSink } from '../../run/sink.ts';
 import type { SpanContextLike } from '../span-like.ts';
 
-/** Stores what a processor or exporter knows about a span. If the span became a run, the entry is a `SpanRun`. */
+/** Stores what a processor knows about a span. If the span became a run, the entry is a `SpanRun`. */
 export abstract class SpanEntry {
   readonly ids: SpanContextLike;
   isOpen = true;

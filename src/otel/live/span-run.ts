@@ -115,10 +115,6 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   /** The parent run. Removed when the span ends, so that a long chain of spans does not stay in memory. */
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The call that the ended span recorded. Only set by `RunSpanExporter`, which compares nested spans. */
-  endedCall: Call | undefined;
-  /** Whether the ended span had inputs, outputs and usage. */
-  #parts: readonly boolean[] = [];
   readonly parentRunId: string | undefined;
   readonly #target: Pick<RunSink, 'start' | 'end'>;
   #completion: SpanCompletion | undefined;
@@ -225,13 +221,6 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     return true;
   }
 
-  /** Returns whether this ended span has inputs, outputs and usage if another ended span has them. */
-  hasPartsOf(span: SpanLike): boolean {
-    const around = { startUs: this.#startUs, parentIds: undefined, mapping: this.#mapping };
-    const others = partsOf(spanToRun(span, this.#capture, around));
-    return others.every((isPresent, at) => !isPresent || this.#parts[at] === true);
-  }
-
   describe(): void {
     const record = this.#record;
     const span = this.#openSpan;
@@ -248,17 +237,14 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#sentInputs = inputs;
   }
 
-  /**
-   * Records the end of the span and returns the run type. Returns undefined if the run has already ended or the sink no
-   * longer waits for its end.
-   */
-  end(span: SpanLike, interruption?: string, isUnended = false): string | undefined {
+  /** Records the end of the span, unless the run has already ended or the sink no longer waits for its end. */
+  end(span: SpanLike, interruption?: string, isUnended = false): void {
     const record = this.#record;
-    if (record === undefined || this.#hasSpanEnded) return undefined;
+    if (record === undefined || this.#hasSpanEnded) return;
     const parent = this.#parent;
     if (record.endTime !== undefined) {
       this.#release(record);
-      return undefined;
+      return;
     }
     const fields = spanToRun(span, this.#capture, {
       startUs: this.#startUs,
@@ -285,12 +271,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       });
       this.#deliver(record, span.resource);
     };
-    this.#parts = partsOf(fields);
     if (completion?.isOpen === true && interruption === undefined) {
       this.#hasSpanEnded = true;
       this.#wait(() => finish(true));
     } else finish(isUnended);
-    return fields.runType;
   }
 
   /**
@@ -434,8 +418,4 @@ function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
     // Attachments of spans are never `Blob` objects.
     return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
   });
-}
-
-function partsOf({ inputs, outputs, hasUsage }: SpanFields): readonly boolean[] {
-  return [inputs !== undefined, outputs !== undefined, hasUsage];
 }
