@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
-import { grouped } from '../receiver/domain/grouped.ts';
+import { foldedCalls, sourcesOf } from '../receiver/domain/call-records.ts';
 import { RUN_STATUSES, type RunOutline, type RunStatus, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
@@ -95,15 +95,10 @@ interface Line {
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint, isFolded = false, linesMax = LINES_MAX } = options;
-  const repeats = repeatsIn(runs);
-  const records = grouped(repeats.values(), (outerId) => outerId);
-  const recordsOf = ({ run }: RunTree): number => records.get(run.id)?.length ?? 0;
-  const shown = runs.flatMap(({ parent_run_id: parent, ...run }) => {
-    const above = repeats.get(parent ?? '') ?? parent;
-    return repeats.has(run.id) ? [] : [{ ...run, ...(above !== undefined && { parent_run_id: above }) }];
-  });
-  const forest = forestOf(shown);
-  const shapes = isFolded ? shapesOf(forest, recordsOf) : new Map<RunTree, number>();
+  const folded = foldedCalls(runs);
+  const recordsOf = ({ run }: RunTree): readonly RunOutline[] => folded.records.get(run.id) ?? [];
+  const forest = forestOf(folded.runs);
+  const shapes = isFolded ? shapesOf(forest, (tree) => recordsOf(tree).length) : new Map<RunTree, number>();
   const pending: Line[] = foldedIn([forest], shapes)
     .map((trees) => ({ trees, glyphs: '', indent: '' }))
     .reverse();
@@ -115,11 +110,10 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
     }
     const { trees, glyphs, indent } = next;
     const width = widthColumns - columnsOf(glyphs);
-    const repeated = trees.reduce((sum, tree) => sum + recordsOf(tree), 0);
     const details = [
       ...(glyphs === '' ? totalTexts(trees) : []),
       ...(trees[0]?.isOrphan ? ['parent missing'] : []),
-      ...(repeated > 0 ? [`+${counted(repeated, 'record')} of the same call`] : []),
+      ...recordTexts(trees.flatMap(recordsOf)),
     ];
     lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
     const below = foldedIn(
@@ -186,10 +180,11 @@ function countOf(lines: readonly Line[], paint: TreeOptions['paint']): string {
   return [paint('detail', `… and ${statuses.length} more`), ...problems].join(paint('glyph', SEPARATOR));
 }
 
-/** Maps each further record of a call to the outermost record. */
-function repeatsIn(runs: readonly RunOutline[]): ReadonlyMap<string, string> {
-  const ids = new Set(runs.map(({ id }) => id));
-  return new Map(runs.flatMap(({ id, same_call_as: outer = '' }) => (ids.has(outer) ? [[id, outer]] : [])));
+/** Counts the further records of a call, for example `+2 records of the same call (openai, fetch)`. */
+export function recordTexts(records: readonly RunOutline[]): string[] {
+  if (records.length === 0) return [];
+  const sources = visible(sourcesOf(records).slice(0, CHARACTERS_MAX));
+  return [`+${counted(records.length, 'record')} of the same call${sources === '' ? '' : ` (${sources})`}`];
 }
 
 /** Cuts tree glyphs on the left, so that they fill at most half of the line. */

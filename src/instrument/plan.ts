@@ -7,8 +7,8 @@ import type { Fields } from '../run/fields.ts';
 import type { RunHooks } from '../run/hooks.ts';
 import type { RunType } from '../run/record.ts';
 import type { CallDescription, Run } from '../run/run.ts';
-import { captureFor, commonChecks, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
-import type { Capturing, RunSink } from '../run/sink.ts';
+import { commonChecks, type Hiding, type RunOptions, type StartOptions, usableOptions } from '../run/run-options.ts';
+import type { CapturePolicy, RunSink } from '../run/sink.ts';
 
 /** The types of a function's arguments. */
 export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args : never;
@@ -96,6 +96,9 @@ export class Plan implements StartOptions {
    */
   describe?: (args: unknown[]) => CallDescription | undefined;
   source?: string;
+  /** Identifies the wrapped method among the sources of records, if each of its calls has a plan of its own. */
+  method?: object;
+  hiding?: Hiding | undefined;
   /** Integrations use `complete` instead of `outputs`. Receives the result of a call and ends the run. May throw. */
   complete?: (run: Run, value: unknown) => void;
   /**
@@ -136,8 +139,11 @@ export class Plan implements StartOptions {
     return new Plan(others);
   }
 
-  encodeInputs(args: unknown[], sink: Capturing, description: CallDescription | undefined): EncodedPayload | undefined {
-    const capture = captureFor(this, sink.capture);
+  encodeInputs(
+    args: unknown[],
+    capture: CapturePolicy,
+    description: CallDescription | undefined,
+  ): EncodedPayload | undefined {
     if (capture.hideInputs) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);

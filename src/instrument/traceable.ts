@@ -1,20 +1,10 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
-import { fieldsOf, textOf } from '../payload/fields.ts';
 import { types } from '../platform/node.ts';
-import { outsideOf, type RunStart, sinkFor } from '../run/begin.ts';
-import {
-  applyIn,
-  belowRequest,
-  currentContext,
-  offToEnter,
-  type RunContext,
-  recordedCall,
-  startsTrace,
-} from '../run/context.ts';
+import { captureIn, outsideOf, type RunStart, sinkFor } from '../run/begin.ts';
+import { applyIn, belowRequest, currentContext, offToEnter, type RunContext, startsTrace } from '../run/context.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
-import type { Call } from '../run/same-call.ts';
 import { sample } from '../run/sampling.ts';
 import {
   type ArgumentsOf,
@@ -186,7 +176,6 @@ function tracedGenerator(fn: Callable, plan: Plan): Callable {
 
 interface PreparedRun extends RunStart<Plan> {
   readonly description: CallDescription | undefined;
-  readonly call: Call | undefined;
 }
 
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
@@ -212,14 +201,12 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     const isShown = isSampled && called.describe !== undefined;
     const description = isShown ? (early ?? describeCall(called, args)) : undefined;
     if (isShown && description === undefined) return undefined;
-    const call = description && callOf(called, description);
-    const recorded = call && recordedCall(call, parent, sink, description.inputs);
-    if (recorded !== undefined && recorded.completion === undefined) return undefined;
-    const completion = recorded?.completion;
+    const call = description && { source: called.method ?? called, inputs: () => description.inputs, isSender: true };
     const options = description === undefined ? called : describedPlan(called, description);
+    const capture = captureIn(options, parent, sink, call !== undefined);
     const isCaptured = isSampled && parent?.refused !== true;
-    const inputs = isCaptured ? options.encodeInputs(args, completion ?? sink, description) : undefined;
-    return { options, parent, sink, sampling, inputs, completion, description, call };
+    const inputs = isCaptured ? options.encodeInputs(args, capture, description) : undefined;
+    return { options, parent, sink, sampling, capture, inputs, description, call };
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;
@@ -227,18 +214,13 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
 }
 
 function describedPlan(plan: Plan, { name, hiding }: CallDescription): Plan {
-  if (name === undefined) return hiding === undefined ? plan : plan.with(hiding);
-  return plan.with({ ...hiding, name });
-}
-
-function callOf(plan: Plan, { metadata }: CallDescription): Call | undefined {
-  if (plan.source === undefined) return undefined;
-  return { type: plan.runType ?? 'chain', name: textOf(fieldsOf(metadata).ls_model_name) ?? plan.name, source: plan };
+  if (name === undefined) return hiding === undefined ? plan : plan.with({ hiding });
+  return plan.with({ hiding, name });
 }
 
 function start(prepared: PreparedRun): Run | undefined {
   try {
-    return beginRun(prepared, prepared.description, prepared.call);
+    return beginRun(prepared, prepared.description);
   } catch (thrown) {
     reportFailure('traceable', thrown);
     return undefined;

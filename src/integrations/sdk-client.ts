@@ -4,7 +4,7 @@ import { replaceMethod, restoreMethods } from '../instrument/methods.ts';
 import type { PlanOptions } from '../instrument/plan.ts';
 import type { Method } from '../instrument/results/observer.ts';
 import { shapedLike, tracedBy } from '../instrument/traceable.ts';
-import { fieldsOf, isFields } from '../payload/fields.ts';
+import { fieldsOf } from '../payload/fields.ts';
 import { sharedChecks, type ThreadOptions, usableOptions } from '../run/run-options.ts';
 import { preloadDelivery, type RunSink } from '../run/sink.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
@@ -120,18 +120,12 @@ function planOf(
     describe: ([body, requestOptions]) => {
       const description = call.describe(body, provider, requestOptions);
       const signal = requestSignal(undefined, requestOptions);
-      return description && { ...description, signal, span: helperSpanOf(requestOptions) };
+      return description && { ...description, signal };
     },
     // The result is usually the SDK's promise. Other instrumentations may return a plain promise or an async iterable.
     follow: (result, run) => followApiPromise(result, run, call, requestIdHeader) || followStream(result, run, call),
     complete: (run, answer) => endWithAnswer(run, () => call.read(answer)),
   };
-}
-
-/** Returns the span in the request options. Stream helpers in Anthropic's SDK start this span before the call. */
-function helperSpanOf(requestOptions: unknown): object | undefined {
-  const { span } = fieldsOf(fieldsOf(requestOptions).__span);
-  return isFields(span) ? span : undefined;
 }
 
 function wrapDerived(sdk: Sdk, client: object, options: CallOptions): void {

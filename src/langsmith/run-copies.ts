@@ -7,6 +7,7 @@ import { untraced } from '../run/context.ts';
 import { describeOpenRun, type EncodedRun, type Project, type RunSource, releaseRun } from '../run/encoded-run.ts';
 import { withMetadata, withTags } from '../run/fields.ts';
 import { LateContent, LateValue, reportHidden } from '../run/late-content.ts';
+import { SAME_CALL } from '../run/same-call.ts';
 import { type CapturePolicy, flushed, noopSink, type RunSink } from '../run/sink.ts';
 import type { KVMap } from './types.ts';
 
@@ -113,6 +114,7 @@ class RunCopy implements RunSource {
   readonly #masks: Masks;
   readonly #capture: CapturePolicy;
   readonly #updates: KVMap;
+  readonly #idOf: Placement['idOf'];
   readonly #late = new LateContent();
   /** The value of each field that was copied last, or its JSON text if it was masked. */
   readonly #seen: Partial<Record<Field, unknown>> = {};
@@ -124,7 +126,9 @@ class RunCopy implements RunSource {
     this.#masks = masks;
     this.#capture = capture;
     this.#updates = updates;
-    const placed = place && placedIn(run, place(run.project));
+    const placement = place?.(run.project);
+    const placed = placement && placedIn(run, placement);
+    this.#idOf = placement?.idOf;
     this.#copy = { ...run, ...placed, sinkState: undefined, endTime: undefined, source: this };
     releaseRun(this.#copy);
   }
@@ -193,9 +197,8 @@ class RunCopy implements RunSource {
   /** Returns the metadata of the run with that of the target's updates. */
   #metadata(): EncodedRun['metadata'] {
     const { metadata = this.#updates.extra?.metadata } = this.#updates;
-    return isPlainObject(metadata)
-      ? withMetadata(this.#run.metadata, metadata, this.#capture.payload)
-      : this.#run.metadata;
+    const own = this.#idOf ? withIdOf(this.#run.metadata, this.#idOf) : this.#run.metadata;
+    return isPlainObject(metadata) ? withMetadata(own, metadata, this.#capture.payload) : own;
   }
 
   #hide(field: Field): void {
@@ -229,6 +232,12 @@ function placedIn(run: EncodedRun, { project = run.project, idOf }: Placement): 
     parentRunId: parentRunId && idOf(parentRunId),
     dottedOrder: dottedOrder.replaceAll(/(?<=Z)[^.]+/g, idOf),
   };
+}
+
+/** Returns metadata that names the copy of another record of the same call. */
+function withIdOf(metadata: EncodedRun['metadata'], idOf: (id: string) => string): EncodedRun['metadata'] {
+  const named = metadata?.get(SAME_CALL);
+  return named === undefined ? metadata : new Map(metadata).set(SAME_CALL, JSON.stringify(idOf(JSON.parse(named))));
 }
 
 /** Returns what a mask function gets, as JSON text. */

@@ -6,6 +6,7 @@ import type { Checks } from '../config/checker.ts';
 import { resourceFromEnvironment } from '../config/otlp.ts';
 import { defined, type Fields } from '../payload/fields.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
+import { callsOf } from '../run/calls.ts';
 import {
   contextOfRoot,
   enteredContext,
@@ -22,8 +23,7 @@ import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conv
 import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
-import { isCallUnknown, recordOfSpan } from './live/span-call.ts';
-import { LateEntry, SkippedSpan, SpanEntry } from './live/span-entry.ts';
+import { SkippedSpan, SpanEntry } from './live/span-entry.ts';
 import { SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { namesCheck } from './mapping/resource.ts';
@@ -182,20 +182,10 @@ export class RunSpanProcessor implements SpanProcessorLike {
       mapping: this.#mapping,
       baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
+      startSequence: callsOf(sink).nextSequence,
     };
     const above = this.#filteredAbove(parentSpan);
-    const entry = isCallUnknown(span, parent, sink)
-      ? new LateEntry(ids, sink, () => this.#lateEntryFor(span, start, above))
-      : this.#entryFor(span, start, above);
-    this.#spans.add(span, entry);
-  }
-
-  /**
-   * Creates a delayed entry. If another processor with the same sink has already recorded the span, that run is used.
-   */
-  #lateEntryFor(span: SpanLike, start: SpanStart, above: FilteredSpan | undefined): SpanEntry {
-    const recorded = recordedRun(span, start.sink);
-    return recorded === undefined ? this.#entryFor(span, start, above) : new SkippedSpan(start.ids, recorded.context);
+    this.#spans.add(span, this.#entryFor(span, start, above));
   }
 
   /** Returns the entry of a parent span that has no run yet. A run that became current inside the span is nearer. */
@@ -207,18 +197,13 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
-    const { ids, sink } = given;
+    const { ids } = given;
     if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, given.parent);
     if (!isExported(span, this.#shouldExport, this.#mapping.index)) {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
     }
-    const parent = above === undefined ? given.parent : above.context;
-    const start = { ...given, parent };
-    const recorded = recordOfSpan(span, parent, sink, this.#mapping.index);
-    if (recorded === undefined) return startSpanRun(span, start);
-    const { completion } = recorded;
-    return completion === undefined ? new SkippedSpan(ids, parent) : new SpanRun(span, { ...start, completion });
+    return startSpanRun(span, above === undefined ? given : { ...given, parent: above.context });
   }
 
   /** Starts the runs of an open span and of the open spans above it, because a run starts below them. */
@@ -234,7 +219,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   #reconsider(span: SpanLike, filtered: FilteredSpan): void {
     const { start, above } = filtered;
     if (this.#shutdown !== undefined || isRecorded(span, start.sink)) return;
-    const entry = this.#entryFor(span, start, above);
+    const entry = this.#entryFor(span, { ...start, isEnded: true }, above);
     if (entry instanceof FilteredSpan) {
       filtered.forgetAbove();
       if (this.#leftOut++ === 0) watchForEnd(this.#reportLeftOut);
@@ -270,8 +255,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
     detach(this.#spans);
     this.#reportLeftOut();
     unwatchEnd(this.#reportLeftOut);
-    // Inner spans first, because their runs may complete those of outer spans.
-    for (const entry of [...this.#spans.entries()].reverse()) {
+    // Inner spans first, so that a run ends after those inside it.
+    for (const entry of this.#spans.entries.toReversed()) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
     }
     const flushed = this.#flush(this.#flushTime.lastMs);
@@ -300,7 +285,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const sinks = new Set<RunSink>();
     const present = this.#options.exporter ?? currentSink();
     if (present !== undefined) sinks.add(present);
-    for (const entry of this.#spans.entries()) if (entry instanceof SpanRun) sinks.add(entry.sink);
+    for (const entry of this.#spans.entries) if (entry instanceof SpanRun) sinks.add(entry.sink);
     return sinks;
   }
 }

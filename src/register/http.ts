@@ -202,6 +202,7 @@ class RequestRun {
       parent,
       sink,
       sampling: sample(options, parent, sink),
+      capture: sink.capture,
     });
     this.#name = this.run.name;
     // Set after the start, because nested runs inherit what a run starts with.

@@ -4,8 +4,7 @@ import { isModelAddress } from '../integrations/fetch/dialects.ts';
 import { isModelStepOpen } from '../integrations/langchain/steps.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import { channel } from '../platform/node.ts';
-import { currentContext, enclosingCall, sinkOf } from '../run/context.ts';
-import { Run } from '../run/run.ts';
+import { currentContext, ownerWith, sinkOf } from '../run/context.ts';
 import { MODEL_TYPES } from '../run/same-call.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
 import { isLeftToLangsmith } from './langsmith.ts';
@@ -49,8 +48,6 @@ function isRecorded(headerOf: (name: string) => unknown): boolean {
   const context = currentContext();
   const sink = sinkOf(context);
   if (sink === undefined || context?.sampled === false) return true;
-  const owner = context?.owner;
-  const runType = enclosingCall(context, sink)?.type ?? (owner instanceof Run && owner.isOpen ? owner.runType : '');
-  if (MODEL_TYPES.includes(runType) || isModelStepOpen(context, sink)) return true;
+  if (MODEL_TYPES.includes(ownerWith(sink, context)?.call?.type ?? '') || isModelStepOpen(context, sink)) return true;
   return isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined);
 }

@@ -1,9 +1,9 @@
 import { guard, reportFailure } from '../base/guard.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
+import type { CallStart } from './calls.ts';
 import {
   belowRequest,
-  type Completion,
   contextOfRoot,
   inheritedFrom,
   isOff,
@@ -17,7 +17,8 @@ import { EncodedRun } from './encoded-run.ts';
 import { type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
-import { captureFor, projectIn, type RunOptions, type StartOptions } from './run-options.ts';
+import { captureFor, hiddenByEither, projectIn, type RunOptions, type StartOptions } from './run-options.ts';
+import { isCallType } from './same-call.ts';
 import { type SamplingResult, sample } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
@@ -28,31 +29,41 @@ export interface RunStart<Options extends StartOptions = StartOptions> {
   readonly parent: RunContext | undefined;
   readonly sink: RunSink | undefined;
   readonly sampling: SamplingResult;
+  readonly capture: CapturePolicy;
   readonly inputs?: EncodedPayload | undefined;
-  /** The completion of the run that already records the call. The new run is then not sent itself. */
-  readonly completion?: Completion | undefined;
+  /** What an integration knows of the call that the run records. Undefined for a run of the application itself. */
+  readonly call?: CallStart | undefined;
 }
 
-/**
- * Prepares a run in the context `around`. `inputs` can be a function, which is called only if the inputs are recorded.
- * With `completion`, the inputs are encoded for the run that the new run completes.
- */
+/** Prepares a run in the context `around`. `inputs` can be a function, which is called only if the inputs are recorded. */
 export function prepareRun(
   options: StartOptions,
   around: RunContext | undefined,
   inputs?: Fields | (() => Fields | undefined),
-  completion?: Completion,
+  call?: CallStart,
 ): RunStart {
   const outer = outsideOf(options, around);
   const sink = sinkFor(options, around, outer);
   const parent = options.root === true ? outer : belowRequest(outer, sink, options);
   if (options.startUs !== undefined) startAt(options, options.startUs, parent);
   const sampling = sample(options, parent, sink);
-  const capture = captureFor(options, (completion ?? sink ?? noopSink).capture);
+  const capture = captureIn(options, parent, sink, call !== undefined);
   const isCaptured = !capture.hideInputs && sampling.isSampled && parent?.refused !== true;
   const values = isCaptured && typeof inputs === 'function' ? inputs() : inputs;
   const encoded = isCaptured && values !== undefined ? encodePayload('inputs', values, capture) : undefined;
-  return { options, parent, sink, sampling, inputs: encoded, completion };
+  return { options, parent, sink, sampling, capture, inputs: encoded, call };
+}
+
+/** Returns what a run records. If a call above hides payloads, only the application's own functions still record them. */
+export function captureIn(
+  options: StartOptions,
+  parent: RunContext | undefined,
+  sink: RunSink | undefined,
+  isOfIntegration: boolean,
+): CapturePolicy {
+  const above = isOfIntegration || isCallType(options.runType) ? parent?.hiding : undefined;
+  const hiding = hiddenByEither(options.hiding, above);
+  return captureFor(hiding === undefined ? options : { ...options, ...hiding }, (sink ?? noopSink).capture);
 }
 
 /** Returns the context outside a run that starts in `around`. */

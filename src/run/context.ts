@@ -5,11 +5,11 @@ import { shared } from '../base/shared.ts';
 import { callReplacementsBy } from '../payload/redaction/redact.ts';
 import { createStorage } from '../platform/node.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
+import type { RecordedCall } from './calls.ts';
 import type { EncodedRun, Project } from './encoded-run.ts';
 import { withMetadata, withTags } from './fields.ts';
-import type { ContextFields } from './run-options.ts';
-import { type Call, isSameCall } from './same-call.ts';
-import { type Capturing, currentSink, type EncodedFields, mayRecord, noopSink, type RunSink } from './sink.ts';
+import { type ContextFields, type Hiding, hiddenByEither } from './run-options.ts';
+import { currentSink, type EncodedFields, mayRecord, noopSink, type RunSink } from './sink.ts';
 
 /**
  * Determines the parent of new runs and the fields that new runs inherit. A context is a plain frozen object. All
@@ -40,6 +40,8 @@ export interface RunContext {
   readonly span: object | undefined;
   /** The run id of the framework step that was active when this context became current. */
   readonly step: string | undefined;
+  /** Payloads that calls below do not record, because the source of a call above was asked not to record them. */
+  readonly hiding?: Hiding | undefined;
   /** The parent's `RunOwner`. Ignored if another version of the package created the owner. */
   readonly owner: object | undefined;
 }
@@ -52,26 +54,22 @@ export interface RunOwner {
   readonly packageCopy: object;
   readonly sink: RunSink | undefined;
   /** The call that this run records. Undefined if the run has ended or records no call. */
-  readonly call: Call | undefined;
+  readonly call: Pick<RecordedCall, 'type' | 'source'> | undefined;
   /** OpenTelemetry's ids of the run, if it is a span or belongs to a caller's trace. */
   readonly spanIds?: Omit<SpanIds, 'traceFlags'> | undefined;
-  /** Takes what other sources record of the call. Undefined if the run records requests and responses itself. */
-  readonly completion?: Completion | undefined;
-}
-
-/** Receives runs that are not sent, because they record the call of another run. Their data completes that run. */
-export interface Completion extends Capturing {
-  /** The context of the completed run. */
-  readonly context: RunContext;
-  readonly parentRunId: string | undefined;
-  start(run: EncodedRun): boolean;
-  end(run: EncodedRun): void;
+  /** Called when a record of a call has started inside the open run. */
+  callStarted?(call: RecordedCall): void;
+  /** Called when a record of a call has ended inside the run. */
+  callEnded?(call: RecordedCall): void;
 }
 
 /** A run is `off` if it has no sink. */
 export type RunStatus = 'kept' | 'refused' | 'sampledOut' | 'off';
 
-/** Returns the context that makes `run` the parent of new runs. Nested runs inherit the tags and metadata in `from`. */
+/**
+ * Returns the context that makes `run` the parent of new runs. Nested runs inherit the tags and metadata in `from`, and
+ * nested calls the hiding.
+ */
 export function contextOf(
   run: EncodedRun,
   from: EncodedFields,
@@ -79,6 +77,7 @@ export function contextOf(
   span: object | undefined,
   owner: RunOwner,
   parent: RunContext | undefined,
+  hiding?: Hiding,
 ): RunContext {
   // Not frozen, because freezing takes longer than creating the object.
   return {
@@ -95,6 +94,7 @@ export function contextOf(
     exporter: status === 'off' ? offSink : undefined,
     span,
     step: activeStep()?.id,
+    hiding: hiddenByEither(parent?.hiding, hiding),
     owner,
   };
 }
@@ -133,6 +133,7 @@ export const rootContext: RunContext = {
   exporter: undefined,
   span: undefined,
   step: undefined,
+  hiding: undefined,
   owner: undefined,
 };
 
@@ -178,10 +179,12 @@ function joined(one: ContextFields | undefined, other: ContextFields): ContextFi
   };
 }
 
-/** Returns the context for a run that starts a new trace. The run keeps the fields from `withContext`. */
+/** Returns the context for a run that starts a new trace. It keeps the fields from `withContext`, and what is hidden. */
 export function contextOfRoot(around: RunContext | undefined): RunContext | undefined {
   if (isOff(around)) return around;
-  return around?.fields && contextWith(around.fields);
+  const { fields, hiding } = around ?? rootContext;
+  const outer = fields && contextWith(fields);
+  return hiding === undefined ? outer : Object.freeze({ ...(outer ?? rootContext), hiding });
 }
 
 /** Returns the exporter and the fields of a context, without its run. */
@@ -273,39 +276,10 @@ export function otelTraceIdOf(parent: RunContext | undefined): string | undefine
   return enclosingSpanIds(parent)?.traceId ?? parent.traceId.replaceAll('-', '');
 }
 
-/** Returns the call that the enclosing run records, if that run has the same sink. */
-export function enclosingCall(parent: RunContext | undefined, sink: RunSink): Call | undefined {
-  return ownerWith(sink, parent)?.call;
-}
-
-function ownerWith(sink: RunSink, parent: RunContext | undefined): RunOwner | undefined {
+/** Returns the owner of the enclosing run, if that run has the same sink. */
+export function ownerWith(sink: RunSink, parent: RunContext | undefined): RunOwner | undefined {
   const owner = parent && ownerOf(parent);
   return owner?.sink === sink ? owner : undefined;
-}
-
-/** Another source already records a call. */
-export interface RecordedCall {
-  /** Undefined if nothing is missing in that record. */
-  readonly completion: Completion | undefined;
-  /** The enclosing run that records the call. Undefined if a span beside the call records it. */
-  readonly owner?: RunOwner;
-}
-
-/**
- * Returns the open run that already records a call which is about to start: the enclosing run, or a span beside the call
- * with an equal request. See `same-call.ts` for the evidence. `inputs` are those of the call, before they are encoded.
- */
-export function recordedCall(
-  call: Call,
-  parent: RunContext | undefined,
-  sink: RunSink,
-  inputs?: object,
-): RecordedCall | undefined {
-  const owner = ownerWith(sink, parent);
-  if (owner !== undefined && isSameCall(owner.call, call)) return { completion: owner.completion, owner };
-  if (parent?.sampled === false || inputs === undefined) return undefined;
-  const completion = sources.spans?.callBeside?.(call, parent, sink, inputs);
-  return completion && { completion };
 }
 
 /** The trace flag for sampled spans. */
@@ -328,13 +302,6 @@ export interface SpanSource {
   traceOf(span: object): SpanIds | undefined;
   /** Returns the context of the run that records `span`, or undefined if no run does. */
   contextOf(span: object): RunContext | undefined;
-  /** Replaces a newly started span with the run in `context`, so that the call is recorded only once. */
-  replace?(span: object, context: RunContext): void;
-  /**
-   * Returns the completion of the innermost open span below `parent` with an equal request. Each span takes one record
-   * at a time, so parallel calls with equal requests keep their number.
-   */
-  callBeside?(call: Call, parent: RunContext | undefined, sink: RunSink, inputs: object): Completion | undefined;
 }
 
 /** The first call of an incoming request. The request's run is recorded in the project of this call. */
@@ -404,10 +371,6 @@ export function startsTrace(context: RunContext | undefined): boolean {
 /** Passes a run that has started or ended to the run of its request. */
 export function observeRun(run: EncodedRun, sink: RunSink | undefined): void {
   if (sources.requests !== undefined) sources.requests.observe(run, sink);
-}
-
-export function replaceSpan(span: object, context: RunContext): void {
-  sources.spans?.replace?.(span, context);
 }
 
 /** Returns a function that removes the step source. */

@@ -38,10 +38,17 @@ export function captureFor({ hideInputs, hideOutputs, isLangSmith }: Form, captu
   };
 }
 
+/** Returns what at least one of two hides. Undefined if neither hides anything. */
+export function hiddenByEither(one: Hiding | undefined, other: Hiding | undefined): Hiding | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : { ...one, ...other };
+}
+
 export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Form {
   /** The start time in microseconds, or undefined if the run starts now. */
   startUs?: number;
-  /** Name of the integration, if the run records a call to a model or a tool. A call that another source records is not sent twice. */
+  /** Payloads that neither the run nor the calls below it record, because the source was asked not to record them. */
+  hiding?: Hiding | undefined;
+  /** Name of the integration, if the run records a call to a model or a tool. */
   source?: string;
 }
 

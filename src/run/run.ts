@@ -7,16 +7,17 @@ import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../p
 import { errorText, isAbort } from '../payload/errors.ts';
 import { ChunkList, encodePayload, shownName } from '../payload/serialize.ts';
 import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
+import { endCall, type RecordedCall, startCall } from './calls.ts';
 import {
   activeSpan,
-  type Completion,
   contextOf,
   currentContext,
   observeRun,
+  ownerWith,
   PACKAGE_COPY,
   type RunContext,
+  type RunOwner,
   type RunStatus,
-  replaceSpan,
   urlOf,
 } from './context.ts';
 import type { EncodedRun } from './encoded-run.ts';
@@ -25,7 +26,6 @@ import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
 import {
-  captureFor,
   changeChecks,
   type EndOptions,
   endChecks,
@@ -35,8 +35,8 @@ import {
   type StartOptions,
   usableOptions,
 } from './run-options.ts';
-import { type Call, SOURCES } from './same-call.ts';
-import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
+import { isCallType, SOURCES } from './same-call.ts';
+import type { CapturePolicy, RunSink } from './sink.ts';
 import { isoTimestamp, timestampUs } from './time.ts';
 
 /**
@@ -56,8 +56,8 @@ export class Run implements HookedRun {
   readonly context: RunContext;
   /** @internal Whether the run still records data. False if the run has ended or is not sent. */
   isOpen: boolean;
-  /** @internal */
-  call: Call | undefined;
+  /** @internal The call that the run records. Undefined if it records none, or has ended. */
+  call: RecordedCall | undefined;
   /**
    * @internal The traced call's abort signal. The reference is weak, because a listener on the signal may reference a
    * traced stream and keep the stream in memory.
@@ -67,7 +67,8 @@ export class Run implements HookedRun {
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
-  readonly #completion: Completion | undefined;
+  /** The run above, which is told when the call has ended. */
+  #above: RunOwner | undefined;
   #areInputsSet = false;
   #areOutputsSet = false;
   /** Undefined if there are no hooks, or after `onEnd` was called. */
@@ -77,23 +78,21 @@ export class Run implements HookedRun {
   #late: LateContent | undefined;
 
   /** @internal */
-  constructor({ options, parent, sink, sampling, inputs, completion }: RunStart) {
+  constructor({ options, parent, sink, sampling, capture, inputs, call }: RunStart) {
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
-    const capture = sink === undefined ? noopSink.capture : captureFor(options, (completion ?? sink).capture);
     const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
-    this.id = completion?.context.id ?? record.id;
-    this.traceId = completion?.context.traceId ?? record.traceId;
-    this.dottedOrder = completion?.context.dottedOrder ?? record.dottedOrder;
-    this.parentRunId = completion === undefined ? record.parentRunId : completion.parentRunId;
+    this.id = record.id;
+    this.traceId = record.traceId;
+    this.dottedOrder = record.dottedOrder;
+    this.parentRunId = record.parentRunId;
     this.runType = record.runType;
     this.sink = sink;
     this.#record = record;
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
     this.#capture = capture;
-    this.#completion = completion;
     if (inputs !== undefined) {
       record.inputs = inputs.json;
       if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
@@ -104,16 +103,19 @@ export class Run implements HookedRun {
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-    } else if (!(completion ?? sink).start(record)) {
+    } else if (!sink.start(record)) {
       status = 'refused';
     }
     this.isOpen = status === 'kept';
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
-    this.context =
-      completion === undefined
-        ? contextOf(record, record, status, activeSpan(), this, parent)
-        : Object.freeze({ ...completion.context, owner: this });
+    if (this.isOpen && sink !== undefined && isCallType(record.runType)) {
+      this.call = startCall(sink, record, { source: options.source, ...call });
+      if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
+      this.#above = ownerWith(sink, parent);
+      this.#above?.callStarted?.(this.call);
+    }
+    this.context = contextOf(record, record, status, activeSpan(), this, parent, options.hiding);
   }
 
   get name(): string {
@@ -335,14 +337,20 @@ export class Run implements HookedRun {
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;
-    this.call = undefined;
     if (this.#late === undefined) this.#deliver();
     else this.#late.whenSettled(() => this.#deliver());
   }
 
   #deliver(): void {
-    observeRun(this.#record, this.sink);
-    (this.#completion ?? this.sink)?.end(this.#record);
+    const { call, sink } = this;
+    this.call = undefined;
+    if (call !== undefined && sink !== undefined) {
+      endCall(sink, call, this.#record);
+      this.#above?.callEnded?.(call);
+      this.#above = undefined;
+    }
+    observeRun(this.#record, sink);
+    sink?.end(this.#record);
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {
@@ -379,6 +387,7 @@ export class Run implements HookedRun {
   /** Copies the metadata map before adding entries, because nested runs share the map. */
   #addMetadata(added: Fields): void {
     const { metadata } = this.#record;
+    this.call?.read(added);
     if (metadata !== undefined && metadata !== this.context.metadata) {
       addMetadata(metadata as Map<string, string>, added, this.#capture.payload);
     } else {
@@ -398,8 +407,6 @@ export interface CallDescription {
   readonly metadata?: Fields;
   /** `thread_id` and `user_id` from the request. A run keeps the ids that it inherits. */
   readonly ids?: Fields | undefined;
-  /** The OpenTelemetry span that the SDK started for this call. */
-  readonly span?: object | undefined;
   /** Payloads of this call that are not recorded. */
   readonly hiding?: Pick<StartOptions, 'hideInputs' | 'hideOutputs'> | undefined;
   /** Called after the run has started, before its hooks. May throw. */
@@ -409,16 +416,14 @@ export interface CallDescription {
 }
 
 /** Starts a prepared run, adds the data of a call, and calls the hooks. */
-export function beginRun(start: RunStart, description?: Omit<CallDescription, 'inputs'>, call?: Call): Run {
+export function beginRun(start: RunStart, description?: Omit<CallDescription, 'inputs'>): Run {
   const run = new Run(start);
   if (description !== undefined) {
-    const { ids, metadata, span, signal, started } = description;
+    const { ids, metadata, signal, started } = description;
     const { source, metadata: given } = start.options;
     const sources = source && { [SOURCES]: [source] };
     if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...sources, ...given } });
-    run.call = call;
     run.signal = signal && new WeakRef(signal);
-    if (span !== undefined) replaceSpan(span, run.context);
     if (started !== undefined) guard('traceable', () => started(run));
   }
   run.started();

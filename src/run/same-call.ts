@@ -1,29 +1,5 @@
-/** What one source knows about a call to a model or a tool. A source is an instrumentation scope, a wrapper or a recorder. */
-export interface Call {
-  /** The run type. Only records of the same type can be of the same call. */
-  readonly type: string;
-  /** The name of a tool, or the model that a wrapper calls. Only tools and nested wrappers are compared by name. */
-  readonly name: string;
-  /**
-   * Identifies the source of the record: a name, or the traced method in this process. Undefined if the application
-   * itself has recorded the call, for example with `traceable`.
-   */
-  readonly source: string | object | undefined;
-}
-
-/** A run in a trace, with the evidence that decides whether it records the same call as another run. */
-export interface CallRecord extends Call {
-  readonly id: string;
-  readonly parentId: string | undefined;
-  readonly source: string | undefined;
-  /** The id that the service has given to its response, for example `chatcmpl-…`, `msg_…` or `resp_…`. */
-  readonly responseId: string | undefined;
-  /** The fingerprint of the request, from `requestKey`. */
-  readonly request: string | undefined;
-  readonly startUs: number;
-  /** Undefined if the run has not ended. */
-  readonly endUs: number | undefined;
-}
+import type { Fields } from '../payload/fields.ts';
+import { argumentsKey, requestKey } from './request-key.ts';
 
 /** Run types of model calls. */
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
@@ -31,186 +7,270 @@ export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 /** Run types whose runs record one call. */
 export const CALL_TYPES: readonly string[] = [...MODEL_TYPES, 'retriever', 'tool'];
 
-/** Maximum number of calls with the same request that are compared, because all pairs are compared. */
-const GROUP_MAX = 200;
-/** Maximum number of further records of a call, one within the other. */
-const RECORDS_MAX = 16;
-/** Maximum number of levels between two records of a call. */
-const LEVELS_MAX = 64;
+export function isCallType(runType: string | undefined): boolean {
+  return runType !== undefined && CALL_TYPES.includes(runType);
+}
 
 /** The metadata key of a response's id. */
 export const RESPONSE_ID = 'response_id';
 
-/** The metadata key of the sources that have recorded a run. The first source has started the run. */
+/** The metadata key of the id of a tool's call. */
+const TOOL_CALL_ID = 'tool_call_id';
+
+/** The metadata key of the sources that have recorded a run. */
 export const SOURCES = 'recorded_by';
 
-/** Returns whether a record that began inside an open record is of the same call. */
-export function isSameCall(outer: Call | undefined, inner: Call | undefined): boolean {
-  if (outer === undefined || outer.type !== inner?.type || outer.source === inner.source) return false;
-  const areWrappers = typeof outer.source === 'object' && typeof inner.source === 'object';
-  return (outer.type !== 'tool' && !areWrappers) || outer.name === inner.name;
+/** The metadata key of a run's id that records the same call. */
+export const SAME_CALL = 'same_call';
+
+/** The metadata key of the usage of a run whose call another run counts. */
+export const SAME_CALL_USAGE = 'same_call_usage';
+
+export const USAGE = 'usage_metadata';
+
+/** Maximum number of records with the same request that are compared. Of more, the latest. */
+const GROUP_MAX = 200;
+/** Maximum number of ended records that are kept, because a record of the same call may end later. */
+const ENDED_MAX = 10_000;
+
+/** What is known of a call when its record starts. */
+export type CallFacts = Pick<CallRecord, 'id' | 'traceId' | 'parentId' | 'type' | 'source' | 'name' | 'model'>;
+
+/** A record of a call, open or lately ended: the evidence that another record is or is not of the same call. */
+export class CallRecord {
+  readonly id: string;
+  readonly traceId: string;
+  readonly parentId: string | undefined;
+  /** The run type. Only records of the same type can be of the same call. */
+  readonly type: string;
+  /**
+   * An instrumentation scope, the name of an integration, or a wrapped method. Records of one source are never of the same
+   * call. Undefined if the application itself has recorded the call, for example with `traceable`.
+   */
+  readonly source: string | object | undefined;
+  /** The name of the tool. Only tools are compared by name. */
+  name: string;
+  /** The requested model. Undefined if it is unknown. */
+  model: string | undefined;
+  /** The fingerprint of the request or the arguments. Undefined if it is unknown, or not needed yet. */
+  key: string | undefined;
+  /** The id that the service gave to its response, or the id of a tool's call. */
+  responseId: string | undefined;
+  hasFailed = false;
+  /** Whether the record or one that names it has usage. */
+  hasUsage = false;
+  /** The number of the start among the starts and ends of all records. */
+  startSequence = 0;
+  /** Infinite while the record is open. */
+  endSequence: number = Number.POSITIVE_INFINITY;
+  /** The record of the same call that ended before. May be set before the end, if it is known. */
+  same: CallRecord | undefined;
+  /** The last known `first`, because a call may have many records. */
+  #first: CallRecord | undefined;
+
+  constructor({ id, traceId, parentId, type, source, name, model }: CallFacts) {
+    this.id = id;
+    this.traceId = traceId;
+    this.parentId = parentId;
+    this.type = type;
+    this.source = source;
+    this.name = name;
+    this.model = model;
+  }
+
+  /** The record of the call that names no other. */
+  get first(): CallRecord {
+    let at = this.#first ?? this;
+    while (at.same !== undefined) at = at.#first ?? at.same;
+    if (at !== this) this.#first = at;
+    return at;
+  }
+}
+
+/** Returns the fingerprint of a call, by which records in other formats are found. */
+export function callKey(type: string, inputs: unknown): string | undefined {
+  return type === 'tool' ? argumentsKey(inputs) : requestKey(inputs);
+}
+
+/** Returns the id in the metadata of a call by which records of other sources are found. */
+export function responseIdIn(type: string, metadata: object): string | undefined {
+  const id = (metadata as Fields)[type === 'tool' ? TOOL_CALL_ID : RESPONSE_ID];
+  return typeof id === 'string' && id !== '' && !INVENTED.test(id) ? id : undefined;
+}
+
+/** Matches ids that the AI SDK invents for responses without an id. */
+const INVENTED = /^(aitxt|aiobj)-/;
+
+/**
+ * Finds the records of the same call. Two records of different sources are of one call if one started while the other was
+ * open, and they have equal response ids. If one has no id, they must have equal requests and models that do not contradict,
+ * one must be below the other or both below the same run, and no other record of either source may fit. In doubt, two
+ * records are two calls, because a call that counts twice is easier to notice than a call that is missing.
+ */
+export class CallTable {
+  readonly #isBelow: (one: CallRecord, other: CallRecord) => boolean;
+  readonly #byEvidence = new Map<string, Set<CallRecord>>();
+  readonly #ended = new Set<CallRecord>();
+
+  /** `isBelow` tells whether a record is below another one in their trace. */
+  constructor(isBelow: (one: CallRecord, other: CallRecord) => boolean) {
+    this.#isBelow = isBelow;
+  }
+
+  /** Adds a record. If its key or id becomes known later, it must be added again. */
+  add(call: CallRecord): void {
+    for (const evidence of evidenceOf(call)) {
+      const group = this.#byEvidence.get(evidence) ?? new Set();
+      this.#byEvidence.set(evidence, group.add(call));
+      if (group.size > GROUP_MAX) group.delete(oldestOf(group));
+    }
+  }
+
+  /** Keeps a record that ended before, because a record of the same call may end later. */
+  keep(call: CallRecord): void {
+    this.add(call);
+    this.#ended.add(call);
+    if (this.#ended.size > ENDED_MAX) this.remove(this.#ended.values().next().value as CallRecord);
+  }
+
+  /** Sets `same` of a record that has just ended, and keeps the record. */
+  end(call: CallRecord): void {
+    this.keep(call);
+    call.same ??= this.#withEqualId(call) ?? this.#withEqualKey(call);
+    shareFacts(call);
+  }
+
+  remove(call: CallRecord): void {
+    this.#ended.delete(call);
+    for (const evidence of evidenceOf(call)) {
+      const group = this.#byEvidence.get(evidence);
+      group?.delete(call);
+      if (group?.size === 0) this.#byEvidence.delete(evidence);
+    }
+  }
+
+  /**
+   * Returns the record of another source that ended last, preferably one with an equal request, else one below or above.
+   * Small servers use the same ids again, so records that contradict each other do not count.
+   */
+  #withEqualId(call: CallRecord): CallRecord | undefined {
+    const others = this.#groupOf(idEvidence(call)).filter((other) => {
+      if (other.source === call.source || !areOverlapping(other, call)) return false;
+      return (
+        mayBeOneModel(other.model, call.model) && (this.#areNested(other, call) || mayBeEqual(other.key, call.key))
+      );
+    });
+    const equal = others.filter(({ key }) => key !== undefined && key === call.key);
+    const related = (equal.length > 0 ? equal : others).filter((other) => this.#areRelated(other, call));
+    return latestOf(call, related) ?? latestOf(call, equal) ?? latestOf(call, others);
+  }
+
+  /** Returns the record of another source that fits and ended last, if no other record fits either of the two. */
+  #withEqualKey(call: CallRecord): CallRecord | undefined {
+    const members = this.#groupOf(keyEvidence(call));
+    const fitting = members.filter((other) => other.source !== call.source && this.#fits(call, other));
+    const alone = fitting.filter(
+      (found) =>
+        !fitting.some((other) => this.#isRival(other, found)) &&
+        !members.some((other) => this.#isRival(other, call) && this.#fits(found, other)),
+    );
+    return latestOf(call, alone);
+  }
+
+  /** Whether a record may be meant instead of one that fits. A failed one is not if the other has succeeded. */
+  #isRival(one: CallRecord, found: CallRecord): boolean {
+    if (one === found || (one.hasFailed && !found.hasFailed)) return false;
+    return one.source === found.source || (areWrapped(one, found) && !this.#areNested(one, found));
+  }
+
+  #groupOf(evidence: string | undefined): CallRecord[] {
+    const group = this.#byEvidence.get(evidence ?? '');
+    return group === undefined || group.size === 1 ? [] : [...group];
+  }
+
+  #fits(one: CallRecord, other: CallRecord): boolean {
+    if (!areOverlapping(one, other)) return false;
+    if (!mayBeEqual(one.responseId, other.responseId)) return false;
+    if (one.type === 'tool' ? one.name !== other.name : !mayBeOneModel(one.model, other.model)) return false;
+    return this.#areRelated(one, other);
+  }
+
+  /** Whether one is below the other, or both are below the same run. Wrapped methods beside each other record two requests. */
+  #areRelated(one: CallRecord, other: CallRecord): boolean {
+    const areSiblings = one.parentId !== undefined && one.parentId === other.parentId;
+    return (areSiblings && !areWrapped(one, other)) || this.#areNested(one, other);
+  }
+
+  #areNested(one: CallRecord, other: CallRecord): boolean {
+    return this.#isBelow(one, other) || this.#isBelow(other, one);
+  }
+}
+
+/** Whether both are wrapped methods, for example of two clients. */
+function areWrapped(one: CallRecord, other: CallRecord): boolean {
+  return typeof one.source === 'object' && typeof other.source === 'object';
+}
+
+function mayBeEqual(one: string | undefined, other: string | undefined): boolean {
+  return one === undefined || other === undefined || one === other;
+}
+
+function evidenceOf(call: CallRecord): string[] {
+  return [idEvidence(call), keyEvidence(call)].filter((evidence) => evidence !== undefined);
+}
+
+function idEvidence({ traceId, type, responseId }: CallRecord): string | undefined {
+  return responseId && `${traceId} ${type} id ${responseId}`;
+}
+
+function keyEvidence({ traceId, type, key }: CallRecord): string | undefined {
+  return key && `${traceId} ${type} key ${key}`;
+}
+
+/** Returns the record that has ended first, or else that has started first. */
+function oldestOf(group: ReadonlySet<CallRecord>): CallRecord {
+  for (const one of group) if (one.endSequence !== Number.POSITIVE_INFINITY) return one;
+  return group.values().next().value as CallRecord;
 }
 
 /**
- * Maps each run that repeats a call to the run that records the same call further out. The runs must be all runs of one
- * trace. The evidence, strongest first: equal response ids; the inner run is below the outer run; or equal requests,
- * where the outer run contains the time of the inner run and no other pair is possible. Equal models and overlapping
- * times are no evidence. In doubt, two runs record two calls, because a call that counts twice is easier to notice than
- * a call that is missing.
+ * Returns the other record that ended last. Each record names the one that ended before it, so only the usage of the first
+ * counts. Omits records that name the call already.
  */
-export function sameCalls(runs: readonly CallRecord[]): ReadonlyMap<string, string> {
-  const outers = new Map<string, string>();
-  const calls = runs.filter(({ type }) => CALL_TYPES.includes(type));
-  if (new Set(calls.map(({ source }) => source)).size < 2) return outers;
-  // The result must not depend on the order of arrival.
-  calls.sort((a, b) => a.startUs - b.startUs || (a.id < b.id ? -1 : 1));
-  const add = (inner: CallRecord, outer: CallRecord | undefined): void => {
-    if (outer === undefined || outers.has(inner.id)) return;
-    const chain = chainOf(outer.id, outers);
-    if (chain.length <= RECORDS_MAX && !chain.includes(inner.id)) outers.set(inner.id, outer.id);
-  };
-  const byId = new Map(runs.map((run) => [run.id, run]));
-  for (const group of groupsBy(calls, ({ responseId }) => responseId)) {
-    const isOneEach = new Set(group.map(({ source }) => source)).size === group.length;
-    const outermost = group.find((call) => !group.some((other) => isBelow(call, other, byId))) ?? group[0];
-    for (const call of group) add(call, isOneEach ? outermost : containing(call, group, byId));
-  }
-  for (const call of calls) add(call, enclosing(call, byId));
-  for (const group of groupsBy(calls, ({ request }) => request)) {
-    for (const call of group) if (!outers.has(call.id)) add(call, containing(call, group, byId));
-  }
-  return outers;
+function latestOf(call: CallRecord, others: readonly CallRecord[]): CallRecord | undefined {
+  const ended = others
+    .filter(({ endSequence }) => endSequence < call.endSequence)
+    .sort((a, b) => b.endSequence - a.endSequence);
+  return ended.find((other) => other.first !== call);
 }
 
-/** Returns whether a run's usage is part of another run's usage. `outers` is the result of `sameCalls`. */
-export function isRepeated(
-  id: string,
-  outers: ReadonlyMap<string, string>,
-  hasUsage: (id: string) => boolean,
-): boolean {
-  return chainOf(id, outers).slice(1).some(hasUsage);
+function areOverlapping(one: CallRecord, other: CallRecord): boolean {
+  return one.startSequence <= other.endSequence && other.startSequence <= one.endSequence;
 }
 
-/** Returns an id, its outer id, and so on. Stops after `RECORDS_MAX` outer ids, so that long chains cost little. */
-function chainOf(id: string, outers: ReadonlyMap<string, string>): string[] {
-  const chain: string[] = [];
-  for (let at: string | undefined = id; at !== undefined && chain.length <= RECORDS_MAX; at = outers.get(at)) {
-    chain.push(at);
-  }
-  return chain;
-}
-
-/** Groups calls of the same type by a key. Omits calls without a key, single calls, and groups above the limit. */
-function groupsBy(calls: readonly CallRecord[], keyOf: (call: CallRecord) => string | undefined): CallRecord[][] {
-  const groups = new Map<string, CallRecord[]>();
-  for (const call of calls) {
-    const key = keyOf(call);
-    if (key === undefined) continue;
-    const group = groups.get(`${call.type} ${key}`);
-    if (group === undefined) groups.set(`${call.type} ${key}`, [call]);
-    else group.push(call);
-  }
-  return [...groups.values()].filter(({ length }) => length > 1 && length <= GROUP_MAX);
-}
-
-/**
- * Returns the only call of another source that contains the time of a call, or the innermost if they are nested. Returns
- * undefined if there are several, or if a concurrent call of the same source has the same candidate. Calls one after the
- * other are attempts of one call.
- */
-function containing(
-  call: CallRecord,
-  group: readonly CallRecord[],
-  byId: ReadonlyMap<string, CallRecord>,
-): CallRecord | undefined {
-  const candidates = group.filter((other) => contains(other, call));
-  if (candidates.length > RECORDS_MAX) return undefined;
-  const [outer, ...others] = candidates.filter((one) => !candidates.some((other) => isBelow(other, one, byId)));
-  if (outer === undefined || others.length > 0) return undefined;
-  const rivals = group.filter((other) => other !== call && other.source === call.source && contains(outer, other));
-  return rivals.some((rival) => overlaps(rival, call)) ? undefined : outer;
-}
-
-function contains(outer: CallRecord, inner: CallRecord): boolean {
-  if (!isSameCall(outer, inner) || outer.startUs > inner.startUs || inner.endUs === undefined) return false;
-  return outer.endUs === undefined || inner.endUs <= outer.endUs;
-}
-
-function overlaps(one: CallRecord, other: CallRecord): boolean {
-  return (
-    one.startUs <= (other.endUs ?? Number.POSITIVE_INFINITY) && other.startUs <= (one.endUs ?? Number.POSITIVE_INFINITY)
-  );
-}
-
-/**
- * Returns the closest run above a call that records the same call. Functions of the application between the two runs end
- * the search, because they may make calls of their own.
- */
-function enclosing(call: CallRecord, byId: ReadonlyMap<string, CallRecord>): CallRecord | undefined {
-  for (const above of runsAbove(call, byId)) {
-    if (isSameCall(above, call)) return above;
-    if (CALL_TYPES.includes(above.type) ? above.type !== call.type : above.source === undefined) return undefined;
-  }
-  return undefined;
-}
-
-function isBelow(call: CallRecord, other: CallRecord, byId: ReadonlyMap<string, CallRecord>): boolean {
-  for (const above of runsAbove(call, byId)) if (above === other) return true;
-  return false;
-}
-
-function* runsAbove(call: CallRecord, byId: ReadonlyMap<string, CallRecord>): Generator<CallRecord> {
-  const seen = new Set([call]);
-  for (let at = byId.get(call.parentId ?? ''); at !== undefined && !seen.has(at); at = byId.get(at.parentId ?? '')) {
-    if (seen.size > LEVELS_MAX) return;
-    seen.add(at);
-    yield at;
+/** What one record of a call tells of it holds for the others, so that no record that contradicts one names another. */
+function shareFacts(call: CallRecord): void {
+  for (let at = call; at.same !== undefined; at = at.same) {
+    const { same } = at;
+    const { responseId = at.responseId, model = at.model } = same;
+    at.responseId ??= responseId;
+    at.model ??= model;
+    if (same.responseId === responseId && same.model === model) return;
+    same.responseId = responseId;
+    same.model = model;
   }
 }
 
-/** Fields of a request that contain its texts, in the order in which they are compared. */
-const TEXT_FIELDS: readonly string[] = [
-  ...['system', 'instructions', 'prompt', 'messages', 'contents', 'input', 'inputs', 'value', 'values', 'query'],
-  ...['documents', 'content', 'parts', 'text', 'toolResult'],
-];
+/** Matches what a service adds to the name of a requested model: a date, a build or a version, as in `-20240229-v1:0`. */
+const VERSION = /^(-(latest|v\d+|\d{3,8}|\d{4}-\d\d-\d\d)|@(latest|\d{3,8})|:(latest|\d+))+$/;
 
-const DEPTH_MAX = 16;
-
-/**
- * Returns a fingerprint of the texts in a request, which is the same in every format of a request. Roles, parameters,
- * media and calls of tools are not compared. Returns undefined if the request has no text.
- */
-export function requestKey(inputs: unknown): string | undefined {
-  const texts = requestTexts(inputs);
-  return texts.length === 0 ? undefined : hashOf(texts.join('\0'));
+/** Whether two names may be of one model: one may lack the provider before the last `/`, or the version. */
+export function mayBeOneModel(one: string | undefined, other: string | undefined): boolean {
+  if (one === undefined || other === undefined) return true;
+  const [short = '', long = ''] = [one, other].map(shortName).sort((a, b) => a.length - b.length);
+  return long.startsWith(short) && (long === short || VERSION.test(long.slice(short.length)));
 }
 
-/** Returns the texts in a request: the system prompt first, then the messages in their order. */
-export function requestTexts(inputs: unknown): string[] {
-  const texts: string[] = [];
-  addTexts(texts, inputs, 0);
-  return texts;
-}
-
-function addTexts(texts: string[], value: unknown, depth: number): void {
-  if (typeof value === 'string') {
-    if (value.trim() !== '') texts.push(value.trim());
-  } else if (typeof value === 'object' && value !== null && depth < DEPTH_MAX) {
-    const fields = value as Readonly<Record<string, unknown>>;
-    const items = Array.isArray(value) ? value : TEXT_FIELDS.map((key) => fields[key]);
-    for (const item of items) addTexts(texts, item, depth + 1);
-  }
-}
-
-/** Returns a hash of 53 bits, after `cyrb53` by bryc (public domain). */
-function hashOf(text: string): string {
-  let [one, two] = [0xdeadbeef, 0x41c6ce57];
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    one = Math.imul(one ^ code, 2654435761);
-    two = Math.imul(two ^ code, 1597334677);
-  }
-  one = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(two ^ (two >>> 13), 3266489909);
-  two = Math.imul(two ^ (two >>> 16), 2246822507) ^ Math.imul(one ^ (one >>> 13), 3266489909);
-  return (4294967296 * (2097151 & two) + (one >>> 0)).toString(36);
+function shortName(model: string): string {
+  return model.slice(model.lastIndexOf('/') + 1).toLowerCase();
 }

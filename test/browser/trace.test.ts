@@ -73,7 +73,7 @@ test('the status of a run is a word', async () => {
   }
 });
 
-test('the tree shows the outer record of a call, and the others on request', async () => {
+test('the tree shows the outer record of a call with all that is known of it, and the others on request', async () => {
   const usage = { outputs: { usage_metadata: { total_tokens: 10 } }, run_type: 'llm', ms: 90 };
   const from = (source: string) => ({
     ...usage,
@@ -83,17 +83,20 @@ test('the tree shows the outer record of a call, and the others on request', asy
     run(1, { name: 'agent', ms: 1_000 }),
     run(2, { parent: 1, name: 'langchain', ...from('langchain') }),
     run(3, { parent: 2, name: 'openai', ...from('wrapOpenAI'), error: 'Error: broken' }),
-    run(4, { parent: 1, name: 'beside', ...from('fetch') }),
+    run(5, { parent: 3, name: 'log' }),
+    run(4, { parent: 1, name: 'beside', ...from('fetch'), inputs: { input: 'What is up?' } }),
   ];
   const { page, see } = await openPage(runs, { path: TRACE });
   await see('10 tokens');
   expect(await page.getByText('error', { exact: false }).count()).toBe(1);
   const names = () => page.locator('.run-name').allTextContents();
-  expect(await names()).toEqual(['agent', 'langchain']);
+  expect(await names()).toEqual(['agent', 'langchain', 'log']);
+  await page.getByRole('row', { name: 'langchain' }).click();
+  await see('What is up?');
+  await page.getByTitle('Show or hide the other records of this call wrapOpenAI, fetch').click();
+  await expect.poll(names).toEqual(['agent', 'langchain', 'openai', 'beside', 'log']);
   await page.getByRole('button', { name: '+2 records' }).click();
-  await expect.poll(names).toEqual(['agent', 'langchain', 'openai', 'beside']);
-  await page.getByRole('button', { name: '+2 records' }).click();
-  await expect.poll(names).toEqual(['agent', 'langchain']);
+  await expect.poll(names).toEqual(['agent', 'langchain', 'log']);
 });
 
 const names = (page: Page): Promise<string[]> => page.locator('.run-name').allTextContents();

@@ -160,6 +160,29 @@ it('leads to the failed run of the last trace in two calls', async () => {
   expect(shown).toContain('error:\nError: no money\n  at bank');
 });
 
+it('shows the records of a call as one run, with the payload of whichever record has it', async () => {
+  const from = (source: string) => ({
+    ...{ run_type: 'llm', end_time: '2026-11-20T07:00:09.000000Z' },
+    extra: { metadata: { recorded_by: [source], response_id: 'resp_1' } },
+  });
+  const inputs = { input: 'What is up?' };
+  const { call } = await connected([
+    run(1),
+    run(2, { above: [1], name: 'chat', ...from('langchain') }),
+    run(3, { above: [1, 2], name: 'POST', ...from('fetch'), inputs, outputs: { usage_metadata: { total_tokens: 7 } } }),
+    run(4, { above: [1, 2, 3], name: 'log' }),
+  ]);
+  expect(partsOf(await call('show_trace')).recorded).toEqual([
+    `trace ${id(1)}, 4 runs, 0 failed`,
+    `${id(1)}  run 1 · chain · success · 12 ms`,
+    `  ${id(2)}  chat · llm · success · 7.00 s · 7 tokens · +1 record of the same call (fetch)`,
+    `    ${id(4)}  log · chain · success · 12 ms`,
+  ]);
+  const shown = await call('show_run', { id: id(2), field: 'inputs' });
+  expect(JSON.parse(partsOf(shown).recorded.join(''))).toEqual(inputs);
+  expect(partsOf(await call('show_run', { id: id(2) })).recorded).toContain('tokens: 7 tokens');
+});
+
 it('shows the feedback on a run', async () => {
   const { call, store } = await connected();
   const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };

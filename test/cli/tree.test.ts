@@ -2,19 +2,20 @@ import { WriteStream } from 'node:tty';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { columnsOf } from '#src/cli/terminal-text.ts';
 import { drawTree as drawOutlines, type TreeOptions, treeOptionsFor } from '#src/cli/tree.ts';
+import type { RunOutline } from '#src/receiver/domain/run-view.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { makeOpenRun, makeRun, outlined } from '../support/records.ts';
 
-type Drawn = RunRecord & { readonly same_call_as?: string };
+type Drawn = RunRecord & Pick<RunOutline, 'same_call_as' | 'recorded_by'>;
 
 function lines(runs: readonly Drawn[], options: Partial<TreeOptions> = {}): string[] {
   const sorted = runs.toSorted((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
   const paint: TreeOptions['paint'] = (_, text) => text;
-  const outlines = sorted.map((run) => ({
-    ...outlined(run),
-    ...(run.same_call_as && { same_call_as: run.same_call_as }),
-  }));
+  const outlines = sorted.map((run) => {
+    const { same_call_as, recorded_by } = run;
+    return { ...outlined(run), ...(same_call_as && { same_call_as }), ...(recorded_by && { recorded_by }) };
+  });
   return drawOutlines(outlines, { widthColumns: 120, paint, ...options }).split('\n');
 }
 
@@ -111,15 +112,15 @@ describe('a trace is drawn', () => {
       makeRun('1', 'ask'),
       makeRun('1.1', 'chat', { run_type: 'llm' }),
       makeRun('1.1.1', 'POST'),
-      { ...makeRun('1.1.1.1', 'openai'), ...sameAs('1.1') },
-      { ...makeRun('1.1.1.1.1', 'fetch'), ...sameAs('1.1') },
+      { ...makeRun('1.1.1.1', 'openai'), ...sameAs('1.1'), recorded_by: 'wrapOpenAI' },
+      { ...makeRun('1.1.1.1.1', 'fetch'), ...sameAs('1.1'), recorded_by: 'fetch' },
       makeRun('1.1.1.1.1.1', 'log'),
       { ...makeRun('1.2', 'beside'), ...sameAs('1.1') },
       { ...makeRun('1.3', 'other'), ...sameAs('elsewhere') },
     ];
     expect(lines(runs)).toEqual([
       'ask · chain · 12 ms',
-      '├─ chat · llm · 12 ms · +3 records of the same call',
+      '├─ chat · llm · 12 ms · +3 records of the same call (wrapOpenAI, fetch)',
       '│  ├─ POST · chain · 12 ms',
       '│  └─ log · chain · 12 ms',
       '└─ other · llm · 12 ms',

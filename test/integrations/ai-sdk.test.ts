@@ -214,7 +214,7 @@ test.each<Row>([
       await sdk.generateText({ model, prompt: 'Rain?' });
       await sdk.streamText({ model, prompt: 'Rain?' }).consumeStream();
     },
-    ['generateText (chain)', '  gpt (llm)', 'streamText (chain)', '  gpt (llm)'],
+    ['generateText', 'streamText'].flatMap((name) => [`${name} (chain)`, '  gpt (llm)', '    gpt (llm)']),
   ],
   [
     'a model that calls another traced model',

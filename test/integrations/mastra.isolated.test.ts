@@ -121,40 +121,35 @@ const outer = [
 const answer = { attributes: { usage: { inputTokens: 3, outputTokens: 4 } }, output: { text: 'short' } };
 
 /** Starts the spans of a model call, and returns a wrapped client beside them. The local model reports 7 tokens. */
-async function startedCall(given: object = { input: { messages: 'short' } }) {
+async function startedCall(given: object = { input: { messages: 'short' } }, traceState = {}) {
   const made = makeBridge();
   const traced = await tracedClient({ maxRetries: 0 });
-  for (const span of [...outer, { ...call, ...given }]) await made.start(span);
+  for (const span of [...outer, { ...call, ...given }]) {
+    made.bridge.createSpan({ traceState });
+    await made.start(span);
+  }
   const ask = (model = 'small') =>
     made.bridge.executeInContext('step', () => traced.client.chat.completions.create({ model, messages: tea }));
   return { ...made, ...traced, ask };
 }
 
-test('the first request that succeeds is the model call, and every other request has a run of its own', async () => {
-  const { ask, end, recorder } = await startedCall();
+test('every request in a step has a run beside the model call, which names the one with an equal request', async () => {
+  const { ask, end, recorder } = await startedCall({ input: { messages: tea } });
   await expect(ask('fail-400')).rejects.toThrow('asked to fail with 400');
   await ask();
   await ask('guard');
   await end({ ...call, ...answer });
   await ask('later');
   for (const span of outer.toReversed()) await end(span);
-  const [agent, ...calls] = recorder.runs;
-  expect(calls.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
+  const [agent, own, failed, sent, ...others] = recorder.runs;
+  expect(recorder.runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([
+    ['cook', undefined],
     ['small', agent?.id],
-    ['openai.chat.completions', agent?.id],
-    ['openai.chat.completions', agent?.id],
+    ...Array(4).fill(['openai.chat.completions', agent?.id]),
   ]);
-  const [whole, ...others] = calls.map(({ inputs, outputs, error }) => ({ inputs, outputs, error }));
-  const reply = { choices: [{ message: { content: expect.any(String) } }] };
-  expect(whole).toMatchObject({ inputs: { messages: tea }, outputs: reply, error: undefined });
-  expect(others).toMatchObject([{ outputs: reply }, { outputs: reply }]);
-});
-
-test('a request beside an open request of a model call has a run of its own', async () => {
-  const { ask, end, recorder } = await startedCall();
-  await Promise.all([ask(), ask('guard')]);
-  await end({ ...call, ...answer });
-  expect(recorder.runs.map(({ name }) => name).sort()).toEqual(['cook', 'openai.chat.completions', 'small']);
+  const { same_call, same_call_usage, usage_metadata } = own?.extra?.metadata ?? {};
+  expect([same_call, same_call_usage, usage_metadata]).toMatchObject([sent?.id, { input_tokens: 3 }, undefined]);
+  for (const run of [failed, sent, ...others]) expect(run?.extra?.metadata).not.toHaveProperty('same_call');
 });
 
 test('what starts in a step is below the agent, and not below the model call', async () => {
@@ -172,32 +167,24 @@ test('what starts in a step is below the agent, and not below the model call', a
   expect(treeOf(recorder.runs)).toEqual({ cook: { small: {}, prepare: {}, look_up: { find: {} } } });
 });
 
-const hidden = { ...answer, output: undefined };
-
 test.each([
-  ['input', {}, answer, {}, { choices: expect.any(Array) }],
-  ['output', { input: { messages: 'short' } }, hidden, { messages: tea }, {}],
-  ['input and output', {}, hidden, {}, {}],
-])('if Mastra hides the %s of a model call, that of another source is not recorded', async (...row) => {
-  const [, started, ended, inputs, outputs] = row;
-  const { ask, end, recorder } = await startedCall(started);
-  await ask();
-  await end({ ...call, ...ended });
-  const [, run] = recorder.runs;
-  expect(run).toMatchObject({ extra: { metadata: { usage_metadata: { input_tokens: 3 } } } });
-  expect(Object.keys(run?.inputs ?? {})).toEqual(Object.keys(inputs));
-  expect(run).toMatchObject({ inputs, outputs });
-  if (ended === hidden) expect(run?.outputs).toEqual({});
-});
-
-test('a model call that is open at the end of its generation keeps what another source has recorded', async () => {
-  const { ask, end, recorder } = await startedCall();
-  await ask();
-  await end({ ...outer[1], attributes: { finishReason: 'aborted' }, output: { text: 'sh' } });
-  const [, run] = recorder.runs;
-  expect(run).toMatchObject({ inputs: { messages: tea }, outputs: { choices: expect.any(Array) } });
-  expect(run?.extra?.metadata?.end_reason).toBe('cancelled');
-});
+  ['input', { hideInput: true }, {}, { choices: expect.any(Array) }],
+  ['output', { hideOutput: true }, { messages: tea }, {}],
+  ['input and output', { hideInput: true, hideOutput: true }, {}, {}],
+])(
+  'if Mastra hides the %s of a trace, that of another source is not recorded',
+  async (_, traceState, inputs, outputs) => {
+    const { ask, end, recorder } = await startedCall({}, traceState);
+    await ask();
+    await end({ ...call, ...answer });
+    const [, , run] = recorder.runs;
+    expect(run).toMatchObject({ extra: { metadata: { usage_metadata: { input_tokens: 3 } } }, inputs, outputs });
+    expect([run?.inputs, run?.outputs].map((part) => Object.keys(part ?? {}).length > 0)).toEqual([
+      !('hideInput' in traceState),
+      !('hideOutput' in traceState),
+    ]);
+  },
+);
 
 test('a span whose end is filtered out ends with `releaseSpan`, and a later end has no effect', async () => {
   const recorder = record();

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
-import { wrapOpenAI } from '#src/openai.ts';
 import { RunSpanProcessor, type RunSpanProcessorOptions, type SpanVocabulary } from '#src/otel.ts';
-import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
 import { logLines } from '../support/log-lines.ts';
-import { inSpan, notingSink, setUp, tree } from './set-up.ts';
+import { inSpan, notingSink, setUp } from './set-up.ts';
 
 const acme: SpanVocabulary = {
   attribute: 'acme.kind',
@@ -140,16 +138,6 @@ test('the default filter selects the spans whose run type an own vocabulary sele
   expect(runOf({ 'acme.kind': 'new' })).toBeUndefined();
   expect(runOf({ 'acme.question': 'a' })).toBeUndefined();
   expect(runOf({ 'acme.kind': 'step' }, {})).toBeUndefined();
-});
-
-test('a call that a wrapped client records too is one run', async () => {
-  const { tracer, recorder } = setUp({ processors: [new RunSpanProcessor({ vocabularies: [acme] })] });
-  const client = wrapOpenAI(bareClient(await localModel()));
-  await tracer.startActiveSpan('work', { attributes: { 'acme.kind': 'model' } }, async (span) => {
-    await client.chat.completions.create({ model: 'small', messages: tea });
-    span.end();
-  });
-  expect(tree(recorder)).toEqual(['work']);
 });
 
 test('hidden inputs are in no field', async () => {

@@ -57,6 +57,8 @@ async function run(options: string, main: string, args: readonly string[] = []):
 
 const REGISTER = ['--import', import.meta.resolve('runspan/register')];
 const AGENT = ['small', '  small', '  look_up', '    find', '  small'];
+/** The agent with the requests that `fetch` records beside its model calls. */
+const REQUESTED = AGENT.flatMap((line) => (line === '  small' ? [line, '  openai.chat.completions'] : [line]));
 const below = (tree: readonly string[]): string[] => tree.map((line) => `  ${line}`);
 const ofType = (runs: readonly RunRecord[], type: string): RunRecord[] =>
   runs.filter(({ run_type }) => run_type === type);
@@ -92,26 +94,30 @@ test('a bridge makes one tree of an agent, its model calls, its tools and what t
   });
 });
 
-test('runspan/register records an untouched program, with whole requests, and each model call once', async () => {
+test('runspan/register records an untouched program, with whole requests beside, and counts each model call once', async () => {
   const main = `
     await start('flow');
     for await (const chunk of (await mastra.getAgent('small').stream('Tea')).textStream) console.log(typeof chunk);`;
   const { tree, runs } = await run('{ exporters: [other] }', main, REGISTER);
-  expect(tree).toEqual(['flow', '  step', ...below(below(AGENT)), ...AGENT]);
+  expect(tree).toEqual(['flow', '  step', ...below(below(REQUESTED)), ...REQUESTED]);
   const messages = [
     { role: 'system' },
     { role: 'user' },
     { role: 'assistant', tool_calls: [{ id: 'call_1' }] },
     { role: 'tool', content: '{"found":"Tea is a drink."}' },
   ];
-  const [, whole, , streamed] = ofType(runs, 'llm').sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
-  for (const call of [whole, streamed]) {
-    expect(call).toMatchObject({
+  const inOrder = runs.toSorted((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
+  const requests = ofType(inOrder, 'llm').filter(({ name }) => name !== 'small');
+  for (const request of [requests[1], requests[3]]) {
+    expect(request).toMatchObject({
       inputs: { messages },
       outputs: { choices: [{ message: { content: 'The tools say: {"found":"Tea is a drink."}' } }] },
-      extra: { metadata: { recorded_by: ['mastra', 'fetch'], usage_metadata: { input_tokens: 7 } } },
+      extra: { metadata: { recorded_by: ['fetch'], usage_metadata: { input_tokens: 7 } } },
     });
   }
+  const calls = ofType(inOrder, 'llm').filter(({ name }) => name === 'small');
+  const named = calls.map(({ extra }) => [extra?.metadata?.same_call, extra?.metadata?.usage_metadata]);
+  expect(named).toEqual(requests.map(({ id }) => [id, undefined]));
 });
 
 test('runspan/register leaves a bridge and an exporter of the program alone', async () => {
@@ -121,7 +127,7 @@ test('runspan/register leaves a bridge and an exporter of the program alone', as
   expect(roots).toEqual(['openai.chat.completions', 'find', 'openai.chat.completions']);
   for (const options of [BRIDGE, '{ bridge, exporters: [bridge] }', '{ exporters: [bridge] }']) {
     const { tree, runs } = await run(options, main, REGISTER);
-    expect(tree).toEqual(AGENT);
+    expect(tree).toEqual(REQUESTED);
     expect(ofType(runs, 'tool')[0]?.tags).toEqual(['own']);
   }
 });
@@ -137,8 +143,7 @@ test('payloads that Mastra hides are not recorded from the request either', asyn
     console.log((await mastra.getAgent('plain').generate('Tea', { tracingOptions })).text);`;
   const { stdout, tree, runs } = await run(BRIDGE, main, REGISTER);
   expect(stdout).toBe('You said: Tea\n');
-  expect(tree).toEqual(['small', '  small']);
-  expect(ofType(runs, 'llm')).toMatchObject([{ extra: { metadata: { recorded_by: ['mastra', 'fetch'] } } }]);
+  expect(tree).toEqual(['small', '  small', '  openai.chat.completions']);
   expect(JSON.stringify(runs)).not.toMatch(/Tea|You said|Be kind/);
 });
 
@@ -170,9 +175,9 @@ test('with runspan/register, the end of one Observability leaves the spans of an
 });
 
 test.each([
-  ['alone', [], 'the model call failed'],
-  ['with runspan/register', REGISTER, 'HTTP 400: asked to fail with 400'],
-])('errors of models, tools and steps are recorded %s', async (_, args, failure) => {
+  ['alone', [], []],
+  ['with runspan/register', REGISTER, [['openai.chat.completions', 'llm', 'HTTP 400: asked to fail with 400']]],
+])('errors of models, tools and steps are recorded %s', async (_, args, ofRequests) => {
   const main = `
       await mastra.getAgent('failing').generate('Tea').catch(({ name }) => console.log(name));
       await mastra.getAgent('broken').generate('Tea');
@@ -185,8 +190,9 @@ test.each([
   expect(errors.sort()).toEqual([
     ['bad', 'chain', 'RangeError: Too far.'],
     ['fail-400', 'chain', 'AI_APICallError: asked to fail with 400'],
-    ['fail-400', 'llm', failure],
+    ['fail-400', 'llm', 'the model call failed'],
     ['look_up', 'tool', 'TypeError: It broke.'],
+    ...ofRequests,
     ['step', 'chain', expect.stringMatching(/Error: Too far.$/)],
   ]);
 });

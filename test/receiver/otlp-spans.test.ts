@@ -135,20 +135,17 @@ test('a call whose service also sends spans counts once', async () => {
       key: `gen_ai.usage.${key}`,
       value: { intValue: at === 0 ? 100 : 10 },
     }));
-    const attributes = [textAttribute('gen_ai.operation.name', 'chat'), ...counts];
+    const names = { 'gen_ai.operation.name': 'chat', 'gen_ai.response.id': 'msg_1' };
+    const attributes = [...Object.entries(names).map(([key, text]) => textAttribute(key, text)), ...counts];
     return makeSpan({ spanId: spanId.repeat(16), name, kind, attributes, ...fields });
   };
-  const message = 'anthropic.messages.create';
-  const server = [
-    chat('2', message, 2, { parentSpanId: '1'.repeat(16) }),
-    chat('3', message, 2, { parentSpanId: '2'.repeat(16) }),
-  ];
-  await send(receiver, requestOf(server, [], { name: 'com.anthropic.claude-platform' }));
+  const server = chat('2', 'anthropic.messages.create', 2, { parentSpanId: '1'.repeat(16) });
+  await send(receiver, requestOf([server], [], { name: 'com.anthropic.claude-platform' }));
   await send(receiver, requestOf([chat('1', 'chat', 3)], [], { name: 'com.anthropic.sdk.typescript' }));
   const { items } = (await call(`${receiver.url}/query/traces`, 'GET')).body as { items: Record<string, unknown>[] };
-  expect(items).toMatchObject([{ name: 'chat', trace: { runs: 3, usage: { total_tokens: 110 } } }]);
+  expect(items).toMatchObject([{ name: 'chat', trace: { runs: 2, usage: { total_tokens: 110 } } }]);
   expect((await call(`${receiver.url}/query/statistics`, 'GET')).body).toMatchObject({
-    total: { runs: 3, usage: { total_tokens: 110 }, model_calls: { runs: 1 } },
+    total: { runs: 2, usage: { total_tokens: 110 }, model_calls: { runs: 1 } },
   });
 });
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { foldedCalls } from '#src/receiver/domain/call-records.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import { isInternal, type RunTree, recordsIn, repeatsIn, shareOf, treeOf } from '#src/viewer/trace/run-tree.ts';
+import { isInternal, type RunTree, repeatsIn, shareOf, treeOf, unfolded } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */
 const runs = (text: string): RunOutline[] =>
@@ -33,13 +34,13 @@ test('a tree of no runs is empty', () => {
   expect(treeOf([])).toMatchObject({ branches: [], startMs: 0, endMs: 0 });
 });
 
-test('each call has a number of further records, at its outermost record', () => {
-  const outers: Record<string, string> = { b: 'a', c: 'a', d: 'a', e: 'missing' };
-  const calls = runs('a b<a c<b d e').map((one) => ({
+test('the further records of a call are directly below its head, and so are the runs below them', () => {
+  const heads: Record<string, string> = { b: 'a', d: 'a', e: 'missing' };
+  const calls = runs('a b<a c<b d e f<d').map((one) => ({
     ...one,
-    ...(outers[one.id] && { same_call_as: outers[one.id] }),
+    ...(heads[one.id] && { same_call_as: heads[one.id] }),
   }));
-  expect([...recordsIn(treeOf(calls as RunOutline[]))]).toEqual([['a', 3]]);
+  expect(draw(treeOf(unfolded(foldedCalls(calls as RunOutline[]))))).toBe('a .b .d .c .f e');
 });
 
 test('ten or more equal runs without children that follow each other belong to the first of them', () => {

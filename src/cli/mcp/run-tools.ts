@@ -2,13 +2,14 @@ import * as z from 'zod/v4';
 import { firstLine } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { defined } from '../../payload/fields.ts';
+import { callOf, type Records } from '../../receiver/domain/call-records.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
 import { rootIn } from '../../testing/forest.ts';
 import { CommandFailure } from '../command-line.ts';
-import { completeId, costText, feedbackLine, idOf, payloadOf, runOf } from '../query/show.ts';
+import { completeId, costText, feedbackLine, idOf, payloadOf, recordsOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, visibleLines } from '../terminal-text.ts';
@@ -40,12 +41,13 @@ const showRun = tool({
   }),
   use: ({ id, field, offset }, read) =>
     read(async (source) => {
-      const run = await runOf(source, await completeId(source, idOf(id)));
-      if (field !== undefined) return sliceOf(source, run, field, offset);
+      const records = await recordsOf(source, await runOf(source, await completeId(source, idOf(id))));
+      if (field !== undefined) return sliceOf(source, records, field, offset);
+      const run = callOf(records);
       const sections = [factsOf(run)];
       const notes: string[] = [];
       for (const one of FIELDS) {
-        const text = (await fieldText(source, run, one)) ?? '';
+        const text = (await fieldText(source, records, one)) ?? '';
         const shown = wellFormed(text.slice(0, PREVIEWS[one]));
         if (shown !== '') sections.push(`${one}:\n${shown}`);
         if (shown.length < text.length) notes.push(moreText(run, one, shown.length, text.length));
@@ -54,8 +56,9 @@ const showRun = tool({
     }),
 });
 
-async function sliceOf(source: RunSource, run: RunDetails, field: Field, offset: number): Promise<Answer> {
-  const text = await fieldText(source, run, field);
+async function sliceOf(source: RunSource, records: Records<RunDetails>, field: Field, offset: number): Promise<Answer> {
+  const [run] = records;
+  const text = await fieldText(source, records, field);
   if (text === undefined) throw new CommandFailure(`the run ${run.id} has no ${field}`);
   const shown = wellFormed(text.slice(offset, offset + RECORDED_MAX));
   const end = offset + shown.length;
@@ -72,10 +75,10 @@ function moreText({ id }: RunDetails, field: Field, shown: number, length: numbe
   return `${length - shown} more characters of ${field}: call show_run with id ${id}, field ${field} and offset ${shown}.`;
 }
 
-async function fieldText(source: RunSource, run: RunDetails, field: Field): Promise<string | undefined> {
-  const { error, extra } = run;
+async function fieldText(source: RunSource, records: Records<RunDetails>, field: Field): Promise<string | undefined> {
+  const { error, extra } = callOf(records);
   const value =
-    field === 'error' ? error : field === 'metadata' ? extra?.metadata : await payloadOf(source, run, field);
+    field === 'error' ? error : field === 'metadata' ? extra?.metadata : await payloadOf(source, records, field);
   if (value === undefined) return undefined;
   return visibleLines(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 }
@@ -134,7 +137,8 @@ const compareRuns = tool({
 async function comparedOf(source: RunSource, id: string): Promise<Map<string, string>> {
   const wanted = await completeId(source, idOf(id));
   const outline = await source.outline(wanted);
-  const run = await runOf(source, rootIn(outline)?.id ?? wanted);
+  const records = await recordsOf(source, await runOf(source, rootIn(outline)?.id ?? wanted));
+  const run = callOf(records);
   const { runtime: _, ...extra } = run.extra ?? {};
   return leavesOf({
     ...(outline.length > 0 && totalsOf(outline)),
@@ -146,8 +150,8 @@ async function comparedOf(source: RunSource, id: string): Promise<Map<string, st
     duration: durationOf(run),
     ...(outline.length === 0 && { usage: usageTexts(run).join(', ') }),
     ...extra,
-    inputs: await payloadOf(source, run, 'inputs'),
-    outputs: await payloadOf(source, run, 'outputs'),
+    inputs: await payloadOf(source, records, 'inputs'),
+    outputs: await payloadOf(source, records, 'outputs'),
   });
 }
 

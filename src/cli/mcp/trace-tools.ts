@@ -1,6 +1,7 @@
 import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
+import { foldedCalls } from '../../receiver/domain/call-records.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
@@ -9,6 +10,7 @@ import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
+import { recordTexts } from '../tree.ts';
 import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
 import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
 
@@ -57,14 +59,20 @@ const showTrace = tool({
 });
 
 function treeOf(traceId: string, outline: readonly RunOutline[], offset: number): Answer {
-  const nodes = [...depthFirst(forestOf(outline))].map(([{ run }, depth]) => ({ run, depth }));
+  const { runs, records } = foldedCalls(outline);
+  const nodes = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
   const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
   const head = [
-    `trace ${traceId}, ${counted(nodes.length, 'run')}, ${failed.length} failed`,
+    `trace ${traceId}, ${counted(outline.length, 'run')}, ${failed.length} failed`,
     ...(listed.length === 0 ? [] : ['failed runs, the deepest first:', ...listed.map(({ run }) => runLine(run)), '']),
   ].join('\n');
-  const lines = nodes.slice(offset).map(({ run, depth }) => '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run));
+  const lines = nodes
+    .slice(offset)
+    .map(
+      ({ run, depth }) =>
+        '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run, recordTexts(records.get(run.id) ?? [])),
+    );
   const shown = fitting(lines, RECORDED_MAX - head.length);
   const next = offset + shown.length;
   return {

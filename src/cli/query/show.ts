@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
+import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../receiver/domain/run-view.ts';
+import { CALL_TYPES } from '../../run/same-call.ts';
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
@@ -54,7 +56,7 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   if (outline.length === 0) return `${await runText(view, await runOf(source, wanted))}\n`;
   const root = await source.details((outline.find((run) => run.id === wanted) ?? outline[0])?.id ?? wanted);
   const head = paint('detail', `trace ${wanted}, started ${timeText(root?.start_time ?? '')}`);
-  const contents = root === undefined ? [] : await contentsOf(view, root);
+  const contents = root === undefined ? [] : await contentsOf(view, await recordsOf(source, root));
   const cost = root && costText(root);
   const costs = cost === undefined ? [] : [`${paint('type', 'cost')}\n${visible(cost)}`];
   return `${[head, drawTree(outline, view), ...costs, ...contents].join('\n\n')}\n`;
@@ -78,7 +80,7 @@ async function jsonOf(source: RunSource, id: string | undefined): Promise<string
   if (exported !== undefined) return `${visibleJson(exported)}\n`;
   const run = await runOf(source, wanted);
   const complete: Record<string, unknown> = { ...run };
-  for (const [field, payload] of await payloadsOf(source, run)) complete[field] = payload;
+  for (const [field, payload] of await payloadsOf(source, [run])) complete[field] = payload;
   return `${visibleJson(JSON.stringify(complete))}\n`;
 }
 
@@ -109,8 +111,10 @@ export async function completeId(source: RunSource, id: string | undefined): Pro
   );
 }
 
-async function runText(view: View, run: RunDetails): Promise<string> {
+async function runText(view: View, given: RunDetails): Promise<string> {
   const { paint, source } = view;
+  const records = await recordsOf(source, given);
+  const run = callOf(records);
   const cache = run.run_type === 'llm' ? await source.cache(run.id) : undefined;
   const facts: [string, string | undefined][] = [
     ['run', run.id],
@@ -131,7 +135,7 @@ async function runText(view: View, run: RunDetails): Promise<string> {
     text === undefined ? [] : `${paint('detail', label.padEnd(9))}${visible(text)}`,
   );
   const head = [paint('name', visible(run.name)), ...lines].join('\n');
-  return [head, ...(await contentsOf(view, run))].join('\n\n');
+  return [head, ...(await contentsOf(view, records))].join('\n\n');
 }
 
 const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 4 });
@@ -153,14 +157,15 @@ function cacheText({ usage }: RunDetails): string | undefined {
 /** Maximum number of characters printed per payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
-async function contentsOf({ source, isFull, paint }: View, run: RunDetails): Promise<string[]> {
+async function contentsOf({ source, isFull, paint }: View, records: Records<RunDetails>): Promise<string[]> {
+  const run = callOf(records);
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));
   const data = (title: string, value: unknown): string => section(title, limited(JSON.stringify(value, null, 2)));
   const sections: string[] = [];
   if (run.error !== undefined) sections.push(section('error', paint('failure', limited(run.error))));
   if (run.extra?.metadata !== undefined) sections.push(data('metadata', run.extra.metadata));
-  for (const [field, payload] of await payloadsOf(source, run)) {
+  for (const [field, payload] of await payloadsOf(source, records)) {
     if (field !== 'events' || isFull) sections.push(data(field, payload));
   }
   const attachments = (run.attachments ?? []).map(
@@ -171,19 +176,38 @@ async function contentsOf({ source, isFull, paint }: View, run: RunDetails): Pro
   return sections;
 }
 
-async function payloadsOf(source: RunSource, run: RunDetails): Promise<[field: string, payload: unknown][]> {
+async function payloadsOf(
+  source: RunSource,
+  records: Records<RunDetails>,
+): Promise<[field: string, payload: unknown][]> {
   const payloads: [string, unknown][] = [];
   for (const field of PAYLOAD_FIELDS) {
-    const payload = await payloadOf(source, run, field);
+    const payload = await payloadOf(source, records, field);
     if (payload !== undefined) payloads.push([field, payload]);
   }
   return payloads;
 }
 
-/** Returns a payload of a run, or undefined if the run has none. */
-export async function payloadOf(source: RunSource, run: RunDetails, field: PayloadField): Promise<unknown> {
-  const json = run.payload_sizes[field] === undefined ? undefined : await source.payload(run.id, field);
+/** Returns a payload of a call, or undefined if no record has it. */
+export async function payloadOf(
+  source: RunSource,
+  records: Records<RunDetails>,
+  field: PayloadField,
+): Promise<unknown> {
+  const { id, payload_sizes: sizes } = recordWith(records, field);
+  const json = sizes[field] === undefined ? undefined : await source.payload(id, field);
   return json === undefined ? undefined : JSON.parse(json);
+}
+
+/** Returns a run and, if it is the head of a call, the further records of the call. */
+export async function recordsOf(source: RunSource, run: RunDetails): Promise<Records<RunDetails>> {
+  if (!CALL_TYPES.includes(run.run_type) || run.same_call_as !== undefined) return [run];
+  const others: RunDetails[] = [];
+  for (const { id, same_call_as: head } of await source.outline(run.trace_id)) {
+    const record = head === run.id ? await source.details(id) : undefined;
+    if (record !== undefined) others.push(record);
+  }
+  return [run, ...others];
 }
 
 export function feedbackLine({ key, score, value, comment, correction }: Feedback): string {

@@ -4,9 +4,10 @@ import { abandonment, interceptOwn, type Watched } from '../../instrument/result
 import { type Fields, fieldsOf, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { nodeModule } from '../../platform/node.ts';
 import { prepareRun } from '../../run/begin.ts';
-import { areSpansRecorded, bindContext, currentContext, recordedCall, sinkOf } from '../../run/context.ts';
+import { areSpansRecorded, bindContext, currentContext, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
 import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
+import { isCallType } from '../../run/same-call.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
 import { generatedAnswer, modelReader, operationReader, outcomeOf } from './answer.ts';
@@ -15,8 +16,6 @@ import { completeEmbedding } from './model.ts';
 import { leaveToWrapper } from './operation.ts';
 
 const CHANNEL = 'ai:telemetry';
-/** An object, as for wrappers: a call of a wrapper is the same call only if it has the same name. */
-const SOURCE: object = {};
 
 /** A call that the AI SDK publishes. The SDK adds the result or the error when the call ends. */
 interface Message {
@@ -157,16 +156,13 @@ function beginTool(event: Fields): Published | undefined {
   return { run, end };
 }
 
-/** Starts the run of a call, unless tracing is off or another source records the call. */
+/** Starts the run of a call, unless tracing is off. */
 function start(runType: RunType, description: CallDescription, around = currentContext()): Run | undefined {
   const { name = runType, inputs, hiding } = description;
-  const sink = sinkOf(around);
-  if (sink === undefined) return undefined;
-  const call = runType === 'chain' ? undefined : { type: runType, name, source: SOURCE };
-  const recorded = call && recordedCall(call, around, sink, inputs);
-  if (recorded !== undefined && recorded.completion === undefined) return undefined;
-  const options = { name, runType, ...hiding, ...(call && { source: CHANNEL }) };
-  return beginRun(prepareRun(options, around, inputs, recorded?.completion), description, call);
+  if (sinkOf(around) === undefined) return undefined;
+  const options = { name, runType, hiding, ...(isCallType(runType) && { source: CHANNEL }) };
+  const call = { inputs: () => inputs, isSender: true };
+  return beginRun(prepareRun(options, around, inputs, call), description);
 }
 
 /** Ends a run. `end` is called with the published result, if any. */

@@ -125,6 +125,7 @@ function recorded(
     name: call.name,
     runType,
     source: SOURCE,
+    method: COMMANDS,
     describe: () => description && { ...description, signal },
     follow(result, run) {
       const { $metadata, stream, body } = fieldsOf(fieldsOf(result).output);

@@ -263,7 +263,7 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   #start({ context }: Run, options: StartOptions, { inputs, ...description }: CallDescription): Run {
-    const start = prepareRun({ ...options, source: SOURCE }, context, () => inputs);
+    const start = prepareRun({ ...options, source: SOURCE }, context, () => inputs, { inputs: () => inputs });
     return beginRun(start, { ...description, signal: this.run.signal?.deref() });
   }
 }

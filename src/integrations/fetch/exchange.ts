@@ -1,9 +1,8 @@
 import { makeSlot } from '../../base/slot.ts';
 import type { Fields } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
-import type { Completion, RunOwner } from '../../run/context.ts';
-import { Run } from '../../run/run.ts';
-import type { CapturePolicy } from '../../run/sink.ts';
+import type { Run } from '../../run/run.ts';
+import { type CapturePolicy, noopSink, type RunSink } from '../../run/sink.ts';
 
 /**
  * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,
@@ -58,13 +57,8 @@ export function isExchange(name: string): boolean {
   return /^exchange(-\d+)?$/.test(name);
 }
 
-/** Returns the open run of `owner`, if it records a call in another shape than that of its request. */
-export function runOfOtherShape(owner: RunOwner | undefined, call: string): Run | undefined {
-  return owner instanceof Run && owner.isOpen && owner.name !== call ? owner : undefined;
-}
-
-/** Returns the completion for a run that follows a response without being sent. */
-export function unsent({ context, parentRunId, capture }: Run): Completion {
-  const policy = { ...capture, hideOutputs: true, hooks: undefined };
-  return { context, parentRunId, capture: policy, start: () => true, end() {} };
+/** Returns a sink for a run that follows a response without being sent. */
+export function unsent({ capture }: Run): RunSink {
+  const { isOff: _, ...sink } = noopSink;
+  return { ...sink, capture: { ...capture, hideOutputs: true, hooks: undefined }, start: () => true };
 }

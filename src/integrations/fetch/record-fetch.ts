@@ -9,16 +9,17 @@ import { shapedLike } from '../../instrument/traceable.ts';
 import { errorText } from '../../payload/errors.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { prepareRun } from '../../run/begin.ts';
-import { applyIn, currentContext, type RunContext, recordedCall, sinkOf } from '../../run/context.ts';
+import { applyIn, currentContext, ownerWith, type RunContext, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
-import { beginRun, type Run } from '../../run/run.ts';
+import { beginRun, Run } from '../../run/run.ts';
 import type { StartOptions } from '../../run/run-options.ts';
+import { callKey, mayBeOneModel } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { markUnreadable } from '../answer-stream.ts';
 import type { CallReader } from '../call-reader.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall } from './dialects.ts';
-import { exchangeFor, type KeepExchange, runOfOtherShape, unsent } from './exchange.ts';
+import { exchangeFor, type KeepExchange, unsent } from './exchange.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
 
@@ -124,6 +125,26 @@ function install(): (() => void) | undefined {
   };
 }
 
+/**
+ * Returns the run of the wrapped method that runs, if the method sends this request. A method may also send others, for
+ * example in a `fetch` function of the client.
+ */
+function senderOf(
+  around: RunContext | undefined,
+  sink: RunSink,
+  type: string,
+  model: string | undefined,
+  inputs: unknown,
+): Run | undefined {
+  const owner = ownerWith(sink, around);
+  if (!(owner instanceof Run) || !owner.isOpen || owner.call?.isSender !== true || owner.runType !== type) {
+    return undefined;
+  }
+  if (!mayBeOneModel(owner.call.model, model)) return undefined;
+  const key = owner.call.readKey();
+  return key !== undefined && key === callKey(type, inputs) ? owner : undefined;
+}
+
 /** A model call that is observed until its response has been read. */
 interface Call extends Settlement {
   /** The context of the call's run. Undefined if another integration records the call. */
@@ -190,9 +211,8 @@ interface FetchRequest {
 }
 
 /**
- * Starts a run for a request, unless another source already records the call. If that record lacks the request and the
- * response, the run completes it. Requests of an open LangChain step are already recorded. Returns undefined if the
- * request must not be observed.
+ * Starts a run for a request, unless it is the transport of a call that is already recorded: the request of the wrapped
+ * method that runs, or of an open LangChain step. Returns undefined if the request must not be observed.
  */
 function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
@@ -202,21 +222,17 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
-  const call = { type: runType, name, source: SOURCE };
   const keepFor = (run: Run | undefined): KeepExchange | undefined =>
     run && state.areExchangesKept && isFields(request) ? exchangeFor(run, name, request) : undefined;
-  const recorded = recordedCall(call, around, sink, inputs);
-  if (recorded !== undefined && recorded.completion === undefined) {
-    const run = runOfOtherShape(recorded.owner, name);
-    return run && callOfExchange(run, reader, keepFor(run));
-  }
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
-  const isStep = recorded === undefined && runType === 'llm' && model !== undefined;
+  const sender = senderOf(around, sink, runType, model, inputs);
+  // The run of a method with the same reader already contains the request and the response.
+  if (sender !== undefined) return callOfExchange(sender, reader, sender.name === name ? undefined : keepFor(sender));
+  const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
   if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run)));
   const header = (key: string) => requestHeader(input, init, key);
-  if (recorded === undefined && state.filter?.(header, runType, model) === false) return undefined;
-  const completion = recorded?.completion;
+  if (state.filter?.(header, runType, model) === false) return undefined;
   const options: StartOptions = { name, runType, source: SOURCE, ...(startUs !== undefined && { startUs }) };
   const details = {
     ids: description?.ids,
@@ -224,7 +240,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     signal: requestSignal(input, init),
     started: (begun: Run) => description ?? markUnreadable(begun, 'request'),
   };
-  const run = beginRun(prepareRun(options, around, inputs, completion), details, call);
+  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs }), details);
   return {
     context: run.context,
     fulfilled(response) {
@@ -257,7 +273,7 @@ function callOfExchange(run: Run, reader: CallReader, keep: KeepExchange | undef
       const options: StartOptions = { name, runType, source: SOURCE };
       followResponse(
         response as Response,
-        beginRun(prepareRun(options, run.context, undefined, unsent(run))),
+        beginRun(prepareRun({ ...options, exporter: unsent(run) }, run.context)),
         reader,
         keep,
       );

@@ -7,7 +7,7 @@ import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
 import { beginRun } from '../../run/run.ts';
 import type { ContextFields, Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
-import { CALL_TYPES, SOURCES } from '../../run/same-call.ts';
+import { isCallType, SOURCES } from '../../run/same-call.ts';
 import { requestSignal } from '../fetch/request.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
@@ -15,6 +15,8 @@ import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep }
 import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
+/** The name of this integration among the sources of a run. */
+const SOURCE = 'langchain';
 /** Created at its first use, because Workers refuse this at module scope. */
 let aborted: AbortSignal | undefined;
 
@@ -58,18 +60,18 @@ export class StepRecorder {
       // Applications may set an id that is not a UUID.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
       const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
-      const sources = CALL_TYPES.includes(runType) ? { [SOURCES]: ['langchain'] } : {};
+      const isCall = isCallType(runType);
+      const sources = isCall ? { [SOURCES]: [SOURCE] } : {};
+      const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
+      const readInputs = () => guard(OPERATION, () => step.inputs?.());
+      const call = stepCall(isCall ? readInputs() : undefined);
       // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
       // inherited tags and metadata to each step.
-      const run = beginRun(
-        prepareRun(options, around, () => guard(OPERATION, () => step.inputs?.())),
-        {
-          signal: requestSignal(undefined, extra?.options),
-          started: (begun) => begun.set({ tags, metadata: { ...own, ...sources } }),
-        },
-      );
+      const run = beginRun(prepareRun(options, around, isCall ? call.inputs : readInputs, call), {
+        signal: requestSignal(undefined, extra?.options),
+        started: (begun) => begun.set({ tags, metadata: { ...own, ...sources } }),
+      });
       const isGraph = listOf(fieldsOf(step.serialized).id)[0] === 'langgraph';
-      const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
       addStep(id, run, this, step.tags, { isChat: step.isChat === true, isGraph, model });
     });
   }
@@ -125,6 +127,11 @@ export class StepRecorder {
       if (step !== undefined) update(step);
     });
   }
+}
+
+/** The open record of a call must not keep the step, whose list of tags is collected when its stream is abandoned. */
+function stepCall(inputs: Readonly<Fields> | undefined) {
+  return { source: SOURCE, inputs: () => inputs };
 }
 
 /** Returns a component's class name, which is the last part of its path. */

@@ -3,8 +3,8 @@ import { shared } from '../../base/shared.ts';
 import { parsedJson } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import { addStepSource, type RunContext } from '../../run/context.ts';
+import { requestTexts } from '../../run/request-key.ts';
 import type { Run } from '../../run/run.ts';
-import { requestTexts } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
 
 /** Maximum number of open steps. If one more step starts, the oldest open step is abandoned. */

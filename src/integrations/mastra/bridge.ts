@@ -1,21 +1,11 @@
 import { guard } from '../../base/guard.ts';
-import { defined, type Fields, fieldsOf, isPlainObject, listOf, parsedJson, textOf } from '../../payload/fields.ts';
-import { prepareRun, type RunStart } from '../../run/begin.ts';
-import {
-  currentContext,
-  enterContext,
-  isOff,
-  PACKAGE_COPY,
-  type RunContext,
-  type RunOwner,
-  remoteContext,
-  sinkOf,
-} from '../../run/context.ts';
-import type { EncodedRun } from '../../run/encoded-run.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
+import { prepareRun } from '../../run/begin.ts';
+import { currentContext, enterContext, isOff, type RunContext, remoteContext, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
 import { beginRun, type Run } from '../../run/run.ts';
-import { type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
-import { CALL_TYPES, MODEL_TYPES, RESPONSE_ID, SOURCES } from '../../run/same-call.ts';
+import { type Hiding, type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
+import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
@@ -52,13 +42,9 @@ interface OpenSpan {
   readonly run: Run | undefined;
   /** The context of nested spans. */
   readonly below: RunContext | undefined;
-  /** The context in which Mastra executes a model call. */
-  beside?: RunContext;
   /** Ids of the steps and model calls of the generation that contains the span. */
   readonly members: string[];
   hasToken?: true;
-  /** What another source records of the model call. That record may still be open. */
-  record?: EncodedRun;
 }
 
 /**
@@ -75,13 +61,21 @@ export class RunspanBridge {
   /** The contexts of ended spans, because spans below them may start later. */
   readonly #ended = new Map<string, RunContext | undefined>();
 
+  /** What Mastra was asked to hide in the trace of the span that starts next. */
+  #hiding: Hiding | undefined;
+
   constructor(options?: RunspanBridgeOptions) {
     this.#options = usableOptions<RunspanBridgeOptions>(PLACE, options, sharedChecks);
     preloadDelivery();
   }
 
-  /** Leaves the ids of spans to Mastra. */
-  createSpan(): undefined {
+  /** Called before a span starts. Leaves the ids of spans to Mastra. */
+  createSpan(options?: object): undefined {
+    guard(PLACE, () => {
+      const { hideInput, hideOutput } = fieldsOf(fieldsOf(options).traceState);
+      const hidden = { hideInputs: hideInput === true || undefined, hideOutputs: hideOutput === true || undefined };
+      this.#hiding = definedOrNone(hidden) as Hiding | undefined;
+    });
     return undefined;
   }
 
@@ -90,9 +84,7 @@ export class RunspanBridge {
   }
 
   executeInContextSync<Result>(id: string, fn: () => Result): Result {
-    const span = this.#open.get(id);
-    // Mastra executes a model call in its step.
-    const inside = this.#lastIn(span)?.beside ?? span?.below ?? this.#ended.get(id);
+    const inside = this.#open.get(id)?.below ?? this.#ended.get(id);
     return inside === undefined ? fn() : enterContext(inside, fn);
   }
 
@@ -156,19 +148,19 @@ export class RunspanBridge {
     const isModel = MODEL_TYPES.includes(runType);
     // A title contains the name of the component: `tool: 'weather'`.
     const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
-    const options: StartOptions = { ...this.#options, name, runType, ...defined({ startUs }) };
+    const options: StartOptions = { ...this.#options, name, runType, hiding: this.#hiding, ...defined({ startUs }) };
     if (tags.length > 0) options.tags = [...(options.tags ?? []), ...tags];
-    const call = CALL_TYPES.includes(runType) ? { type: runType, name, source: SOURCE } : undefined;
-    if (call !== undefined) options.source = SOURCE;
     const inputs = input === undefined ? undefined : () => payloadOf('input', input);
+    // Mastra may tell the request of a call only later, with the step.
+    let begun: Run | undefined;
+    const asked = (): Fields => withoutPreviews(inputs?.() ?? begun?.inputs ?? {});
+    if (isCallType(runType)) options.source = SOURCE;
     const { threadId, sessionId = threadId, userId, resourceId = userId } = metadata;
     const ids = defined({ thread_id: threadId ?? sessionId, user_id: userId ?? resourceId });
     const details = { ids, metadata: isModel ? modelMetadata(attributes) : metadata };
-    const start = prepareRun(options, around, inputs);
-    const run = beginRun(start, details, call);
-    const open: OpenSpan = { run, below: run.context, members: [] };
-    if (type === 'model_inference') open.beside = besideCall(run, start, open);
-    return open;
+    const run = beginRun(prepareRun(options, around, inputs, { inputs: asked }), details);
+    begun = run;
+    return { run, below: run.context, members: [] };
   }
 
   /** Records the first chunk of an answer. Chunks have no runs. */
@@ -195,9 +187,8 @@ export class RunspanBridge {
       const rest = { attributes: { finishReason }, output: output && { text: fieldsOf(output).text } };
       this.#end(member, this.#open.get(member), rest, true);
     }
-    const { run, record } = open;
+    const { run } = open;
     if (run === undefined) return;
-    if (record !== undefined && record.error === undefined) complete(run, record, output !== undefined);
     const usage = run.metadata.usage_metadata === undefined ? readUsage(attributes.usage, USAGE) : undefined;
     const known = { tools: availableTools, tool_call_id: toolCallId, status };
     const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, usage_metadata: usage };
@@ -209,7 +200,7 @@ export class RunspanBridge {
     if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
     else if (isAborted) run.cancel();
     else if (isTooEarly) run.interrupt('the generation ended first');
-    else if (finishReason === 'error') run.fail(record?.error ?? 'the model call failed');
+    else if (finishReason === 'error') run.fail('the model call failed');
     else run.end();
   }
 
@@ -228,45 +219,6 @@ export class RunspanBridge {
   }
 }
 
-/**
- * Returns the context in which Mastra executes a model call. The first request that succeeds there is the call. Everything
- * else that starts there is beside the call, for example the request of a guard.
- */
-function besideCall(run: Run, { parent }: RunStart, open: OpenSpan): RunContext {
-  const { context, parentRunId, capture, sink } = run;
-  const owner: RunOwner = {
-    ...{ packageCopy: PACKAGE_COPY, sink },
-    get call() {
-      return open.record === undefined || open.record.error !== undefined ? run.call : undefined;
-    },
-    completion: {
-      ...{ context, parentRunId, capture: { ...capture, hooks: undefined } },
-      start(record) {
-        open.record = record;
-        return true;
-      },
-      end() {},
-    },
-  };
-  const place = { id: parent?.id, traceId: parent?.traceId, dottedOrder: parent?.dottedOrder };
-  return Object.freeze({ ...context, ...place, owner });
-}
-
-/**
- * Completes the run of a model call with the record of another source, because Mastra shortens messages, for example the
- * results of tools. Payloads that Mastra leaves out stay left out.
- */
-function complete(run: Run, { inputs, outputs, attachments = [], metadata }: EncodedRun, hasOutput: boolean): void {
-  const hasInput = run.inputs !== undefined;
-  if (inputs !== undefined && hasInput) run.set({ inputs: fieldsOf(parsedJson(inputs)) });
-  if (outputs !== undefined && hasOutput) run.set({ outputs: fieldsOf(parsedJson(outputs)) });
-  for (const { name, bytes, mimeType } of attachments) {
-    if (name.startsWith('inputs') ? hasInput : hasOutput) run.attach(name, bytes, mimeType);
-  }
-  const given = Object.fromEntries(Array.from(metadata ?? [], ([key, json]) => [key, parsedJson(json)]));
-  run.set({ metadata: { ...given, [SOURCES]: [SOURCE, ...listOf(given[SOURCES])] } });
-}
-
 function runTypeOf(type: string): RunType {
   if (type === 'model_inference') return 'llm';
   if (type === 'rag_embedding') return 'embedding';
@@ -275,6 +227,19 @@ function runTypeOf(type: string): RunType {
 
 function payloadOf(key: 'input' | 'output', value: unknown): Fields {
   return isPlainObject(value) ? value : { [Array.isArray(value) ? 'messages' : key]: value };
+}
+
+/** Matches what Mastra writes instead of a part of a message that is no text. */
+const PREVIEW = / ?\[(?:tool(?:-result)?: [^\]]*|image|file|reasoning|object)\]/g;
+
+/** Returns a request without the previews in its messages, so that it can be compared with what is sent. */
+function withoutPreviews({ messages, ...others }: Fields): Fields {
+  if (!Array.isArray(messages)) return { messages, ...others };
+  const texts = messages.map((message) => {
+    const { content, ...rest } = fieldsOf(message);
+    return { ...rest, content: typeof content === 'string' ? content.replace(PREVIEW, '') : content };
+  });
+  return { ...others, messages: texts };
 }
 
 /** The parameters of a call may contain headers with credentials, and a signal. */

@@ -3,8 +3,6 @@
  * run.
  */
 import { type Context, context, isSpanContextValid, type Span, trace } from '@opentelemetry/api';
-import { parsedJson } from '../../payload/fields.ts';
-import { encodePayload } from '../../payload/serialize.ts';
 import { SUPPRESS_TRACING } from '../../platform/suppress-tracing.ts';
 import {
   enteredContext,
@@ -15,7 +13,6 @@ import {
   sampledBy,
   setSpanSource,
 } from '../../run/context.ts';
-import { isSameCall, requestKey } from '../../run/same-call.ts';
 import { currentSink, type RunSink } from '../../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
 import type { SpanEntry } from './span-entry.ts';
@@ -37,28 +34,6 @@ const source: SpanSource = {
     return ids !== undefined && ((ids.traceFlags & SAMPLED) !== 0 || isSpanContextValid(ids)) ? ids : undefined;
   },
   contextOf: (span) => contextOf(span as Span | ExtractedRun, context.active()),
-  replace: (span, run) => {
-    for (const registry of registries) registry.replace(span as Span, run);
-  },
-  callBeside(call, parent, sink, inputs) {
-    const isAlone = parent?.id === undefined;
-    const open = registries.flatMap((registry) => registry.openRuns);
-    const beside = open.filter(
-      (run) => run.sink === sink && isBelow(run.context, parent) && isSameCall(run.call, call),
-    );
-    if (beside.length === 0) return undefined;
-    // Without a common parent, equal requests may be of different users.
-    if (isAlone && beside.some(({ context }) => context.fields !== parent?.fields)) return undefined;
-    // Encoded as the inputs of the spans are, so that secrets and limits do not make a difference.
-    const request = requestKey(parsedJson(encodePayload('inputs', inputs, sink.capture).json));
-    if (request === undefined) return undefined;
-    const equal = beside.filter((run) => run.request === request);
-    const innermost = equal.filter((run) => !equal.some(({ context }) => isBelow(context, run.context)));
-    if (isAlone && innermost.length > 1) return undefined;
-    const free = innermost.map(({ completion }) => completion).filter(({ isOpen }) => !isOpen);
-    // Prefers a new span, because an instrumentation may never end the span of an earlier call.
-    return free.find(({ isEmpty }) => isEmpty) ?? free[0];
-  },
 };
 
 /** Adds a registry. Runs that start inside its spans become children of the spans' runs. */
@@ -74,10 +49,6 @@ export function observeActiveSpan(): void {
 
 export function detach(registry: SpanRegistry): void {
   registries = registries.filter((other) => other !== registry);
-}
-
-function isBelow({ dottedOrder }: RunContext, above: RunContext | undefined): boolean {
-  return above?.dottedOrder === undefined || dottedOrder?.startsWith(`${above.dottedOrder}.`) === true;
 }
 
 export function isRecorded(span: object, sink: RunSink): boolean {

@@ -77,7 +77,7 @@ async function settledOrLate(resource: ResourceLike): Promise<void> {
   }
 }
 
-/** Callbacks that record ended spans whose runs are still waiting. Called when the process is about to end. */
+/** Callbacks that end what can no longer end by itself. Called when the process is about to end. */
 const atEnd: Set<() => void> = new Set();
 
 /** Calls `callback` when the event loop is empty. No span can end and no response can be read after that. */

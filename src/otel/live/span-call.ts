@@ -1,91 +1,100 @@
 import { guard } from '../../base/guard.ts';
-import { env, parseFlag } from '../../config/environment.ts';
-import { enclosingCall, type RecordedCall, type RunContext, recordedCall } from '../../run/context.ts';
-import { CALL_TYPES, type Call } from '../../run/same-call.ts';
-import type { RunSink } from '../../run/sink.ts';
+import { type EnvironmentName, env, parseFlag } from '../../config/environment.ts';
+import { defined, definedOrNone, parsedJson } from '../../payload/fields.ts';
+import type { Hiding } from '../../run/run-options.ts';
+import { isCallType } from '../../run/same-call.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
+import { AttributeReader } from '../mapping/attributes.ts';
+import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
 
-/** Attributes that vocabularies set on the spans of calls when they start. Other spans are not examined. */
-const MARKS: readonly string[] = [
-  'gen_ai.operation.name',
-  'gen_ai.request.model',
-  'openinference.span.kind',
-  'llm.request.type',
-  'llm.model_name',
-  'llm.request.model_name',
-  'embedding.model_name',
-  'reranker.model_name',
-  'ai.operationId',
-  'ai.model.id',
-  'traceloop.span.kind',
-  'langfuse.observation.type',
-];
-
 const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];
 
-/** Matches the instrumentation scopes in Anthropic's SDK. */
-const SDK_SCOPE = /^com\.anthropic\.sdk\b/;
+/** What a source of spans was asked not to record, by the name of its scope. */
+interface OptOut {
+  readonly scopes: RegExp;
+  readonly inputs: () => boolean;
+  readonly outputs: () => boolean;
+}
 
-/** Attributes and scopes that record requests and responses by default. If they record none, the user has turned that off. */
-const WITH_CONTENT: readonly string[] = [
-  'ai.operationId',
-  'openinference.span.kind',
-  'traceloop.span.kind',
-  'llm.request.type',
-  'langfuse.observation.type',
+const isHidden = (part: 'INPUT' | 'OUTPUT') => (): boolean =>
+  (['S', '_MESSAGES', '_TEXT'] as const).some((end) => parseFlag(env(`OPENINFERENCE_HIDE_${part}${end}`)) === true);
+const isOff = (name: EnvironmentName) => (): boolean => parseFlag(env(name)) === false;
+const bothIf = (isRefused: () => boolean): Omit<OptOut, 'scopes'> => ({ inputs: isRefused, outputs: isRefused });
+
+const OPT_OUTS: readonly OptOut[] = [
+  {
+    scopes: /^@arizeai\/openinference-/,
+    inputs: isHidden('INPUT'),
+    outputs: isHidden('OUTPUT'),
+  },
+  { scopes: /^@traceloop\//, ...bothIf(isOff('TRACELOOP_TRACE_CONTENT')) },
+  {
+    scopes: /^com\.anthropic\.sdk\b/,
+    ...bothIf(() => (env('ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE') ?? 'content').toLowerCase() !== 'content'),
+  },
 ];
-const SCOPES_WITH_CONTENT = /^(ai|gen_ai|langfuse-sdk|langsmith)$|^@(ai-sdk|arizeai|langfuse|traceloop)\//;
 
-/** Returns the call that a span records. */
-export function spanCall(span: SpanLike, index: RowIndex): Call | undefined {
-  const { attributes } = span;
-  if (!isMarked(attributes, index)) return undefined;
-  const type = guard(OPERATION, () => runTypeOf(attributes, index));
-  if (type === undefined || !CALL_TYPES.includes(type)) return undefined;
-  const name = TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? span.name;
-  return { type, name, source: scopeOf(span) };
-}
+/** Attributes of the GenAI conventions, whose variable turns content off for all sources. */
+const GEN_AI: readonly string[] = ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.system'];
 
-/** Returns the run that already records the call of a new span. */
-export function recordOfSpan(
-  span: SpanLike,
-  parent: RunContext | undefined,
-  sink: RunSink,
-  index: RowIndex,
-): RecordedCall | undefined {
-  // Most spans record no call, and this check is fast.
-  const isCall = isMarked(span.attributes, index) && enclosingCall(parent, sink) !== undefined;
-  const call = isCall ? spanCall(span, index) : undefined;
-  return call && recordedCall(call, parent, sink);
-}
-
-/**
- * Returns whether it is too early to tell if the call of a span already has a run. Some spans get their attributes after
- * the start.
- */
-export function isCallUnknown(span: SpanLike, parent: RunContext | undefined, sink: RunSink): boolean {
-  if (isEmpty(span.attributes)) return enclosingCall(parent, sink) !== undefined;
-  return SDK_SCOPE.test(scopeOf(span) ?? '');
-}
-
-/** Returns whether the user has asked the source of a span not to record requests and responses. */
-export function isContentRefused(span: SpanLike): boolean {
-  const scope = scopeOf(span) ?? '';
+function isGenAiRefused(): boolean {
   const captured = env('OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT')?.toLowerCase();
-  if (SCOPES_WITH_CONTENT.test(scope) || WITH_CONTENT.some((key) => span.attributes[key] !== undefined)) return true;
-  if (parseFlag(captured) === false || captured === 'no_content') return true;
-  const mode = SDK_SCOPE.test(scope) ? env('ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE') : undefined;
-  return mode !== undefined && mode.toLowerCase() !== 'content';
+  return parseFlag(captured) === false || captured === 'no_content';
+}
+
+interface Refusal {
+  readonly own: Hiding | undefined;
+  readonly isGenAiRefused: boolean;
+}
+
+/** What each scope must not record, because variables are slow to read. */
+const refusals = new WeakMap<object, Refusal>();
+
+function refusalOf({ instrumentationScope, instrumentationLibrary }: SpanLike): Refusal | undefined {
+  const scope = instrumentationScope ?? instrumentationLibrary;
+  const known = scope && refusals.get(scope);
+  if (known !== undefined || scope === undefined) return known;
+  const optOut = OPT_OUTS.find(({ scopes }) => scopes.test(scope.name));
+  const own = optOut && { hideInputs: optOut.inputs() || undefined, hideOutputs: optOut.outputs() || undefined };
+  const refusal = { own: own && (definedOrNone(own) as Hiding | undefined), isGenAiRefused: isGenAiRefused() };
+  refusals.set(scope, refusal);
+  return refusal;
+}
+
+/** Returns what the user has asked the source of a span not to record. Undefined if there is no such request. */
+export function refusedContent(span: SpanLike): Hiding | undefined {
+  const refusal = refusalOf(span);
+  const isRefused = refusal?.isGenAiRefused === true && GEN_AI.some((key) => span.attributes[key] !== undefined);
+  return isRefused ? { hideInputs: true, hideOutputs: true } : refusal?.own;
+}
+
+/** Returns whether attributes that a span gets after its start may tell that it must not record content. */
+export function mayRefuseLater(span: SpanLike): boolean {
+  return refusalOf(span)?.isGenAiRefused === true;
+}
+
+/** Returns the run type of the call that a span records. Undefined if its attributes describe none. */
+export function callTypeOf({ attributes }: SpanLike, index: RowIndex): string | undefined {
+  const type = isEmpty(attributes) ? undefined : guard(OPERATION, () => runTypeOf(attributes, index));
+  return isCallType(type) ? type : undefined;
+}
+
+/** Returns the name of the tool in a span. */
+export function toolNameOf({ attributes, name }: SpanLike): string {
+  return TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? name;
+}
+
+/** Returns the inputs that a span and its log records contain, also if they are not recorded. */
+export function inputsIn(span: SpanLike, logged: Attributes | undefined, index: RowIndex): unknown {
+  const { attributes } = messagesOfEvents(span.events) ?? {};
+  const reader = new AttributeReader({ ...logged, ...attributes, ...defined(span.attributes) }, index, undefined);
+  const { inputs } = reader.read((group) => group !== 'inputs');
+  return inputs && (inputs.text === undefined ? inputs.fields : parsedJson(inputs.text));
 }
 
 export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
   return (instrumentationScope ?? instrumentationLibrary)?.name;
-}
-
-function isMarked(attributes: Attributes, index: RowIndex): boolean {
-  for (const key of MARKS) if (attributes[key] !== undefined) return true;
-  return index.hasOwnType(attributes);
 }

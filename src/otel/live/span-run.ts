@@ -1,13 +1,13 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { safeText } from '../../base/text.ts';
-import { type Fields, parsedJson } from '../../payload/fields.ts';
+import type { Fields } from '../../payload/fields.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
+import { callsOf, endCall, RecordedCall } from '../../run/calls.ts';
 import {
   belowRequest,
-  type Completion,
   contextOf,
   enclosingSpanIds,
   inheritedFrom,
@@ -21,8 +21,8 @@ import {
 import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
 import { withMetadata, withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
-import { captureFor, type Hiding } from '../../run/run-options.ts';
-import { type Call, requestKey } from '../../run/same-call.ts';
+import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
+import { isCallType } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
 import type { CapturePolicy, EncodedFields, RunSink } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
@@ -42,8 +42,7 @@ import {
 } from '../mapping/span-to-run.ts';
 import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait, unwatchEnd, watchForEnd } from './flushing.ts';
-import { isContentRefused, scopeOf, spanCall } from './span-call.ts';
-import { SpanCompletion } from './span-completion.ts';
+import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, scopeOf, toolNameOf } from './span-call.ts';
 import { SkippedSpan, SpanEntry } from './span-entry.ts';
 
 /** Data that is known when the run of a span starts. */
@@ -62,8 +61,10 @@ export interface SpanStart {
   readonly baggage?: Fields | undefined;
   /** Payloads that the run must not record, even if its sink records payloads. */
   readonly hiding?: Hiding;
-  /** The completion of the run that already records the call. The span's run is then not sent itself. */
-  readonly completion?: Completion | undefined;
+  /** The number of the start among the starts and ends of the sink's calls. */
+  readonly startSequence: number;
+  /** Whether the span has ended already, because only its last attributes have selected it. */
+  readonly isEnded?: boolean;
 }
 
 /** Starts the run of a span. If the trace is not sampled, returns an entry without a run. */
@@ -75,7 +76,7 @@ export function startSpanRun(span: SpanLike, given: SpanStart): SpanEntry {
   const options = { name: safeText(span.name), id: runIdOf(startUsOf(span), ids), ...named };
   const sampling = sample(options, parent, sink, ids.traceId);
   if (sampling.isSampled) return new SpanRun(span, start);
-  return new SkippedSpan(ids, new Run({ options, parent, sink, sampling }).context);
+  return new SkippedSpan(ids, new Run({ options, parent, sink, sampling, capture: sink.capture }).context);
 }
 
 function startInRequest(given: SpanStart): SpanStart {
@@ -103,10 +104,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   readonly #mapping: SpanMapping;
   /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
   #record: EncodedRun | undefined;
-  /**
-   * A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. A span whose run others
-   * complete stays until the run ends.
-   */
+  /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
   #logMessages: LogMessages | undefined;
@@ -116,22 +114,26 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   #parent: SpanRun | undefined;
   #hasUsageBelow = false;
   readonly parentRunId: string | undefined;
-  readonly #target: Pick<RunSink, 'start' | 'end'>;
-  #completion: SpanCompletion | undefined;
-  /** Whether the span has ended before the records that complete its run. */
-  #hasSpanEnded = false;
-  /** The span without content whose run has ended first. A later retry inside the span must not be a run with content. */
-  #refusing: SpanLike | undefined;
-  /** Ends the run, which waits for other records of its call or for the end of the span. */
-  #waiting: (() => void) | undefined;
+  /** The number of the start among the starts and ends of the sink's calls. */
+  readonly #startSequence: number;
+  /** The scope of the span, which is the source of its record. */
+  readonly #source: string;
+  /** The record of a call. Undefined if the span is not known to record one. */
+  #call: RecordedCall | undefined;
+  /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
+  #isUndecided = false;
+  /** The number of open records of calls inside the span that other sources have started. */
+  #openCalls = 0;
+  /** Ends the run of a span that may never end. */
+  #interruptLate: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     span: SpanLike,
-    { ids, parentIds, parent, sink, project, mapping, baggage, hiding, completion }: SpanStart,
+    { ids, parentIds, parent, sink, project, mapping, baggage, hiding, startSequence, isEnded }: SpanStart,
   ) {
     super(ids);
-    const { capture } = completion ?? sink;
+    const { capture } = sink;
     const startUs = startUsOf(span);
     const inherited = withBaggage(inheritedFrom(parent, sink), baggage, capture.payload);
     const record = new EncodedRun({
@@ -145,25 +147,30 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       metadata: inherited.metadata,
     });
     this.sink = sink;
-    this.#target = completion ?? sink;
     const traceId = otelTraceIdOf(parent) ?? ids.traceId;
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
     this.#enclosingId = parent && parentIds === undefined ? enclosingSpanIds(parent)?.spanId : undefined;
     this.#startUs = startUs;
     this.#parentIds = parentIds;
     this.#mapping = mapping;
-    this.#capture = hiding === undefined ? capture : captureFor(hiding, capture);
+    this.#capture = captureFor(hiddenByEither(hiding, parent?.hiding) ?? {}, capture);
     this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
     this.#record = record;
     this.#span = span;
     record.source = this;
-    this.parentRunId = completion === undefined ? record.parentRunId : completion.parentRunId;
-    const isAccepted = this.#target.start(record);
+    this.parentRunId = record.parentRunId;
+    this.#startSequence = startSequence;
+    this.#source = scopeOf(span) ?? '';
+    const isAccepted = sink.start(record);
     if (!isAccepted) this.#release(record);
+    else if (!isEnded) this.#startCall(record, span);
     const status = isAccepted ? 'kept' : 'refused';
-    this.context = completion
-      ? Object.freeze({ ...completion.context, owner: this })
-      : contextOf(record, inherited, status, undefined, this, parent);
+    this.context = contextOf(record, inherited, status, undefined, this, parent, refusedContent(span));
+    if (mayRefuseLater(span)) {
+      const get = (): Hiding | undefined =>
+        hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
+      Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
+    }
   }
 
   get packageCopy(): object {
@@ -171,32 +178,14 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /** Determined on each access, because some instrumentations set attributes only after the start. */
-  get call(): Call | undefined {
-    const span = this.isEnded ? this.#refusing : this.#openSpan;
-    return span && spanCall(span, this.#mapping.index);
-  }
-
-  get completion(): SpanCompletion {
-    if (this.#record !== undefined) this.#span = this.#openSpan;
-    this.#completion ??= new SpanCompletion(this, this.#captureOfOthers(), () => this.#settled());
-    return this.#completion;
-  }
-
-  /** Whether the span has ended, even if its run is still open. */
-  get isEnded(): boolean {
-    return this.#record === undefined || this.#hasSpanEnded;
-  }
-
-  /** Whether the ended span's run waits for the end of a response. */
-  get isWaiting(): boolean {
-    return this.#hasSpanEnded;
-  }
-
-  /** The fingerprint of the request in the attributes of the open span. */
-  get request(): string | undefined {
+  get call(): RunOwner['call'] {
     const span = this.#openSpan;
-    const inputs = span && spanToOpenRun(span, { ...this.#capture, hideInputs: false }, this.#mapping.index).inputs;
-    return inputs && requestKey(parsedJson(inputs.json));
+    const type = span && callTypeOf(span, this.#mapping.index);
+    return type === undefined ? undefined : { type, source: this.#source };
+  }
+
+  get isEnded(): boolean {
+    return this.#record === undefined;
   }
 
   get #openSpan(): SpanLike | undefined {
@@ -230,7 +219,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     record.runType = runType;
     const origin = this.#inTrace(openOriginJson(this.ids, this.#parentIds));
     record.metadata = new Map(record.metadata).set('otel', origin);
-    if (this.#completion === undefined) this.#span = new WeakRef(span);
+    this.#span = new WeakRef(span);
     if (inputs === undefined) return;
     record.inputs = inputs.json;
     record.attachments = inputs.attachments?.slice();
@@ -238,9 +227,9 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
   }
 
   /** Records the end of the span, unless the run has already ended or the sink no longer waits for its end. */
-  end(span: SpanLike, interruption?: string, isUnended = false): void {
+  end(span: SpanLike, interruption?: string): void {
     const record = this.#record;
-    if (record === undefined || this.#hasSpanEnded) return;
+    if (record === undefined) return;
     const parent = this.#parent;
     if (record.endTime !== undefined) {
       this.#release(record);
@@ -257,24 +246,13 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
       hasUsageBelow: this.#hasUsageBelow,
     });
     if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
-    const completion = this.#completion;
-    const finish = (isLate: boolean): void => {
-      if (this.#record === undefined) return;
-      this.#release(record);
-      // The sink may have stopped waiting for the end of the run.
-      if (record.endTime !== undefined) return;
-      // Also called by timers and by the application's own calls, which must not fail.
-      guard(OPERATION, () => {
-        this.#fill(record, fields);
-        completion?.complete(record, scopeOf(span), fields.inputs !== undefined, isLate);
-        if (interruption !== undefined) this.#markInterrupted(record, interruption);
-      });
-      this.#deliver(record, span.resource);
-    };
-    if (completion?.isOpen === true && interruption === undefined) {
-      this.#hasSpanEnded = true;
-      this.#wait(() => finish(true));
-    } else finish(isUnended);
+    guard(OPERATION, () => {
+      this.#fill(record, fields);
+      if (interruption !== undefined) this.#markInterrupted(record, interruption);
+      this.#endCall(record, span, fields);
+    });
+    this.#release(record);
+    this.#deliver(record, span.resource);
   }
 
   /**
@@ -282,7 +260,6 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
    * current attributes are recorded.
    */
   interrupt(reason: string): void {
-    this.#waiting?.();
     const span = this.#openSpan;
     if (span !== undefined) {
       this.end(span, reason);
@@ -293,46 +270,75 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#release(record);
     if (record.endTime !== undefined) return;
     this.#markInterrupted(record, reason);
-    this.#target.end(record);
+    this.sink.end(record);
+  }
+
+  callStarted({ source }: RecordedCall): void {
+    if (source === this.#source) return;
+    this.#openCalls++;
+    this.#stopWaiting();
   }
 
   /**
-   * Called when no record of the call is open any more. Some instrumentations never end the span of a call that fails or
-   * is aborted, so the run then ends with what the records contain.
+   * Some instrumentations never end the span of a call that fails or is aborted. The run is therefore interrupted after
+   * `streamIdleMs`, or when the process is about to end, unless another call starts inside. A call with another request says
+   * nothing about the span's own call.
    */
-  #settled(): void {
-    if (this.#hasSpanEnded) {
-      this.#waiting?.();
-      return;
-    }
-    const span = this.#openSpan;
-    if (span === undefined) return;
-    this.#wait(() => {
-      if (this.#completion?.isOpen !== false) return;
-      this.end(span, undefined, true);
-      if (isContentRefused(span)) this.#refusing = span;
-    });
-  }
-
-  /** Calls `end` after `streamIdleMs` or when the process is about to end, unless the run has ended before. */
-  #wait(end: () => void): void {
+  callEnded({ type, source, key }: RecordedCall): void {
+    if (source === this.#source || --this.#openCalls > 0 || this.isEnded || this.call?.type !== type) return;
+    if (key !== undefined && (this.#call?.readKey() ?? key) !== key) return;
     this.#stopWaiting();
-    this.#waiting = end;
-    this.#timer = setTimer(end, Math.min(DELAY_MAX_MS, this.#capture.streamIdleMs)).unref();
-    watchForEnd(end);
+    // Keeps the span, because its attributes are recorded if the run is interrupted.
+    this.#span = this.#openSpan;
+    const interruptLate = (): void => this.interrupt('the span of a call that has ended did not end');
+    this.#interruptLate = interruptLate;
+    this.#timer = setTimer(interruptLate, Math.min(DELAY_MAX_MS, this.#capture.streamIdleMs)).unref();
+    watchForEnd(interruptLate);
   }
 
   #stopWaiting(): void {
-    if (this.#waiting === undefined) return;
+    if (this.#interruptLate === undefined) return;
     clearTimer(this.#timer);
-    unwatchEnd(this.#waiting);
-    this.#waiting = undefined;
+    unwatchEnd(this.#interruptLate);
+    this.#interruptLate = undefined;
   }
 
-  #captureOfOthers(): CapturePolicy {
-    const span = this.#openSpan;
-    const hiding = span && isContentRefused(span) ? ({ hideInputs: true, hideOutputs: true } as const) : {};
-    return captureFor(hiding, this.#capture);
+  #startCall(record: EncodedRun, span: SpanLike): void {
+    const calls = callsOf(this.sink);
+    const type = callTypeOf(span, this.#mapping.index);
+    if (type !== undefined) {
+      this.#call = this.#recordedCall(record, type, () => this.#openSpan);
+      calls.start(this.#call);
+      this.#parent?.callStarted(this.#call);
+    } else {
+      this.#isUndecided = calls.startUndecided(this.#source);
+    }
+  }
+
+  #recordedCall(record: EncodedRun, type: string, spanOf: () => SpanLike | undefined): RecordedCall {
+    const inputs = (): unknown => {
+      const span = spanOf();
+      return span && inputsIn(span, this.#logMessages?.attributes, this.#mapping.index);
+    };
+    return new RecordedCall(record, type, { source: this.#source, inputs });
+  }
+
+  /** Ends the record of a call. Only now is it certain whether the span records one. */
+  #endCall(record: EncodedRun, span: SpanLike, { runType, model, responseId }: SpanFields): void {
+    if (!isCallType(runType)) return;
+    const calls = callsOf(this.sink);
+    const isKnown = this.#call?.type === runType;
+    const call = isKnown ? (this.#call as RecordedCall) : this.#recordedCall(record, runType, () => span);
+    call.startSequence = this.#startSequence;
+    call.name = toolNameOf(span);
+    call.model = model;
+    call.responseId = responseId;
+    const above = this.#parent;
+    const endLate = () => (this.#isUndecided ? calls.endUndecided(this.#source, call) : calls.endLate(call));
+    endCall(this.sink, call, record, isKnown ? undefined : endLate);
+    if (isKnown) this.#call = undefined;
+    this.#isUndecided = false;
+    if (isKnown) above?.callEnded(call);
   }
 
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */
@@ -349,8 +355,10 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     this.#span = undefined;
     this.#parent = undefined;
     this.#stopWaiting();
-    this.#hasSpanEnded = false;
-    this.#completion = undefined;
+    if (this.#call !== undefined) callsOf(this.sink).leave(this.#call);
+    if (this.#isUndecided) callsOf(this.sink).endUndecided(this.#source);
+    this.#call = undefined;
+    this.#isUndecided = false;
     this.#logMessages = undefined;
   }
 
@@ -391,7 +399,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     observeRun(record, this.sink);
     const wait = resourceWait(resource);
     if (wait === undefined) {
-      this.#target.end(record);
+      this.sink.end(record);
       return;
     }
     void wait.then(() => {
@@ -399,7 +407,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
         const known = this.#mapping.resources.of(resource, this.#capture.payload);
         record.metadata = new Map([...known, ...(record.metadata ?? [])]);
       });
-      this.#target.end(record);
+      this.sink.end(record);
     });
   }
 }

@@ -7,6 +7,7 @@ import { type EncodedPayload, encodePayload, metadataJson, metadataKey, serializ
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { completeUsage } from '../../run/fields.ts';
 import type { UsageMetadata } from '../../run/record.ts';
+import { responseIdIn, USAGE } from '../../run/same-call.ts';
 import type { CapturePolicy } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
@@ -83,12 +84,12 @@ export interface SpanFields extends SpanStartFields {
   events: string | undefined;
   endTime: string;
   hasUsage: boolean;
+  /** The requested model, and the id of the response or of the tool's call, as the span has them. */
+  model: string | undefined;
+  responseId: string | undefined;
 }
 
 export const OPERATION = 'reading a span';
-
-/** Key for token counts and costs in outputs and metadata. */
-const USAGE = 'usage_metadata';
 
 /** Maximum number of metadata keys per span. Further attributes are dropped and counted in `dropped_attributes`. */
 const METADATA_KEYS_MAX = 1_000;
@@ -109,6 +110,8 @@ export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurr
     events: undefined,
     endTime: isoTimestamp(Math.max(around.startUs, hrTimeUs(span.endTime) ?? around.startUs)),
     hasUsage: false,
+    model: undefined,
+    responseId: undefined,
   };
   for (const part of PARTS) {
     try {
@@ -131,8 +134,11 @@ export function spanToOpenRun(span: SpanLike, capture: SpanCapture, index: RowIn
   return fields;
 }
 
+/** Returns the run type of a span without reading its attributes into fields. */
 export function runTypeOf(attributes: Attributes, index: RowIndex): string {
-  for (const vocabulary of new AttributeReader(attributes, index, undefined).vocabularies) {
+  let candidates = 0;
+  for (const name in attributes) if (attributes[name] !== undefined) candidates |= index.factsOf(name).candidates;
+  for (const vocabulary of index.vocabulariesOf(index.matchedBits(candidates, attributes))) {
     const { runType } = vocabulary.kindOf(attributes);
     if (runType !== undefined) return runType;
   }
@@ -187,6 +193,8 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
     times,
   } = mapStart(fields, reader, capture, isAlone);
   const metadata = read?.fields ?? {};
+  fields.model = text(metadata.ls_model_name);
+  fields.responseId = responseIdIn(fields.runType, metadata);
   if (parameters !== undefined) addParameters(metadata, parameters.fields);
   if (counts !== undefined) {
     const usage = completeUsage(counts.fields, metadata[SERVICE_TIER]);

@@ -1,7 +1,7 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
 import type { Scope } from '../domain/query.ts';
-import { callEvidenceOf } from '../domain/repeated-calls.ts';
+import { sourceOf } from '../domain/repeated-calls.ts';
 import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
@@ -106,8 +106,4 @@ async function payload(
   if ((payload_sizes[field] ?? Number.POSITIVE_INFINITY) > bytesMax) return undefined;
   const json = await store.payload(scope, id, field);
   return json === undefined ? undefined : JSON.parse(json);
-}
-
-function sourceOf(run: RunDetails): string | object | undefined {
-  return callEvidenceOf(run, undefined).source;
 }

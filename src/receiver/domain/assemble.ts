@@ -1,5 +1,4 @@
 import type { Attachment } from '../../run/record.ts';
-import type { CallRecord } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
@@ -7,7 +6,7 @@ import { grouped } from './grouped.ts';
 import { addCost, type PriceList } from './prices.ts';
 import type { Scope } from './query.ts';
 import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
-import { callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
+import { type ComparedRun, callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
 import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from './run-values.ts';
 import {
@@ -149,7 +148,7 @@ export class Places {
   }
 }
 
-export interface TracedRun extends TreeNode, FilteredRun, CallRecord {
+export interface TracedRun extends TreeNode, FilteredRun, ComparedRun {
   readonly run: AssembledRun;
   readonly trace: AssembledTrace;
   readonly costSource: CostSource;
@@ -182,8 +181,8 @@ export class AssembledTrace {
     }
     this.#repeatedCalls = repeatedCallsIn(this.runs, (run) => this.#countsAlone(run));
     for (const run of this.runs) {
-      const outerId = this.#repeatedCalls.get(run.id)?.outerId;
-      if (outerId !== undefined) run.summary.same_call_as = outerId;
+      const headId = this.#repeatedCalls.get(run.id)?.headId;
+      if (headId !== undefined) run.summary.same_call_as = headId;
       if (run.summary.usage !== undefined && this.countedUsage(run) === undefined) run.summary.usage_counts = false;
     }
   }
@@ -248,8 +247,10 @@ export class AssembledTrace {
     const call = {
       type: summary.run_type,
       name: summary.name,
+      model: summary.model,
+      status: summary.status,
       endUs: parseIsoTimestamp(summary.end_time ?? ''),
-      ...callEvidenceOf(fields, facts.request),
+      ...callEvidenceOf(fields, facts),
     };
     return { run, trace: this, id, parentId, order, feedback: [...run.feedback.values()], ...call, ...compared };
   }

@@ -118,9 +118,11 @@ export interface RunOutline {
   usage?: Usage;
   /** Time at which the first token of a streamed response arrived. */
   first_token_time?: string;
+  /** The source that has recorded a call. Absent if the application itself has. */
+  recorded_by?: string;
   /**
-   * Id of the outermost run that records the same call. This run is then not a model call of its own, and its error does
-   * not count.
+   * Id of the outermost run that records the same call, or of the first one if none is outermost. This run is then not a
+   * model call of its own, and its error does not count.
    */
   same_call_as?: string;
   /** `false` if the usage does not count, because the usage of another run contains or repeats it. Otherwise absent. */
@@ -156,9 +158,8 @@ export interface TraceSummary extends RunSummary {
     /** Latest end time of all runs in the trace. */
     end_time?: string;
     /**
-     * Total usage of all model calls. If several runs record the same call, the usage of the outermost record that has
-     * usage counts. Runs that are not model calls often repeat nested usage, so they count only if no nested run has
-     * usage.
+     * Total usage of all model calls. If several runs record the same call, one usage counts. Other runs often repeat the
+     * usage of nested runs, so they count only if no nested run has usage.
      */
     usage?: Usage;
     feedback?: FeedbackFigures[];

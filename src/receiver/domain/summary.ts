@@ -1,23 +1,21 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { MODEL_TYPES } from '../../run/same-call.ts';
+import { CALL_TYPES, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { previewOf } from './preview.ts';
-import { requestOf } from './repeated-calls.ts';
+import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
 import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
 import { outputsUsageOf, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
-export interface PayloadFacts {
+export interface PayloadFacts extends RequestFacts {
   inputs_preview?: string;
   outputs_preview?: string;
   outputs_usage?: UnpricedUsage;
   first_token_time?: string;
-  /** Fingerprint of the request, for calls only. */
-  request?: string;
 }
 
 /** The fields of a run, except for its payloads. */
@@ -54,8 +52,7 @@ export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
 
 export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const { outputs, events } = fields;
-  const facts: PayloadFacts = {};
-  set(facts, 'request', requestOf(fields));
+  const facts: PayloadFacts = requestFactsOf(fields);
   set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
@@ -72,7 +69,7 @@ export function summaryOf(
 ): RunSummary | undefined {
   const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
   if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
-  const { outputs_usage, request: _, ...shown } = facts;
+  const { outputs_usage, request: _, arguments: __, ...shown } = facts;
   const [shownName, type] = [comparable(name), comparable(run_type)];
   const status = statusOf(fields);
   const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time, ...shown };
@@ -80,6 +77,7 @@ export function summaryOf(
   set(summary, 'end_time', end_time);
   set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
   setText(summary, 'model', modelOf(fields));
+  if (CALL_TYPES.includes(type)) setText(summary, 'recorded_by', sourceOf(fields));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
@@ -102,6 +100,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'model', model);
   set(outline, 'usage', usage && { ...usage });
   set(outline, 'first_token_time', summary.first_token_time);
+  set(outline, 'recorded_by', summary.recorded_by);
   set(outline, 'same_call_as', summary.same_call_as);
   set(outline, 'usage_counts', summary.usage_counts);
   return outline;
@@ -117,9 +116,8 @@ function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
 }
 
 /**
- * Returns whether the usage of a run counts towards totals, unless another run further out records the usage of the same
- * call. Model calls count. Other runs often repeat the usage of nested runs, so they count only if no nested run has
- * usage.
+ * Returns whether the usage of a run counts towards totals, if no other run records the same call. Model calls count. Other
+ * runs often repeat the usage of nested runs, so they count only if no nested run has usage.
  */
 export function countsUsage(runType: string, hasUsageBelow: boolean): boolean {
   return MODEL_TYPES.includes(runType) || !hasUsageBelow;
@@ -167,9 +165,15 @@ export const USAGE_KEYS: readonly (keyof Usage)[] = [
   'cache_savings',
 ];
 
-/** Returns the usage in the outputs or in the metadata, with the service and the service tier in the metadata. */
+/**
+ * Returns the usage in the outputs or in the metadata, with the service and the service tier in the metadata. The usage of
+ * a run that names another record of its call is under another key, and is complete even if the outputs are not.
+ */
 function usageOf(ofOutputs: UnpricedUsage | undefined, metadata: Metadata): UnpricedUsage | undefined {
-  const usage = ofOutputs ?? usageIn(metadata?.usage_metadata);
+  const moved = usageIn(metadata?.[SAME_CALL_USAGE]);
+  const usage = moved
+    ? { ...moved, details: { ...ofOutputs?.details, ...moved.details } }
+    : (ofOutputs ?? usageIn(metadata?.[USAGE]));
   if (usage === undefined || metadata === undefined) return usage;
   const { ls_provider: provider, service_tier } = metadata;
   const tier = service_tier === undefined ? undefined : tierOf(service_tier);
@@ -213,7 +217,7 @@ function firstLine(error: string): string {
   return cut(line, ERROR_LENGTH_MAX);
 }
 
-type TextKey = 'model' | 'session_name' | 'thread' | 'user';
+type TextKey = 'model' | 'recorded_by' | 'session_name' | 'thread' | 'user';
 
 function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
   if (value !== undefined) summary[key] = comparable(value);

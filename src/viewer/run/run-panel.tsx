@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { fieldsOf, firstText, listOf } from '../../payload/fields.ts';
-import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
+import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared, go } from '../data/navigation.ts';
@@ -63,21 +64,33 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
       </header>
       {run === undefined ? <Pending problem={problem} note="Loading the run…" /> : <Problem text={problem} />}
       {run !== undefined && run.trace_id !== model.id && <Problem text="This run belongs to another trace." />}
-      {run !== undefined && <RunContent run={run} reload={reload} />}
+      {run !== undefined && <RunContent run={run} others={model.recordsOf(run.id)} reload={reload} />}
     </article>
   );
 }
 
-function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): JSX.Element {
+interface ContentProps {
+  readonly run: RunDetails;
+  /** Further records of the same call. */
+  readonly others: readonly RunOutline[];
+  readonly reload: () => void;
+}
+
+function RunContent({ run, others, reload }: ContentProps): JSX.Element {
+  const records = useRecords(run, others);
+  const call = callOf(records);
+  const withOutputs = recordWith(records, 'outputs');
   const attachments = run.attachments ?? [];
   return (
     <>
-      <RunFacts run={run} />
+      <RunFacts run={call} />
       {saved === undefined && <CacheNote run={run} />}
-      {run.error !== undefined && <RunError error={run.error} />}
-      <PayloadSection run={run} field="inputs" />
-      <PayloadSection run={run} field="outputs" />
-      {run.payload_sizes.outputs === undefined && run.status === 'pending' && <p class="loading">No outputs yet.</p>}
+      {call.error !== undefined && <RunError error={call.error} />}
+      <PayloadSection run={recordWith(records, 'inputs')} field="inputs" />
+      <PayloadSection run={withOutputs} field="outputs" />
+      {withOutputs.payload_sizes.outputs === undefined && run.status === 'pending' && (
+        <p class="loading">No outputs yet.</p>
+      )}
       {attachments.length > 0 && (
         <Section title="Attachments" note={attachments.length}>
           {attachments.map((attachment) => (
@@ -90,6 +103,14 @@ function RunContent({ run, reload }: { run: RunDetails; reload: () => void }): J
       <EventSection run={run} />
     </>
   );
+}
+
+/** Reads the further records of a call. Returns the head until they arrive. */
+function useRecords(run: RunDetails, others: readonly RunOutline[]): Records<RunDetails> {
+  const key = others.length === 0 ? undefined : [run.id, run.end_time, ...others.map(({ id }) => id)].join(' ');
+  const read = (signal: AbortSignal): Promise<RunDetails[]> => Promise.all(others.map(({ id }) => api.run(id, signal)));
+  const { value = [] } = useLive(key, read);
+  return [run, ...value.filter((record) => record.same_call_as === run.id)];
 }
 
 function RunError({ error }: { error: string }): JSX.Element {

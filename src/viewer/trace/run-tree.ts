@@ -1,3 +1,4 @@
+import type { FoldedRuns } from '../../receiver/domain/call-records.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
@@ -79,14 +80,13 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   return { branches, indexOf, ...rangeOf(branches) };
 }
 
-/** Returns the number of further records of each call, by the id of the outermost record. */
-export function recordsIn({ branches, indexOf }: RunTree): Map<string, number> {
-  const records = new Map<string, number>();
-  for (const { run } of branches) {
-    const outer = run.same_call_as;
-    if (outer !== undefined && indexOf.has(outer)) records.set(outer, (records.get(outer) ?? 0) + 1);
-  }
-  return records;
+/** Returns the runs of a trace, with the further records of each call directly below its head. */
+export function unfolded({ runs, records }: FoldedRuns): readonly RunOutline[] {
+  if (records.size === 0) return runs;
+  return runs.flatMap((run) => [
+    run,
+    ...(records.get(run.id) ?? []).map((record) => ({ ...record, parent_run_id: run.id })),
+  ]);
 }
 
 /** Minimum number of equal runs that are folded. */

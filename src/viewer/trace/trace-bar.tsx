@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
-import type { Usage } from '../../receiver/domain/run-view.ts';
+import type { RunOutline, Usage } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
@@ -36,7 +36,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
       {root !== undefined && <StatusMark status={root.status} />}
       <h1 class="clip">{visible(root?.name ?? '')}</h1>
       <CopyButton text={() => id} label="Copy the trace id" />
-      <TraceFigures tree={tree} />
+      <TraceFigures tree={tree} runs={model.content.value.value ?? []} />
       <span class="space" />
       <span class="line search-line">
         <input
@@ -115,30 +115,29 @@ function Hits({ model }: { model: TraceModel }): JSX.Element {
   );
 }
 
-function TraceFigures({ tree }: { tree: RunTree }): JSX.Element {
+function TraceFigures({ tree, runs }: { tree: RunTree; runs: readonly RunOutline[] }): JSX.Element {
   const { lengthMs, nowMs } = useAxis(tree);
-  const { branches } = tree;
-  const root = branches[0]?.run;
+  const root = tree.branches[0]?.run;
   const usage = useMemo(() => {
     const sums: Usage = {};
-    for (const { run } of tree.branches) {
+    for (const run of runs) {
       if (run.usage_counts === false) continue;
       for (const [key, amount] of Object.entries(run.usage ?? {}) as [keyof Usage, number][]) {
         sums[key] = (sums[key] ?? 0) + amount;
       }
     }
     return sums;
-  }, [tree]);
+  }, [runs]);
   const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage;
   const cached = cachedShare(usage);
-  const withStatus = (status: string): number => branches.filter(({ run }) => run.status === status).length;
-  const errors = branches.filter(({ run }) => run.status === 'error' && run.same_call_as === undefined).length;
+  const withStatus = (status: string): number => runs.filter((run) => run.status === status).length;
+  const errors = runs.filter((run) => run.status === 'error' && run.same_call_as === undefined).length;
   const pending = withStatus('pending');
   const startTime = root?.start_time ?? '';
   return (
     <ul class="figures clip small">
       <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : duration(lengthMs)}</li>
-      <li>{plural(branches.length, 'run')}</li>
+      <li>{plural(runs.length, 'run')}</li>
       {errors > 0 && <li class="bad">{plural(errors, 'error')}</li>}
       {pending > 0 && <li>{pending} pending</li>}
       {tokens > 0 && <li>{count(tokens)} tokens</li>}

@@ -1,5 +1,6 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
+import { type FoldedRuns, foldedCalls } from '../../receiver/domain/call-records.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { searchWords } from '../../receiver/filter/parser.ts';
 import { ApiError, api } from '../data/api.ts';
@@ -12,9 +13,9 @@ import {
   isInternal,
   openBranches,
   type RunTree,
-  recordsIn,
   repeatsIn,
   treeOf,
+  unfolded,
   withAncestors,
   type Zoom,
 } from './run-tree.ts';
@@ -36,8 +37,7 @@ export class TraceModel {
   /** The time range of the waterfall. If undefined, the waterfall shows the whole trace. */
   readonly zoom: Signal<Zoom | undefined> = signal(undefined);
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
-  /** Number of further records of a call, by the id of the outermost record. */
-  readonly records: ReadonlySignal<ReadonlyMap<string, number>> = computed(() => recordsIn(this.tree.value));
+  readonly folded: ReadonlySignal<FoldedRuns> = computed(() => foldedCalls(this.content.value.value ?? []));
   /** Ids of the first of equal runs, by the id of each further one. */
   readonly repeats: ReadonlySignal<ReadonlyMap<string, string>> = computed(() => repeatsIn(this.tree.value));
   /** Number of runs that are equal to a run and follow it. */
@@ -50,7 +50,7 @@ export class TraceModel {
   readonly internals: ReadonlySignal<number> = computed(() => this.tree.value.branches.filter(isInternal).length);
   /** Ids of the runs whose further records, or whose equal runs, are shown. */
   readonly unfolded: Signal<ReadonlySet<string>> = signal(NONE);
-  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(this.content.value.value ?? []));
+  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(unfolded(this.folded.value)));
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
@@ -98,6 +98,11 @@ export class TraceModel {
   outlineOf(id: string): RunOutline | undefined {
     const { branches, indexOf } = this.tree.value;
     return branches[indexOf.get(id) ?? -1]?.run;
+  }
+
+  /** Returns the further records of a call by the id of its head. */
+  recordsOf(id: string): readonly RunOutline[] {
+    return this.folded.value.records.get(id) ?? [];
   }
 
   isMatch(run: RunOutline): boolean {
@@ -180,7 +185,7 @@ export class TraceModel {
     const { id, same_call_as: outer = '' } = branch.run;
     if (id === this.selected.value) return false;
     if (!isInternalShown.value && isInternal(branch)) return true;
-    const head = this.records.value.has(outer) ? outer : this.repeats.value.get(id);
+    const head = this.folded.value.records.has(outer) ? outer : this.repeats.value.get(id);
     return head !== undefined && !this.unfolded.value.has(head);
   }
 

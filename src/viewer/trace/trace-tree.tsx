@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { sourcesOf } from '../../receiver/domain/call-records.ts';
 import { address } from '../data/navigation.ts';
 import { count, duration, latencyOf, millisecondsAt, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
@@ -128,7 +129,8 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
   if (branch === undefined) return null;
   const { run, end, isOrphan } = branch;
   const depth = model.depthOf(index);
-  const records = model.records.value.get(run.id);
+  const records = model.recordsOf(run.id);
+  const sources = visible(sourcesOf(records).slice(0, NAME_LENGTH_MAX));
   const repeats = model.repeatCounts.value.get(run.id) ?? 0;
   const isParent = end > index + 1;
   const isCollapsed = model.isCollapsed(run.id);
@@ -171,9 +173,9 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
           {name}
         </span>
         {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
-        {records !== undefined && (
-          <FoldButton model={model} id={run.id} title="Show or hide the other records of this call">
-            +{plural(records, 'record')}
+        {records.length > 0 && (
+          <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
+            +{plural(records.length, 'record')}
           </FoldButton>
         )}
         {repeats > 0 && (

@@ -104,7 +104,8 @@ export const cacheCases: readonly StoreCase[] = [
       await checkTotals(store, [9_000, undefined, 55_000, -10_000]);
       await store.apply(SCOPE, [patch(2, READ)]);
       const inner = call(3, { ...READ, parent_run_id: call(2, {}).id }, { source: 'fetch' });
-      await store.apply(SCOPE, [inner, call(4, READ)]);
+      const mark = patch(3, { extra: { metadata: { same_call: call(2, {}).id } } });
+      await store.apply(SCOPE, [inner, call(4, READ), mark]);
       await checkTotals(store, [20_000, 18_000, 19_000, 81_000]);
       await store.remove(SCOPE, { kind: 'run', id: inner.id });
       await checkTotals(store, [20_000, 18_000, 19_000, 81_000]);

@@ -24,31 +24,45 @@ interface CallOptions extends RunFields {
   /** Number of the run above the call. */
   readonly below?: number;
   readonly responseId?: string;
+  readonly model?: string;
+  /** Number of the run that records the same call, and the tokens that the program has moved because of it. */
+  readonly same?: number;
+  readonly moved?: number;
 }
 
 /** Returns a model call in the trace of run 1. A call without a source is recorded by the application itself. */
 function call(number: number, source: string | undefined, options: CallOptions): RunOperation {
-  const { tokens, below, responseId, ...fields } = options;
+  const { tokens, below, responseId, model, same, moved, ...fields } = options;
   const outputs = tokens === undefined ? {} : { outputs: { usage_metadata: { total_tokens: tokens } } };
   const above = below === undefined ? {} : { parent_run_id: id(below) };
-  const sources = source === undefined ? {} : { recorded_by: [source] };
-  const metadata = { user_id: 'ada', ...sources, ...(responseId && { response_id: responseId }) };
+  const metadata = {
+    user_id: 'ada',
+    ...(source && { recorded_by: [source] }),
+    ...(responseId && { response_id: responseId }),
+    ...(model && { ls_model_name: model }),
+    ...(same && { same_call: id(same) }),
+    ...(moved && { same_call_usage: { total_tokens: moved } }),
+  };
   return post(number, { parent: 1, run_type: 'llm', ...above, ...outputs, extra: { metadata }, ...fields });
 }
 
+const asked = (content: string) => ({ inputs: { messages: [{ role: 'user', content }] } });
 const root = post(1, { ms: 60_000 });
 const error = 'Error: no';
-const outer = call(2, 'langchain', { ms: 30_000, tokens: 10 });
-const inner = call(3, 'openai', { ms: 9_000, below: 2, tokens: 10, error });
-const scoped = { tokens: 10, extra: { metadata: { otel: { scope: { name: 'openai' } } } } };
-const asked = (content: string) => ({ inputs: { messages: [{ role: 'user', content }] } });
-const attempts = [3, 13, 23].map((at) => call(at, 'fetch', { ms: 8_000, below: 2, tokens: 10 }));
+const long = { ms: 30_000, tokens: 10, ...asked('Hi') };
+const short = { ms: 9_000, tokens: 10, below: 2, inputs: { input: 'Hi' } };
+const outer = call(2, 'langchain', long);
+const inner = call(3, 'openai', { ...short, error });
+const scoped = { extra: { metadata: { user_id: 'ada', otel: { scope: { name: 'openai' } } } } };
+const tool = { run_type: 'tool', name: 'search' };
+const attempt = { ms: 8_000, below: 2, ...asked('Hi') };
+const untold = { inputs: {}, outputs: {} };
 
 interface Expected {
   readonly tokens: number;
   readonly calls: number;
   readonly errors?: number;
-  /** The numbers of the further records of a call, each with the number of the outermost record. */
+  /** The numbers of the further records of a call, each with the number of the head. */
   readonly same: Readonly<Record<number, number>>;
 }
 
@@ -57,66 +71,116 @@ const CALLS: [string, RunOperation[][], Expected][] = [
   ['the outer one last', [[inner], [outer], [root]], { tokens: 10, calls: 1, same: { 3: 2 } }],
   [
     'the OpenTelemetry scope is the source',
-    [[root, call(2, undefined, { ms: 30_000, tokens: 10 })], [call(3, undefined, { ms: 9_000, below: 2, ...scoped })]],
+    [[root, call(2, undefined, long)], [call(3, undefined, { ...short, ...scoped })]],
     { tokens: 10, calls: 1, same: { 3: 2 } },
   ],
   [
     'the run that links them last',
     [
-      [outer, call(4, 'openai', { ms: 5_000, below: 3, tokens: 10 })],
+      [outer, call(4, 'openai', { ...short, ms: 5_000, below: 3 })],
       [call(3, 'http', { ms: 9_000, run_type: 'chain', below: 2 })],
     ],
     { tokens: 10, calls: 1, same: { 4: 2 } },
   ],
   [
     'the source arrives with a patch',
-    [
-      [outer, call(3, 'langchain', { ms: 9_000, below: 2, tokens: 10 })],
-      [patch(3, { extra: { metadata: { recorded_by: ['x'] } } })],
-    ],
+    [[outer, call(3, 'langchain', short)], [patch(3, { extra: { metadata: { recorded_by: ['x'] } } })]],
     { tokens: 10, calls: 1, same: { 3: 2 } },
   ],
   [
     'a response id arrives with a patch',
     [
-      [outer, call(40, 'openai', { ms: 5_000, tokens: 10, responseId: 'resp_1' })],
+      [outer, call(4, 'openai', { ms: 5_000, tokens: 10, responseId: 'resp_1' })],
       [patch(2, { extra: { metadata: { response_id: 'resp_1' } } })],
     ],
-    { tokens: 10, calls: 1, same: { 40: 2 } },
+    { tokens: 10, calls: 1, same: { 4: 2 } },
   ],
   [
     'a large request that arrives with a patch',
     [
-      [outer, call(3, 'fetch', { ms: 5_000, tokens: 10, ...asked('Hi'.repeat(9_000)) })],
+      [call(2, 'langchain', { ...long, inputs: {} }), call(3, 'fetch', { ...short, ...asked('Hi'.repeat(9_000)) })],
       [patch(2, asked('Hi'.repeat(9_000)))],
     ],
     { tokens: 10, calls: 1, same: { 3: 2 } },
   ],
   [
-    'attempts, and the outer run gets usage with a patch',
-    [attempts, [call(2, 'openai', { ms: 40_000 })], [patch(2, { outputs: { usage_metadata: { total_tokens: 12 } } })]],
-    { tokens: 12, calls: 1, same: { 3: 2, 13: 2, 23: 2 } },
+    'attempts of which one succeeds, and the outer run gets usage with a patch',
+    [
+      [3, 13].map((at) => call(at, 'fetch', { ...attempt, error })),
+      [call(23, 'fetch', { ...attempt, tokens: 10 }), call(2, 'openai', { ...attempt, ms: 40_000, below: 1 })],
+      [patch(2, { outputs: { usage_metadata: { total_tokens: 12 } } })],
+    ],
+    { tokens: 10, calls: 3, errors: 2, same: { 23: 2 } },
   ],
   [
     'three records, each below the other',
-    [[call(4, 'fetch', { ms: 2_000, below: 3, tokens: 10 }), inner], [call(2, 'langchain', { ms: 30_000 })]],
+    [[call(4, 'fetch', { ...short, ms: 2_000, below: 3 }), inner], [call(2, 'langchain', { ...long, outputs: {} })]],
     { tokens: 10, calls: 1, same: { 3: 2, 4: 2 } },
   ],
   [
-    'a tool with usage below another record of it',
+    'one beside the other, which ends later',
+    [[call(4, 'fetch', { ...short, ms: 60_000, tokens: 12, below: 1 })], [outer]],
+    { tokens: 10, calls: 1, same: { 4: 2 } },
+  ],
+  [
+    'a tool whose arguments arrive without its type',
     [
-      [
-        call(2, 'langchain', { ms: 30_000, run_type: 'tool', name: 'search', tokens: 10 }),
-        call(3, undefined, { ms: 9_000, run_type: 'tool', name: 'search', below: 2, tokens: 10 }),
-      ],
+      [call(2, 'langchain', { ...long, ...tool, inputs: {} })],
+      [call(3, undefined, { ...short, ...tool, inputs: { city: 'Cork' } })],
+      [patch(2, { inputs: { input: '{"city":"Cork"}' } })],
     ],
     { tokens: 10, calls: 0, same: { 3: 2 } },
   ],
   [
     'an error of the outer run',
-    [[call(2, 'langchain', { ms: 30_000, tokens: 10, error }), inner]],
+    [[call(2, 'langchain', { ...long, error }), inner]],
     { tokens: 10, calls: 1, errors: 1, same: { 3: 2 } },
   ],
+  [
+    'the program has marked it, although the sources are equal and the contents unknown',
+    [[call(2, 'fetch', { ...long, ...untold, same: 3, moved: 12 })], [call(3, 'fetch', { ...short, inputs: {} })]],
+    { tokens: 10, calls: 1, same: { 3: 2 } },
+  ],
+  [
+    'the program has marked it, and the outputs still have a usage',
+    [[call(2, 'langchain', { ...long, outputs: { usage: { total_tokens: 12 } }, same: 3, moved: 12 }), inner]],
+    { tokens: 10, calls: 1, same: { 3: 2 } },
+  ],
+  [
+    'the marked one names a run that never came',
+    [[call(2, 'langchain', { ...long, outputs: {}, same: 99, moved: 12 })]],
+    { tokens: 12, calls: 1, same: {} },
+  ],
+  [
+    'the marked one names a run without usage',
+    [[call(2, 'langchain', { ...long, outputs: {}, same: 3, moved: 12 }), call(3, 'fetch', { ...short, ...untold })]],
+    { tokens: 12, calls: 1, same: { 3: 2 } },
+  ],
+  [
+    'the last of three that are marked has usage',
+    [
+      [call(2, 'langchain', { ...long, ...untold, same: 3, moved: 12 })],
+      [call(3, 'openai', { ...short, ...untold, same: 4 })],
+      [call(4, 'fetch', { ...short, ms: 5_000, below: 3, inputs: {} })],
+    ],
+    { tokens: 10, calls: 1, same: { 3: 2, 4: 2 } },
+  ],
+  [
+    'the marked one names a run that never came, but its request is that of a third one',
+    [[call(2, 'langchain', { ...long, outputs: {}, same: 99, moved: 12 })], [call(3, 'fetch', short)]],
+    { tokens: 10, calls: 1, same: { 3: 2 } },
+  ],
+];
+
+/** Title, and the second call beside the outer one. */
+const OTHERS: [string, RunOperation][] = [
+  ['another request', call(3, 'openai', { ...short, ...asked('Bye') })],
+  ['another response', call(3, 'openai', { ...short, responseId: 'resp_2' })],
+  ['another model', call(3, 'openai', { ...short, model: 'gpt-4o-mini' })],
+  ['the same source', call(3, 'langchain', short)],
+  ['a mark of a run of another type', call(3, 'openai', { ...short, inputs: {}, same: 1 })],
+  ['a mark of itself', call(3, 'openai', { ...short, inputs: {}, same: 3 })],
+  ['a later start', call(33, 'openai', { ...short, ms: 1_000 })],
 ];
 
 async function check(store: Store, { tokens, calls, errors = 0, same }: Expected, trace = 1): Promise<void> {
@@ -150,20 +214,47 @@ export const callCases: readonly StoreCase[] = [
     await check(store, expected);
     equal((await runsOf(store)).length, requests.flat().filter(({ kind }) => kind === 'post').length);
   }),
+  ...table('A call inside of another one counts', OTHERS, async (store, [, other]) => {
+    const { extra = {}, ...fields } = outer.fields;
+    const metadata = { ...extra.metadata, response_id: 'resp_1', ls_model_name: 'gpt-4o' };
+    await store.apply(SCOPE, [root, { ...outer, fields: { ...fields, extra: { metadata } } }, other]);
+    await check(store, { tokens: 20, calls: 2, same: {} });
+  }),
+  {
+    title: 'Calls without a parent are not beside each other',
+    run: async (store) => {
+      const calls = [outer, inner].map(({ fields: { parent_run_id: _, dotted_order: __, ...fields }, ...call }) => ({
+        ...call,
+        fields: { ...fields, error: '' },
+      }));
+      await store.apply(SCOPE, calls);
+      await check(store, { tokens: 20, calls: 2, same: {} });
+    },
+  },
+  {
+    title: 'Of marks that form a circle, the last is ignored',
+    run: async (store) => {
+      const circle = [call(2, 'fetch', { ...long, same: 3 }), call(3, 'fetch', { ...short, same: 2 })];
+      await store.apply(SCOPE, [root, ...circle, call(4, 'fetch', { ...short, same: 3 })]);
+      await check(store, { tokens: 10, calls: 1, same: { 3: 2, 4: 2 } });
+    },
+  },
   {
     title: 'The inner record of a call counts again after the outer record is removed',
     run: async (store) => {
       const sibling = call(4, 'fetch', { ms: 5_000, tokens: 10, responseId: 'resp_1', error });
-      await store.apply(SCOPE, [root, call(2, 'langchain', { ms: 30_000, tokens: 10, responseId: 'resp_1' }), sibling]);
-      await check(store, { tokens: 10, calls: 1, same: { 4: 2 } });
+      const further = call(5, 'openai', { ms: 6_000, moved: 12, same: 2 });
+      await store.apply(SCOPE, [root, call(2, 'langchain', { ms: 9_000, tokens: 10, responseId: 'resp_1' }), sibling]);
+      await store.apply(SCOPE, [further]);
+      await check(store, { tokens: 10, calls: 1, same: { 4: 2, 5: 2 } });
       await store.remove(SCOPE, { kind: 'run', id: id(2) });
-      await check(store, { tokens: 10, calls: 1, errors: 1, same: {} });
+      await check(store, { tokens: 22, calls: 2, errors: 1, same: {} });
     },
   },
   {
     title: 'A record of a call that moves to another trace counts there',
     run: async (store) => {
-      const { trace_id: _, dotted_order: __, ...fields } = call(3, 'fetch', { ms: 5_000, below: 2, tokens: 10 }).fields;
+      const { trace_id: _, dotted_order: __, ...fields } = call(3, 'fetch', short).fields;
       await store.apply(SCOPE, [root, outer, { kind: 'post', id: id(3), fields, attachments: [] }]);
       await check(store, { tokens: 10, calls: 1, same: { 3: 2 } });
       await store.apply(SCOPE, [post(50, { ms: 10 }), patch(3, { parent_run_id: id(50), trace_id: id(50) })]);

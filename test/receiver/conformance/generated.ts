@@ -30,12 +30,16 @@ const aText = fc.constantFrom(...TEXTS, 'nul\u0000', '\ud800');
 const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e12);
 const cached = { input_tokens_details: fc.record({ cached_tokens: fc.constantFrom(0, 1, 5) }) };
 
-/** Metadata of calls that several sources record. */
+/** Metadata of calls that several sources record. The program has marked some of them. */
 const someEvidence = fc.record(
   {
     recorded_by: fc.constantFrom(['wrapOpenAI'], ['fetch', 'wrapOpenAI'], [], 7),
     otel: fc.constantFrom({ scope: { name: 'openai' } }, { scope: { name: 'fetch' } }),
     response_id: fc.constantFrom('resp_1', 'resp_2'),
+    tool_call_id: fc.constantFrom('call_1', 'call_2'),
+    ls_model_name: fc.constantFrom('gpt-4o', 'gpt-4o-2024-08-06', 'gpt-4o-mini'),
+    same_call: fc.constantFrom(...IDS, 7),
+    same_call_usage: fc.constantFrom({ input_tokens: 5 }, {}, 7),
   },
   { requiredKeys: [] },
 );
@@ -84,10 +88,10 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
   { requiredKeys: [] },
 ) as fc.Arbitrary<RunFields>;
 
-/** Moves the evidence to the metadata. The types of runs with the text of a request are those of calls. */
+/** Moves the evidence to the metadata. Messages with the text of a request have no type that other messages contradict. */
 function withEvidence({ extra, ...fields }: RunFields): RunFields {
   const { evidence, metadata, ...others } = (extra ?? {}) as Record<string, object | undefined>;
-  if (fields.inputs?.input !== undefined && fields.run_type === 'chain') fields.run_type = 'llm';
+  if (fields.inputs !== undefined && fields.run_type !== undefined) fields.run_type = 'llm';
   const all = { ...metadata, ...evidence };
   const own = metadata === undefined && evidence === undefined ? others : { ...others, metadata: all };
   return { ...fields, ...(extra && { extra: own }) };
@@ -149,13 +153,13 @@ export const anySteps: fc.Arbitrary<Step[]> = fc.array(
 );
 
 /**
- * A message of a run that may record the same call as other runs. The parent of each run is fixed. Requests are compared
- * only if their message has the type of a call.
+ * A message of a run that may record the same call as other runs. The parent of each run is fixed, and which runs are tools.
+ * Some messages with inputs have no type.
  */
 function aCallMessage(parents: readonly number[]): fc.Arbitrary<RunOperation> {
   const fields = fc.record(
     {
-      run_type: fc.constantFrom('llm', 'llm', 'llm', 'tool', 'retriever', 'chain'),
+      run_type: fc.constantFrom('llm', 'llm', 'llm', 'retriever', 'chain'),
       name: fc.constantFrom('a', 'a', 'b'),
       start_time: fc.integer({ min: 0, max: 3 }).map(timeAfter),
       end_time: fc.integer({ min: 2, max: 6 }).map(timeAfter),
@@ -170,12 +174,14 @@ function aCallMessage(parents: readonly number[]): fc.Arbitrary<RunOperation> {
     .record({ kind: fc.constantFrom('post', 'patch'), at: fc.nat(7), fields, evidence: someEvidence, ...flags })
     .map(({ kind, at, fields: { inputs, name, run_type, start_time, ...others }, evidence, ...draws }) => {
       const parent = parents[at - 1];
+      const type = TOOLS.includes(at) && run_type !== 'chain' ? 'tool' : run_type;
       return {
         kind,
         id: IDS[at] ?? '',
         fields: {
           ...others,
-          ...(draws.isSmall > 0 && { name, run_type, start_time, ...(inputs && run_type !== 'chain' && { inputs }) }),
+          ...(draws.isSmall > 0 && { name, run_type: type, start_time }),
+          ...(inputs && (draws.isSmall === 0 || type !== 'chain') && { inputs }),
           ...(draws.isNamed && { trace_id: IDS[at < 4 ? 0 : 4] ?? '' }),
           ...(draws.hasParent && parent !== undefined && { parent_run_id: IDS[parent] ?? '' }),
           extra: { metadata: { user_id: 'ada', ...evidence } },
@@ -184,6 +190,9 @@ function aCallMessage(parents: readonly number[]): fc.Arbitrary<RunOperation> {
       };
     });
 }
+
+/** The positions of runs that are tools. */
+const TOOLS: readonly number[] = [3, 5];
 
 /** Steps in which several runs record the same call. Parents have smaller ids, so that they form no cycle. */
 export const callSteps: fc.Arbitrary<Step[]> = fc.tuple(...IDS.slice(1).map((_, at) => fc.nat(at))).chain((parents) => {

@@ -1,5 +1,6 @@
 import { CALL_TYPES } from '../../../run/same-call.ts';
 import type { PriceList } from '../../domain/prices.ts';
+import { ALONE } from '../../domain/repeated-calls.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -178,7 +179,7 @@ export class Placement {
     for (const one of [run, ...below]) {
       one.trace = to;
       one.traceId = traceId;
-      one.repeated = undefined;
+      one.repeated = ALONE;
       this.#changed.add(one);
     }
     if (from !== undefined) this.trace(fromId);
@@ -300,7 +301,7 @@ class StoredTrace {
   readonly id: string;
   readonly n: number;
   readonly #row: TraceRow;
-  /** Sources of the calls in the trace. */
+  /** Sources of the calls in the trace, and the runs that they name. */
   readonly #sources: Set<string | null>;
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly projects: Set<string> = new Set();
@@ -325,7 +326,7 @@ class StoredTrace {
     this.#usage = usageIn(row);
   }
 
-  /** Whether the trace has had calls of several sources, which may record the same call. */
+  /** Whether the trace has had calls of several sources, or calls that name a run, which may record the same call. */
   get hasSeveralSources(): boolean {
     return this.#sources.size > 1;
   }
@@ -341,7 +342,9 @@ class StoredTrace {
     sums.pending += +(after?.status === 'pending') - +(before?.status === 'pending');
     sums.errors += +isCountedError(after) - +isCountedError(before);
     if (after !== undefined && CALL_TYPES.includes(after.run_type ?? '') && !this.hasSeveralSources) {
-      this.#sources.add(evidenceIn(after).source ?? null);
+      const { source = null, sameCall } = evidenceIn(after);
+      this.#sources.add(source);
+      if (sameCall !== undefined) this.#sources.add(sameCall);
     }
     const [endBefore, endAfter] = [before?.end_us ?? 0, after?.end_us ?? 0];
     if (endBefore > endAfter) this.isStale = true;

@@ -27,9 +27,9 @@ export type RunRow = {
   readonly below: number;
   /** `CallEvidence` as JSON, or null if the run has no evidence. */
   readonly call: string | null;
-  /** Id of the outermost run that records the same call, or null if this run is the outermost. */
+  /** `headId` of `RepeatedCall`. */
   readonly same_call: Uint8Array | null;
-  /** 1 if the usage does not count, because another run has the usage of the same call, otherwise 0. */
+  /** 1 if the usage does not count, because a run that this one names has the usage of the same call, otherwise 0. */
   readonly is_repeated: number;
 } & ShownColumns;
 

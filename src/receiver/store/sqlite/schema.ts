@@ -114,9 +114,9 @@ export const SCHEMA: string = `
     span BLOB,
     -- Whether a run below this one has usage.
     below INTEGER NOT NULL DEFAULT 0,
-    -- JSON: the source, the response id and the request's fingerprint of a call.
+    -- JSON: the source, the response id, the request's fingerprint and the named run of a call.
     call TEXT,
-    -- The outermost run that records the same call, and whether the usage of this run does not count.
+    -- The head of the runs that record the same call, and whether the usage of this run does not count.
     same_call BLOB,
     is_repeated INTEGER NOT NULL DEFAULT 0,
     start_us INTEGER,

@@ -1,6 +1,6 @@
 import { comparable } from '../../domain/comparable.ts';
 import { addCost, type PriceList } from '../../domain/prices.ts';
-import { callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
+import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
 import type { CostSource } from '../../domain/run-view.ts';
 import {
   factsIn,
@@ -44,8 +44,7 @@ export class SqliteRun {
   waitsFor: string | undefined;
   /** Whether a descendant of the run has usage. */
   below = false;
-  /** Set if the run is a further record of a call. */
-  repeated: RepeatedCall | undefined;
+  repeated: RepeatedCall = ALONE;
   fields: SmallFields = {};
   /** Names of all fields set by patches. Fields from patches take precedence over later posts. */
   #patched: readonly string[] = [];
@@ -75,9 +74,8 @@ export class SqliteRun {
     run.parentId = row.parent === null ? undefined : idText(row.parent);
     run.waitsFor = row.waits_for === null ? undefined : Buffer.from(row.waits_for).toString('hex');
     run.below = row.below === 1;
-    if (row.same_call !== null) {
-      run.repeated = { outerId: idText(row.same_call), isUsageRepeated: row.is_repeated === 1 };
-    }
+    const headId = row.same_call === null ? undefined : idText(row.same_call);
+    run.repeated = { headId, isUsageRepeated: row.is_repeated === 1 };
     run.fields = fieldsOf(row);
     if (row.is_named === 1) run.fields.trace_id = run.traceId;
     run.#patched = JSON.parse(row.patched ?? '[]');
@@ -144,9 +142,9 @@ export class SqliteRun {
       waits_for: this.waitsFor === undefined ? null : Buffer.from(this.waitsFor, 'hex'),
       span: spans.span === undefined ? null : Buffer.from(spans.span, 'hex'),
       below: +this.below,
-      call: jsonOrNull(callEvidenceOf(this.fields, factsIn(this.#facts).request)),
-      same_call: this.repeated === undefined ? null : idBytes(this.repeated.outerId),
-      is_repeated: +(this.repeated?.isUsageRepeated === true),
+      call: jsonOrNull(callEvidenceOf(this.fields, factsIn(this.#facts))),
+      same_call: this.repeated.headId === undefined ? null : idBytes(this.repeated.headId),
+      is_repeated: +this.repeated.isUsageRepeated,
       ...this.shown,
     };
     const details: Details = {

@@ -1,0 +1,53 @@
+import { defined } from '../../payload/fields.ts';
+import { grouped } from './grouped.ts';
+import type { CostSource, PayloadField, RunDetails, RunOutline } from './run-view.ts';
+
+/** The runs of a trace, with one run for the records of each call. */
+export interface FoldedRuns {
+  /** All runs but the further records of calls. The runs below a further record are below the head of its call. */
+  readonly runs: readonly RunOutline[];
+  /** The further records of each call, by the id of its head. */
+  readonly records: ReadonlyMap<string, readonly RunOutline[]>;
+}
+
+/** Folds the records of each call into its head, which gets what only other records have. */
+export function foldedCalls(runs: readonly RunOutline[]): FoldedRuns {
+  const ids = new Set(runs.map(({ id }) => id));
+  const further = runs.filter(({ same_call_as: head = '' }) => ids.has(head));
+  const records = grouped(further, ({ same_call_as: head = '' }) => head);
+  const heads = new Map(further.map(({ id, same_call_as: head = '' }) => [id, head]));
+  const shown = runs.flatMap((run) => {
+    if (heads.has(run.id)) return [];
+    const head = heads.get(run.parent_run_id ?? '');
+    const others = records.get(run.id);
+    const call = others === undefined ? run : callOf([run, ...others]);
+    return [head === undefined ? call : { ...call, parent_run_id: head }];
+  });
+  return { runs: shown, records };
+}
+
+/** Names the sources of the records of a call, for example `langchain, openai, fetch`. */
+export function sourcesOf(records: readonly RunOutline[]): string {
+  return [...new Set(records.flatMap(({ recorded_by: source }) => source ?? []))].join(', ');
+}
+
+/** The records of a call, the head first. */
+export type Records<Run> = readonly [Run, ...Run[]];
+
+/** Returns the head of a call, with what only other records have. */
+export function callOf<Run extends RunOutline & CostSource>(records: Records<Run>): Run {
+  const { usage_counts: _, ...head } = records[0];
+  const model = records.find((run) => run.model !== undefined)?.model;
+  const error = head.status === 'success' ? undefined : records.find((run) => run.error !== undefined)?.error;
+  const firstTokens = records.flatMap(({ first_token_time: time }) => time ?? []);
+  const [firstToken] = firstTokens.sort((a, b) => Date.parse(a) - Date.parse(b));
+  const counting = records.find((run) => run.usage !== undefined && run.usage_counts !== false);
+  const { usage, usage_counts, price_table, no_cost } = counting ?? records[0];
+  const facts = { model, error, first_token_time: firstToken, usage, usage_counts, price_table, no_cost };
+  return { ...head, ...defined(facts) } as Run;
+}
+
+/** Returns the first record of a call that has content in a field, or the head. `{}` is no content. */
+export function recordWith(records: Records<RunDetails>, field: PayloadField): RunDetails {
+  return records.find(({ payload_sizes: sizes }) => (sizes[field] ?? 0) > 2) ?? records[0];
+}
