@@ -90,10 +90,11 @@ class CallsOfType {
    * Ends a record, which may not have been started here if its run type was unknown. Returns whether it was compared with
    * others.
    */
-  end(call: RecordedCall, isBesideOthers: boolean): boolean {
+  end(call: RecordedCall, isBesideOthers: boolean, isLate: boolean): boolean {
     this.#open.delete(call);
     this.#unread.delete(call);
-    const table = this.#tableFor(call, isBesideOthers);
+    const isBesideLatest = isLate && this.#latest.some(({ source }) => source !== call.source);
+    const table = this.#tableFor(call, isBesideOthers || isBesideLatest);
     table?.end(call);
     if (table === undefined && call.responseId !== undefined && this.#latest.push(call) > 2 * LATEST_MAX) {
       this.#latest = this.#latest.slice(-LATEST_MAX);
@@ -158,7 +159,7 @@ class CallsOfSink {
   end(call: RecordedCall, isLate = false): boolean {
     call.endSequence = this.nextSequence;
     const calls = this.#callsOf(call);
-    const isCompared = calls.end(call, isLate || this.#isBesideUndecided(call));
+    const isCompared = calls.end(call, this.#isBesideUndecided(call), isLate);
     call.forgetInputs();
     if (this.#undecided.size === 0) calls.forgetEnded();
     return isCompared;

@@ -330,7 +330,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     const isKnown = this.#call?.type === runType;
     const call = isKnown ? (this.#call as RecordedCall) : this.#recordedCall(record, runType, () => span);
     call.startSequence = this.#startSequence;
-    call.name = toolNameOf(span);
+    if (runType === 'tool') call.name = toolNameOf(span);
     call.model = model;
     call.responseId = responseId;
     const above = this.#parent;
