@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { cases } from '../support/campaign.ts';
 import { advance, delivery, finished, onFlush, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
-import type { Reply, ServiceInfo } from '../support/scripted-service.ts';
+import type { Reply, ServiceInfo, Verdict } from '../support/scripted-service.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
 /** Refuses multipart requests, and responds to single runs with the given function. */
@@ -290,7 +290,10 @@ describe('GET /info', () => {
     [503, 30, 36],
     ['reset', 60, 72],
     [{ status: 200, body: '<html>' }, 30, 36],
+    [401, 30, 36],
+    [302, 30, 36],
     [404, 1, 1],
+    [405, 1, 1],
     [info({ batch_ingest_config: { size_limit: 5 } }), 1, 1],
   ])('that returns %j is requested %i to %i times in 35 minutes', async (answer, least, most) => {
     const { whole, flush, service } = await delivery({ limits: onFlush, info: answer });
@@ -301,6 +304,25 @@ describe('GET /info', () => {
     }
     expect(service.infoRequests).toBeGreaterThanOrEqual(least);
     expect(service.infoRequests).toBeLessThanOrEqual(most);
+  });
+
+  it('is requested again once the service accepts runs, whatever it responded before', async () => {
+    const statuses = fc.constantFrom(301, 400, 401, 402, 403, 407, 423, 451, 500, 502, 503, 511, 520);
+    const property = fc.asyncProperty(statuses, fc.nat(3), async (status, flushes) => {
+      let reply: number = status;
+      const five = info({ batch_ingest_config: { size_limit: 5 } });
+      const setup = { limits: onFlush, info: () => (reply === 202 ? five : reply) as Verdict, reply: () => reply };
+      const { whole, wholes, flush, service, stats, close } = await delivery(setup);
+      whole();
+      for (let count = 0; count <= flushes; count++) await flush();
+      reply = 202;
+      await until(() => stats().sent === 1);
+      wholes(12);
+      await flush();
+      expect(service.batches.slice(-3).map(({ length }) => length)).toEqual([5, 5, 2]);
+      await close();
+    });
+    await fc.assert(property, { numRuns: cases(40) });
   });
 
   it('that disables multipart leads to single runs, until multipart is tried again', async () => {

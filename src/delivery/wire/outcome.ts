@@ -44,7 +44,7 @@ const HINTS: ReadonlyMap<number, string> = new Map([
   [511, 'the network requires a login'],
 ]);
 
-const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
+export const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const BUSY: ReadonlySet<number> = new Set([425, 429]);
 

@@ -1,9 +1,9 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { isObject } from '../../config/checker.ts';
-import { isTransient } from '../../http/retry.ts';
 import type { Transport } from '../../http/transport.ts';
 import type { BatchSize } from '../queue.ts';
 import type { Encoding } from './compress.ts';
+import { NO_ROUTE } from './outcome.ts';
 
 /** Allowed range for limits that the service reports. Values outside the range are set to the nearest bound. */
 const RUNS = { min: 1, max: 1_000 };
@@ -40,6 +40,7 @@ export class ServiceInfo {
   #request: Promise<void> = Promise.resolve();
   #requestAtMs = Number.NEGATIVE_INFINITY;
   #refusesMultipart = false;
+  #hasAccepted = false;
   /** The maximum size of the next batch. */
   batch: BatchSize;
   /** The compressed bodies that the service accepts, best first. */
@@ -58,7 +59,7 @@ export class ServiceInfo {
     this.#ownBytesMax = ownBytesMax;
     this.#monotonicMs = monotonicMs;
     this.#reported = defaults;
-    this.batch = this.#limited;
+    this.batch = this.#limit();
   }
 
   /** Limits further batches to half the size of the refused batch. */
@@ -69,6 +70,9 @@ export class ServiceInfo {
 
   /** Raises a lowered size limit by 1 % if the accepted batch has at least half the limit's size. */
   accepted(bytes: number): void {
+    // The first acceptance shows that the key and the service work now.
+    if (!this.#hasAccepted) void this.ask(true);
+    this.#hasAccepted = true;
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
     this.#bytesMax = Math.ceil(this.#bytesMax * GROWTH);
     this.#limit();
@@ -85,10 +89,12 @@ export class ServiceInfo {
   }
 
   /**
-   * Requests `/info` at the first call. A failed request is retried at the earliest after one minute. Never rejects.
+   * Requests `/info` at the first call. Unless the service has no such route, a failed request is retried at the earliest
+   * after one minute, or at once. Never rejects.
    */
-  ask(): Promise<void> {
-    if (this.#client === undefined || this.#monotonicMs() < this.#requestAtMs) return this.#request;
+  ask(isAtOnce = false): Promise<void> {
+    const nowMs = isAtOnce ? Number.MAX_VALUE : this.#monotonicMs();
+    if (this.#client === undefined || nowMs < this.#requestAtMs) return this.#request;
     this.#requestAtMs = Number.POSITIVE_INFINITY;
     this.#request = this.#read(this.#client);
     return this.#request;
@@ -98,12 +104,12 @@ export class ServiceInfo {
     try {
       const headers = { accept: 'application/json' };
       const response = await client.send({ method: 'GET', path: '/info', headers, timeoutMs: TIMEOUT_MS });
-      if (response.status === 200) this.#apply(JSON.parse(response.text));
-      else if (isTransient(response.status)) this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
+      if (NO_ROUTE.has(response.status)) return;
+      if (response.status === 200) return this.#apply(JSON.parse(response.text));
     } catch {
       // The request failed, or the response is not JSON.
-      this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
     }
+    this.#requestAtMs = this.#monotonicMs() + RETRY_MS;
   }
 
   #apply(info: unknown): void {
@@ -119,13 +125,10 @@ export class ServiceInfo {
     this.encodings = ENCODINGS.filter((encoding) => field(flags, FLAGS[encoding]) === true);
   }
 
-  #limit(): void {
-    this.batch = this.#limited;
-  }
-
-  get #limited(): BatchSize {
+  #limit(): BatchSize {
     const { runs, bytes } = this.#reported;
-    return { runs, bytes: Math.min(bytes, this.#bytesMax, this.#ownBytesMax) };
+    this.batch = { runs, bytes: Math.min(bytes, this.#bytesMax, this.#ownBytesMax) };
+    return this.batch;
   }
 }
 
