@@ -24,7 +24,7 @@ import {
   wholeFrom,
   withoutPrototype,
 } from './checker.ts';
-import { type EnvironmentName, env } from './environment.ts';
+import { env } from './environment.ts';
 import type { Hiding } from './foreign-options.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { type OtlpSettings, otlpServiceOptions, otlpSettings, PROTOCOLS, type Protocol } from './otlp.ts';
@@ -263,7 +263,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   if (service === undefined) return undefined;
   const { endpoints } = service;
   const { onDrop, dispatcher, fetch } = options;
-  const proxies = dispatcher === undefined ? environmentProxies(reportInvalidProxy) : undefined;
+  const proxies = dispatcher === undefined ? environmentProxies() : undefined;
   const handleSignals = flag('handleSignals', options.handleSignals, false);
   // Compression saves no time if the service runs on this machine.
   const compress = flag('compress', options.compress, !isLoopback(service.endpoint.hostname));
@@ -280,10 +280,6 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     proxies,
     handleSignals,
   };
-}
-
-function reportInvalidProxy(variable: EnvironmentName): void {
-  complain(`${variable} is not an http or https URL; the proxy is not used`, 'proxy');
 }
 
 function fromEnvironment<Value>(

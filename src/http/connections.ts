@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
-import { diagnostics } from '../base/diagnostics.ts';
 import { isLoopback } from '../config/checker.ts';
 import { type EnvironmentName, env } from '../config/environment.ts';
-import { types } from '../platform/node.ts';
+import { complain } from '../config/variables.ts';
+import { nodeModule, runtime, types } from '../platform/node.ts';
 import { SetupError } from './errors.ts';
 import { markProxyError } from './failure.ts';
 
@@ -133,13 +133,22 @@ export type NoProxy = 'none is named' | 'this machine' | 'an exception';
 
 /**
  * Returns the proxies from environment variables. Lower-case variable names take precedence, as in curl. Warnings never
- * contain the proxy URL, because the URL may contain credentials.
+ * contain a value, because the URL of a proxy may contain credentials.
  */
-export function environmentProxies(onInvalid: (variable: EnvironmentName) => void = logInvalid): Proxies | undefined {
-  const http = proxyOf(['http_proxy', 'HTTP_PROXY'], onInvalid);
-  const https = proxyOf(['https_proxy', 'HTTPS_PROXY'], onInvalid);
+export function environmentProxies(): Proxies | undefined {
+  // On other runtimes, the proxies have no effect.
+  if (runtime.runtime !== 'node') return undefined;
+  const http = proxyOf('http_proxy', 'HTTP_PROXY');
+  const https = proxyOf('https_proxy', 'HTTPS_PROXY');
   if (http === undefined && https === undefined) return undefined;
-  return { http, https, except: env('no_proxy') ?? env('NO_PROXY') ?? '' };
+  const except = env('no_proxy') ?? env('NO_PROXY') ?? '';
+  const anywhere = new URL('http://localhost');
+  const unknown = entriesOf(except).flatMap((entry, at) => (covers(entry, anywhere) === undefined ? at + 1 : []));
+  if (unknown.length > 0) {
+    const numbers = unknown.join(', ');
+    complain(`expected NO_PROXY to list host names, addresses and ranges; ignored entries: ${numbers}`, 'proxy');
+  }
+  return { http, https, except };
 }
 
 export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProxy | NoProxy {
@@ -147,39 +156,46 @@ export function proxyFor(endpoint: URL, proxies: Proxies | undefined): NamedProx
   const named = endpoint.protocol === 'https:' ? (https ?? http) : http;
   if (proxies === undefined || named === undefined) return 'none is named';
   if (isLoopback(endpoint.hostname)) return 'this machine';
-  return isException(endpoint, proxies.except) ? 'an exception' : named;
+  return entriesOf(proxies.except).some((entry) => covers(entry, endpoint)) ? 'an exception' : named;
 }
+
+const entriesOf = (except: string): string[] => except.split(/[,\s]+/).filter((entry) => entry !== '');
 
 /**
- * Whether an endpoint is excluded from the proxy. A host name also matches its subdomains, and `*` matches all hosts,
- * as in undici.
+ * Whether an entry of `NO_PROXY` excludes an endpoint from the proxy. `*` matches all hosts, a host name also its
+ * subdomains, and an address or a range such as `10.0.0.0/8` each way to write an address. Returns undefined if the entry
+ * is none of these.
  */
-function isException({ hostname, port, protocol }: URL, except: string): boolean {
-  if (except === '*') return true;
+function covers(entry: string, { hostname, port, protocol }: URL): boolean | undefined {
+  const { BlockList, isIP } = nodeModule('node:net');
+  const [, host = entry, portMeant] = (isIP(entry) === 6 ? null : /^(.+):(\d+)$/.exec(entry)) ?? [];
   const portAsked = port || (protocol === 'https:' ? '443' : '80');
-  return except.split(/[,\s]+/).some((entry) => {
-    const [, host = entry, portMeant = portAsked] = /^(.+):(\d+)$/.exec(entry) ?? [];
-    const name = host.replace(/^\*?\./, '').toLowerCase();
-    return entry !== '' && Number(portMeant) === Number(portAsked) && `.${hostname}`.endsWith(`.${name}`);
-  });
+  const isPort = Number(portMeant ?? portAsked) === Number(portAsked);
+  if (host === '*') return isPort;
+  const [, address = '', bits] = /^\[?([^[\]%/]+)\]?(?:\/(\d+))?$/.exec(host) ?? [];
+  const version = isIP(address);
+  if (version === 0) {
+    const name = `http://${host.replace(/^\*?\./, '')}`;
+    if (!NAME.test(name) || !URL.canParse(name)) return undefined;
+    return isPort && `.${hostname}`.endsWith(`.${new URL(name).hostname}`);
+  }
+  const bitsMax = version === 6 ? 128 : 32;
+  if (Number(bits) > bitsMax) return undefined;
+  const range = new BlockList();
+  range.addSubnet(address, Number(bits ?? bitsMax), version === 6 ? 'ipv6' : 'ipv4');
+  const asked = hostname.replace(/^\[|\]$/g, '');
+  return isPort && isIP(asked) > 0 && range.check(asked, isIP(asked) === 6 ? 'ipv6' : 'ipv4');
 }
 
-function proxyOf(
-  names: readonly EnvironmentName[],
-  onInvalid: (variable: EnvironmentName) => void,
-): NamedProxy | undefined {
+/** Matches a host name whose last label is no number. */
+const NAME = /^http:\/\/(?!(?:.*\.)?\d+\.?$)[\w.\u0080-\uffff-]+$/;
+
+function proxyOf(...names: readonly EnvironmentName[]): NamedProxy | undefined {
   const variable = names.find((candidate) => env(candidate) !== undefined);
   if (variable === undefined) return undefined;
   const text = env(variable) ?? '';
   const address = text.includes('://') ? text : `http://${text}`;
   if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return { address, variable };
-  onInvalid(variable);
+  complain(`${variable} is not an http or https URL; the proxy is not used`, 'proxy');
   return undefined;
-}
-
-function logInvalid(variable: EnvironmentName): void {
-  diagnostics.warnOnce(
-    `proxy ${variable}`,
-    `configuration: ${variable} is not an http or https URL; the proxy is not used.`,
-  );
 }

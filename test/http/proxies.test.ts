@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import fc from 'fast-check';
 import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { HttpClient } from '#src/http/client.ts';
@@ -122,16 +123,7 @@ describe('the proxy for an endpoint', () => {
   });
 
   const matching = ['service.test', 'SERVICE.test', '.test', '*.test', 'test', '*', 'other.test,service.test'];
-  const others = [
-    '[fe80::1]',
-    'service.test:80',
-    'other.test',
-    'ervice.test',
-    'a.service.test',
-    '*,other.test',
-    ',',
-    '',
-  ];
+  const others = ['[fe80::1]', 'service.test:80', 'other.test', 'ervice.test', 'a.service.test', ',', ''];
   test.each([
     ['https://Service.test/api', true, [...matching, ' other.test  service.test ', 'service.test:443']],
     ['https://Service.test/api', false, others],
@@ -146,6 +138,75 @@ describe('the proxy for an endpoint', () => {
       expect(proxyFor(endpoint, { ...both, except }), except).toEqual(isException ? 'an exception' : named);
       expect(isReachedDirectly(endpoint.origin, except), except).toBe(isException);
     }
+  });
+});
+
+describe('an entry of NO_PROXY', () => {
+  const http = { address: 'http://h:1', variable: 'HTTP_PROXY' } as const;
+  const isDirect = (endpoint: string, except: string): boolean =>
+    proxyFor(new URL(endpoint), { http, https: http, except }) === 'an exception';
+
+  /** Spells an address of 32 or 128 bits. */
+  function spelled(address: bigint, bits: number, isLong: boolean): string {
+    const digits = address.toString(16).padStart(bits / 4, '0');
+    if (bits === 32) return (digits.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)).join('.');
+    const long = (digits.match(/..../g) ?? []).join(':');
+    return isLong ? long.toUpperCase() : new URL(`http://[${long}]`).hostname.slice(1, -1);
+  }
+
+  test('compares addresses and ranges by their bits, however they are written', () => {
+    const cases = fc.constantFrom(32, 128).chain((bits) =>
+      fc.tuple(
+        fc.constant(bits),
+        // The first byte is not that of loopback addresses.
+        fc.bigInt({ min: 1n << BigInt(bits - 4), max: (1n << BigInt(bits - 2)) - 1n }),
+        fc.nat(bits),
+        fc.nat(bits - 1),
+        fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
+      ),
+    );
+    const property = fc.property(cases, ([bits, address, prefix, changed, [isLong, isBracketed, isSame]]) => {
+      const other = isSame ? address : address ^ (1n << BigInt(bits - 1 - changed));
+      const named = spelled(other, bits, false);
+      fc.pre(!named.startsWith('127.'));
+      const endpoint = `http://${bits === 32 ? named : `[${named}]`}:81`;
+      const text = spelled(address, bits, isLong);
+      const entry = isBracketed && bits === 128 ? `[${text}]` : text;
+      expect(isDirect(endpoint, `other.test,${entry}`), entry).toBe(isSame);
+      expect(isDirect(endpoint, `${entry}/${prefix}`), `${entry}/${prefix}`).toBe(isSame || prefix <= changed);
+      if (entry !== text || bits === 32)
+        for (const port of [81, 82]) expect(isDirect(endpoint, `${entry}:${port}`)).toBe(isSame && port === 81);
+    });
+    fc.assert(property, { numRuns: 500 });
+  });
+
+  test.each([
+    ['http://10.1.2.3', '::ffff:10.1.2.3', true],
+    ['http://[::ffff:10.1.2.3]', '10.0.0.0/8', true],
+    ['http://[fd00::1]', '0.0.0.0/0', false],
+    ['http://10.0.0.1', '0.1', false],
+    ['http://service.test', 'other.test *', true],
+    ['http://service.test', '*:81,*:80', true],
+    ['http://service.test', '*:81', false],
+    ['http://xn--mller-kva.test', 'MÜLLER.test', true],
+    ['http://node-2', 'node-2', true],
+  ])('%s is excepted by NO_PROXY=%s: %s', (endpoint, except, expected) => {
+    expect(isDirect(endpoint, except)).toBe(expected);
+  });
+
+  test('that is not understood is reported by its position, once and without its text', () => {
+    const lines = logLines();
+    const odd =
+      '10.0.0.0/33 fd00::/129 10.0.0.0/255.0.0.0 10.0.0.0/ 10.* 192.168. 010.0.0.1 fe80::1%eth0 a;b http://u:pw@h . 10.0.0.1-10.0.0.9';
+    const odds = odd.split(' ');
+    for (const entry of odds) expect(isDirect('http://10.0.0.1', entry), entry).toBe(false);
+    environmentOf({ HTTP_PROXY: 'http://p:1', NO_PROXY: `*.test,.svc,[::1]:8080,::1 ${odd} a_b` });
+    environmentProxies();
+    environmentProxies();
+    const positions = odds.map((_, at) => at + 5).join(', ');
+    expect(lines).toEqual([
+      `warn: configuration: expected NO_PROXY to list host names, addresses and ranges; ignored entries: ${positions}.`,
+    ]);
   });
 });
 
