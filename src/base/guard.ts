@@ -15,6 +15,14 @@ export function guard<Result>(place: string, work: () => Result): Result | undef
   }
 }
 
+export function ignoreErrors<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Logs an error like `guard`. Used in performance-critical code, where creating a closure for `guard` would be too
  * slow.

@@ -305,9 +305,12 @@ export function setDefaultDurability(durability: Durability): void {
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {
   const { durability, spoolDir, syncEveryMs } = options;
   const wanted = durability ?? fromEnvironment<Durability>('durability', CHECKS.durability) ?? defaults.durability;
-  if (isPerRequest && wanted !== 'memory') complain(`this runtime has no file system, so \`durability\` is \`memory\``);
-  if (isPerRequest || wanted === 'memory') return { durability: 'memory', spoolDir: '', syncEveryMs };
-  return { durability: wanted, spoolDir: spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')), syncEveryMs };
+  const hasFiles = !isPerRequest && wanted !== 'memory';
+  const folder = hasFiles ? spoolFolder(spoolDir ?? env('RUNSPAN_SPOOL_DIR')) : undefined;
+  if (folder !== undefined) return { durability: wanted, spoolDir: folder, syncEveryMs };
+  const reason = isPerRequest ? 'this runtime has no file system' : 'the working directory was deleted';
+  if (wanted !== 'memory') complain(`${reason}, so \`durability\` is \`memory\``);
+  return { durability: 'memory', spoolDir: '', syncEveryMs };
 }
 
 function applyLog(option: Log | undefined, isForProcess: boolean): void {

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
+import { ignoreErrors } from '../base/guard.ts';
 import { env } from '../config/environment.ts';
 import { setDefaultDurability } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
@@ -129,7 +129,7 @@ if (started.length > 0) {
     // Outside `runspan dev`, arguments are not recorded, because they may contain any data.
     const argv = env('RUNSPAN_PROGRAM') !== undefined || process.argv.length === 2 ? [...process.argv] : [];
     // The working directory may have been deleted.
-    const folder = guard('runspan/register', () => process.cwd());
+    const folder = ignoreErrors(() => process.cwd());
     if (folder !== undefined) addToRuntime(() => ({ entry: entryOf(argv, process.execArgv, folder) }));
   }
 }

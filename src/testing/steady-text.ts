@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { pathToFileURL } from 'node:url';
+import { ignoreErrors } from '../base/guard.ts';
 import type { RunRecord } from '../run/record.ts';
 import { compareText, depthFirst, forestOf, type Tree } from './forest.ts';
 import { factsOf } from './recorded-run.ts';
@@ -101,10 +102,11 @@ function ownersOf(runs: readonly RunRecord[], labelOf: (run: RunRecord) => strin
 
 /** Returns patterns for the paths of this machine. Longer paths come first, because one path may contain another. */
 function machinePaths(): (readonly [path: RegExp, label: string])[] {
+  // The current directory may have been deleted.
   const folders = [
-    [folder(() => pathToFileURL(process.cwd()).href), '[cwd]'],
-    [folder(() => process.cwd()), '[cwd]'],
-    [folder(homedir), '[home]'],
+    [ignoreErrors(() => pathToFileURL(process.cwd()).href) ?? '', '[cwd]'],
+    [ignoreErrors(() => process.cwd()) ?? '', '[cwd]'],
+    [ignoreErrors(homedir) ?? '', '[home]'],
   ] as const;
   return (
     folders
@@ -116,16 +118,4 @@ function machinePaths(): (readonly [path: RegExp, label: string])[] {
         return [new RegExp(`(?<![\\w.-])${escaped}(?![\\w.-])`, 'g'), label];
       })
   );
-}
-
-/**
- * Returns the path of a directory, or an empty string if the path is unknown. For example, the current directory may
- * have been deleted.
- */
-function folder(read: () => string): string {
-  try {
-    return read();
-  } catch {
-    return '';
-  }
 }

@@ -1,5 +1,7 @@
 // Programs that do not import runspan.
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { root } from '../support/folders.ts';
 import { registered } from './registered.ts';
 
 const CHAT = 'openai.chat.completions';
@@ -39,6 +41,22 @@ test.each([
   const ended = await node([...register, ...asModule], { [name]: value });
   expect(ended).toMatchObject(printed);
   expect(ended.tree).toEqual([]);
+});
+
+const memoryOnly = 'runspan: configuration: the working directory was deleted, so `durability` is `memory`.\n';
+
+test.runIf(process.platform !== 'win32').each([
+  [{}, ''],
+  [{ RUNSPAN_SPOOL_DIR: 'spool' }, memoryOnly],
+  [{ RUNSPAN_SPOOL_DIR: 'spool', RUNSPAN_DURABILITY: 'memory' }, ''],
+])('in a deleted working directory, with the environment %j, delivers its call', async (env, stderr) => {
+  const inDeleted = ['sh', '-c', 'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$@"', 'sh', process.execPath];
+  const call = `fetch(process.env.MODEL + '/v1/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' },
+    body: '{"model":"small","messages":[{"role":"user","content":"Tea"}]}' })`;
+  const ask = ['--import', join(root, 'dist/register.js'), '--input-type=commonjs', '-e', call];
+  const ended = await registered([...inDeleted, ...ask], env);
+  expect(ended).toMatchObject({ code: 0, stdout: '', stderr });
+  expect(ended.tree).toEqual([CHAT]);
 });
 
 test('an unknown instrumentation is logged once, and the others are started', async () => {

@@ -1,8 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { ignoreErrors } from '../../base/guard.ts';
 import { isLoopback } from '../../config/checker.ts';
-import { ignoreErrors, readWhole, systemFs, writeNewFile } from '../../delivery/spool/fs.ts';
+import { readWhole, systemFs, writeNewFile } from '../../delivery/spool/fs.ts';
 import type { Route } from '../../receiver/http/route.ts';
 import { serviceInfo } from '../../receiver/ingest/ingest-routes.ts';
 

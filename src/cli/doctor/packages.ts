@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ignoreErrors } from '../../delivery/spool/fs.ts';
+import { ignoreErrors } from '../../base/guard.ts';
 import { PACKAGE_FOLDER } from '../command-line.ts';
 import { type Finding, ok, warn } from './finding.ts';
 

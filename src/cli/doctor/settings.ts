@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseEnv } from 'node:util';
+import { ignoreErrors } from '../../base/guard.ts';
 import { addressOf } from '../../config/checker.ts';
 import {
   type EnvironmentName,
@@ -19,7 +20,6 @@ import {
   type SettingName,
   variableOf,
 } from '../../config/variables.ts';
-import { ignoreErrors } from '../../delivery/spool/fs.ts';
 import { PACKAGE_FOLDER } from '../command-line.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';

@@ -1,4 +1,5 @@
 import { basename, join, resolve } from 'node:path';
+import { ignoreErrors } from '../../base/guard.ts';
 import { addressOf } from '../../config/checker.ts';
 import { nodeModule } from '../../platform/node.ts';
 import {
@@ -6,7 +7,6 @@ import {
   checkFolders,
   codeOf,
   ifExists,
-  ignoreErrors,
   makeFolders,
   readWhole,
   removeFile,

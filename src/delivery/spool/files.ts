@@ -1,6 +1,7 @@
+import { ignoreErrors } from '../../base/guard.ts';
 import { setTimer } from '../../platform/timers.ts';
 import type { ClaimedSegment, OwnerFolder } from './directory.ts';
-import { appendWhole, createFile, ignoreErrors, reopenFile } from './fs.ts';
+import { appendWhole, createFile, reopenFile } from './fs.ts';
 import type { RunName, SpooledRecord } from './segment.ts';
 
 /** A file with undelivered runs on disk. */

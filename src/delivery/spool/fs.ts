@@ -1,5 +1,6 @@
 import type { Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { ignoreErrors } from '../../base/guard.ts';
 import { nodeModule } from '../../platform/node.ts';
 import { withoutTracing } from '../../platform/suppress-tracing.ts';
 
@@ -89,14 +90,6 @@ export function ifExists<T>(read: () => T): T | undefined {
   }
 }
 
-export function ignoreErrors<T>(call: () => T): T | undefined {
-  try {
-    return call();
-  } catch {
-    return undefined;
-  }
-}
-
 export function codeOf(thrown: unknown): string {
   // In Jest, Node's errors are not instances of the test's `Error`.
   const { code, name, message } = Object(thrown) as Partial<NodeJS.ErrnoException>;
@@ -129,8 +122,9 @@ export function checkFolder(fs: SpoolFs, path: string): void {
   if (uid !== undefined && facts.uid !== uid) throw new UnsafeFolder(`${path} belongs to another user`);
 }
 
-export function spoolFolder(path: string = defaultSpoolDir()): string {
-  return resolve(path);
+/** Returns undefined if the path is relative and the working directory was deleted. */
+export function spoolFolder(path: string = defaultSpoolDir()): string | undefined {
+  return ignoreErrors(() => resolve(path));
 }
 
 export function defaultSpoolDir(): string {

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { diagnostics } from '../../base/diagnostics.ts';
+import { ignoreErrors } from '../../base/guard.ts';
 import { addressOf } from '../../config/checker.ts';
 import {
   BAD_FOLDER,
@@ -11,7 +12,7 @@ import {
   removeIfEmpty,
   segmentsIn,
 } from './directory.ts';
-import { checkFolders, ifExists, ignoreErrors, removeFile, type SpoolFs, systemFs } from './fs.ts';
+import { checkFolders, ifExists, removeFile, type SpoolFs, systemFs } from './fs.ts';
 import { type RunName, readSegment } from './segment.ts';
 
 export interface Files {

@@ -1,6 +1,6 @@
 import { clock } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
-import { guard, ignoreRejection } from '../../base/guard.ts';
+import { guard, ignoreErrors, ignoreRejection } from '../../base/guard.ts';
 import { shareInstances } from '../../base/shared.ts';
 import type { Check } from '../../config/checker.ts';
 import { isFields, parsedJson } from '../../payload/fields.ts';
@@ -397,11 +397,7 @@ export function baggageValue(members: readonly BaggageMember[], key: string): st
   const text = members.find((member) => member.key === key)?.text;
   if (text === undefined) return undefined;
   const [value = ''] = text.slice(text.indexOf('=') + 1).split(';', 1);
-  try {
-    return decodeURIComponent(value.trim());
-  } catch {
-    return undefined;
-  }
+  return ignoreErrors(() => decodeURIComponent(value.trim()));
 }
 
 /** Encodes a baggage member. Replaces lone surrogates with U+FFFD, because `encodeURIComponent` throws for them. */
