@@ -118,7 +118,7 @@ function close(incoming: Incoming): void {
   incoming.response = undefined;
   openOn.get(request.socket)?.delete(incoming);
   if (run !== undefined) {
-    guard(PLACE, () => incoming.body?.attachTo(run.run, request, incoming.url));
+    guard(PLACE, () => incoming.body?.attachTo(run.run, request, pathOf(incoming.url)));
     guard(PLACE, () => run.end(request, response, route ?? routeOf(request)));
   }
   incoming.body = undefined;

@@ -22,7 +22,7 @@ export class RequestBody {
 
   /**
    * Attaches what a test needs to send the request again. Only a JSON body is recorded, because secrets are masked by the
-   * names of fields. Headers are left out, because they may contain secrets.
+   * names of fields. Headers and the query are left out, because they may contain secrets.
    */
   attachTo(run: Run, { method, headers }: IncomingMessage, path: string): void {
     if (this.#sizeBytes > SIZE_MAX_BYTES || run.capture.hideInputs || changesPayloads(run.capture)) return;

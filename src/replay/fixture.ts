@@ -28,7 +28,7 @@ export interface Entry {
 /** The HTTP request whose trace was recorded. */
 export interface RecordedRequest {
   readonly method: string;
-  /** The path with its query. */
+  /** The path without its query, which may contain secrets. */
   readonly path: string;
   readonly contentType?: string;
   readonly body: string;

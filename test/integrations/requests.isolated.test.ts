@@ -11,6 +11,7 @@ import {
 } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { SpanKind } from '@opentelemetry/api';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { clock } from '#src/base/clock.ts';
 import {
@@ -29,6 +30,7 @@ import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { createReceiver } from '#src/receiver.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { outlineOf, type RecordOptions, type RunRecorder, recordRuns } from '#src/testing.ts';
 import { setUp as setUpTracer } from '../otel/set-up.ts';
 import { cases } from '../support/campaign.ts';
@@ -37,9 +39,10 @@ import { listen } from '../support/listen.ts';
 import { until } from '../support/virtual-time.ts';
 
 beforeAll(async () => {
-  process.env.RUNSPAN_INSTRUMENTATIONS = 'http';
+  const environment = { RUNSPAN_INSTRUMENTATIONS: 'http', RUNSPAN_RECORD_BODY: 'true' };
+  Object.assign(process.env, environment);
   await import('#src/register.ts');
-  delete process.env.RUNSPAN_INSTRUMENTATIONS;
+  for (const name of Object.keys(environment)) delete process.env[name];
 });
 
 const answer = traceable(async (question: string) => ({ text: `You said: ${question}` }), { name: 'answer' });
@@ -115,6 +118,25 @@ test('two calls of a request are one trace, below a run with the method, the pat
   expect(one?.extra?.metadata).toBeUndefined();
   expect((root?.start_time ?? '') < (one?.start_time ?? '')).toBe(true);
   expect(JSON.stringify(recorder.runs)).not.toContain('of-the');
+});
+
+test('neither a run nor its recorded body contains the query of the request', async () => {
+  const recorder = recording();
+  const url = await serve(async (_, response) => {
+    await answer('one');
+    response.end();
+  });
+  const text = fc.stringMatching(/^\?[\w/:@?%&=.;+-]*$/);
+  const property = fc.asyncProperty(fc.constantFrom('', 'http://me:hidden@a.test'), text, async (origin, query) => {
+    const { length } = recorder.runs;
+    get({ port: new URL(url).port, path: `${origin}/ask${query}hidden`, agent: false }, (reply) => reply.resume());
+    await until(() => recorder.runs.length > length && recorder.runs.every(({ end_time }) => end_time !== undefined));
+    const { attachments, ...run } = recorder.runs[length] as RunRecord & { attachments: { bytes: Uint8Array }[] };
+    const body = new TextDecoder().decode(attachments[0]?.bytes);
+    expect(JSON.parse(body)).toEqual({ method: 'GET', path: '/ask', body: '' });
+    expect(JSON.stringify(run)).not.toContain('hidden');
+  });
+  await fc.assert(property, { numRuns: cases(40) });
 });
 
 test('a request without a recorded call records nothing', async () => {
