@@ -48,7 +48,9 @@ export class Exporter implements RunSink {
     if (spool !== undefined) {
       const spooling = { ...parts, spool };
       this.#replay = new Replay(spooling, states, attempts, () => this.#loop.wake());
-      this.#spill = new Spill(spooling, states, this.#replay);
+      const spill = new Spill(spooling, states, this.#replay);
+      this.#spill = spill;
+      if (parts.isWriteAhead) spool.writeAgain = () => spill.again(attempts.unsettled);
     }
     this.#loop = new DeliveryLoop(parts, states, attempts, this.#spill);
     // Bound, because applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.

@@ -149,6 +149,10 @@ export class DeliveryQueue {
     return all;
   }
 
+  *open(): Generator<Delivery> {
+    for (let next = this.oldestOpen; next !== undefined; next = next.newer) yield next;
+  }
+
   /** Removes all runs waiting to be sent. An open run stays in `open` if its start was sent. */
   clear(): void {
     while (this.firstStart !== undefined) this.removeOpen(this.firstStart, true);

@@ -13,6 +13,7 @@ import fs, {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import type { SpoolFs } from '#src/delivery/spool/fs.ts';
@@ -24,10 +25,11 @@ import { advance, type Delivery, delivery, type Setup, settle, until } from '../
 import { root, temporaryFolder } from '../support/folders.ts';
 import { fail } from '../support/memory-fs.ts';
 import { machine } from '../support/processes.ts';
+import type { Verdict } from '../support/scripted-service.ts';
 import { filesBelow, killOwners, segmentsBelow } from '../support/spool.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
-/** Interval at which a process looks whether its folder still exists. */
+/** Interval at which a process looks whether its files still exist. */
 const HEARTBEAT_MS = 5_000;
 
 const writeAhead = { durability: 'write-ahead' } as const;
@@ -199,16 +201,38 @@ describe('a folder', () => {
     expect(filesBelow(folder.dir)).toEqual([]);
   });
 
-  it('that is deleted during use is created again at the next heartbeat, and later runs are kept', async () => {
-    const folder = realFolder();
-    const first = await folder.process();
-    rmSync(folder.dir, { recursive: true });
-    await advance(HEARTBEAT_MS);
-    first.whole('later', { inputs: { canary: 2 } });
-    const [path = ''] = segmentsBelow(folder.dir);
-    expect(readFileSync(join(folder.dir, path), 'latin1')).toContain('"canary":2');
-    await first.close({ timeoutMs: 0 });
-    expect(addsUp(first.stats())).toBe(true);
+  it('that is deleted during use holds every run in memory again after a heartbeat, also for the next process', async () => {
+    const steps = fc.array(fc.constantFrom('start', 'end', 'whole', 'wipe', 'wait'), { maxLength: 12 });
+    const protocols = fc.constantFrom('runs' as const, 'otlp-json' as const);
+    const property = fc.asyncProperty(
+      steps,
+      protocols,
+      fc.integer({ min: 1, max: 3 }),
+      async (plan, protocol, batchRuns) => {
+        const { disk, start, deliverRest } = machine();
+        const setup = { options: { ...writeAhead, protocol }, reply: (): Verdict => 'hold' };
+        const earlier = await start(setup);
+        earlier.whole('earlier');
+        earlier.kill();
+        const process = await start({ ...setup, limits: { batchRuns } });
+        const open = [process.start()];
+        await advance(200);
+        for (const step of [...plan, 'wipe', 'start', 'whole']) {
+          if (step === 'start') open.push(process.start());
+          if (step === 'end') open.pop()?.end();
+          if (step === 'whole') process.whole();
+          if (step === 'wipe') disk.wipe();
+          if (step === 'wait') await advance(HEARTBEAT_MS);
+        }
+        await advance(HEARTBEAT_MS);
+        expect(process.lines.filter((line) => line.includes('are written again'))).toHaveLength(1);
+        expect(addsUp(process.stats())).toBe(true);
+        process.kill();
+        const { created, recovered } = process.stats();
+        expect((await deliverRest({ options: setup.options })).stats().recovered).toBe(created + recovered);
+      },
+    );
+    await fc.assert(property, { numRuns: cases(40) });
   });
 
   it('of a dead owner is not taken over if the folder or its file is a link', async () => {

@@ -1,7 +1,7 @@
 import { ignoreErrors } from '../../base/guard.ts';
 import { setTimer } from '../../platform/timers.ts';
 import type { ClaimedSegment, OwnerFolder } from './directory.ts';
-import { appendWhole, createFile, reopenFile } from './fs.ts';
+import { appendWhole, createFile, isDeleted, reopenFile } from './fs.ts';
 import type { RunName, SpooledRecord } from './segment.ts';
 
 /** A file with undelivered runs on disk. */
@@ -129,6 +129,18 @@ export class SegmentFiles {
   delete(segment: StoredSegment): void {
     ignoreErrors(() => this.#options.folder.fs.unlinkSync(segment.path));
     this.forget(segment);
+  }
+
+  /** Whether files no longer exist whose runs are in memory. A file that no longer exists takes up no space. */
+  noteGone(): boolean {
+    let areSome = false;
+    for (const segment of this.#all) {
+      if (!isDeleted(this.#options.folder.fs, segment.path)) continue;
+      this.bytes -= segment.bytes;
+      segment.bytes = 0;
+      areSome ||= !this.unread.has(segment);
+    }
+    return areSome;
   }
 
   forget(segment: StoredSegment): void {

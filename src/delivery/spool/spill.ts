@@ -2,7 +2,7 @@ import { describeOpenRun } from '../../run/encoded-run.ts';
 import { type Delivery, halves } from '../delivery.ts';
 import type { DeliveryStates, SpoolingParts } from '../states.ts';
 import type { Replay } from './replay.ts';
-import type { SpooledRecord } from './spool.ts';
+import type { Segment, SpooledRecord } from './spool.ts';
 
 /** If the queue exceeds `HIGH_SHARE` of its limits, runs are written to disk until the queue is down to `LOW_SHARE`. */
 const HIGH_SHARE = 0.5;
@@ -54,6 +54,22 @@ export class Spill {
     if (delivery.startSegment !== undefined) spool.release(delivery.startSegment);
     delivery.startSegment = undefined;
     delivery.endSegment = segment;
+  }
+
+  /** Writes runs again whose files are gone. Returns their number. */
+  again(unsettled: readonly Delivery[]): number {
+    const { spool } = this.#parts;
+    let runs = 0;
+    for (const delivery of new Set([...this.#states.queue.open(), ...unsettled])) {
+      const gone = segmentOf(delivery);
+      const segment = gone === undefined || spool.holds(gone) ? undefined : spool.append(recordOf(delivery));
+      if (gone === undefined || segment === undefined) continue;
+      spool.release(gone);
+      delivery[delivery.run.endTime === undefined ? 'startSegment' : 'endSegment'] = segment;
+      delivery.startedIn = segment;
+      runs++;
+    }
+    return runs;
   }
 
   /** Time of the next write to disk. Infinity if no write is due. */
@@ -125,8 +141,8 @@ export class Spill {
     return true;
   }
 
-  #isOnDisk({ run, startSegment, endSegment, ticket }: Delivery): boolean {
-    const segment = ticket?.segment ?? (run.endTime === undefined ? startSegment : endSegment);
+  #isOnDisk(delivery: Delivery): boolean {
+    const segment = segmentOf(delivery);
     return segment !== undefined && this.#parts.spool.holds(segment);
   }
 
@@ -136,6 +152,11 @@ export class Spill {
     if (freshReadyRuns === 0) return false;
     return freshRuns > limits.queueRuns * share || freshBytes > limits.queueBytes * share;
   }
+}
+
+/** Returns the file from which the next process would read the run. */
+function segmentOf({ run, startSegment, endSegment, ticket }: Delivery): Segment | undefined {
+  return (run.endTime === undefined ? startSegment : endSegment) ?? ticket?.segment;
 }
 
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {

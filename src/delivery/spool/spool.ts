@@ -41,6 +41,8 @@ export class Spool {
   readonly #options: SpoolOptions & Required<Pick<SpoolOptions, 'wallMs' | 'monotonicMs'>>;
   readonly #folder: OwnerFolder;
   readonly #segments: SegmentFiles;
+  /** Writes the runs in memory again whose files are gone. Returns their number. */
+  writeAgain: () => number = () => 0;
   #open: StoredSegment | undefined;
   #isClosed = false;
   #writesFromMs = Number.NEGATIVE_INFINITY;
@@ -308,7 +310,10 @@ export class Spool {
       this.#folder.heartbeat();
       // The open file may have been deleted. Another process may also have taken over the file while this process was
       // suspended.
-      if (this.#open !== undefined && isDeleted(this.#folder.fs, this.#open.path)) this.#seal();
+      if (this.#open !== undefined && !this.holds(this.#open)) this.#seal();
+      const runs = this.#segments.noteGone() ? this.writeAgain() : 0;
+      const gone = `spool: files in ${this.#folder.spoolDir} are gone`;
+      if (runs > 0) diagnostics.warnOnce(gone, `${gone}; the undelivered runs in memory (${runs}) are written again.`);
       this.#startHeartbeats();
     }, HEARTBEAT_MS).unref();
   }
