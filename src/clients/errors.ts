@@ -1,4 +1,5 @@
 import { type ErrorCode, RunspanError } from '../base/errors.ts';
+import { ignoreErrors } from '../base/guard.ts';
 import { shareInstances } from '../base/shared.ts';
 import { cut } from '../base/text.ts';
 import { isObject } from '../config/checker.ts';
@@ -154,11 +155,7 @@ export function requestIdOf(headers: FailedResponse['headers']): string | undefi
 
 /** Parses JSON. Returns undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return ignoreErrors(() => JSON.parse(text));
 }
 
 function codeOf(status: number): ErrorCode {
@@ -177,12 +174,8 @@ function detailOf(body: unknown, depthMax = 3): string | undefined {
     if (typeof text === 'string' && text !== '') return text;
     if (typeof text === 'object' && text !== null && depthMax > 0) return detailOf(text, depthMax - 1);
   }
-  try {
-    return JSON.stringify(body);
-  } catch {
-    // The body is nested too deeply for the call stack.
-    return undefined;
-  }
+  // The body may be nested too deeply for the call stack.
+  return ignoreErrors(() => JSON.stringify(body));
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);

@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../base/guard.ts';
 import { SecretNames } from '../payload/redaction/names.ts';
 
 export const MASK = '[secret]';
@@ -47,12 +48,8 @@ export class Secrets {
   /** Masks secrets in a JSON body. The body is parsed first, because JSON can escape a character in several ways. */
   maskedBody(text: string): string {
     if (this.#forms.length === 0) return text;
-    try {
-      return JSON.stringify(this.#maskedValue(JSON.parse(text)));
-    } catch {
-      // The body is not JSON, or is nested too deeply for the call stack.
-      return this.masked(text);
-    }
+    // The body may be no JSON, or be nested too deeply for the call stack.
+    return ignoreErrors(() => JSON.stringify(this.#maskedValue(JSON.parse(text)))) ?? this.masked(text);
   }
 
   maskedHeaders<Headers extends Readonly<Record<string, string | string[] | undefined>>>(headers: Headers): Headers {

@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard, reportFailure } from '../base/guard.ts';
+import { guard, ignoreErrors, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { types } from '../platform/node.ts';
 import { captureIn, outsideOf, type RunStart, sinkFor } from '../run/begin.ts';
@@ -283,11 +283,6 @@ export function uncallableKind(value: unknown): string | undefined {
 }
 
 function isConstructor(fn: Callable): boolean {
-  try {
-    // `Reflect.construct` checks whether `fn` is a constructor without calling `fn`.
-    Reflect.construct(Object, [], fn);
-    return true;
-  } catch {
-    return false;
-  }
+  // `Reflect.construct` checks whether `fn` is a constructor without calling `fn`.
+  return ignoreErrors(() => Reflect.construct(Object, [], fn)) !== undefined;
 }

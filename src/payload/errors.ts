@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
 import { isError } from './describe.ts';
 import { fieldsOf } from './fields.ts';
@@ -91,11 +92,9 @@ export function isAbortError(thrown: unknown, otherwise = false): boolean {
 }
 
 function textOf(thrown: unknown, redaction: Redaction | undefined): string {
-  try {
-    return isError(thrown) ? shownError(errorLines(thrown, redaction), redaction) : otherText(thrown, redaction);
-  } catch {
-    return UNREADABLE;
-  }
+  const text = (): string =>
+    isError(thrown) ? shownError(errorLines(thrown, redaction), redaction) : otherText(thrown, redaction);
+  return ignoreErrors(text) ?? UNREADABLE;
 }
 
 function errorLines(error: Error, redaction: Redaction | undefined): string {
@@ -104,23 +103,15 @@ function errorLines(error: Error, redaction: Redaction | undefined): string {
   // The message is masked alone, because secret names are found only in text that is JSON from start to end.
   const message = redaction?.maskNamed(text, PATH) ?? text;
   const headline = name === '' || message === '' ? name + message : `${name}: ${message}`;
-  try {
-    return headline + stackFrames(safeText(error.stack ?? ''));
-  } catch {
-    return headline;
-  }
+  return headline + (ignoreErrors(() => stackFrames(safeText(error.stack ?? ''))) ?? '');
 }
 
 /** Returns the `name` of an error, or the name of its class if the class does not set `name`. */
 function nameOf(error: Error): string {
   const name = safeText(error.name);
   if (name !== 'Error' || Object.hasOwn(error, 'name')) return name;
-  try {
-    const { name: className } = error.constructor;
-    return typeof className === 'string' && className !== '' ? className : name;
-  } catch {
-    return name;
-  }
+  const className: unknown = ignoreErrors(() => error.constructor.name);
+  return typeof className === 'string' && className !== '' ? className : name;
 }
 
 function causesOf(thrown: unknown): unknown[] {

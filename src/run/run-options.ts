@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
+import { guard, ignoreErrors } from '../base/guard.ts';
 import { type Check, type Checks, FUNCTION, reportedOptions, TRUE_OR_FALSE, validOptions } from '../config/checker.ts';
 import type { Hiding } from '../config/foreign-options.ts';
 import { defined } from '../payload/fields.ts';
@@ -223,10 +223,7 @@ function areTags(value: unknown): boolean {
 }
 
 export function isSink(value: unknown): boolean {
-  try {
-    const { start, end, capture } = (value ?? {}) as Partial<RunSink>;
-    return typeof start === 'function' && typeof end === 'function' && typeof capture === 'object' && capture !== null;
-  } catch {
-    return false;
-  }
+  const hasMembers = ({ start, end, capture }: Partial<RunSink>): boolean =>
+    typeof start === 'function' && typeof end === 'function' && typeof capture === 'object' && capture !== null;
+  return ignoreErrors(() => hasMembers((value ?? {}) as Partial<RunSink>)) ?? false;
 }

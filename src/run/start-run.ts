@@ -1,5 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { guard } from '../base/guard.ts';
+import { guard, ignoreErrors } from '../base/guard.ts';
 import {
   contextTo,
   contextWith,
@@ -99,10 +99,6 @@ export function traceUrl(run?: Run): string | undefined {
 }
 
 function is<Instance>(value: unknown, of: abstract new (...args: never[]) => Instance): value is Instance {
-  try {
-    return value instanceof of;
-  } catch {
-    // `instanceof` throws for a revoked proxy.
-    return false;
-  }
+  // `instanceof` throws for a revoked proxy.
+  return ignoreErrors(() => value instanceof of) ?? false;
 }

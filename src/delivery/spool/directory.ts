@@ -122,7 +122,7 @@ export class OwnerFolder {
     for (const { name, path, state } of ownersIn(this.fs, this.destinationPath, this.#wallMs())) {
       if (state !== 'dead' || name === this.#name || removeIfEmpty(this.fs, path)) continue;
       this.make();
-      claimed.push(...segmentsIn(this.fs, path).flatMap((file) => this.#claim(path, file)));
+      claimed.push(...segmentsIn(this.fs, path).flatMap((file) => ignoreErrors(() => this.#claim(path, file)) ?? []));
       removeIfEmpty(this.fs, path);
     }
     return claimed;
@@ -137,20 +137,13 @@ export class OwnerFolder {
     ignoreErrors(() => deleteOldest(this.fs, folder));
   }
 
-  /**
-   * Moves one segment file to this folder. Returns an empty list if the move fails, for example because another process
-   * has moved the file.
-   */
+  /** Moves one segment file to this folder. Throws if another process has moved the file. */
   #claim(from: string, file: string): ClaimedSegment[] {
     const path = join(this.path, file);
-    try {
-      const facts = this.fs.lstatSync(join(from, file));
-      if (!facts.isFile()) return [];
-      this.fs.renameSync(join(from, file), path);
-      return [{ path, bytes: facts.size, modifiedAtMs: facts.mtimeMs }];
-    } catch {
-      return [];
-    }
+    const facts = this.fs.lstatSync(join(from, file));
+    if (!facts.isFile()) return [];
+    this.fs.renameSync(join(from, file), path);
+    return [{ path, bytes: facts.size, modifiedAtMs: facts.mtimeMs }];
   }
 }
 

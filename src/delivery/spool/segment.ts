@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../../base/guard.ts';
 import { ATTACHMENTS_MAX, type HeldAttachment, isAttachmentName, isMimeType } from '../../payload/attachment.ts';
 import { isBlob } from '../../payload/describe.ts';
 import { nodeModule } from '../../platform/node.ts';
@@ -51,11 +52,7 @@ export class FrameBuffer {
 
   /** Adds a record. Returns `false` if the record cannot be encoded or exceeds 64 MiB. */
   add(record: SpooledRecord, place: FramePlace): boolean {
-    try {
-      return this.#addFrame(record.run.id, place, encodeRecord(record));
-    } catch {
-      return false;
-    }
+    return ignoreErrors(() => this.#addFrame(record.run.id, place, encodeRecord(record))) ?? false;
   }
 
   #addFrame(id: string, place: FramePlace, sections: readonly (string | Uint8Array)[]): boolean {
@@ -175,7 +172,7 @@ function readFrames(file: Buffer, token: Buffer): SegmentContent {
     if (head.version !== VERSION) return { records: [], lostIds: [], isLaterVersion: true };
     while (records.length + lostIds.length < head.ordinal) lostIds.push('');
     const payload = file.subarray(at + HEAD_BYTES, head.end);
-    const record = crc32(payload) === head.payloadCrc ? decodeRecord(payload) : undefined;
+    const record = crc32(payload) === head.payloadCrc ? ignoreErrors(() => decodeRecord(payload)) : undefined;
     if (record === undefined) lostIds.push(head.id);
     else records.push(record);
     at = head.end;
@@ -268,21 +265,17 @@ function encodeRecord({ op, isEnded, run }: SpooledRecord): (string | Uint8Array
 }
 
 function decodeRecord(payload: Buffer): SpooledRecord | undefined {
-  try {
-    const sections = sectionsOf(payload);
-    const [header = '', main = '', ...payloads] = sections.slice(0, 5).map((section) => utf8.decode(section));
-    const { op, isEnded } = JSON.parse(header) as Partial<SpooledRecord>;
-    const run = parseMainJson(main);
-    if ((op !== 'post' && op !== 'patch') || typeof isEnded !== 'boolean' || run === undefined) return undefined;
-    const attachments = attachmentsOf(sections.slice(5));
-    run.inputs = payloadOf(payloads[0], '{');
-    run.outputs = payloadOf(payloads[1], '{');
-    run.events = payloadOf(payloads[2], '[');
-    run.attachments = attachments.length === 0 ? undefined : attachments;
-    return { op, isEnded, run };
-  } catch {
-    return undefined;
-  }
+  const sections = sectionsOf(payload);
+  const [header = '', main = '', ...payloads] = sections.slice(0, 5).map((section) => utf8.decode(section));
+  const { op, isEnded } = JSON.parse(header) as Partial<SpooledRecord>;
+  const run = parseMainJson(main);
+  if ((op !== 'post' && op !== 'patch') || typeof isEnded !== 'boolean' || run === undefined) return undefined;
+  const attachments = attachmentsOf(sections.slice(5));
+  run.inputs = payloadOf(payloads[0], '{');
+  run.outputs = payloadOf(payloads[1], '{');
+  run.events = payloadOf(payloads[2], '[');
+  run.attachments = attachments.length === 0 ? undefined : attachments;
+  return { op, isEnded, run };
 }
 
 function withoutBlobs(run: EncodedRun): EncodedRun {

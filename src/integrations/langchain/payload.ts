@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../../base/guard.ts';
 import { toolCall } from '../../messages/chat.ts';
 import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../../payload/fields.ts';
 import { blockWithDataUri } from '../media.ts';
@@ -27,11 +28,7 @@ export function plainInterrupts(interrupts: readonly unknown[]): Fields {
 /** Parses a tool's inputs. LangChain passes them as text, usually as JSON. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
-  try {
-    return plainInputs(JSON.parse(input));
-  } catch {
-    return { input };
-  }
+  return ignoreErrors(() => plainInputs(JSON.parse(input))) ?? { input };
 }
 
 /**

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { createGzip } from 'node:zlib';
+import { ignoreErrors } from '../../../base/guard.ts';
 import { cut } from '../../../base/text.ts';
 import { InvalidRequestError } from '../../errors.ts';
 import { sourceFiles } from './source-files.ts';
@@ -35,7 +36,7 @@ export async function sourceArchive(
   signal: AbortSignal | undefined,
   bytesMax: number = ARCHIVE_BYTES_MAX,
 ): Promise<SourceArchive> {
-  const path = given instanceof URL ? filePathOf(given) : given;
+  const path = given instanceof URL ? ignoreErrors(() => fileURLToPath(given)) : given;
   if (typeof path !== 'string') throw sourceError(call, 'Expected a path, or a URL that starts with file:');
   const stats = await stat(path).catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'ENOENT') throw sourceError(call, `${cut(path, PATH_SHOWN_MAX)} does not exist`);
@@ -45,14 +46,6 @@ export async function sourceArchive(
   if (stats.size > bytesMax) throw sizeError(call, bytesMax);
   if (!(await isGzip(path))) throw sourceError(call, 'Expected a directory or a tarball that is compressed with gzip');
   return { path, bytes: stats.size, remove: async () => undefined };
-}
-
-function filePathOf(url: URL): string | undefined {
-  try {
-    return fileURLToPath(url);
-  } catch {
-    return undefined;
-  }
 }
 
 async function packDirectory(
