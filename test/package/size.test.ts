@@ -8,14 +8,14 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 79_787, test: 94_337 };
+const LINES = { src: 79_785, test: 94_485 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 253,
+  bundle: 254,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_224,
+  dist: 4_229,
 };
 
 it('the source and the tests have at most the lines of the table', () => {
