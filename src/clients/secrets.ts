@@ -48,7 +48,7 @@ export class Secrets {
   /** Masks secrets in a JSON body. The body is parsed first, because JSON can escape a character in several ways. */
   maskedBody(text: string): string {
     if (this.#forms.length === 0) return text;
-    // The body may be no JSON, or be nested too deeply for the call stack.
+    // The body may not be JSON, or its nesting may exceed the call stack.
     return ignoreErrors(() => JSON.stringify(this.#maskedValue(JSON.parse(text)))) ?? this.masked(text);
   }
 

@@ -30,25 +30,20 @@ const VALUES_MAX = 50_000;
  * of tools are compared. Returns undefined if there is nothing to compare, or too much.
  */
 export function requestKey(inputs: unknown): string | undefined {
-  const walk = new RequestWalk();
-  walk.add(inputs, 0);
-  if (walk.valuesLeft < 0) return undefined;
-  const { texts, ids } = walk;
+  const { texts, ids, valuesLeft } = new RequestWalk(inputs);
+  if (valuesLeft < 0) return undefined;
   if (texts.length > 0) return hashOf(texts.join('\0'));
   return ids.length === 0 ? undefined : hashOf(`ids\0${ids.join('\0')}`);
 }
 
 /** Returns the texts in a request: the system prompt first, then the messages in their order. */
 export function requestTexts(inputs: unknown): string[] {
-  const walk = new RequestWalk();
-  walk.add(inputs, 0);
-  return walk.texts;
+  return new RequestWalk(inputs).texts;
 }
 
 /** Returns a fingerprint of a tool's arguments. Undefined if the arguments cannot be compared, or there are too many. */
 export function argumentsKey(inputs: unknown): string | undefined {
-  const budget = { values: VALUES_MAX };
-  const json = sortedJson(withoutEnvelope(inputs), 0, budget);
+  const json = sortedJson(withoutEnvelope(inputs), 0, { values: VALUES_MAX });
   return json === undefined ? undefined : hashOf(json);
 }
 
@@ -65,14 +60,18 @@ class RequestWalk {
   readonly ids: string[] = [];
   valuesLeft = VALUES_MAX;
 
-  add(value: unknown, depth: number): void {
+  constructor(inputs: unknown) {
+    this.#add(inputs, 0);
+  }
+
+  #add(value: unknown, depth: number): void {
     if (--this.valuesLeft < 0) return;
     if (typeof value === 'string') {
       const text = value.trim();
       // Versions of Traceloop up to 0.22 write `null` for a message without text.
       if (text !== '' && text !== 'null') this.texts.push(text);
     } else if (typeof value === 'object' && value !== null && depth < DEPTH_MAX) {
-      if (Array.isArray(value)) for (const item of value) this.add(item, depth + 1);
+      if (Array.isArray(value)) for (const item of value) this.#add(item, depth + 1);
       else this.#addFields(value as Readonly<Record<string, unknown>>, depth);
     }
   }
@@ -82,7 +81,7 @@ class RequestWalk {
     if (THOUGHTS.has(fields.type)) return;
     if (RESULTS.has(fields.role) || RESULTS.has(fields.type)) this.#addId(fields, depth);
     else if (typeof toolResult === 'object' && toolResult !== null) this.#addId(toolResult as typeof fields, depth);
-    else for (const key of TEXT_FIELDS) this.add(fields[key], depth + 1);
+    else for (const key of TEXT_FIELDS) this.#add(fields[key], depth + 1);
   }
 
   /** Adds the id of a result. Some SDKs put several results into the parts of one message. */

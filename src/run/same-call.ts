@@ -150,8 +150,8 @@ export class CallTable {
   }
 
   /**
-   * Returns the record of another source that ended last, preferably one with an equal request, else one below or above.
-   * Small servers use the same ids again, so records that contradict each other do not count.
+   * Returns a record of another source with the same id. Prefers an equal request, then a related record, then the one that
+   * ended last. Some servers use an id again, so models must not contradict, nor requests if neither is below the other.
    */
   #withEqualId(call: CallRecord): CallRecord | undefined {
     const others = this.#groupOf(idEvidence(call)).filter((other) => {

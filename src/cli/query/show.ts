@@ -4,7 +4,7 @@ import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../receiver/domain/run-view.ts';
-import { CALL_TYPES } from '../../run/same-call.ts';
+import { isCallType } from '../../run/same-call.ts';
 import { canonicalId } from '../../run/time.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
@@ -201,7 +201,7 @@ export async function payloadOf(
 
 /** Returns a run and, if it is the head of a call, the further records of the call. */
 export async function recordsOf(source: RunSource, run: RunDetails): Promise<Records<RunDetails>> {
-  if (!CALL_TYPES.includes(run.run_type) || run.same_call_as !== undefined) return [run];
+  if (!isCallType(run.run_type) || run.same_call_as !== undefined) return [run];
   const others: RunDetails[] = [];
   for (const { id, same_call_as: head } of await source.outline(run.trace_id)) {
     const record = head === run.id ? await source.details(id) : undefined;

@@ -154,7 +154,7 @@ class RevisionWait {
       } catch (thrown) {
         const isEarly = facts.revision === undefined && monotonicNowMs() < earlyUntilMs;
         if (!isTemporary(thrown, isEarly)) throw thrown;
-        // Timers fire up to 2 ms early. The failure of a poll that the wait has ended says nothing about the service.
+        // Timers fire up to 2 ms early. A poll that fails because the wait has ended says nothing about the service.
         if (this.#leftMs > 2) cause = thrown;
         if (thrown instanceof ApiError) pauseMs = Math.max(pauseMs, retryAfterMs(thrown) ?? 0);
       }

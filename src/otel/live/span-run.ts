@@ -333,12 +333,12 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     if (runType === 'tool') call.name = toolNameOf(span);
     call.model = model;
     call.responseId = responseId;
-    const above = this.#parent;
     const endLate = () => (this.#isUndecided ? calls.endUndecided(this.#source, call) : calls.endLate(call));
     endCall(this.sink, call, record, isKnown ? undefined : endLate);
-    if (isKnown) this.#call = undefined;
     this.#isUndecided = false;
-    if (isKnown) above?.callEnded(call);
+    if (!isKnown) return;
+    this.#call = undefined;
+    this.#parent?.callEnded(call);
   }
 
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */

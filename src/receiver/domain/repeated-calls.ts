@@ -1,5 +1,5 @@
 import { fieldsOf, firstText, listOf } from '../../payload/fields.ts';
-import { CALL_TYPES, CallRecord, CallTable, callKey, responseIdIn, SAME_CALL, SOURCES } from '../../run/same-call.ts';
+import { CallRecord, CallTable, callKey, isCallType, responseIdIn, SAME_CALL, SOURCES } from '../../run/same-call.ts';
 import { grouped } from './grouped.ts';
 import type { RunFields } from './run-message.ts';
 import type { RunStatus } from './run-view.ts';
@@ -51,7 +51,7 @@ export function callEvidenceOf(run: RunFields, facts: RequestFacts): CallEvidenc
 
 /** Returns the fingerprints of a message's inputs. The run type may be in another message. */
 export function requestFactsOf({ run_type: type, inputs }: RunFields): RequestFacts {
-  if (inputs === undefined || (type !== undefined && !CALL_TYPES.includes(type))) return {};
+  if (inputs === undefined || (type !== undefined && !isCallType(type))) return {};
   const request = type === 'tool' ? undefined : callKey('llm', inputs);
   const ofTool = type === undefined || type === 'tool' ? callKey('tool', inputs) : undefined;
   return { ...(request !== undefined && { request }), ...(ofTool !== undefined && { arguments: ofTool }) };
@@ -97,7 +97,7 @@ export function comparedCalls<Run extends ComparedRun>(
   runs: readonly Run[],
   above: RunsAbove = runsAboveIn(runs),
 ): readonly TimedCall<Run>[] {
-  const calls = runs.filter(({ type }) => CALL_TYPES.includes(type));
+  const calls = runs.filter(({ type }) => isCallType(type));
   const isMarked = calls.some(({ sameCall }) => sameCall !== undefined);
   if (!isMarked && new Set(calls.map(({ source }) => source)).size < 2) return [];
   const started = calls.map((run) => new TimedCall(run, above(run.id).length)).sort(byStart);

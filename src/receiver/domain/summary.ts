@@ -1,7 +1,7 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { CALL_TYPES, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
+import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { previewOf } from './preview.ts';
@@ -77,7 +77,7 @@ export function summaryOf(
   set(summary, 'end_time', end_time);
   set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
   setText(summary, 'model', modelOf(fields));
-  if (CALL_TYPES.includes(type)) setText(summary, 'recorded_by', sourceOf(fields));
+  if (isCallType(type)) setText(summary, 'recorded_by', sourceOf(fields));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);

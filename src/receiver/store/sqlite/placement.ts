@@ -1,4 +1,4 @@
-import { CALL_TYPES } from '../../../run/same-call.ts';
+import { isCallType } from '../../../run/same-call.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { ALONE } from '../../domain/repeated-calls.ts';
 import type { Usage } from '../../domain/run-view.ts';
@@ -341,7 +341,7 @@ class StoredTrace {
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after?.status === 'pending') - +(before?.status === 'pending');
     sums.errors += +isCountedError(after) - +isCountedError(before);
-    if (after !== undefined && CALL_TYPES.includes(after.run_type ?? '') && !this.hasSeveralSources) {
+    if (after !== undefined && isCallType(after.run_type ?? '') && !this.hasSeveralSources) {
       const { source = null, sameCall } = evidenceIn(after);
       this.#sources.add(source);
       if (sameCall !== undefined) this.#sources.add(sameCall);
