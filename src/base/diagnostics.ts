@@ -54,6 +54,9 @@ const own = {
     }
   },
 
+  /** Redacts the same secrets in a text that is not logged. */
+  redacted: (text: string): string => withoutSecrets(text),
+
   error: (message: string): void => print('error', message),
   warn: (message: string): void => print('warn', message),
   debug: (message: string): void => print('debug', message),

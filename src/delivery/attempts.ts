@@ -1,7 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
 import { Batch, type Delivery, halves, type Item, reportBug, strip } from './delivery.ts';
-import { decide } from './retry-policy.ts';
+import { decide, isRefusal } from './retry-policy.ts';
+import type { RunName } from './spool/spool.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
 import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
@@ -9,6 +10,9 @@ import type { Sender } from './wire/sender.ts';
 const REPORT_EVERY_MS = 60_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
+
+/** One of the runs of a request, if the service does not say which one it rejected. */
+const UNNAMED: RunName = { id: '', traceId: '', name: '' };
 
 type Failed = Extract<Outcome, { readonly kind: 'failed' }>;
 
@@ -106,7 +110,8 @@ export class Attempts {
     const { isClosed } = endpoint;
     const { opensAtMs } = this;
     if (opensAtMs > nowMs) return this.#hasWork ? opensAtMs : NEVER;
-    const ready = this.retries.filter((batch) => endpoint.isReady(batch));
+    const isFlushing = this.#states.flushes.waiting.size > 0;
+    const ready = this.retries.filter((batch) => endpoint.readyAtMs(batch, isFlushing) <= nowMs);
     const next = isClosed ? this.#anyOf(ready) : first(ready, isOlder);
     if (next !== undefined) return this.#begin(this.#take(next), isClosed);
     if (dueMs <= nowMs || (isClosed && queue.readyRuns > 0)) {
@@ -116,9 +121,11 @@ export class Attempts {
       return this.#begin(new Batch(this.#states.take(size, startsUntilMs)), isClosed);
     }
     const waiting = first(this.retries, (one, other) => one.lastFailedAt < other.lastFailedAt);
-    if (waiting === undefined || (!isClosed && this.inFlight.length + queue.runs > 0)) return dueMs;
-    const probeAtMs = endpoint.probeAtMs(this.#states.flushes.waiting.size > 0);
-    return probeAtMs > nowMs ? Math.min(probeAtMs, dueMs) : this.#begin(this.#take(waiting), true);
+    if (waiting === undefined) return dueMs;
+    const readyAtMs = this.retries.reduce((at, batch) => Math.min(at, endpoint.readyAtMs(batch, isFlushing)), dueMs);
+    if (!isClosed && this.inFlight.length + queue.runs > 0) return readyAtMs;
+    const probeAtMs = endpoint.probeAtMs(isFlushing);
+    return probeAtMs > nowMs ? Math.min(probeAtMs, readyAtMs) : this.#begin(this.#take(waiting), true);
   }
 
   get #hasWork(): boolean {
@@ -222,8 +229,12 @@ export class Attempts {
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
-        for (const item of batch.items) {
-          if (outcome.isRepetition !== true || !isHalfKnown(item)) this.#states.accepted(item);
+        for (const [at, item] of batch.items.entries()) {
+          const { rejected } = outcome;
+          // OTLP forbids sending a request again after a partial success.
+          if (rejected !== undefined && at < rejected.runs) {
+            this.#states.drop(item.delivery, 'rejected', rejected.detail, UNNAMED);
+          } else if (outcome.isRepetition !== true || !isHalfKnown(item)) this.#states.accepted(item);
           else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
         }
         break;
@@ -239,7 +250,7 @@ export class Attempts {
     }
   }
 
-  #settleFailed(batch: Batch, { failure, detail, afterMs, isTooLarge }: Failed): void {
+  #settleFailed(batch: Batch, { failure, status, detail, afterMs, isTooLarge }: Failed): void {
     const { endpoint, address, monotonicMs } = this.#parts;
     const states = this.#states;
     const nowMs = monotonicMs();
@@ -252,17 +263,19 @@ export class Attempts {
       this.#sendAgain(batch, true);
       return;
     }
+    for (const { delivery } of batch.items) delivery.failure = detail;
     const evidence = endpoint.evidenceFor(batch);
     const { strikes } = batch;
     const runs = batch.items.length;
     const decision = decide({ failure, runs, evidence, strikes, loneFailures, isClosed });
     endpoint.failed(batch, failure, decision.endpoint, nowMs, afterMs);
     batch.strikes = decision.strikes;
+    batch.againAtMs = nowMs + decision.againMs;
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
     }
     if (endpoint.isFailing || batch.isProbe) this.#noteFailure(detail, nowMs);
-    if (batch.isProbe && failure === 'refused') states.flushes.refused(detail);
+    if (batch.isProbe && isRefusal(failure)) states.flushes.refused(status ?? detail);
     const items = this.#dropExpired(batch.items, nowMs);
     if (decision.runs === 'drop') {
       for (const { delivery } of items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected', detail);
@@ -277,7 +290,7 @@ export class Attempts {
     const oldestMs = this.#parts.endpoint.activeAt(nowMs) - this.#ageMs;
     return items.filter(({ delivery }) => {
       if (delivery.activeAtMs >= oldestMs) return true;
-      this.#states.drop(delivery, 'expired', 'too old to be retried');
+      this.#states.drop(delivery, 'expired', delivery.failure);
       return false;
     });
   }
@@ -307,7 +320,10 @@ export class Attempts {
     if (this.#isFailing || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#isFailing = true;
     this.#reportedAtMs = nowMs;
-    diagnostics.warn(`delivery to ${this.#parts.address} failed: ${error}; the runs are kept and retried`);
+    const afterwards = this.#parts.spool === undefined ? '' : ', and then kept on disk';
+    diagnostics.warn(
+      `delivery to ${this.#parts.address} failed: ${error}; the runs are retried while the process runs${afterwards}`,
+    );
   }
 }
 

@@ -15,7 +15,9 @@ import { DropNotice, type Ledger } from './ledger.ts';
 import { flushAtEnd, forgetAtEnd } from './process-end.ts';
 import type { Destination } from './spool/directory.ts';
 import { Spool, type SpoolOptions } from './spool/spool.ts';
+import { sendOptions } from './spool/survey.ts';
 import type { ExporterParts } from './states.ts';
+import type { RunEncoder } from './wire/encoder.ts';
 import { multipartEncoder } from './wire/multipart.ts';
 import { OtlpEncoder } from './wire/otlp.ts';
 import { IngestClient } from './wire/outcome.ts';
@@ -52,9 +54,9 @@ export function exporterFor(
   const requestBytesMax = Math.max(REQUEST_BYTES_MIN, (limits.queueBytes * BODIES_SHARE) / limits.requestsInFlight);
   const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };
   const info = new ServiceInfo(settings.otlp === undefined ? client : undefined, batch, requestBytesMax, monotonicMs);
-  const ingest = new IngestClient(client, ledger, endpoint.origin, monotonicMs);
   const { otlp } = settings;
-  const encoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
+  const encoder: RunEncoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
+  const ingest = new IngestClient(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
   const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;
   const exporter = new Exporter({
     ...time,
@@ -66,6 +68,7 @@ export function exporterFor(
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
+    sendCommand: settings.headers['x-runspan-program'] === undefined ? sendCommandFor(settings) : undefined,
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
@@ -127,6 +130,10 @@ const LANGSMITH_PATH = /\/api(\/v1)?$/;
  */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
+}
+
+function sendCommandFor({ spoolDir }: Settings): string {
+  return `runspan spool send ${sendOptions(spoolDir, [])}`;
 }
 
 function spoolFor(settings: Settings, time: ExporterTime): Spool {

@@ -70,6 +70,8 @@ export class Delivery {
   stage: Stage = 'started';
   /** Whether the service has accepted the run's start. If true, the exporter sends the rest of the run as a patch. */
   isPosted = false;
+  /** Why the last request with this run failed. */
+  failure: string | undefined;
   /** The end time sent for an incomplete run. */
   incompleteAt: string | undefined;
   /** The run's size for the queue limits, in bytes. */
@@ -160,6 +162,8 @@ export class Batch {
   isNew = false;
   /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
   isProbe: boolean;
+  /** Time at which a lone run is sent again while a flush waits. */
+  againAtMs: number = Number.POSITIVE_INFINITY;
   /** Time after which the request counts as lost. Used on edge runtimes. */
   endMs = 0;
   /** Number of failures of a lone run. The failures of a batch do not count. */

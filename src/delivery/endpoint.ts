@@ -1,5 +1,13 @@
 import type { Batch } from './delivery.ts';
-import { type BackOff, type Decision, delayMs, type Evidence, type Failure, flushDelayMs } from './retry-policy.ts';
+import {
+  type BackOff,
+  type Decision,
+  delayMs,
+  type Evidence,
+  type Failure,
+  flushDelayMs,
+  isRefusal,
+} from './retry-policy.ts';
 
 /**
  * Maximum random extension of a `Retry-After` pause, as a share of its length. Lets processes resume at different times.
@@ -75,6 +83,12 @@ export class Endpoint {
     return isNew || this.#acceptedAt > lastFailedAt;
   }
 
+  /** Time from which a batch may be sent before those that wait. */
+  readyAtMs(batch: Batch, isFlushing: boolean): number {
+    if (this.isReady(batch)) return PAST;
+    return isFlushing && !this.isClosed ? batch.againAtMs : NEVER;
+  }
+
   sending(batch: Batch): void {
     batch.sentAt = ++this.#moment;
   }
@@ -122,6 +136,6 @@ export class Endpoint {
   #standStill(nowMs: number): void {
     this.#stoodStillMs = nowMs - this.activeAt(nowMs);
     this.#stillFromMs = nowMs;
-    this.#stillToMs = this.isClosed && this.#failure === 'refused' ? NEVER : this.pausedUntilMs;
+    this.#stillToMs = this.isClosed && isRefusal(this.#failure) ? NEVER : this.pausedUntilMs;
   }
 }

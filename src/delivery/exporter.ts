@@ -193,8 +193,18 @@ export class Exporter implements RunSink {
     this.#state = 'closed';
     this.#parts.notice.report();
     this.#sendOpenRuns();
-    const count = this.#leaveRest();
-    if (count > 0) diagnostics.warn(`the process exits with ${count} undelivered ${count === 1 ? 'run' : 'runs'}`);
+    const lost = this.#leaveRest();
+    if (lost.length === 0) return;
+    const what = lost.length === 1 ? '1 undelivered run, which is' : `${lost.length} undelivered runs, which are`;
+    const failure = lost.find((delivery) => delivery.failure !== undefined)?.failure;
+    const why = failure === undefined ? '' : ` (last failure: ${failure})`;
+    const advice = [
+      ...(failure === undefined ? ['await `flush()` before the end'] : []),
+      ...(this.#spill === undefined ? ['set RUNSPAN_DURABILITY=spill to keep such runs on disk'] : []),
+    ];
+    diagnostics.warn(
+      `the process exits with ${[`${what} lost${why}`, advice.join(', or ')].filter(Boolean).join('; ')}`,
+    );
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -214,19 +224,26 @@ export class Exporter implements RunSink {
     }
   }
 
-  /** Writes undelivered runs to disk, and drops runs that cannot be written. Returns the number of dropped runs. */
-  #leaveRest(): number {
+  /** Writes undelivered runs to disk, and drops runs that cannot be written. Returns the dropped runs. */
+  #leaveRest(): readonly Delivery[] {
     let left = this.#attempts.unsettled;
     this.#attempts.clear();
     this.#replay?.close();
     if (this.#spill !== undefined) {
       const unwritten = new Set(this.#spill.keep(left));
-      for (const delivery of left) if (!unwritten.has(delivery)) this.#states.keep(delivery);
+      const kept = left.filter((delivery) => !unwritten.has(delivery));
+      for (const delivery of kept) this.#states.keep(delivery);
       left = [...unwritten];
+      const { sendCommand } = this.#parts;
+      if (kept.length > 0 && sendCommand !== undefined) {
+        diagnostics.warn(
+          `undelivered runs (${kept.length}) are on disk; the next process with these settings sends them, or \`${sendCommand}\``,
+        );
+      }
     }
-    for (const delivery of left) this.#states.drop(delivery, 'closed');
+    for (const delivery of left) this.#states.drop(delivery, 'closed', delivery.failure);
     this.#parts.spool?.close();
-    return left.length;
+    return left;
   }
 
   #failed(method: 'flush' | 'shutdown', thrown: unknown): FlushResult {

@@ -163,7 +163,7 @@ export class FlushTracker {
   }
 
   /** Ends flushes that see a probe refused twice for the same reason. */
-  refused(reason: string): void {
+  refused(reason: string | number): void {
     for (const flush of this.waiting) {
       if (flush.isClosing) continue;
       flush.reasons.push(reason);
@@ -203,7 +203,7 @@ class Flush {
   readonly done: Promise<boolean>;
   resolve: (isDone: boolean) => void = () => {};
   /** Reasons why the service refused probes during this flush. */
-  readonly reasons: string[] = [];
+  readonly reasons: (string | number)[] = [];
 
   constructor(endMs: number, isClosing: boolean) {
     this.endMs = endMs;

@@ -4,7 +4,7 @@ import { backoffMs, probeDelayMs } from '../http/retry.ts';
  * A lone run is dropped at this number of strikes. A service that is overloaded refuses requests at random with 5xx, so
  * more of these failures are needed before a run is at fault.
  */
-const STRIKES_MAX = { refused: 3, later: 8, unavailable: Number.POSITIVE_INFINITY } as const;
+const STRIKES_MAX = { refused: 3, invalid: 3, later: 8, unavailable: Number.POSITIVE_INFINITY } as const;
 
 /** The endpoint closes after this many failures of lone runs in a row, without an accepted request in between. */
 const LONE_FAILURES_MAX = 10;
@@ -13,7 +13,10 @@ const LONE_FAILURES_MAX = 10;
 const PROBE_DELAY_MAX_MS = 300_000;
 
 /** Maximum delay of a probe while a flush waits, in milliseconds. */
-const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000 } as const;
+const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000, invalid: 1_000 } as const;
+
+/** Delays until an `invalid` run is sent again while a flush waits, after its first and second strike, in milliseconds. */
+const INVALID_DELAYS_MS = [250, 1_000] as const;
 
 /**
  * How a request failed:
@@ -21,8 +24,9 @@ const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000 } as const
  * - `later`: status 5xx or 408, or no response. The endpoint or a run may be the cause.
  * - `unavailable`: status 425 or 429, another 4xx with a `Retry-After` header, or no connection. The endpoint is the cause.
  * - `refused`: every other status. A run or the endpoint is the cause, and no status tells which.
+ * - `invalid`: status 400, 413 or 422. As `refused`, but the content is the likelier cause, so that less evidence is needed.
  */
-export type Failure = 'later' | 'unavailable' | 'refused';
+export type Failure = 'later' | 'unavailable' | 'refused' | 'invalid';
 
 /** Whether the service has accepted a request that was sent after the first or the last failure of a batch. */
 export type Evidence = 'none' | 'since first' | 'since last';
@@ -47,6 +51,8 @@ export interface Decision {
   readonly runs: 'halve' | 'wait' | 'drop';
   readonly strikes: number;
   readonly endpoint: 'unchanged' | 'counted' | 'closed';
+  /** Delay until a lone run is sent again while a flush waits, in milliseconds. Infinity if the run waits for evidence. */
+  readonly againMs: number;
 }
 
 type Row = readonly [
@@ -57,8 +63,12 @@ type Row = readonly [
   endpoint: Decision['endpoint'],
 ];
 
-/** The first row that matches decides. Halving needs no evidence. Dropping a run and opening the endpoint do. */
+/**
+ * The first row that matches decides. `invalid` is also `refused`. Halving needs no evidence. Dropping a run and opening the
+ * endpoint do.
+ */
 export const TABLE: readonly Row[] = [
+  ['invalid', 'one', 'since first', 'strike', 'unchanged'],
   ['refused', 'many', 'any', 'halve', 'unchanged'],
   ['refused', 'one', 'since last', 'strike', 'unchanged'],
   ['refused', 'one', 'any', 'wait', 'counted'],
@@ -74,16 +84,20 @@ export const TABLE: readonly Row[] = [
 /** Decides what happens to the runs of a failed request, and to the endpoint. */
 export function decide({ failure, runs, evidence, strikes, loneFailures, isClosed }: FailedRequest): Decision {
   const size = runs === 1 ? 'one' : 'many';
+  const failures = failure === 'invalid' ? ['invalid', 'refused'] : [failure];
   const [, , , fate, effect] = TABLE.find(
-    ([f, s, e]) => f === failure && s === size && ['any', evidence].includes(e),
+    ([f, s, e]) => failures.includes(f) && s === size && ['any', evidence].includes(e),
   ) as Row;
-  const isStrike = fate === 'strike' || (strikes === 0 && size === 'one' && failure !== 'unavailable');
+  const isStrike =
+    fate === 'strike' || (strikes === 0 && size === 'one' && failure !== 'unavailable' && failure !== 'invalid');
   const struck = isStrike ? strikes + 1 : strikes;
+  const isAtFault = failure === 'invalid' && evidence !== 'none';
   const isLast = effect === 'counted' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX);
   return {
     runs: fate !== 'strike' ? fate : struck >= STRIKES_MAX[failure] ? 'drop' : 'wait',
     strikes: struck,
     endpoint: isLast ? 'closed' : effect,
+    againMs: (isAtFault ? INVALID_DELAYS_MS[struck - 1] : undefined) ?? Number.POSITIVE_INFINITY,
   };
 }
 
@@ -95,8 +109,13 @@ export interface BackOff {
 
 /** Returns the delay before the next probe, in milliseconds. `probes` have failed since the last accepted request. */
 export function delayMs(failure: Failure, probes: number, { random, retryDelayMs, retryDelayMaxMs }: BackOff): number {
-  if (failure === 'refused') return probeDelayMs(probes, PROBE_DELAY_MAX_MS);
+  if (isRefusal(failure)) return probeDelayMs(probes, PROBE_DELAY_MAX_MS);
   return backoffMs(probes, random(), retryDelayMs, retryDelayMaxMs);
+}
+
+/** Whether the service has read the request and declined it. */
+export function isRefusal(failure: Failure): boolean {
+  return failure === 'refused' || failure === 'invalid';
 }
 
 /** Returns the longest delay before the next probe while a flush waits, in milliseconds. */

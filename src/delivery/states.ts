@@ -47,6 +47,8 @@ export interface ExporterParts {
   readonly endpoint: Endpoint;
   /** The folder for undelivered runs. Undefined if `durability` is `memory`. */
   readonly spool: Spool | undefined;
+  /** The command that sends the runs which this process leaves on disk. Undefined if `runspan dev` sends them. */
+  readonly sendCommand: string | undefined;
   readonly isWriteAhead: boolean;
   readonly ledger: Ledger;
   readonly notice: DropNotice;
@@ -253,13 +255,13 @@ export class DeliveryStates {
     }
   }
 
-  /** Drops a run. The run must not be in the queue. */
-  drop(delivery: Delivery, reason: DropReason, detail?: string): void {
+  /** Drops a run. The run must not be in the queue. `name` is what is reported of the run. */
+  drop(delivery: Delivery, reason: DropReason, detail?: string, name: RunName = delivery.run): void {
     if (delivery.stage === 'settled') return;
     this.#counts[counterOf(delivery.stage)]--;
     delivery.ticket?.dropped(delivery.run);
     this.#settle(delivery);
-    this.countDrop(delivery.run, reason, detail);
+    this.countDrop(name, reason, detail);
   }
 
   /** Marks runs as written to disk, and returns the flush group that waits for their delivery. */

@@ -38,6 +38,11 @@ export abstract class BaseClient implements Transport {
   /** Sends a request with the client's own headers once. Resolves when the response headers arrive. */
   protected abstract exchange(own: HttpHeaders, request: HttpRequest, attempt: Attempt): Promise<UnreadResponse>;
 
+  /** Undoes the content coding of a body, which may be cut. `fetch` has done so. */
+  protected decoded(bytes: Uint8Array, _headers: HttpResponse['headers']): Uint8Array {
+    return bytes;
+  }
+
   /** Whether a request of `send` is repeated immediately after this error. */
   protected isRepeated(_error: unknown): boolean {
     return false;
@@ -60,7 +65,8 @@ export abstract class BaseClient implements Transport {
       });
       if (request.isBodyOptional) attempt.limit(OPTIONAL_BODY_MS);
       const read = attempt.within(readBytes(body));
-      const bytes = await (request.isBodyOptional ? read.catch(() => new Uint8Array()) : read);
+      const received = await (request.isBodyOptional ? read.catch(() => new Uint8Array()) : read);
+      const bytes = this.decoded(received, headers);
       // If the application has changed the API key meanwhile, the request is retried with the new key.
       if (isKeyRefused(status) && this.#headers !== source) return await this.send(request);
       return { status, headers, bytes, text: new TextDecoder().decode(bytes), isKeyless: isKeyless(own) };

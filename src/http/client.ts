@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { ignoreErrors } from '../base/guard.ts';
 import { addressOf } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
@@ -10,6 +11,8 @@ import {
   type HttpClientOptions,
   type HttpHeaders,
   type HttpRequest,
+  type HttpResponse,
+  RESPONSE_BYTES_MAX,
   type UnreadResponse,
 } from './transport.ts';
 
@@ -59,6 +62,14 @@ export class HttpClient extends BaseClient {
   /** If the service closed an idle connection, the request is sent on another connection. */
   protected override isRepeated(error: unknown): boolean {
     return isReusedConnectionError(error);
+  }
+
+  /** A request without `accept-encoding` allows any coding (RFC 9110, 12.5.3). */
+  protected override decoded(bytes: Uint8Array, headers: HttpResponse['headers']): Uint8Array {
+    if (!/^(?:x-)?gzip$/i.test(String(headers['content-encoding']))) return bytes;
+    const { constants, gunzipSync } = nodeModule('node:zlib');
+    const limits = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: RESPONSE_BYTES_MAX };
+    return ignoreErrors(() => gunzipSync(bytes, limits)) ?? bytes;
   }
 
   #connect(): Promise<Dispatcher> {

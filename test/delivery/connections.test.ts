@@ -53,7 +53,7 @@ describe('a service that goes away', () => {
     expect(exporter.stats()).toMatchObject({ created: 120, sent: 120, dropped: 0 });
     const service = `delivery to http://127.0.0.1:${first.port}`;
     expect(lines).toEqual([
-      expect.stringMatching(`^${service} failed: .*; the runs are kept and retried$`),
+      expect.stringMatching(`^${service} failed: .*; the runs are retried while the process runs$`),
       `${service} works again`,
     ]);
   });
@@ -106,7 +106,7 @@ it.each([
 
   expect(exporter.stats()).toMatchObject({ sent: 1, dropped: 0 });
   expect(lines).toEqual([
-    `delivery to ${endpoint} failed: ${detail}; the runs are kept and retried`,
+    `delivery to ${endpoint} failed: ${detail}; the runs are retried while the process runs`,
     `delivery to ${endpoint} works again`,
   ]);
 });
@@ -187,7 +187,7 @@ it.each<[string, () => unknown]>([
   expect(lines).toEqual([
     // The name of a TypeError of runspan itself is logged too.
     expect.stringMatching(
-      /failed: the request failed for an unknown reason( \(TypeError\))?; the runs are kept and retried/,
+      /failed: the request failed for an unknown reason( \(TypeError\))?; the runs are retried while the process runs/,
     ),
     `delivery to ${server.url} works again`,
   ]);

@@ -3,6 +3,7 @@ import '../support/virtual-timers.ts';
 
 // Loaded for the first request, which takes an unknown number of turns of the event loop.
 import '#src/otel/otlp/traces.ts';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { advance, type Delivery, delivery, type Setup, until } from '../support/delivery.ts';
 import { machine } from '../support/processes.ts';
@@ -107,15 +108,15 @@ describe('a run', () => {
 });
 
 describe('a response', () => {
-  it('that rejects some spans drops as many runs, and is not an error of the service', async () => {
-    // The message may contain a payload, so it is not repeated.
+  it('that rejects some spans drops as many runs without names, and is not an error of the service', async () => {
     const partialSuccess = { rejectedSpans: '2', errorMessage: 'too long ago' };
-    const { wholes, flush, details, stats, service } = await otlp({
+    const { wholes, flush, drops, details, stats, service } = await otlp({
       reply: () => ({ status: 200, body: JSON.stringify({ partialSuccess }) }),
     });
     wholes(5);
     await flush();
-    expect(details).toEqual(Array(2).fill('the service rejected 2 spans of a request'));
+    expect(details).toEqual(Array(2).fill('the service rejected 2 spans of a request: "too long ago"'));
+    expect(drops).toEqual(['rejected ', 'rejected ']);
     expect(stats()).toMatchObject({ sent: 3, dropped: 2, droppedByReason: { rejected: 2 } });
     expect(service.requests).toHaveLength(1);
   });
@@ -133,19 +134,60 @@ describe('a response', () => {
     expect(stats()).toMatchObject({ sent: 1 - dropped, dropped });
   });
 
-  it('in protobuf that rejects some spans drops as many runs', async () => {
-    // ExportTraceServiceResponse { partial_success { rejected_spans: 300 error_message: "no ü" } }
-    const bytes = Buffer.concat([Buffer.from('0a0a08ac021205', 'hex'), Buffer.from('no ü')]);
-    const { wholes, flush, details, stats } = await otlp({
-      options: { protocol: 'otlp-json' },
-      reply: () => ({ status: 200, body: '{"partialSuccess":{"rejectedSpans":1,"errorMessage":"no ü"}}' }),
-    });
-    wholes(2);
+  // ExportTraceServiceResponse { partial_success { rejected_spans: 300 error_message: "no ü" } }
+  const rejected300 = Buffer.concat([Buffer.from('0a0a08ac021205', 'hex'), Buffer.from('no ü')]);
+  const json = '{"partialSuccess":{"rejectedSpans":"300","errorMessage":"no ü"}}';
+
+  it.each([
+    ['protobuf', rejected300, { 'content-type': 'application/x-protobuf' }],
+    [
+      'protobuf with gzip',
+      gzipSync(rejected300),
+      { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' },
+    ],
+    ['JSON', json, {}],
+    ['JSON with gzip', gzipSync(json), { 'content-encoding': 'x-gzip' }],
+  ])('in %s is read by its own type and coding, whatever that of the request', async (_, body, headers) => {
+    const { whole, flush, details } = await otlp({ reply: () => ({ status: 200, headers, body }) });
+    whole();
     await flush();
-    expect(details).toEqual(['the service rejected 1 spans of a request']);
-    expect(stats()).toMatchObject({ sent: 1, dropped: 1 });
-    const { protobufEncoding } = await import('#src/otel/otlp/protobuf.ts');
-    expect(protobufEncoding.rejectedSpansIn(bytes)).toBe(300);
+    expect(details).toEqual(['the service rejected 300 spans of a request: "no ü"']);
+  });
+
+  it('that accepts spans with a warning is logged once', async () => {
+    const body = '{"partialSuccess":{"errorMessage":"old attribute"}}';
+    const { whole, flush, lines, stats } = await otlp({ reply: () => ({ status: 200, body }) });
+    for (const name of ['one', 'two']) {
+      whole(name);
+      await flush();
+    }
+    expect(lines).toEqual(['warn: the service accepted spans with a warning: "old attribute"']);
+    expect(stats()).toMatchObject({ sent: 2, dropped: 0 });
+  });
+
+  it('in protobuf with the status of gRPC tells the reason', async () => {
+    // Status { code: 3 message: "no trace id" }
+    const body = Buffer.concat([Buffer.from('0803120b', 'hex'), Buffer.from('no trace id')]);
+    const headers = { 'content-type': 'application/x-protobuf' };
+    const { whole, flush, stats } = await otlp({ reply: () => ({ status: 400, headers, body }) });
+    whole();
+    await flush();
+    expect(stats().lastError?.message).toBe('status 400, "no trace id"');
+  });
+
+  it('that rejects every run is evidence that the endpoint accepts requests', async () => {
+    let isDown = true;
+    const body = '{"partialSuccess":{"rejectedSpans":"1"}}';
+    const { wholes, flush, service, stats } = await otlp({ reply: () => (isDown ? 503 : { status: 200, body }) });
+    wholes(300);
+    await advance(3_000);
+    isDown = false;
+    const before = service.requests.length;
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    const sizes = service.requests.slice(before).map(({ names }) => names.length);
+    expect(sizes[0]).toBe(1);
+    expect(sizes.length).toBeLessThan(6);
+    expect(stats()).toMatchObject({ sent: 300 - sizes.length, dropped: sizes.length });
   });
 
   it.each<[string, string]>([

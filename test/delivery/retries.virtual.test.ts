@@ -258,7 +258,7 @@ describe('an outage', () => {
       await until(() => service.requests.length === 3);
       await settle();
       expect(lines).toEqual([
-        `warn: delivery to ${service.url} failed: status 503; the runs are kept and retried`,
+        `warn: delivery to ${service.url} failed: status 503; the runs are retried while the process runs`,
         `warn: delivery to ${service.url} works again`,
       ]);
       await advance(laterMs - virtualClock.nowMs);

@@ -16,6 +16,12 @@ type Case = readonly [what: string, Partial<FailedRequest>, runs: Decision['runs
 
 /** One case for each row, in the order of the table. */
 const rows: readonly Case[] = [
+  [
+    'a lone run that is invalid waits if others were accepted after its first failure',
+    { failure: 'invalid', evidence: 'since first' },
+    'wait',
+    'unchanged',
+  ],
   ['a refused batch is halved', { runs: 2 }, 'halve', 'unchanged'],
   ['a lone run that is refused beside accepted requests waits', { evidence: 'since last' }, 'wait', 'unchanged'],
   ['a lone run that is refused waits, and counts', {}, 'wait', 'counted'],
@@ -69,6 +75,9 @@ describe('the delivery policy', () => {
   it.each([
     ['refused', 'since last', 3, 'drop'],
     ['refused', 'none', 3, 'wait'],
+    ['invalid', 'since first', 3, 'drop'],
+    ['invalid', 'since last', 3, 'drop'],
+    ['invalid', 'none', 3, 'wait'],
     ['later', 'since last', 8, 'drop'],
     ['later', 'since first', 8, 'wait'],
     ['unavailable', 'since last', 100, 'wait'],
@@ -86,10 +95,29 @@ describe('the delivery policy', () => {
     [{ strikes: 1, evidence: 'since last' }, 2],
     [{ failure: 'later', strikes: 1, evidence: 'since first' }, 1],
     [{ failure: 'unavailable', evidence: 'since last' }, 0],
+    [{ failure: 'invalid' }, 0],
+    [{ failure: 'invalid', evidence: 'since first' }, 1],
     [{ runs: 2, evidence: 'since last' }, 0],
   ] as const)('only the first failure, and failures beside accepted requests, are strikes: %j', (given, strikes) => {
     expect(decide(request(given)).strikes).toBe(strikes);
   });
+
+  it('an invalid batch is halved, and an invalid run counts as a refused one if nothing was accepted', () => {
+    expect(decide(request({ failure: 'invalid', runs: 2 }))).toMatchObject({ runs: 'halve', endpoint: 'unchanged' });
+    expect(decide(request({ failure: 'invalid' }))).toMatchObject({ runs: 'wait', endpoint: 'counted' });
+  });
+
+  it.each([
+    ['invalid', 'since first', [250, 1_000]],
+    ['invalid', 'since last', [250, 1_000]],
+    ['invalid', 'none', [Infinity, Infinity]],
+    ['refused', 'since last', [Infinity, Infinity]],
+  ] as const)(
+    'a lone run that is %s, with an acceptance %s, is sent again while a flush waits after %j ms',
+    (failure, evidence, delays) => {
+      expect([0, 1].map((strikes) => decide(request({ failure, evidence, strikes })).againMs)).toEqual(delays);
+    },
+  );
 
   it('the tenth lone failure in a row closes the endpoint, and each one keeps a closed endpoint closed', () => {
     expect(decide(request({ loneFailures: 8 })).endpoint).toBe('counted');

@@ -70,7 +70,7 @@ describe('a service that rejects the key', () => {
     await flush();
 
     expect(lines).toEqual([
-      `warn: delivery to ${service.url} failed: status 401: ${problem}; the runs are kept and retried`,
+      `warn: delivery to ${service.url} failed: status 401: ${problem}; the runs are retried while the process runs`,
       `warn: delivery to ${service.url} works again`,
     ]);
   });

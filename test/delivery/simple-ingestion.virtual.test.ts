@@ -178,7 +178,7 @@ describe('a service without multipart ingestion', () => {
     await others();
 
     const bad = service.requests.filter(({ names, isMultipart }) => !isMultipart && names[0]?.endsWith('bad'));
-    expect(bad.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST']);
+    expect(bad.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'POST']);
     expect(drops).toEqual(['rejected bad']);
   });
 

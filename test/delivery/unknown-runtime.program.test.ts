@@ -24,7 +24,7 @@ test('without the HTTP client of undici, a program keeps its exit code, a flush 
     RUNSPAN_ENDPOINT: server.url,
   });
   expect(stdout).toBe('the application ran\nflushed boolean\n');
-  const lines = stderr.split('\n').filter((line) => line.includes('delivery is off'));
+  const lines = stderr.split('\n').filter((line) => /failed: .*delivery is off/.test(line));
   expect(lines).toEqual([expect.stringContaining('undici')]);
   expect(stderr.split('\n').filter((line) => !line.startsWith('runspan: '))).toEqual(['']);
   expect(code).toBe(3);

@@ -1,11 +1,12 @@
 // A run that the service refuses does not stop the others.
 import '../support/virtual-timers.ts';
 
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { sample } from '../support/campaign.ts';
-import { advance, delivery, until } from '../support/delivery.ts';
+import { advance, delivery, type Setup, until } from '../support/delivery.ts';
 import { machine } from '../support/processes.ts';
 import type { Verdict } from '../support/scripted-service.ts';
+import { virtualClock } from '../support/virtual-timers.ts';
 
 const bad = (names: readonly string[]): boolean => names.includes('whole bad');
 
@@ -112,3 +113,51 @@ it.each(sample<number>([406, 410, 418, 431]))(
     expect(stats()).toMatchObject({ sent: 20, dropped: 0 });
   },
 );
+
+/** A program of five runs that ends with `shutdown`. */
+const shortProgram = async (verdict: Verdict, isBad: (name: string) => boolean, options: Setup = {}) => {
+  const scene = await delivery({
+    ...options,
+    limits: { ...options.limits, lingerMs: 1_000_000 },
+    reply: ({ names }) => (names.some(isBad) ? verdict : 202),
+  });
+  scene.wholes(5);
+  const result = await scene.close();
+  return { ...scene, result, atMs: virtualClock.nowMs };
+};
+
+const refusal = (status: number): Verdict => ({ status, body: '{"detail":"inputs: no poison please"}' });
+
+describe('a short program of five runs, one of which the service refuses', () => {
+  it.each([400, 413, 422])('with %i ends within two seconds, and tells the words of the service', async (status) => {
+    const { result, atMs, drops, details, stats } = await shortProgram(refusal(status), (name) => name === 'whole 3');
+    expect(result).toEqual({ ok: true, pending: 0 });
+    expect(atMs).toBeLessThan(2_000);
+    expect(drops).toEqual([status === 413 ? 'too_large 3' : 'rejected 3']);
+    expect(details).toEqual([`status ${status}, "inputs: no poison please"`]);
+    expect(stats()).toMatchObject({ sent: 4, dropped: 1 });
+  });
+
+  it.each([302, 401, 403, 406, 451])(
+    'with %i, which may be the cause of the endpoint, keeps it until the time limit',
+    async (status) => {
+      const { result, atMs, drops, details } = await shortProgram(refusal(status), (name) => name === 'whole 3');
+      expect(result).toEqual({ ok: false, pending: 1 });
+      expect(atMs).toBe(30_000);
+      expect(drops).toEqual(['closed 3']);
+      expect(details[0]).toContain(`status ${status}, "inputs: no poison please"`);
+    },
+  );
+
+  it('delivers the others if two are refused', async () => {
+    const { drops, atMs, stats } = await shortProgram(refusal(422), (name) => name === 'whole 1' || name === 'whole 5');
+    expect(drops.sort()).toEqual(['rejected 1', 'rejected 5']);
+    expect(atMs).toBeLessThan(2_000);
+    expect(stats()).toMatchObject({ sent: 3, dropped: 2 });
+  });
+
+  it('drops none if all are refused, because the endpoint may be the cause', async () => {
+    const { drops } = await shortProgram(refusal(422), () => true);
+    expect(drops.every((drop) => drop.startsWith('closed'))).toBe(true);
+  });
+});

@@ -157,7 +157,7 @@ it('the clients for browsers have the exports of the clients for Node', async ()
 });
 
 it.each([
-  ['AgentServer, submitFeedback', 21_750],
+  ['AgentServer, submitFeedback', 21_800],
   ['submitFeedback', 10_300],
 ])('a page that imports { %s } loads at most %i bytes of the clients, compressed', async (names, bytesMax) => {
   const { text, metafile } = await browserBundle(`export { ${names} } from 'runspan/clients'`);

@@ -1,16 +1,11 @@
 import type { HttpResponse } from '../../http/transport.ts';
+import type { Fields } from '../../payload/fields.ts';
 import type { RequestKind } from '../../run/stats.ts';
 import type { Item } from '../delivery.ts';
 
 export interface EncodedBody {
   readonly contentType: string;
   readonly chunks: Uint8Array[];
-}
-
-/** Runs that the service rejected in a request that it accepted. */
-export interface Rejected {
-  readonly runs: number;
-  readonly detail: string;
 }
 
 /** How a batch is written into one request. Whether and when the request is sent again does not depend on it. */
@@ -20,6 +15,6 @@ export interface RunEncoder {
   readonly path: string;
   /** Returns a promise if the body is encoded in several turns of the event loop. Rejects if the signal aborts. */
   encode(items: readonly Item[], signal: AbortSignal): EncodedBody | Promise<EncodedBody>;
-  /** Reads a response. Undefined if its status says everything. */
-  rejectedIn?(response: HttpResponse): Rejected | undefined;
+  /** Returns the fields of a response as in JSON. Undefined if responses are JSON. */
+  readonly fieldsIn?: (response: HttpResponse) => Fields;
 }

@@ -1,12 +1,14 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import type { OtlpSettings } from '../../config/otlp.ts';
 import type { HttpResponse } from '../../http/transport.ts';
-import type { OtlpEncoding } from '../../otel/otlp/otlp-span.ts';
+import type { protobufResponse } from '../../otel/otlp/protobuf.ts';
 import type { SentRun } from '../../otel/otlp/run-to-span.ts';
+import type { Fields } from '../../payload/fields.ts';
 import { setSoon } from '../../platform/timers.ts';
 import { dropAttachments, type Item } from '../delivery.ts';
-import type { EncodedBody, Rejected, RunEncoder } from './encoder.ts';
+import type { EncodedBody, RunEncoder } from './encoder.ts';
 import { strippedPayloads } from './multipart.ts';
+import { jsonIn } from './reason.ts';
 
 /**
  * Number of bytes of runs to encode per turn of the event loop. Messages of model calls are parsed and converted, which
@@ -20,7 +22,7 @@ export class OtlpEncoder implements RunEncoder {
   readonly path = '';
   readonly #options: OtlpSettings;
   /** Loaded for the first request. */
-  #encoding: OtlpEncoding | undefined;
+  #readProtobuf: typeof protobufResponse | undefined;
 
   constructor(options: OtlpSettings) {
     this.#options = options;
@@ -28,9 +30,9 @@ export class OtlpEncoder implements RunEncoder {
 
   async encode(items: readonly Item[], signal: AbortSignal): Promise<EncodedBody> {
     const { format, resource } = this.#options;
-    const { jsonEncoding, protobufEncoding, SpanGroups } = await import('../../otel/otlp/traces.ts');
+    const { jsonEncoding, protobufEncoding, protobufResponse, SpanGroups } = await import('../../otel/otlp/traces.ts');
     const encoding = format === 'json' ? jsonEncoding : protobufEncoding;
-    this.#encoding = encoding;
+    this.#readProtobuf = protobufResponse;
     const slices: Uint8Array[] = [];
     for (let at = 0; at < items.length; ) {
       if (slices.length > 0) await new Promise<void>((resolve) => void setSoon(resolve));
@@ -47,12 +49,11 @@ export class OtlpEncoder implements RunEncoder {
     return { contentType: encoding.contentType, chunks: encoding.join(slices) };
   }
 
-  rejectedIn({ bytes }: HttpResponse): Rejected | undefined {
-    // 64-bit integers are text in JSON.
-    const spans = Number(this.#encoding?.rejectedSpansIn(bytes));
-    if (!Number.isSafeInteger(spans) || spans <= 0) return undefined;
-    return { runs: spans, detail: `the service rejected ${spans} spans of a request` };
-  }
+  /** A service may respond in another encoding than that of the request. */
+  readonly fieldsIn = (response: HttpResponse): Fields => {
+    const isProtobuf = /protobuf/.test(String(response.headers['content-type']));
+    return isProtobuf ? (this.#readProtobuf?.(response) ?? {}) : jsonIn(response);
+  };
 }
 
 function sentOf(item: Item): SentRun {

@@ -3,20 +3,23 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { failureOf } from '../../http/failure.ts';
 import { parseRetryAfter } from '../../http/retry.ts';
 import { bodyBytes, type HttpRequest, type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
+import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import { type DropReason, publish, type RequestKind } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Failure } from '../retry-policy.ts';
+import { jsonIn, reasonIn } from './reason.ts';
 
-/** The result of one attempt to send a run. `detail` is a log message without request or response content. */
+/** The result of one attempt to send a run. `detail` is a log message, with the service's own words if there are any. */
 export type Outcome =
   /** The service has stored the run. `isRepetition` is true if the status was 409. */
-  | { readonly kind: 'accepted'; readonly isRepetition?: true }
+  | { readonly kind: 'accepted'; readonly isRepetition?: true; readonly rejected?: Rejected | undefined }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /** `afterMs` is the delay from the `Retry-After` header. `isTooLarge` is true if the status was 413. */
   | {
       readonly kind: 'failed';
       readonly failure: Failure;
+      readonly status?: number;
       readonly detail: string;
       readonly afterMs?: number | undefined;
       readonly isTooLarge?: true;
@@ -25,6 +28,12 @@ export type Outcome =
   | { readonly kind: 'unsupported'; readonly detail: string }
   /** The run was not sent, because the exporter closed or an earlier request failed. */
   | { readonly kind: 'unsent' };
+
+/** Runs that the service rejected in a request that it accepted. The service does not say which. */
+export interface Rejected {
+  readonly runs: number;
+  readonly detail: string;
+}
 
 export const UNSENT: Outcome = { kind: 'unsent' };
 
@@ -48,31 +57,54 @@ export const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const BUSY: ReadonlySet<number> = new Set([425, 429]);
 
-export const ACCEPTED: Outcome = { kind: 'accepted' };
+/** Statuses that speak of the content of a request. A 413 is handled before. */
+const INVALID: ReadonlySet<number> = new Set([400, 422]);
 
-export function outcomeOf({ status, headers, isKeyless = false }: HttpResponse, runs: number, nowMs: number): Outcome {
-  if (status >= 200 && status < 300) return ACCEPTED;
+/** `fields` are those of the response's body. */
+export function outcomeOf(response: HttpResponse, fields: Fields, runs: number, nowMs: number): Outcome {
+  const { status, headers, isKeyless = false } = response;
+  if (status >= 200 && status < 300) return { kind: 'accepted', rejected: rejectedIn(response, fields) };
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
   if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
-  if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: `status ${status}` };
+  const reason = reasonIn(fields, response);
+  const said = `status ${status}${reason === undefined ? '' : `, ${JSON.stringify(reason)}`}`;
+  if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: said };
   const isMissingKey = isKeyless && isKeyRefused(status);
   const hint = isMissingKey ? 'the service requires an API key, but none is set' : hintOf(status);
-  const detail = hint === undefined ? `status ${status}` : `status ${status}: ${hint}`;
-  if (status === 413) return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
+  const detail = hint === undefined ? said : `${said}: ${hint}`;
+  if (status === 413) return { kind: 'failed', failure: 'invalid', status, detail, isTooLarge: true };
   const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
-  return { kind: 'failed', failure: failureOfStatus(status, afterMs !== undefined), detail, afterMs };
+  return { kind: 'failed', failure: failureOfStatus(status, afterMs !== undefined), status, detail, afterMs };
+}
+
+/** Reads an `ExportTraceServiceResponse`. Without rejected spans, its message is a warning. */
+function rejectedIn(response: HttpResponse, fields: Fields): Rejected | undefined {
+  const { partialSuccess } = fields;
+  if (partialSuccess === undefined) return undefined;
+  // 64-bit integers are text in JSON.
+  const spans = Number(fieldsOf(partialSuccess).rejectedSpans ?? 0);
+  const reason = reasonIn({ partialSuccess }, response);
+  const words = reason === undefined ? '' : `: ${JSON.stringify(reason)}`;
+  if (Number.isSafeInteger(spans) && spans > 0)
+    return { runs: spans, detail: `the service rejected ${spans} spans of a request${words}` };
+  if (reason !== undefined) diagnostics.warnOnce('otlp warning', `the service accepted spans with a warning${words}`);
+  return undefined;
 }
 
 function failureOfStatus(status: number, hasRetryAfter: boolean): Failure {
   // Some gateways add `Retry-After` to every 503, and some respond with 408 to large requests.
   if (status >= 500 || status < 200 || status === 408) return 'later';
-  return hasRetryAfter || BUSY.has(status) ? 'unavailable' : 'refused';
+  if (hasRetryAfter || BUSY.has(status)) return 'unavailable';
+  return INVALID.has(status) ? 'invalid' : 'refused';
 }
 
-function outcomeOfError(thrown: unknown): Outcome {
+function outcomeOfError(thrown: unknown, { port }: URL): Outcome {
   const { detail, isUnsent } = failureOf(thrown);
-  return { kind: 'failed', failure: isUnsent ? 'unavailable' : 'later', detail };
+  if (isUnsent) return { kind: 'failed', failure: 'unavailable', detail };
+  // OpenTelemetry's port for gRPC, which speaks only HTTP/2.
+  const hint = port === '4317' ? '; port 4317 is usually for gRPC, so use the port for HTTP, usually 4318' : '';
+  return { kind: 'failed', failure: 'later', detail: detail + hint };
 }
 
 function hintOf(status: number): string | undefined {
@@ -93,21 +125,28 @@ export interface IngestResult {
   readonly outcome: Outcome;
   readonly status: number | undefined;
   readonly error: unknown;
-  readonly response?: HttpResponse;
 }
 
 /** Sends requests with runs, and records each request's duration and error in the ledger. */
 export class IngestClient {
   readonly #client: Transport;
   readonly #ledger: Ledger;
-  readonly #endpoint: string;
+  readonly #endpoint: URL;
   readonly #monotonicMs: () => number;
+  readonly #fieldsIn: (response: HttpResponse) => Fields;
 
-  constructor(client: Transport, ledger: Ledger, endpoint: string, monotonicMs: () => number) {
+  constructor(
+    client: Transport,
+    ledger: Ledger,
+    endpoint: URL,
+    monotonicMs: () => number,
+    fieldsIn: (response: HttpResponse) => Fields = jsonIn,
+  ) {
     this.#client = client;
     this.#ledger = ledger;
     this.#endpoint = endpoint;
     this.#monotonicMs = monotonicMs;
+    this.#fieldsIn = fieldsIn;
   }
 
   /** Sends one request and never rejects. If the signal aborts, the outcome is `unsent`. */
@@ -118,18 +157,19 @@ export class IngestClient {
     try {
       const response = await this.#client.send(request);
       warnOfWebPage(response);
-      result = { outcome: outcomeOf(response, runs, wallNowMs()), status: response.status, error: undefined, response };
+      const outcome = outcomeOf(response, this.#fieldsIn(response), runs, wallNowMs());
+      result = { outcome, status: response.status, error: undefined };
     } catch (error) {
       // Aborted requests are not recorded, because the service did not fail.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
-      result = { outcome: outcomeOfError(error), status: undefined, error };
+      result = { outcome: outcomeOfError(error, this.#endpoint), status: undefined, error };
     }
     const { outcome, status } = result;
     const durationMs = this.#monotonicMs() - sentAtMs;
     const error = 'detail' in outcome ? outcome.detail : undefined;
     this.#ledger.addRequest(durationMs);
     if (error !== undefined) this.#ledger.lastError = { at: isoTimestamp(clock.nowUs()), message: error };
-    const endpoint = this.#endpoint;
+    const endpoint = this.#endpoint.origin;
     publish('runspan:request:end', () => {
       return { endpoint, kind, runs, status, error, durationMs, bytes: bodyBytes(request.body) };
     });

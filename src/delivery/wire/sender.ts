@@ -5,9 +5,10 @@ import { probeDelayMs } from '../../http/retry.ts';
 import { bodyBytes } from '../../http/transport.ts';
 import { isPerRequest } from '../../platform/node.ts';
 import type { Batch, Item, RequestBody } from '../delivery.ts';
+import { isRefusal } from '../retry-policy.ts';
 import { compress, type Encoding, firstSupported } from './compress.ts';
-import type { Rejected, RunEncoder } from './encoder.ts';
-import { ACCEPTED, type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
+import type { RunEncoder } from './encoder.ts';
+import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple.ts';
 
@@ -101,8 +102,6 @@ export class Sender {
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
       info.accepted(body.plainBytes);
-      const rejected = result.response && encoder.rejectedIn?.(result.response);
-      if (rejected !== undefined) return outcomesOf(batch.items.length, rejected);
     }
     return outcome;
   }
@@ -167,16 +166,10 @@ function noRoute({ detail }: Unsupported, why: string): Outcome {
   return { kind: 'failed', failure: 'refused', detail: `${detail}: ${why}` };
 }
 
-/** The service reports only the number of rejected runs. OTLP forbids sending a request again after a partial success. */
-function outcomesOf(runs: number, { runs: rejected, detail }: Rejected): Outcome[] {
-  const dropped: Outcome = { kind: 'dropped', reason: 'rejected', detail };
-  return Array.from({ length: runs }, (_, at) => (at < rejected ? dropped : ACCEPTED));
-}
-
 /** Whether a compressed body may have been refused for its encoding. Gateways refuse it with other statuses than 415, too. */
 function refusesEncoding({ status, outcome }: IngestResult, runs: number): boolean {
   if (status === 415) return true;
-  return runs === 1 && outcome.kind === 'failed' && outcome.failure === 'refused' && outcome.isTooLarge !== true;
+  return runs === 1 && outcome.kind === 'failed' && isRefusal(outcome.failure) && outcome.isTooLarge !== true;
 }
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
@@ -185,5 +178,5 @@ function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, err
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
   const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;
-  return { kind: 'failed', failure: 'refused', detail, isTooLarge: true };
+  return { kind: 'failed', failure: 'invalid', detail, isTooLarge: true };
 }

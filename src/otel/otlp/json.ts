@@ -1,4 +1,3 @@
-import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import type { AttributeValue, OtlpAttributes, OtlpEncoding, OtlpSpan, SpanGroup } from './otlp-span.ts';
 
 /** OTLP/JSON: ids are hexadecimal, and 64-bit integers are text. */
@@ -8,10 +7,6 @@ export const jsonEncoding: OtlpEncoding = {
   join: (slices) => {
     const separated = slices.flatMap((slice, at) => (at === 0 ? [slice] : [Buffer.from(','), slice]));
     return [Buffer.concat([Buffer.from('{"resourceSpans":['), ...separated, Buffer.from(']}')])];
-  },
-  rejectedSpansIn: (response) => {
-    const { partialSuccess } = fieldsOf(parsedJson(Buffer.from(response).toString()));
-    return fieldsOf(partialSuccess).rejectedSpans;
   },
 };
 

@@ -60,6 +60,4 @@ export interface OtlpEncoding {
   encode(groups: readonly SpanGroup[]): Uint8Array;
   /** Returns the chunks of the request body. */
   join(slices: Uint8Array[]): Uint8Array[];
-  /** Returns the number of rejected spans in an `ExportTraceServiceResponse`, or what it has in place of a number. */
-  rejectedSpansIn(response: Uint8Array): unknown;
 }

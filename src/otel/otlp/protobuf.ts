@@ -1,3 +1,4 @@
+import type { Fields } from '../../payload/fields.ts';
 import type { AttributeValue, OtlpAttributes, OtlpEncoding, OtlpSpan, SpanGroup } from './otlp-span.ts';
 
 /** OTLP/protobuf. The numbers of the fields are those of `trace.proto`, `resource.proto` and `common.proto`. */
@@ -10,11 +11,22 @@ export const protobufEncoding: OtlpEncoding = {
   },
   // A message is the concatenation of its fields.
   join: (slices) => slices,
-  rejectedSpansIn: (response) => {
-    const partial = fieldsIn(response).get(1);
-    return partial instanceof Uint8Array ? fieldsIn(partial).get(1) : undefined;
-  },
 };
+
+/**
+ * Returns the fields of a response as in JSON. An accepted request has an `ExportTraceServiceResponse`, and another one a
+ * `Status` of gRPC.
+ */
+export function protobufResponse({ status, bytes }: { readonly status: number; readonly bytes: Uint8Array }): Fields {
+  const fields = fieldsIn(bytes);
+  const textIn = (value: unknown): string | undefined => (value instanceof Uint8Array ? TEXT.decode(value) : undefined);
+  if (status >= 300) return { message: textIn(fields.get(2)) };
+  const partial = fields.get(1);
+  const of = partial instanceof Uint8Array ? fieldsIn(partial) : fields;
+  return partial === undefined ? {} : { partialSuccess: { rejectedSpans: of.get(1), errorMessage: textIn(of.get(2)) } };
+}
+
+const TEXT = new TextDecoder();
 
 function writeGroup(to: ProtobufWriter, { resource, scope, spans }: SpanGroup): void {
   const resourceSpans = to.begin(1);

@@ -1,4 +1,5 @@
 import { delay } from '#src/platform/timers.ts';
+import { virtualClock } from '../../support/virtual-timers.ts';
 import type { Scenario } from './liveness.ts';
 import { type Answer, arrivalsIn, status, type WireRequest } from './service.ts';
 
@@ -21,6 +22,11 @@ export const REFUSALS = [
   'pause',
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
+
+const FLAPS_EVERY_MS: Partial<Record<Scenario['service'], number>> = {
+  'flapping fast': 2_000,
+  'flapping slowly': 30_000,
+};
 
 /** A service that judges content: it refuses each request with a run named `poison`. */
 export class JudgingService {
@@ -55,6 +61,8 @@ export class JudgingService {
     const isRefused =
       this.isDown ||
       (service === 'gateway' && this.#random() < 0.1) ||
+      (service === 'half' && this.#random() < 0.5) ||
+      Math.floor(virtualClock.nowMs / (FLAPS_EVERY_MS[service] ?? Number.POSITIVE_INFINITY)) % 2 === 1 ||
       arrivals.some(({ name, id }) => name === 'poison' && !(refusal === 409 && this.ended.has(id)));
     if (isRefused) return answerOf(refusal);
     for (const { id, isEnded } of arrivals) if (isEnded) this.ended.add(id);

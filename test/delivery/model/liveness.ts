@@ -35,7 +35,7 @@ const STEPS = {
   script: { stepMs: 10, steps: 1, runs: 50 },
 } as const;
 
-const SERVICES = ['steady', 'revoked', 'refusing', 'gateway'] as const;
+const SERVICES = ['steady', 'revoked', 'refusing', 'gateway', 'flapping slowly', 'flapping fast'] as const;
 
 export interface Scenario {
   readonly seed: number;
@@ -47,9 +47,11 @@ export interface Scenario {
   /**
    * - `revoked`: refuses every request for three minutes, while accepted requests are still in flight;
    * - `refusing`: refuses every request for twenty minutes, longer than a run in memory may age;
-   * - `gateway`: refuses a tenth of all requests.
+   * - `gateway`: refuses a tenth of all requests;
+   * - `flapping`: refuses every request for 30 s or 2 s, and then accepts them for as long;
+   * - `half`: refuses half of all requests.
    */
-  readonly service: (typeof SERVICES)[number];
+  readonly service: (typeof SERVICES)[number] | 'half';
   readonly isSimple: boolean;
   readonly hasRestarts: boolean;
   readonly flushes: boolean;
@@ -102,6 +104,13 @@ async function live(scenario: Scenario): Promise<number> {
   return play.steps;
 }
 
+/** Plays one scenario, and returns how many runs were dropped that the service would have accepted. */
+export async function lostIn(seed: number, given: Partial<Scenario>): Promise<number> {
+  const play = new Liveness(scenarioOf(seed, given));
+  await play.run();
+  return play.lost;
+}
+
 /** Plays the scenarios of the seeds, up to a number of steps. Returns the failures and the number of steps. */
 export async function liveAll(
   seeds: Iterable<number>,
@@ -132,6 +141,7 @@ class Liveness {
   #die = (): void => {};
   #life: Life;
   steps = 0;
+  lost = 0;
 
   constructor(scenario: Scenario) {
     virtualClock.reset();
@@ -291,7 +301,8 @@ class Liveness {
     const expired = missing.filter(({ run }) => this.#dropped.get(run.id) === 'expired');
     // After failures that are not refusals, runs may expire. A random gateway cannot be told from content.
     const isLost = service === 'refusing' && isLater(refusal) ? missing.length - expired.length : missing.length;
-    const mayBeLost = service === 'gateway' ? Math.ceil(innocents.length / 50) : 0;
+    const mayBeLost = { gateway: innocents.length / 50, half: innocents.length }[service as string] ?? 0;
+    this.lost = missing.length;
     if (isLost <= mayBeLost) return;
     const reasons = missing.map(({ run }) => this.#dropped.get(run.id) ?? 'waiting');
     this.#fail(`${isLost} of ${innocents.length} innocent runs are missing: ${[...new Set(reasons)].join(', ')}`);
