@@ -195,16 +195,10 @@ export class Exporter implements RunSink {
     this.#sendOpenRuns();
     const lost = this.#leaveRest();
     if (lost.length === 0) return;
-    const what = lost.length === 1 ? '1 undelivered run, which is' : `${lost.length} undelivered runs, which are`;
     const failure = lost.find((delivery) => delivery.failure !== undefined)?.failure;
-    const why = failure === undefined ? '' : ` (last failure: ${failure})`;
-    const advice = [
-      ...(failure === undefined ? ['await `flush()` before the end'] : []),
-      ...(this.#spill === undefined ? ['set RUNSPAN_DURABILITY=spill to keep such runs on disk'] : []),
-    ];
-    diagnostics.warn(
-      `the process exits with ${[`${what} lost${why}`, advice.join(', or ')].filter(Boolean).join('; ')}`,
-    );
+    const why = failure === undefined ? '; await `flush()` before the end' : ` (last failure: ${failure})`;
+    const instead = this.#spill === undefined ? ', or set RUNSPAN_DURABILITY=spill to keep such runs on disk' : '';
+    diagnostics.warn(`the process exits with undelivered runs (${lost.length}), which are lost${why}${instead}`);
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -237,7 +231,7 @@ export class Exporter implements RunSink {
       const { sendCommand } = this.#parts;
       if (kept.length > 0 && sendCommand !== undefined) {
         diagnostics.warn(
-          `undelivered runs (${kept.length}) are on disk; the next process with these settings sends them, or \`${sendCommand}\``,
+          `undelivered runs (${kept.length}) are on disk; \`${sendCommand}\` or the next process with these settings sends them`,
         );
       }
     }

@@ -30,7 +30,7 @@ describe('the end of a program', () => {
   it('is not prevented by runs that each `beforeExit` records', async () => {
     const { names, code, stderr } = await delivered('work in beforeExit');
 
-    const lost = 'runspan: the process exits with 1 undelivered run, which is lost;';
+    const lost = 'runspan: the process exits with undelivered runs (1), which are lost;';
     expect({ code, stderr }).toEqual({ code: 0, stderr: `${lost} ${KEEP}\n` });
     expect(names).toHaveLength(2 + 3);
   });
@@ -41,7 +41,7 @@ describe('the end of a program', () => {
     expect(await exitProgram('work in beforeExit', server.url, 300)).toMatchObject({
       code: 0,
       stdout: '4\n4\n',
-      stderr: `runspan: the process exits with 4 undelivered runs, which are lost; ${KEEP}\n`,
+      stderr: `runspan: the process exits with undelivered runs (4), which are lost; ${KEEP}\n`,
     });
   });
 
@@ -79,7 +79,7 @@ describe('the end of a program', () => {
 
     const { code, stdout, stderr } = await runNode(moduleText(program));
     expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n' });
-    expect(stderr).toContain('the process exits with 1 undelivered run');
+    expect(stderr).toContain('the process exits with undelivered runs (1)');
   });
 
   it('waits for an awaited flush up to its timeout if the service hangs', async () => {

@@ -58,10 +58,10 @@ async function user(reply?: () => Reply) {
 
 /** The line about one run that a program leaves on disk. */
 const leftIn = (home: string): string =>
-  `runspan: undelivered runs (1) are on disk; the next process with these settings sends them, or \`runspan spool send --dir ${join(home, '.runspan/spool')}\``;
+  `runspan: undelivered runs (1) are on disk; \`runspan spool send --dir ${join(home, '.runspan/spool')}\` or the next process with these settings sends them`;
 
 const LOST =
-  'runspan: the process exits with 1 undelivered run, which is lost; await `flush()` before the end, or set RUNSPAN_DURABILITY=spill to keep such runs on disk\n';
+  'runspan: the process exits with undelivered runs (1), which are lost; await `flush()` before the end, or set RUNSPAN_DURABILITY=spill to keep such runs on disk\n';
 
 test.each([
   ['process.exit(3) after a call', "await ask('last'); process.exit(3);", 3, /^$/],

@@ -95,7 +95,7 @@ describe.each(RUNTIMES)('on $name', ({ file, registerModule, args = [], filePerm
     const { stderr, code } = await run('failing.mjs', { RUNSPAN_ENDPOINT: server.url });
 
     expect(stderr).toMatch(/^runspan: delivery to .* failed: no program listens on this host and port/);
-    expect(stderr).toContain('1 undelivered run');
+    expect(stderr).toContain('undelivered runs (1)');
     expect(code).toBe(3);
   });
 });

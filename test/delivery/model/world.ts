@@ -377,7 +377,7 @@ export class World {
   }
 
   #hear(line: string): void {
-    const left = /the process exits with (\d+) undelivered runs?/.exec(line)?.[1];
+    const left = /the process exits with undelivered runs \((\d+)\)/.exec(line)?.[1];
     this.#now.toldLost += Number(left ?? 0);
   }
 }
