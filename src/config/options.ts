@@ -29,7 +29,7 @@ import type { Hiding } from './foreign-options.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { type OtlpSettings, otlpServiceOptions, otlpSettings, PROTOCOLS, type Protocol } from './otlp.ts';
 import { type HeaderFields, type Service, serviceOf } from './service.ts';
-import { complain, flag, type SettingName, variableOf } from './variables.ts';
+import { complain, flag, reportMisspelt, type SettingName, variableOf } from './variables.ts';
 
 /**
  * Options of `configure` and `createExporter`. Each option takes precedence over the environment variable in its
@@ -254,6 +254,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   );
   applyLog(options.log, isForProcess);
   for (const line of mistakes) complain(line);
+  if (isForProcess) reportMisspelt();
   const limits = limitsOf(options.limits);
   const capture = captureOf(options, limits);
   const isWanted = flag('tracing', options.tracing, true);

@@ -8,7 +8,7 @@ import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { types } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { untraced } from '../run/context.ts';
-import { endpointProblem, isKey, isLoopback, KEY_CHARACTERS_MAX } from './checker.ts';
+import { addressOf, endpointProblem, isKey, isLoopback, KEY_CHARACTERS_MAX } from './checker.ts';
 import { env, LANGSMITH_DEFAULT_ENDPOINT, langsmithEnv, parseFlag, usesLangsmithService } from './environment.ts';
 import { type RunsEndpoint, runsEndpoints } from './runs-endpoints.ts';
 import { complain, flag } from './variables.ts';
@@ -235,9 +235,20 @@ export function isSameOrigin(one: string, other: string): boolean {
   return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
 }
 
+/** The routes of runs, which users copy from the documentation of a service. */
+const ROUTES = /\/runs(?:\/multipart)?\/*$/;
+
 function parseEndpoint(text: string): URL | undefined {
   const problem = endpointProblem(text);
-  if (problem === undefined) return new URL(text);
+  if (problem === undefined) {
+    const url = new URL(text);
+    const path = url.pathname;
+    url.pathname = path.replace(ROUTES, '');
+    if (url.pathname !== path) {
+      complain(`the endpoint ends in \`/runs\`, which runspan appends itself; ${addressOf(url)} is used`, 'endpoint');
+    }
+    return url;
+  }
   complain(`the endpoint ${problem}, so tracing is off; expected a URL such as http://127.0.0.1:4777`, 'endpoint');
   return undefined;
 }

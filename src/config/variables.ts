@@ -1,5 +1,13 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { type EnvironmentName, env, parseFlag, usesLangsmithService } from './environment.ts';
+import { nearWord } from '../base/near.ts';
+import {
+  type EnvironmentName,
+  env,
+  OWN_VARIABLES,
+  parseFlag,
+  usesLangsmithService,
+  variablesWith,
+} from './environment.ts';
 
 export type SettingName =
   | 'endpoint'
@@ -112,6 +120,14 @@ export function flag(setting: SettingName, option: unknown, otherwise: boolean, 
   if (option !== undefined) complain(`expected \`${setting}\` to be true or false; ${value} is used`);
   else if (meaning === undefined) complain(`expected ${variable} to be true or false; ${value} is used`, setting);
   return value;
+}
+
+/** Reports variables whose names are misspelt. Other unknown variables may belong to the application. */
+export function reportMisspelt(): void {
+  for (const name of variablesWith('RUNSPAN_')) {
+    const meant = nearWord(name, OWN_VARIABLES);
+    if (meant !== undefined) complain(`${name} is not a variable of runspan, but ${meant} is`);
+  }
 }
 
 /** A configuration problem. `setting` names the setting with an invalid value, if any. */

@@ -197,7 +197,8 @@ export class Exporter implements RunSink {
     if (lost.length === 0) return;
     const failure = lost.find((delivery) => delivery.failure !== undefined)?.failure;
     const why = failure === undefined ? '; await `flush()` before the end' : ` (last failure: ${failure})`;
-    const instead = this.#spill === undefined ? ', or set RUNSPAN_DURABILITY=spill to keep such runs on disk' : '';
+    const or = failure === undefined ? ', or' : ';';
+    const instead = this.#spill === undefined ? `${or} set RUNSPAN_DURABILITY=spill to keep such runs on disk` : '';
     diagnostics.warn(`the process exits with undelivered runs (${lost.length}), which are lost${why}${instead}`);
   }
 

@@ -215,11 +215,17 @@ export function userValue<Value>(
     const result = callback(value);
     if (!types.isPromise(result)) return result;
     ignoreRejection(result);
-    return { error: `\`${option}\` of "${name}" returned a promise instead of a value` };
+    return failedCallback(option, name, 'returned a promise instead of a value');
   } catch (thrown) {
-    // Records only the error's name, because the message may contain the payload.
-    return { error: `\`${option}\` of "${name}" threw ${errorName(thrown)}` };
+    // Names only the error's class, because the message may contain the payload.
+    return failedCallback(option, name, `threw ${errorName(thrown)}`);
   }
+}
+
+function failedCallback(option: string, name: string, how: string): { error: string } {
+  const error = `\`${option}\` of "${name}" ${how}`;
+  diagnostics.warnOnce(`callback ${error}`, `traceable: ${error}; the error is recorded in place of the value.`);
+  return { error };
 }
 
 function errorName(thrown: unknown): string {

@@ -1,5 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreErrors } from '../base/guard.ts';
+import { nearWord } from '../base/near.ts';
+import { cut } from '../base/text.ts';
 import { type Check, type Checks, FUNCTION, reportedOptions, TRUE_OR_FALSE, validOptions } from '../config/checker.ts';
 import type { Hiding } from '../config/foreign-options.ts';
 import { defined } from '../payload/fields.ts';
@@ -186,7 +188,25 @@ export function usableOptions<Options extends object>(
     diagnostics.warnOnce(once, `${place}: ${line}.`);
   };
   const usable = guard(place, () => reportedOptions(given, checks, report));
+  const { runType } = (usable ?? {}) as { runType?: string };
+  const meant = runType && meantType(runType);
+  if (meant) {
+    const line = `the run type "${cut(runType, 50)}" is recorded as it is, but "${meant}" is probably meant`;
+    diagnostics.warnOnce(`${place}.runType`, `${place}: ${line}.`);
+  }
   return withIdsInMetadata((usable ?? {}) as Partial<Options> & Hiding & ContextFields);
+}
+
+const TYPES: readonly string[] = ['chain', 'llm', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];
+
+/** What other libraries call an `llm` run. */
+const LLM: readonly string[] = ['model', 'generation'];
+
+/** Returns the type that a misspelt one probably stands for. Every other text is a type of its own. */
+function meantType(runType: string): string | undefined {
+  if (TYPES.includes(runType)) return undefined;
+  const near = LLM.includes(runType) ? runType : nearWord(runType, [...TYPES, ...LLM]);
+  return near !== undefined && LLM.includes(near) ? 'llm' : near;
 }
 
 /** Moves the ids of the conversation and the user to the metadata, where services expect them. */

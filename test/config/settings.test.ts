@@ -76,6 +76,32 @@ describe('tracing', () => {
     expect(lines[0]).not.toMatch(/s[eé]cret|kkkk/);
   });
 
+  it.each([
+    ['/runs', '/'],
+    ['/runs/multipart', '/'],
+    ['/api/v1/runs/', '/api/v1'],
+    ['/api/runs/multipart', '/api'],
+  ])('leaves the route %s out of the endpoint, with one line', (path, base) => {
+    expect(resolve({ endpoint: ENDPOINT + path })?.endpoint.pathname).toBe(base);
+    const used = ENDPOINT + base.replace(/^\/$/, '');
+    expect(lines).toEqual([
+      `configuration: the endpoint ends in \`/runs\`, which runspan appends itself; ${used} is used.`,
+    ]);
+  });
+
+  it.each(['/truns', '/runs/x', '/v1/traces'])('keeps the path %s of the endpoint', (path) => {
+    expect(resolve({ endpoint: ENDPOINT + path })?.endpoint.pathname).toBe(path);
+    expect(lines).toEqual([]);
+  });
+
+  it('reports a variable with a misspelt name, but no variable of the application', () => {
+    resolve({}, { RUNSPAN_ENDPONT: ENDPOINT, RUNSPAN_TRACNG: 'true', RUNSPAN_TEAM_ID: '1', RUNSPAN_LOG: 'warn' });
+    expect(lines).toEqual([
+      'configuration: RUNSPAN_ENDPONT is not a variable of runspan, but RUNSPAN_ENDPOINT is.',
+      'configuration: RUNSPAN_TRACNG is not a variable of runspan, but RUNSPAN_TRACING is.',
+    ]);
+  });
+
   it('is on with a key of 8192 characters', () => {
     expect(withEndpoint({ apiKey: 'k'.repeat(8192) })).toBeDefined();
   });

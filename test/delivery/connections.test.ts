@@ -130,7 +130,9 @@ describe('a certificate', () => {
     await until(() => lines.length > 0);
 
     expect(handler).not.toHaveBeenCalled();
-    expect(lines).toEqual([expect.stringMatching(new RegExp(`failed: the certificate .*\\(${code}\\); .*process runs$`))]);
+    expect(lines).toEqual([
+      expect.stringMatching(new RegExp(`failed: the certificate .*\\(${code}\\); .*process runs$`)),
+    ]);
     expect(exporter.stats()).toMatchObject({ created: 6, sent: 0, dropped: 0 });
     await exporter.close({ timeoutMs: 0 });
     await dispatcher.close();

@@ -41,6 +41,22 @@ test.each<[string, unknown[], unknown]>([
 describe('the option', () => {
   const inner = traceable(() => 0, { name: 'inner' });
 
+  test.each([
+    ['modell', 'llm'],
+    ['generation', 'llm'],
+    ['tol', 'tool'],
+    ['retreiver', 'retriever'],
+  ])('runType %j is recorded as it is, and one line names %j', (runType, meant) => {
+    const recorder = record();
+    const lines = logLines('warn');
+    traceable(() => 1, { name: 'ask', runType })();
+    traceable(() => 1, { name: 'ask', runType: 'guardrail' })();
+    expect(recorder.runs).toMatchObject([{ run_type: runType }, { run_type: 'guardrail' }]);
+    expect(lines).toEqual([
+      `warn: traceable: the run type "${runType}" is recorded as it is, but "${meant}" is probably meant.`,
+    ]);
+  });
+
   test('name, runType, tags, metadata or project is recorded', () => {
     const options = { name: 'ask', runType: 'llm', tags: ['a', 'b'], metadata: { model: 'm', n: 1 }, project: 'p' };
     expect(runOf(() => 0, [], options)).toMatchObject({
@@ -164,8 +180,14 @@ describe('a callback', () => {
 
   test.each(callbacks)('that %s has a marker as its value, and the payload is not recorded', (_, callback, text) => {
     const recorder = record();
+    const lines = logLines('warn');
     const ask = traceable((key: string) => key, { name: 'ask', inputs: callback, outputs: callback });
     expect(ask('secret')).toBe('secret');
+    expect(lines).toEqual(
+      ['inputs', 'outputs'].map(
+        (option) => `warn: traceable: \`${option}\` of "ask" ${text}; the error is recorded in place of the value.`,
+      ),
+    );
     const secret = function* secret() {
       yield 'secret';
     };
