@@ -200,7 +200,7 @@ describe('the variables of LangSmith', () => {
   // Its own client 0.10.5: `DEFAULT_API_URL` in utils/profiles.js, and `getLangSmithEnvironmentVariable` in utils/env.js.
   const theirs = 'https://api.smith.langchain.com their-key';
 
-  test.each<[string, Record<string, string>, string[]]>([
+  test.each<[string, Record<string, string>, string[], unknown[]?]>([
     ['LANGSMITH_TRACING and a key', { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key' }, [theirs]],
     ['LANGCHAIN_TRACING_V2 and a key', { LANGCHAIN_TRACING_V2: 'true', LANGCHAIN_API_KEY: 'their-key' }, [theirs]],
     ['names of both kinds', { LANGCHAIN_TRACING_V2: 'true', LANGSMITH_API_KEY: 'their-key' }, [theirs]],
@@ -220,16 +220,17 @@ describe('the variables of LangSmith', () => {
       'a workspace of ours',
       { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key', RUNSPAN_WORKSPACE_ID: 'ours' },
       [],
+      [expect.stringContaining('tracing is off, because a workspace is set without an endpoint')],
     ],
     [
       'an endpoint of ours',
       { LANGSMITH_TRACING: 'true', LANGSMITH_API_KEY: 'their-key', RUNSPAN_ENDPOINT: 'https://ours.example' },
       ['https://ours.example undefined'],
     ],
-  ])('with %s', async (_, variables, expected) => {
+  ])('with %s', async (_, variables, expected, logged: unknown[] = []) => {
     const { hosts, lines } = await withEnvironment(variables);
     expect(hosts).toEqual(expected);
-    expect(lines).toEqual([]);
+    expect(lines).toEqual(logged);
   });
 
   test('that turn tracing on without a key leave it off, and one log line reports it', async () => {
@@ -268,11 +269,11 @@ describe('`apiKey` and `headers` as functions', () => {
     ['returns a key with a line break', { apiKey: () => 'k-1\nx: y' }, '`apiKey` returned no usable key'],
     ['returns nothing', { apiKey: () => undefined }, 'got undefined'],
     ['returns a key of 8193 characters', { apiKey: () => 'k-1'.repeat(2731) }, 'got a string of 8193 characters'],
-    ['returns no key in time', { apiKey: hang, limits }, '`apiKey` did not return within 50 ms; the runs are kept'],
+    ['returns no key in time', { apiKey: hang, limits }, '`apiKey` did not return within 50 ms; the runs are retried'],
     [
       'returns no headers in time',
       { headers: hang, limits },
-      '`headers` did not return within 50 ms; the runs are kept',
+      '`headers` did not return within 50 ms; the runs are retried',
     ],
     ['returns an empty credential', { headers: () => ({ 'X-Auth-Token': ' ' }) }, 'no usable `x-auth-token`'],
     ['returns a credential in two lines', { headers: () => [['cookie', 'k-1\nb']] }, 'no usable `cookie`'],

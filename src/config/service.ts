@@ -63,8 +63,9 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     return undefined;
   }
   const { endpoint: address, apiKey, workspaceId, endpoints } = resolveAddress(options, isForProcess);
-  if (address === undefined && apiKey !== undefined) {
-    complain('tracing is off, because an API key is set without an endpoint; set RUNSPAN_ENDPOINT or `endpoint`');
+  if (address === undefined && (apiKey ?? workspaceId) !== undefined) {
+    const what = apiKey === undefined ? 'a workspace' : 'an API key';
+    complain(`tracing is off, because ${what} is set without an endpoint; set RUNSPAN_ENDPOINT or \`endpoint\``);
   }
   const endpoint = address === undefined ? undefined : parseEndpoint(address);
   if (endpoint === undefined) return undefined;

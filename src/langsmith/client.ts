@@ -104,7 +104,10 @@ export class Client {
   constructor(config: ClientConfig = {}) {
     this.config = config;
     const options = exporterOptions(config);
-    this.own = Object.keys(options).length > 0 ? replicated(sharedExporter(options)) : undefined;
+    // With a key or a workspace as an option, no variable of LangSmith would apply.
+    const isPart = (config.apiKey ?? config.workspaceId) !== undefined;
+    const service = isPart ? { ...langsmithService(config), ...options } : options;
+    this.own = Object.keys(options).length > 0 ? replicated(sharedExporter(service)) : undefined;
     this.masks = masksOf(config);
     this.forcedExporter = this.masks ? maskingSink(this.masks, this.own) : this.own;
     this.exporter = this.own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
@@ -297,8 +300,8 @@ function once<Key, Value>(
 }
 
 /** Returns the service that LangSmith's variables name, unless a runspan option or variable sets a service. */
-function langsmithService({ apiUrl, apiKey, workspaceId }: ClientConfig): ConfigureOptions {
-  if ((apiUrl ?? apiKey ?? workspaceId) !== undefined || hasServiceVariable()) return {};
+function langsmithService({ apiUrl }: ClientConfig): ConfigureOptions {
+  if (apiUrl !== undefined || hasServiceVariable()) return {};
   const { endpoints: _, ...address } = langsmithAddress();
   return defined(address);
 }

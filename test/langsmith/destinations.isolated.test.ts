@@ -126,6 +126,18 @@ test('a client that has options, but no endpoint, logs that it records nothing',
   ]);
 });
 
+test("a client with only a key sends its runs to the endpoint of LangSmith's variables", async () => {
+  const receiver = await createReceiver({ apiKey: 'secret' });
+  onTestFinished(() => receiver.close());
+  vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const client = new Client({ apiKey: 'secret' });
+  onTestFinished(async () => void (await client.exporter?.close()));
+  await traceable(async () => 1, { name: 'keyed', client, tracingEnabled: true })();
+  await client.flush();
+  expect(await receiver.runs({})).toMatchObject([{ name: 'keyed' }]);
+});
+
 test('`fetchImplementation` sends the requests of a client', async () => {
   const receiver = await service();
   vi.stubEnv('RUNSPAN_TRACING', 'true');

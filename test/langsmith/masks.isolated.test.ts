@@ -418,7 +418,10 @@ describe('`processInputs` and `processOutputs`', () => {
     expect(await runs()).toMatchObject([
       { inputs: { error: '`inputs` of "answer" threw TypeError' }, outputs: undefined },
     ]);
-    expect(lines).toEqual(['warn: processOutputs rejected, so the content is hidden.']);
+    expect(lines).toEqual([
+      'warn: traceable: `inputs` of "answer" threw TypeError; the error is recorded in place of the value.',
+      'warn: processOutputs rejected, so the content is hidden.',
+    ]);
   });
 
   test('that reject do not affect the application if the run is refused', async () => {
