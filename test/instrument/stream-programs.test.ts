@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
+import { readsInside } from '../support/reads-inside.ts';
 import { record } from './recorder.ts';
 
 type Log = (...effects: unknown[]) => void;
@@ -110,7 +111,7 @@ const bytes = (value: string) => ({
   byteLength: value.length,
   base64: Buffer.from(value).toString('base64'),
 });
-/** Node 26 reads streams for `Response.clone` and `Readable.fromWeb` without calling methods of the stream or its reader. */
+/** Node 26 reads streams for `Response.clone` without calling methods of the stream or its reader. */
 const ifMethodsAreCalled = (chunks: unknown[]) =>
   Number.parseInt(process.versions.node, 10) < 26 ? chunks : undefined;
 
@@ -177,7 +178,7 @@ const programs: Readonly<Record<string, [program: (context: Context) => unknown,
   ],
   'converts a web stream to a Node stream': [
     async ({ wrap, log, webStream }) => log(await text(Readable.fromWeb(wrap(webStream)() as never))),
-    { chunks: ifMethodsAreCalled(['a', 'b', 'c']) },
+    { chunks: (await readsInside()) ? undefined : ['a', 'b', 'c'] },
   ],
   'converts a web stream that fails to a Node stream': [
     ({ wrap, log, webStream }) =>

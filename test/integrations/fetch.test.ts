@@ -21,6 +21,7 @@ import { fieldsOf } from '#src/payload/fields.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
+import { readsInside } from '../support/reads-inside.ts';
 import { bareClient, chunksOf, localModel, lookUp, onlyRun, tea } from './local-openai.ts';
 import { events, json, serveWire, type WireResponse } from './wire-server.ts';
 
@@ -147,8 +148,7 @@ test('an abort with an own reason cancels the request and its caller, and no run
   ]);
 });
 
-/** From Node 26 on, `Readable.fromWeb` reads a stream without calling its methods. */
-const readsInside = Number(process.versions.node.split('.')[0]) >= 26;
+const isReadInside = await readsInside();
 
 describe('the body of a response', () => {
   const stream = events(delta('A '), delta('drink.'), '[DONE]');
@@ -163,7 +163,7 @@ describe('the body of a response', () => {
     ['a branch of tee()', json(completion), (response) => new Response(response.body?.tee()[0]).json()],
     ['text() of a stream', stream, (response) => response.text()],
     ['an iterator', stream, (response) => chunksOf(response.body as never)],
-    ...(readsInside
+    ...(isReadInside
       ? []
       : [
           [

@@ -88,7 +88,7 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 /**
  * Observes a web stream by replacing the methods that read it. The observer never locks or reads the stream, so the
  * consumer controls back-pressure. Runtimes bypass the replaced methods in `pipeTo` and when a stream is transferred to
- * another thread. Node 26 also bypasses the methods in `Response.clone` and `Readable.fromWeb`. If the methods are
+ * another thread. Node 26 also bypasses the methods in `Response.clone`, and Node 24.22.3 and 26 in `Readable.fromWeb`. If the methods are
  * bypassed, the observer receives only the stream's end, without chunks.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
