@@ -5,16 +5,20 @@ export function nearWord(word: string, known: readonly string[]): string | undef
   return known.find((other) => Math.abs(other.length - word.length) <= 2 && isNear(other));
 }
 
-/** Number of letters to insert, remove or replace (Levenshtein distance). */
+/** Number of letters to insert, remove, replace or swap with their neighbour (optimal string alignment distance). */
 function distance(one: string, other: string): number {
-  let row = [...Array(other.length + 1).keys()];
-  for (const [at, letter] of [...one].entries()) {
-    const next = [at + 1];
-    for (const [to, wanted] of [...other].entries()) {
-      const replaced = (row[to] as number) + Number(letter !== wanted);
-      next.push(Math.min(replaced, (row[to + 1] as number) + 1, (next[to] as number) + 1));
+  const width = other.length + 1;
+  const rows = [[...Array(width).keys()]];
+  const cell = (at: number, to: number): number => rows[at]?.[to] ?? Number.POSITIVE_INFINITY;
+  for (let at = 1; at <= one.length; at++) {
+    rows.push([at]);
+    for (let to = 1; to < width; to++) {
+      const isEqual = one[at - 1] === other[to - 1];
+      const isSwapped = one[at - 1] === other[to - 2] && one[at - 2] === other[to - 1];
+      const changes = [cell(at - 1, to) + 1, cell(at, to - 1) + 1, cell(at - 1, to - 1) + Number(!isEqual)];
+      if (isSwapped) changes.push(cell(at - 2, to - 2) + 1);
+      rows[at]?.push(Math.min(...changes));
     }
-    row = next;
   }
-  return row.at(-1) as number;
+  return cell(one.length, other.length);
 }

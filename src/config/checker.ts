@@ -1,4 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
+import { nearWord } from '../base/near.ts';
 import { kindOf, shown } from '../base/text.ts';
 import { type Hiding, hiddenBy, spellingOf, UNREADABLE } from './foreign-options.ts';
 
@@ -76,7 +77,8 @@ export function reportedOptions<Options extends object>(
     } else if (value !== undefined) {
       const hidden = hiddenBy(name, value, isKnown);
       Object.assign(hiding, hidden);
-      const similar = Object.keys(checks).find((known) => spellingOf(known) === spellingOf(name));
+      const known = Object.keys(checks);
+      const similar = known.find((one) => spellingOf(one) === spellingOf(name)) ?? nearWord(name, known);
       const instead = similar === undefined ? '' : `; use \`${similar}\``;
       const effect = hidden === undefined ? ` is ignored${instead}` : 'enabled' in hidden ? TURNS_OFF : HIDES;
       report(`unknown option \`${prefix}${name}\`${effect}`, name);

@@ -270,7 +270,7 @@ describe('`with` of a traced function', () => {
     const fn = traceable(() => 1) as unknown as { with(options: unknown): () => number };
     expect(fn.with({ nme: 'x', id: 'no uuid' })()).toBe(1);
     expect(fn.with(null)()).toBe(1);
-    expect(lines.join('\n')).toContain('with: unknown option `nme` is ignored.');
+    expect(lines.join('\n')).toContain('with: unknown option `nme` is ignored; use `name`.');
     expect(lines.join('\n')).toContain(
       'with: expected `id` to be a UUID, or the result of runIdFrom(key); the option is ignored.',
     );
