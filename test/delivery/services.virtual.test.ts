@@ -138,26 +138,3 @@ it.each([-86_400_000, 86_400_000])('a wall clock that jumps by %i ms changes no 
   await advance(1);
   expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
 });
-
-it('twenty thousand runs cost as much each as two thousand', async () => {
-  const dispatcher = {
-    request: async () => ({ statusCode: 202, headers: {}, body: (await import('node:stream')).Readable.from([]) }),
-  } as never;
-  const costOf = async (runs: number): Promise<number> => {
-    const { wholes, flush, stats, close } = await delivery({
-      limits: { ...onFlush, batchRuns: 1_000, queueBytes: 2 ** 30 },
-      options: { dispatcher },
-    });
-    const before = process.cpuUsage();
-    wholes(runs);
-    await flush();
-    const { user } = process.cpuUsage(before);
-    expect(stats().sent).toBe(runs);
-    await close();
-    return user / runs;
-  };
-  await costOf(2_000);
-  const few = await costOf(2_000);
-  // What grows with their square costs ten times as much.
-  expect(await costOf(20_000)).toBeLessThan(5 * few);
-});

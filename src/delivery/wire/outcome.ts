@@ -68,7 +68,7 @@ export function outcomeOf(response: HttpResponse, fields: Fields, runs: number, 
   // runs are stored.
   if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
   const reason = reasonIn(fields, response);
-  const said = `status ${status}${reason === undefined ? '' : `, ${JSON.stringify(reason)}`}`;
+  const said = `status ${status}${reason === undefined ? '' : `, "${reason}"`}`;
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: said };
   const isMissingKey = isKeyless && isKeyRefused(status);
   const hint = isMissingKey ? 'the service requires an API key, but none is set' : hintOf(status);
@@ -85,7 +85,7 @@ function rejectedIn(response: HttpResponse, fields: Fields): Rejected | undefine
   // 64-bit integers are text in JSON.
   const spans = Number(fieldsOf(partialSuccess).rejectedSpans ?? 0);
   const reason = reasonIn({ partialSuccess }, response);
-  const words = reason === undefined ? '' : `: ${JSON.stringify(reason)}`;
+  const words = reason === undefined ? '' : `: "${reason}"`;
   if (Number.isSafeInteger(spans) && spans > 0)
     return { runs: spans, detail: `the service rejected ${spans} spans of a request${words}` };
   if (reason !== undefined) diagnostics.warnOnce('otlp warning', `the service accepted spans with a warning${words}`);
