@@ -33,6 +33,8 @@ export class JudgingService {
   readonly #scenario: Scenario;
   readonly #latencyMs: number;
   readonly #random: () => number;
+  /** Whether a flapping service still refuses requests. */
+  isFlapping = true;
   /** Whether every request is refused. */
   isDown = false;
   requests = 0;
@@ -62,7 +64,8 @@ export class JudgingService {
       this.isDown ||
       (service === 'gateway' && this.#random() < 0.1) ||
       (service === 'half' && this.#random() < 0.5) ||
-      Math.floor(virtualClock.nowMs / (FLAPS_EVERY_MS[service] ?? Number.POSITIVE_INFINITY)) % 2 === 1 ||
+      (this.isFlapping &&
+        Math.floor(virtualClock.nowMs / (FLAPS_EVERY_MS[service] ?? virtualClock.nowMs + 1)) % 2 === 1) ||
       arrivals.some(({ name, id }) => name === 'poison' && !(refusal === 409 && this.ended.has(id)));
     if (isRefused) return answerOf(refusal);
     for (const { id, isEnded } of arrivals) if (isEnded) this.ended.add(id);

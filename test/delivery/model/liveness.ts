@@ -167,6 +167,7 @@ class Liveness {
     if (service === 'revoked') await this.#pass(3 * MINUTE);
     if (service === 'refusing') await this.#outlast(refusal);
     this.#service.isDown = false;
+    this.#service.isFlapping = false;
     if (service === 'refusing') this.#record();
     await this.#pass(service === 'revoked' ? ARRIVES_AFTER_OUTAGE_MS : ARRIVES_WITHIN_MS);
     this.#check();

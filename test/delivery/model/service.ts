@@ -68,6 +68,8 @@ export class ModelService {
   readonly incomplete = new Set<string>();
   /** Runs whose incomplete span came after the complete one. */
   readonly late = new Set<string>();
+  /** Runs that a partial success has rejected, without telling which. */
+  readonly rejected = new Set<string>();
   /** Violations of the protocol. */
   readonly faults: string[] = [];
   readonly met = new Map<Mood, number>();
@@ -105,6 +107,7 @@ export class ModelService {
       case 'fussy':
         return this.#requests % 3 === 0 ? status(503) : this.#take(arrivals, status(202));
       case 'rejects one':
+        if (arrivals[0]?.op === 'span') this.rejected.add(arrivals[0].id);
         if (arrivals[0]?.op !== 'span') return this.#take(arrivals, status(202));
         return { ...this.#take(arrivals.slice(1), status(200)), body: '{"partialSuccess":{"rejectedSpans":"1"}}' };
     }

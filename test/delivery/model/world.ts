@@ -338,7 +338,10 @@ export class World {
       services: this.services,
       fs: this.#throughFs(fs),
       wallMs: () => this.disk.nowMs + virtualClock.nowMs,
-      onDrop: (reason, { id }) => this.dropped.set(id, reason),
+      onDrop: (reason, { id }) => {
+        const ids = id === '' ? this.services.flatMap(({ rejected }) => [...rejected]) : [id];
+        for (const one of ids) this.dropped.set(one, reason);
+      },
     });
     const open = this.services.map(() => []);
     return { life, protocol, open, end: 'none', isLeftOnDisk: false, toldLost: 0 };
