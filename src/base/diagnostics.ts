@@ -22,6 +22,9 @@ const CONCEALED_MAX = 1_000;
 /** Minimum length of a redacted value. Shorter secrets could also be parts of ordinary words. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
+/** A text with as many characters of a secret in a row may reveal it. */
+const PART_CHARACTERS = 8;
+
 const concealed = new Set<string>();
 const places = new Set<string>();
 let log: Log = 'warn';
@@ -54,8 +57,15 @@ const own = {
     }
   },
 
-  /** Redacts the same secrets in a text that is not logged. */
-  redacted: (text: string): string => withoutSecrets(text),
+  /**
+   * Redacts the same secrets in what another program says. Undefined if the text still contains a part of one, for
+   * example because it is cut.
+   */
+  redacted(text: string): string | undefined {
+    const shown = withoutSecrets(text);
+    const plain = shown.replace(/[^\w+/=.~-]+/g, '');
+    return [...concealed].some((value) => sharesPart(plain, value)) ? undefined : shown;
+  },
 
   error: (message: string): void => print('error', message),
   warn: (message: string): void => print('warn', message),
@@ -71,7 +81,7 @@ const own = {
   forgetPlaces: (): void => places.clear(),
 };
 
-/** Writes the library's log lines. Log lines never contain payloads or API keys. */
+/** Writes the library's log lines. Log lines contain no payloads and API keys, except what a service says about a refusal. */
 export const diagnostics: typeof own = shared('diagnostics', () => own);
 
 let isPrinting = false;
@@ -95,6 +105,14 @@ function print(level: Exclude<LogLevel, 'silent'>, message: string): void {
   } finally {
     isPrinting = false;
   }
+}
+
+/** Whether a text contains a part of a secret, of `PART_CHARACTERS`. */
+function sharesPart(text: string, secret: string): boolean {
+  for (let at = 0; at + PART_CHARACTERS <= secret.length; at++) {
+    if (text.includes(secret.slice(at, at + PART_CHARACTERS))) return true;
+  }
+  return false;
 }
 
 /** Redacts secrets and URL credentials, which error messages from other libraries may contain. */

@@ -1,8 +1,9 @@
-/** Returns the first known word that differs from `word` by at most two letters, or undefined if `word` itself is known. */
+/** Returns the first known word of which `word` may be a mistyping, or undefined if `word` itself is known. */
 export function nearWord(word: string, known: readonly string[]): string | undefined {
   if (known.includes(word)) return undefined;
   const isNear = (other: string): boolean => distance(word, other) <= Math.min(2, Math.floor(other.length / 3));
-  return known.find((other) => Math.abs(other.length - word.length) <= 2 && isNear(other));
+  // Mistypings rarely change the first letter.
+  return known.find((other) => other[0] === word[0] && Math.abs(other.length - word.length) <= 2 && isNear(other));
 }
 
 /** Number of letters to insert, remove, replace or swap with their neighbour (optimal string alignment distance). */

@@ -260,7 +260,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const isWanted = flag('tracing', options.tracing, true);
   const otlp = otlpSettings(options.protocol ?? fromEnvironment<Protocol>('protocol', CHECKS.protocol) ?? 'runs');
   const address = otlp === undefined ? options : otlpServiceOptions(options);
-  const service = isWanted ? serviceOf(address, isForProcess) : undefined;
+  const service = isWanted ? serviceOf(address, isForProcess, otlp === undefined) : undefined;
   if (service === undefined) return undefined;
   const { endpoints } = service;
   const { onDrop, dispatcher, fetch } = options;

@@ -52,8 +52,8 @@ export interface Service {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the service, or undefined if tracing is off. Invalid options are logged. */
-export function serviceOf(options: ServiceOptions, isForProcess = true): Service | undefined {
+/** Returns the service, or undefined if tracing is off. Invalid options are logged. With `hasRoutes`, runspan appends routes. */
+export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoutes = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
     if (value === undefined || typeof value === 'string' || (name === 'apiKey' && typeof value === 'function'))
@@ -67,7 +67,7 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
     const what = apiKey === undefined ? 'a workspace' : 'an API key';
     complain(`tracing is off, because ${what} is set without an endpoint; set RUNSPAN_ENDPOINT or \`endpoint\``);
   }
-  const endpoint = address === undefined ? undefined : parseEndpoint(address);
+  const endpoint = address === undefined ? undefined : parseEndpoint(address, hasRoutes);
   if (endpoint === undefined) return undefined;
   const { origin } = endpoint;
   if (typeof apiKey === 'string' && !isKey(apiKey)) {
@@ -105,10 +105,15 @@ export function serviceOf(options: ServiceOptions, isForProcess = true): Service
   if (program !== undefined && isKey(program) && isSameOrigin(origin, env('RUNSPAN_ENDPOINT') ?? '')) {
     headers['x-runspan-program'] = program;
   }
-  diagnostics.conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
+  conceal([...Object.values(custom), ...(typeof apiKey === 'string' ? [apiKey] : [])]);
   const isFixed = typeof sent.apiKey !== 'function' && typeof sent.headers !== 'function';
   const requestHeaders = isFixed ? headers : (progress: Progress) => headersNow(headers, sent, progress);
   return { endpoint, headers, requestHeaders, endpoints };
+}
+
+/** Redacts values of headers, and credentials without their scheme. */
+function conceal(values: readonly string[]): void {
+  diagnostics.conceal(values.flatMap((value) => [value, value.replace(/^(?:apikey|basic|bearer|token)\s+/i, '')]));
 }
 
 interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
@@ -140,7 +145,7 @@ async function headersNow(fixed: Headers, source: HeaderSource, progress: Progre
     headers['x-api-key'] = key;
     secrets.push(key);
   }
-  diagnostics.conceal(secrets);
+  conceal(secrets);
   return headers;
 }
 
@@ -239,14 +244,17 @@ export function isSameOrigin(one: string, other: string): boolean {
 /** The routes of runs, which users copy from the documentation of a service. */
 const ROUTES = /\/runs(?:\/multipart)?\/*$/;
 
-function parseEndpoint(text: string): URL | undefined {
+function parseEndpoint(text: string, hasRoutes: boolean): URL | undefined {
   const problem = endpointProblem(text);
   if (problem === undefined) {
     const url = new URL(text);
     const path = url.pathname;
-    url.pathname = path.replace(ROUTES, '');
+    if (hasRoutes) url.pathname = path.replace(ROUTES, '');
     if (url.pathname !== path) {
-      complain(`the endpoint ends in \`/runs\`, which runspan appends itself; ${addressOf(url)} is used`, 'endpoint');
+      complain(
+        `the endpoint ends in the route of a request, which runspan appends itself; ${addressOf(url)} is used`,
+        'endpoint',
+      );
     }
     return url;
   }

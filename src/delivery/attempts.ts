@@ -226,14 +226,15 @@ export class Attempts {
   }
 
   #settle(batch: Batch, outcome: Outcome): void {
+    let rejected = 0;
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
-        for (const [at, item] of batch.items.entries()) {
-          const { rejected } = outcome;
-          // OTLP forbids sending a request again after a partial success.
-          if (rejected !== undefined && at < rejected.runs) {
-            this.#states.drop(item.delivery, 'rejected', rejected.detail, UNNAMED);
+        rejected = outcome.rejected?.runs ?? 0;
+        for (const item of batch.items) {
+          // OTLP forbids sending a request again after a partial success. An open run is sent again when it ends.
+          if (item.delivery.stage === 'finishing' && rejected-- > 0) {
+            this.#states.drop(item.delivery, 'rejected', outcome.rejected?.detail, UNNAMED);
           } else if (outcome.isRepetition !== true || !isHalfKnown(item)) this.#states.accepted(item);
           else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
         }
@@ -265,17 +266,18 @@ export class Attempts {
     }
     for (const { delivery } of batch.items) delivery.failure = detail;
     const evidence = endpoint.evidenceFor(batch);
-    const { strikes } = batch;
+    // Strikes of another kind say nothing about this one.
+    const strikes = batch.failure === failure ? batch.strikes : 0;
     const runs = batch.items.length;
     const decision = decide({ failure, runs, evidence, strikes, loneFailures, isClosed });
     endpoint.failed(batch, failure, decision.endpoint, nowMs, afterMs);
     batch.strikes = decision.strikes;
-    batch.againAtMs = nowMs + decision.againMs;
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
     }
     if (endpoint.isFailing || batch.isProbe) this.#noteFailure(detail, nowMs);
-    if (batch.isProbe && isRefusal(failure)) states.flushes.refused(status ?? detail);
+    const isStrike = failure === 'invalid' && decision.strikes > strikes;
+    if (batch.isProbe && isRefusal(failure) && !isStrike) states.flushes.refused(status ?? detail);
     const items = this.#dropExpired(batch.items, nowMs);
     if (decision.runs === 'drop') {
       for (const { delivery } of items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected', detail);

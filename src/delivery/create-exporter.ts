@@ -132,8 +132,8 @@ export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }
 
-function sendCommandFor({ spoolDir }: Settings): string {
-  return `runspan spool send ${sendOptions(spoolDir, [])}`;
+function sendCommandFor({ spoolDir, endpoint }: Settings): string {
+  return `runspan spool send ${sendOptions(spoolDir, [], ['--endpoint', addressOf(endpoint)])}`;
 }
 
 function spoolFor(settings: Settings, time: ExporterTime): Spool {

@@ -3,6 +3,7 @@ import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
+import type { Failure } from './retry-policy.ts';
 import type { Segment } from './spool/spool.ts';
 import type { Encoding } from './wire/compress.ts';
 
@@ -162,8 +163,9 @@ export class Batch {
   isNew = false;
   /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
   isProbe: boolean;
-  /** Time at which a lone run is sent again while a flush waits. */
-  againAtMs: number = Number.POSITIVE_INFINITY;
+  /** The kind and the time of the last failure. */
+  failure: Failure | undefined;
+  failedAtMs = 0;
   /** Time after which the request counts as lost. Used on edge runtimes. */
   endMs = 0;
   /** Number of failures of a lone run. The failures of a batch do not count. */

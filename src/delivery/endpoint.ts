@@ -1,5 +1,6 @@
 import type { Batch } from './delivery.ts';
 import {
+  againMs,
   type BackOff,
   type Decision,
   delayMs,
@@ -86,7 +87,9 @@ export class Endpoint {
   /** Time from which a batch may be sent before those that wait. */
   readyAtMs(batch: Batch, isFlushing: boolean): number {
     if (this.isReady(batch)) return PAST;
-    return isFlushing && !this.isClosed ? batch.againAtMs : NEVER;
+    const { failure, failedAtMs, firstFailedAt, strikes } = batch;
+    const isAtFault = failure === 'invalid' && this.#acceptedAt > firstFailedAt;
+    return isAtFault && isFlushing && !this.isClosed ? failedAtMs + againMs(strikes) : NEVER;
   }
 
   sending(batch: Batch): void {
@@ -108,6 +111,8 @@ export class Endpoint {
   failed(batch: Batch, failure: Failure, effect: Decision['endpoint'], nowMs: number, afterMs = 0): void {
     batch.lastFailedAt = ++this.#moment;
     batch.firstFailedAt ||= batch.lastFailedAt;
+    batch.failure = failure;
+    batch.failedAtMs = nowMs;
     if (afterMs > 0) {
       const untilMs = nowMs + afterMs * (1 + JITTER * this.#backOff.random());
       this.pausedUntilMs = Math.max(this.pausedUntilMs, untilMs);

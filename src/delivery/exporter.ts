@@ -195,7 +195,7 @@ export class Exporter implements RunSink {
     this.#sendOpenRuns();
     const lost = this.#leaveRest();
     if (lost.length === 0) return;
-    const failure = lost.find((delivery) => delivery.failure !== undefined)?.failure;
+    const failure = lost.findLast((delivery) => delivery.failure !== undefined)?.failure;
     const why = failure === undefined ? '; await `flush()` before the end' : ` (last failure: ${failure})`;
     const or = failure === undefined ? ', or' : ';';
     const instead = this.#spill === undefined ? `${or} set RUNSPAN_DURABILITY=spill to keep such runs on disk` : '';
@@ -230,9 +230,10 @@ export class Exporter implements RunSink {
       for (const delivery of kept) this.#states.keep(delivery);
       left = [...unwritten];
       const { sendCommand } = this.#parts;
-      if (kept.length > 0 && sendCommand !== undefined) {
+      const { spooled } = this.#parts.ledger.counts;
+      if (spooled > 0 && sendCommand !== undefined) {
         diagnostics.warn(
-          `undelivered runs (${kept.length}) are on disk; \`${sendCommand}\` or the next process with these settings sends them`,
+          `undelivered runs (${spooled}) are on disk; \`${sendCommand}\` or the next process with these settings sends them`,
         );
       }
     }

@@ -15,9 +15,6 @@ const PROBE_DELAY_MAX_MS = 300_000;
 /** Maximum delay of a probe while a flush waits, in milliseconds. */
 const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000, invalid: 1_000 } as const;
 
-/** Delays until an `invalid` run is sent again while a flush waits, after its first and second strike, in milliseconds. */
-const INVALID_DELAYS_MS = [250, 1_000] as const;
-
 /**
  * How a request failed:
  *
@@ -51,8 +48,6 @@ export interface Decision {
   readonly runs: 'halve' | 'wait' | 'drop';
   readonly strikes: number;
   readonly endpoint: 'unchanged' | 'counted' | 'closed';
-  /** Delay until a lone run is sent again while a flush waits, in milliseconds. Infinity if the run waits for evidence. */
-  readonly againMs: number;
 }
 
 type Row = readonly [
@@ -65,10 +60,10 @@ type Row = readonly [
 
 /**
  * The first row that matches decides. `invalid` is also `refused`. Halving needs no evidence. Dropping a run and opening the
- * endpoint do.
+ * endpoint do. While the endpoint is closed, it may be the cause, so that only evidence since the last failure counts.
  */
 export const TABLE: readonly Row[] = [
-  ['invalid', 'one', 'since first', 'strike', 'unchanged'],
+  ['invalid', 'one', 'since first', 'strike', 'counted'],
   ['refused', 'many', 'any', 'halve', 'unchanged'],
   ['refused', 'one', 'since last', 'strike', 'unchanged'],
   ['refused', 'one', 'any', 'wait', 'counted'],
@@ -85,19 +80,18 @@ export const TABLE: readonly Row[] = [
 export function decide({ failure, runs, evidence, strikes, loneFailures, isClosed }: FailedRequest): Decision {
   const size = runs === 1 ? 'one' : 'many';
   const failures = failure === 'invalid' ? ['invalid', 'refused'] : [failure];
+  const counted = isClosed && failure === 'invalid' && evidence === 'since first' ? 'none' : evidence;
   const [, , , fate, effect] = TABLE.find(
-    ([f, s, e]) => failures.includes(f) && s === size && ['any', evidence].includes(e),
+    ([f, s, e]) => failures.includes(f) && s === size && ['any', counted].includes(e),
   ) as Row;
   const isStrike =
     fate === 'strike' || (strikes === 0 && size === 'one' && failure !== 'unavailable' && failure !== 'invalid');
   const struck = isStrike ? strikes + 1 : strikes;
-  const isAtFault = failure === 'invalid' && evidence !== 'none';
   const isLast = effect === 'counted' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX);
   return {
     runs: fate !== 'strike' ? fate : struck >= STRIKES_MAX[failure] ? 'drop' : 'wait',
     strikes: struck,
     endpoint: isLast ? 'closed' : effect,
-    againMs: (isAtFault ? INVALID_DELAYS_MS[struck - 1] : undefined) ?? Number.POSITIVE_INFINITY,
   };
 }
 
@@ -116,6 +110,14 @@ export function delayMs(failure: Failure, probes: number, { random, retryDelayMs
 /** Whether the service has read the request and declined it. */
 export function isRefusal(failure: Failure): boolean {
   return failure === 'refused' || failure === 'invalid';
+}
+
+/**
+ * Returns the delay until an `invalid` run is sent again while a flush waits, in milliseconds. Applies if the service has
+ * accepted another request after the first failure.
+ */
+export function againMs(strikes: number): number {
+  return strikes < STRIKES_MAX.invalid - 1 ? 250 : 1_000;
 }
 
 /** Returns the longest delay before the next probe while a flush waits, in milliseconds. */

@@ -233,6 +233,7 @@ export class DeliveryStates {
 
   accepted(item: Item): void {
     const { delivery } = item;
+    delivery.failure = undefined;
     const { stage, ticket, run } = delivery;
     if (stage === 'finishing') {
       this.#move('inFlight', ticket?.awaitsEnd(run) === true ? 'spooled' : 'sent');

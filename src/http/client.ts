@@ -69,7 +69,7 @@ export class HttpClient extends BaseClient {
     if (!/^(?:x-)?gzip$/i.test(String(headers['content-encoding']))) return bytes;
     const { constants, gunzipSync } = nodeModule('node:zlib');
     const limits = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: RESPONSE_BYTES_MAX };
-    return ignoreErrors(() => gunzipSync(bytes, limits)) ?? bytes;
+    return ignoreErrors(() => gunzipSync(bytes, limits)) ?? new Uint8Array();
   }
 
   #connect(): Promise<Dispatcher> {

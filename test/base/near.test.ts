@@ -11,7 +11,8 @@ it.each([
   ['nmae', 'name'],
   ['tol', 'tool'],
   ['name', undefined],
-  ['fame', 'name'],
+  ['nane', 'name'],
+  ['fame', undefined],
   ['fade', undefined],
   ['RUNSPAN_TEAM', undefined],
   ['', undefined],
@@ -19,8 +20,8 @@ it.each([
   expect(nearWord(word, KNOWN)).toBe(near);
 });
 
-it('a long word is near if up to two of its letters are missing, added or exchanged', () => {
-  const edit = fc.tuple(fc.nat(15), fc.constantFrom('', 'X', 'XX'), fc.nat(1));
+it('a long word is near if up to two of its letters are missing, added or exchanged, but for the first one', () => {
+  const edit = fc.tuple(fc.integer({ min: 1, max: 15 }), fc.constantFrom('', 'X', 'XX'), fc.nat(1));
   fc.assert(
     fc.property(edit, ([at, added, removed]) => {
       const word = 'RUNSPAN_ENDPOINT'.slice(0, at) + added + 'RUNSPAN_ENDPOINT'.slice(at + removed);

@@ -85,7 +85,7 @@ describe('tracing', () => {
     expect(resolve({ endpoint: ENDPOINT + path })?.endpoint.pathname).toBe(base);
     const used = ENDPOINT + base.replace(/^\/$/, '');
     expect(lines).toEqual([
-      `configuration: the endpoint ends in \`/runs\`, which runspan appends itself; ${used} is used.`,
+      `configuration: the endpoint ends in the route of a request, which runspan appends itself; ${used} is used.`,
     ]);
   });
 

@@ -115,7 +115,7 @@ describe('a response', () => {
     });
     wholes(5);
     await flush();
-    expect(details).toEqual(Array(2).fill('the service rejected 2 spans of a request: "too long ago"'));
+    expect(details).toEqual(Array(2).fill('the service rejected spans of a request (2): "too long ago"'));
     expect(drops).toEqual(['rejected ', 'rejected ']);
     expect(stats()).toMatchObject({ sent: 3, dropped: 2, droppedByReason: { rejected: 2 } });
     expect(service.requests).toHaveLength(1);
@@ -151,7 +151,37 @@ describe('a response', () => {
     const { whole, flush, details } = await otlp({ reply: () => ({ status: 200, headers, body }) });
     whole();
     await flush();
-    expect(details).toEqual(['the service rejected 300 spans of a request: "no ü"']);
+    expect(details).toEqual(['the service rejected spans of a request (300): "no ü"']);
+  });
+
+  it('that rejects the span of an open run is followed by the whole run', async () => {
+    const body = '{"partialSuccess":{"rejectedSpans":"1"}}';
+    const { start, flush, service, stats } = await otlp({
+      limits: { openRunAgeMs: 10_000 },
+      reply: (_, at) => ({ status: 200, body: at === 0 ? body : '{}' }),
+    });
+    const run = start('long');
+    await advance(11_000);
+    run.end({ a: 1 });
+    await flush();
+    expect(service.batches).toEqual([['start long'], ['whole long']]);
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
+  });
+
+  it.each([
+    '{"partialSuccess":{"rejectedSpans":true}}',
+    '{"partialSuccess":{"rejectedSpans":[1]}}',
+    '{"partialSuccess":{"rejectedSpans":"0x1"}}',
+    '{"partialSuccess":{"rejectedSpans":-1}}',
+    Buffer.from('0805', 'hex'),
+    Buffer.from('0a0308ac', 'hex'),
+    Buffer.from('0a04080112', 'hex'),
+  ])('with %s in place of a number rejects nothing', async (body) => {
+    const headers = { 'content-type': typeof body === 'string' ? 'application/json' : 'application/x-protobuf' };
+    const { whole, flush, stats } = await otlp({ reply: () => ({ status: 200, headers, body }) });
+    whole();
+    await flush();
+    expect(stats()).toMatchObject({ sent: 1, dropped: 0 });
   });
 
   it('that accepts spans with a warning is logged once', async () => {

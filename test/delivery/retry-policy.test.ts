@@ -1,6 +1,14 @@
 // The table of the delivery policy: what a failed request does to its runs and to the endpoint.
 import { describe, expect, it } from 'vitest';
-import { type Decision, decide, delayMs, type FailedRequest, flushDelayMs, TABLE } from '#src/delivery/retry-policy.ts';
+import {
+  againMs,
+  type Decision,
+  decide,
+  delayMs,
+  type FailedRequest,
+  flushDelayMs,
+  TABLE,
+} from '#src/delivery/retry-policy.ts';
 
 const request = (given: Partial<FailedRequest>): FailedRequest => ({
   failure: 'refused',
@@ -17,10 +25,10 @@ type Case = readonly [what: string, Partial<FailedRequest>, runs: Decision['runs
 /** One case for each row, in the order of the table. */
 const rows: readonly Case[] = [
   [
-    'a lone run that is invalid waits if others were accepted after its first failure',
+    'a lone run that is invalid waits, and counts, if others were accepted after its first failure',
     { failure: 'invalid', evidence: 'since first' },
     'wait',
-    'unchanged',
+    'counted',
   ],
   ['a refused batch is halved', { runs: 2 }, 'halve', 'unchanged'],
   ['a lone run that is refused beside accepted requests waits', { evidence: 'since last' }, 'wait', 'unchanged'],
@@ -107,17 +115,19 @@ describe('the delivery policy', () => {
     expect(decide(request({ failure: 'invalid' }))).toMatchObject({ runs: 'wait', endpoint: 'counted' });
   });
 
-  it.each([
-    ['invalid', 'since first', [250, 1_000]],
-    ['invalid', 'since last', [250, 1_000]],
-    ['invalid', 'none', [Infinity, Infinity]],
-    ['refused', 'since last', [Infinity, Infinity]],
-  ] as const)(
-    'a lone run that is %s, with an acceptance %s, is sent again while a flush waits after %j ms',
-    (failure, evidence, delays) => {
-      expect([0, 1].map((strikes) => decide(request({ failure, evidence, strikes })).againMs)).toEqual(delays);
-    },
-  );
+  it('an invalid run is sent again after 250 ms and 1 s while a flush waits', () => {
+    expect([0, 1, 2].map(againMs)).toEqual([250, 250, 1_000]);
+  });
+
+  it('an invalid run gets no strike from a closed endpoint, unless others were accepted since its last failure', () => {
+    const given = { failure: 'invalid', strikes: 2, isClosed: true } as const;
+    expect(decide(request({ ...given, evidence: 'since first' }))).toEqual({
+      runs: 'wait',
+      strikes: 2,
+      endpoint: 'closed',
+    });
+    expect(decide(request({ ...given, evidence: 'since last' })).runs).toBe('drop');
+  });
 
   it('the tenth lone failure in a row closes the endpoint, and each one keeps a closed endpoint closed', () => {
     expect(decide(request({ loneFailures: 8 })).endpoint).toBe('counted');

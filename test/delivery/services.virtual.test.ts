@@ -61,7 +61,7 @@ describe('a service that rejects the key', () => {
   it.each([
     ['the key', { apiKey: 'k-1' }, 'the API key was rejected'],
     ['other credentials', { headers: { Authorization: 'Bearer t-1' } }, 'the API key was rejected'],
-    ['no key', {}, 'the service requires an API key, but none is set'],
+    ['no key', {}, 'no API key is set, and the service may require one'],
   ])('with %s is reported in one line, and its recovery in another', async (_, credentials, problem) => {
     const { whole, flush, service, lines } = await delivery({ limits: single, options: credentials, reply: () => 401 });
     whole();

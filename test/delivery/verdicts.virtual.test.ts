@@ -2,6 +2,7 @@
 import '../support/virtual-timers.ts';
 
 import { describe, expect, it } from 'vitest';
+import { delay } from '#src/platform/timers.ts';
 import { sample } from '../support/campaign.ts';
 import { advance, delivery, type Setup, until } from '../support/delivery.ts';
 import { machine } from '../support/processes.ts';
@@ -154,6 +155,35 @@ describe('a short program of five runs, one of which the service refuses', () =>
     expect(drops.sort()).toEqual(['rejected 1', 'rejected 5']);
     expect(atMs).toBeLessThan(2_000);
     expect(stats()).toMatchObject({ sent: 3, dropped: 2 });
+  });
+
+  it('delivers the others if two are refused before the others are accepted', async () => {
+    const { whole, flush, drops, stats } = await delivery({
+      limits: { lingerMs: 1_000_000 },
+      reply: async ({ names }) => {
+        if (names.some((name) => name === 'whole 1' || name === 'whole 2')) return 422;
+        await delay(20, undefined);
+        return 202;
+      },
+    });
+    for (const name of ['1', '2', '3', '4', '5']) whole(name);
+    expect(await flush()).toEqual({ ok: true, pending: 0 });
+    expect(drops.sort()).toEqual(['rejected 1', 'rejected 2']);
+    expect(stats()).toMatchObject({ sent: 3 });
+  });
+
+  it('drops none if the service refuses everything from its second response on', async () => {
+    for (const end of ['flush', 'close'] as const) {
+      const scene = await delivery({
+        limits: { lingerMs: 1_000_000 },
+        reply: (_, at) => (at === 1 ? 202 : { status: 400, body: '{"detail":"API key expired"}' }),
+      });
+      scene.wholes(100);
+      expect(await scene[end]({ timeoutMs: 20_000 })).toEqual({ ok: false, pending: 50 });
+      expect(scene.drops.filter((drop) => !drop.startsWith('closed'))).toEqual([]);
+      expect(scene.lines[0]).toContain('failed: status 400, "API key expired"; the runs are retried');
+      virtualClock.reset();
+    }
   });
 
   it('drops none if all are refused, because the endpoint may be the cause', async () => {

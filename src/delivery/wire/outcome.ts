@@ -1,5 +1,6 @@
 import { clock, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
+import { ignoreErrors } from '../../base/guard.ts';
 import { failureOf } from '../../http/failure.ts';
 import { parseRetryAfter } from '../../http/retry.ts';
 import { bodyBytes, type HttpRequest, type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
@@ -53,6 +54,10 @@ const HINTS: ReadonlyMap<number, string> = new Map([
   [511, 'the network requires a login'],
 ]);
 
+const ACCEPTED: Outcome = { kind: 'accepted' };
+
+const MISSING_KEY = 'no API key is set, and the service may require one';
+
 export const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
 const BUSY: ReadonlySet<number> = new Set([425, 429]);
@@ -61,9 +66,17 @@ const BUSY: ReadonlySet<number> = new Set([425, 429]);
 const INVALID: ReadonlySet<number> = new Set([400, 422]);
 
 /** `fields` are those of the response's body. */
-export function outcomeOf(response: HttpResponse, fields: Fields, runs: number, nowMs: number): Outcome {
+export function outcomeOf(
+  response: HttpResponse,
+  fields: Fields,
+  runs: number,
+  nowMs: number,
+  isOtlp = false,
+): Outcome {
   const { status, headers, isKeyless = false } = response;
-  if (status >= 200 && status < 300) return { kind: 'accepted', rejected: rejectedIn(response, fields) };
+  if (status >= 200 && status < 300) {
+    return isOtlp ? { kind: 'accepted', rejected: rejectedIn(response, fields) } : ACCEPTED;
+  }
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
   if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
@@ -71,7 +84,7 @@ export function outcomeOf(response: HttpResponse, fields: Fields, runs: number, 
   const said = `status ${status}${reason === undefined ? '' : `, "${reason}"`}`;
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: said };
   const isMissingKey = isKeyless && isKeyRefused(status);
-  const hint = isMissingKey ? 'the service requires an API key, but none is set' : hintOf(status);
+  const hint = isMissingKey ? MISSING_KEY : hintOf(status);
   const detail = hint === undefined ? said : `${said}: ${hint}`;
   if (status === 413) return { kind: 'failed', failure: 'invalid', status, detail, isTooLarge: true };
   const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
@@ -82,12 +95,15 @@ export function outcomeOf(response: HttpResponse, fields: Fields, runs: number, 
 function rejectedIn(response: HttpResponse, fields: Fields): Rejected | undefined {
   const { partialSuccess } = fields;
   if (partialSuccess === undefined) return undefined;
+  const { rejectedSpans } = fieldsOf(partialSuccess);
   // 64-bit integers are text in JSON.
-  const spans = Number(fieldsOf(partialSuccess).rejectedSpans ?? 0);
+  const isText = typeof rejectedSpans === 'string' && /^\d+$/.test(rejectedSpans);
+  const spans = isText ? Number(rejectedSpans) : rejectedSpans;
   const reason = reasonIn({ partialSuccess }, response);
   const words = reason === undefined ? '' : `: "${reason}"`;
-  if (Number.isSafeInteger(spans) && spans > 0)
-    return { runs: spans, detail: `the service rejected ${spans} spans of a request${words}` };
+  if (typeof spans === 'number' && Number.isSafeInteger(spans) && spans > 0) {
+    return { runs: spans, detail: `the service rejected spans of a request (${spans})${words}` };
+  }
   if (reason !== undefined) diagnostics.warnOnce('otlp warning', `the service accepted spans with a warning${words}`);
   return undefined;
 }
@@ -157,7 +173,8 @@ export class IngestClient {
     try {
       const response = await this.#client.send(request);
       warnOfWebPage(response);
-      const outcome = outcomeOf(response, this.#fieldsIn(response), runs, wallNowMs());
+      const fields = ignoreErrors(() => this.#fieldsIn(response)) ?? {};
+      const outcome = outcomeOf(response, fields, runs, wallNowMs(), kind === 'otlp');
       result = { outcome, status: response.status, error: undefined };
     } catch (error) {
       // Aborted requests are not recorded, because the service did not fail.

@@ -1,13 +1,11 @@
 import { diagnostics } from '../../base/diagnostics.ts';
+import { ignoreErrors } from '../../base/guard.ts';
 import { cut, messageOf, visible } from '../../base/text.ts';
 import type { HttpResponse } from '../../http/transport.ts';
 import { type Fields, fieldsOf, listOf, parsedJson } from '../../payload/fields.ts';
 import { secretPatterns } from '../../payload/redaction/patterns.ts';
 
 const CHARACTERS_MAX = 200;
-
-/** Number of characters of a message that are searched for keys. */
-const SEARCHED_MAX = 4_096;
 
 /** Maximum nesting of a message, as in `{"detail":[{"msg":"…"}]}`. */
 const DEPTH_MAX = 3;
@@ -18,15 +16,15 @@ export function jsonIn({ text }: HttpResponse): Fields {
 
 /**
  * Returns what a service says about a request: the message in the fields of its response, otherwise a plain text. The
- * result has one line with at most 200 characters, without keys.
+ * result has one line with at most 200 characters, without keys. Never throws.
  */
 export function reasonIn(fields: Fields, { headers, text }: HttpResponse): string | undefined {
-  const isText = String(headers['content-type']).startsWith('text/plain');
-  const words = wordsIn(fields) ?? (isText && !text.startsWith('{') ? text : '');
-  let safe = diagnostics.redacted(words.slice(0, SEARCHED_MAX));
-  for (const pattern of secretPatterns) safe = safe.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
-  const line = messageOf(safe).trim();
-  return line === '' ? undefined : visible(cut(line, CHARACTERS_MAX));
+  const isText = /^text\/plain\b/i.test(String(headers['content-type']));
+  let words = ignoreErrors(() => wordsIn(fields)) ?? (isText && !text.startsWith('{') ? text : '');
+  // Redacts before the text is cut, because a part of a key matches no pattern.
+  for (const pattern of secretPatterns) words = words.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
+  const line = messageOf(diagnostics.redacted(words) ?? '').trim();
+  return line === '' ? undefined : visible(cut(line, CHARACTERS_MAX).toWellFormed());
 }
 
 /** Reads the fields that services use. A list of validation errors gives its first error, with the place. */
@@ -34,11 +32,12 @@ function wordsIn(value: unknown, depth = 0): string | undefined {
   if (typeof value === 'string') return value.trim() || undefined;
   if (depth > DEPTH_MAX) return undefined;
   if (Array.isArray(value)) return wordsIn(value[0], depth + 1);
-  const { detail, message, error, msg, loc, partialSuccess } = fieldsOf(value);
+  const { detail, message, error, errors, msg, title, loc, partialSuccess } = fieldsOf(value);
   const { errorMessage } = fieldsOf(partialSuccess);
-  for (const inner of [detail, message, error, msg, errorMessage]) {
+  for (const inner of [detail, message, error, errors, msg, errorMessage, title]) {
     const words = wordsIn(inner, depth + 1);
-    if (words !== undefined) return loc === undefined ? words : `${listOf(loc).join('.')}: ${words}`;
+    const place = listOf(loc).filter((step) => typeof step === 'string' || typeof step === 'number');
+    if (words !== undefined) return place.length === 0 ? words : `${place.join('.')}: ${words}`;
   }
   return undefined;
 }

@@ -22,8 +22,9 @@ export function protobufResponse({ status, bytes }: { readonly status: number; r
   const textIn = (value: unknown): string | undefined => (value instanceof Uint8Array ? TEXT.decode(value) : undefined);
   if (status >= 300) return { message: textIn(fields.get(2)) };
   const partial = fields.get(1);
-  const of = partial instanceof Uint8Array ? fieldsIn(partial) : fields;
-  return partial === undefined ? {} : { partialSuccess: { rejectedSpans: of.get(1), errorMessage: textIn(of.get(2)) } };
+  if (!(partial instanceof Uint8Array)) return {};
+  const inner = fieldsIn(partial);
+  return { partialSuccess: { rejectedSpans: inner.get(1), errorMessage: textIn(inner.get(2)) } };
 }
 
 const TEXT = new TextDecoder();
@@ -259,7 +260,7 @@ function sizeOfVarint(value: number): number {
   return value < 0x1000_0000 ? 4 : 5;
 }
 
-/** Returns the varints and the length-delimited fields of a message. Stops at any other field. */
+/** Returns the varints and the length-delimited fields of a message. Stops at any other field. Empty if the message is cut. */
 function fieldsIn(bytes: Uint8Array): Map<number, number | Uint8Array> {
   const fields = new Map<number, number | Uint8Array>();
   let at = 0;
@@ -268,16 +269,18 @@ function fieldsIn(bytes: Uint8Array): Map<number, number | Uint8Array> {
     for (let factor = 1; at < bytes.length; factor *= 0x80) {
       const byte = bytes[at++] as number;
       value += (byte & 0x7f) * factor;
-      if (byte < 0x80) break;
+      if (byte < 0x80) return value;
     }
-    return value;
+    return Number.NaN;
   };
   while (at < bytes.length) {
     const tag = varint();
     const value = varint();
     const field = tag >>> 3;
+    if (Number.isNaN(value)) return new Map();
     if ((tag & 7) === VARINT) fields.set(field, value);
     else if ((tag & 7) === LENGTH_DELIMITED) {
+      if (at + value > bytes.length) return new Map();
       fields.set(field, bytes.subarray(at, at + value));
       at += value;
     } else break;
