@@ -4,7 +4,7 @@ import { ignoreErrors } from '../../base/guard.ts';
 import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
 import { SETTINGS } from '../../config/variables.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
-import { variablesInFiles } from '../doctor/settings.ts';
+import { variablesInFiles } from '../doctor/project.ts';
 
 type Feed = Pick<ChangeFeed, 'subscribe'>;
 

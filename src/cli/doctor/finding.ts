@@ -4,7 +4,7 @@ import { secretPatterns } from '../../payload/redaction/patterns.ts';
 /** The result of one check in `runspan doctor`. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
-  /** Name of the check, setting or environment variable. */
+  /** Name of the check, package or environment variable. */
   readonly check: string;
   readonly message: string;
   /** How to fix the problem. Set for warnings and failures. */
@@ -23,7 +23,7 @@ export function fail(check: string, message: string, advice: string): Finding {
   return { level: 'fail', check, message, advice };
 }
 
-const CHECK_COLUMNS = '@opentelemetry/sdk-trace-base'.length + 2;
+const CHECK_COLUMNS = 24;
 
 export function findingLine({ level, check, message, advice }: Finding): string {
   const text = advice === undefined ? message : `${message}; ${advice}`;
@@ -33,17 +33,11 @@ export function findingLine({ level, check, message, advice }: Finding): string 
 /** Minimum length of a secret to mask. Shorter values may also occur in unrelated text. */
 const SECRET_LENGTH_MIN = 6;
 
-/** Masks the given secrets and any text that looks like a secret. */
+/** Masks the given secrets and any text that looks like a secret in the message, which may quote the service. */
 export function withoutSecrets(finding: Finding, secrets: readonly string[]): Finding {
-  const hidden = (text: string): string => {
-    let shown = text;
-    for (const secret of secrets) if (secret.length >= SECRET_LENGTH_MIN) shown = shown.replaceAll(secret, '[hidden]');
-    for (const pattern of secretPatterns) shown = shown.replace(new RegExp(pattern, `${pattern.flags}g`), '[hidden]');
-    return shown;
-  };
-  return {
-    ...finding,
-    message: hidden(finding.message),
-    ...(finding.advice !== undefined && { advice: hidden(finding.advice) }),
-  };
+  let { message } = finding;
+  for (const secret of secrets)
+    if (secret.length >= SECRET_LENGTH_MIN) message = message.replaceAll(secret, '[hidden]');
+  for (const pattern of secretPatterns) message = message.replace(new RegExp(pattern, `${pattern.flags}g`), '[hidden]');
+  return { ...finding, message };
 }
