@@ -298,7 +298,7 @@ describe('when the receiver is killed while an attached program runs', () => {
     const { code: exitCode, stdout, stderr } = await second.ended;
     expect(exitCode).toBe(5);
     expect(stderr).toContain(
-      `runspan: the receiver of the store has ended, or does not respond at ${first.url}; \`runspan show\` prints the traces that it has stored\n`,
+      `runspan: the receiver of the store has ended, or does not respond at ${first.url}; \`runspan show\` prints the traces that are stored\n`,
     );
     expect(stderr).toMatch(/unsent runs of the command \([23]\) wait on disk; the next `runspan dev` stores them\./);
     expect(segmentsBelow(`${file}-spool`)).not.toEqual([]);

@@ -1,6 +1,6 @@
 import { delay } from '../../platform/timers.ts';
 import type { StoreChange } from '../../receiver/store/store.ts';
-import { NoReceiver, receiverAt } from '../query/run-source.ts';
+import { receiverAt } from '../query/run-source.ts';
 import type { DevReceiver } from './own-receiver.ts';
 import { newProgramId } from './program-runs.ts';
 import { registeredReceiver } from './registration.ts';
@@ -41,18 +41,11 @@ export async function attach(url: string, { storePath, tracesMax, warn }: Attach
     currentUrl: () => registeredReceiver(storePath),
     untilIdle: () => delay(IDLE_MS, undefined, true),
     endProgram: async (endTime) => {
-      try {
-        const traceIds = await source.endProgram(programId, endTime);
-        if (traceIds.length > tracesMax)
-          warn(`${traceIds.length - tracesMax} earlier traces of the command are only on the page`);
-        report({ traceIds: traceIds.slice(-tracesMax) });
-        return traceIds.length > 0;
-      } catch (error) {
-        if (!(error instanceof NoReceiver)) throw error;
-        warn(`${error.message}; \`runspan show\` prints the traces that it has stored`);
-        // The receiver may have stored runs of the program.
-        return true;
-      }
+      const traceIds = await source.endProgram(programId, endTime);
+      if (traceIds.length > tracesMax)
+        warn(`${traceIds.length - tracesMax} earlier traces of the command are only on the page`);
+      report({ traceIds: traceIds.slice(-tracesMax) });
+      return traceIds.length > 0;
     },
     stop: async () => {},
     close: async () => {},

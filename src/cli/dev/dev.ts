@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
-import { visible, visibleJson } from '../../base/text.ts';
+import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { isOrigin } from '../../config/checker.ts';
 import { variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
@@ -227,7 +227,11 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
     await receiver.untilIdle();
     return ending;
   });
-  const hasArrived = await receiver.endProgram(endTime);
+  // The command's exit code must not depend on the receiver, which may have ended.
+  const hasArrived = await receiver.endProgram(endTime).catch((error) => {
+    warn(`${messageOf(error)}; \`runspan show\` prints the traces that are stored`);
+    return true;
+  });
   // A receiver of another process does not recognize requests of the langsmith package with another key.
   const isKnown = hasArrived || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.

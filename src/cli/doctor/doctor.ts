@@ -1,14 +1,18 @@
 import type { Command } from '@commander-js/extra-typings';
+import { diagnostics } from '../../base/diagnostics.ts';
 import { visibleJson } from '../../base/text.ts';
 import { isAtLeast, version } from '../../base/version.ts';
+import { env } from '../../config/environment.ts';
+import { SETTINGS } from '../../config/variables.ts';
+import { withoutKeys } from '../../delivery/wire/reason.ts';
 import { createClient } from '../../http/create-client.ts';
 import { environment } from '../../platform/node.ts';
 import { DELAY_MAX_MS } from '../../platform/timers.ts';
 import type { CommandContext, Output } from '../command-line.ts';
-import { type Finding, fail, findingLine, ok, withoutSecrets } from './finding.ts';
+import { type Finding, fail, findingLine, ok } from './finding.ts';
 import { loadVariables, projectFindings } from './project.ts';
 import { connectionFindings, testRunFinding } from './service.ts';
-import { secretsOfEnvironment, settingFindings } from './settings.ts';
+import { settingFindings } from './settings.ts';
 
 const HELP = `
 Exit code:
@@ -29,12 +33,15 @@ export function define(command: Command, { stdout, endAs }: CommandContext): voi
 async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
   const findings: Finding[] = [];
   const files = loadVariables(process.cwd());
-  const secrets = secretsOfEnvironment();
+  // An unused key may also be part of another value.
+  diagnostics.conceal(
+    [...SETTINGS.apiKey.variables, ...SETTINGS.workspaceId.variables].flatMap((name) => env(name) ?? []),
+  );
   // The HTTP client's sockets do not keep the process alive, so a timer does.
   const keepAlive = setInterval(() => {}, DELAY_MAX_MS);
   try {
     for await (const found of allFindings(files)) {
-      const finding = withoutSecrets(found, secrets);
+      const finding = { ...found, message: withoutKeys(found.message) };
       findings.push(finding);
       if (!isJson) stdout.write(`${findingLine(finding)}\n`);
     }

@@ -1,5 +1,4 @@
 import { visible } from '../../base/text.ts';
-import { secretPatterns } from '../../payload/redaction/patterns.ts';
 
 /** The result of one check in `runspan doctor`. */
 export interface Finding {
@@ -28,16 +27,4 @@ const CHECK_COLUMNS = 24;
 export function findingLine({ level, check, message, advice }: Finding): string {
   const text = advice === undefined ? message : `${message}; ${advice}`;
   return visible(`${level.padEnd(4)}  ${check.padEnd(CHECK_COLUMNS)}  ${text}`);
-}
-
-/** Minimum length of a secret to mask. Shorter values may also occur in unrelated text. */
-const SECRET_LENGTH_MIN = 6;
-
-/** Masks the given secrets and any text that looks like a secret in the message, which may quote the service. */
-export function withoutSecrets(finding: Finding, secrets: readonly string[]): Finding {
-  let { message } = finding;
-  for (const secret of secrets)
-    if (secret.length >= SECRET_LENGTH_MIN) message = message.replaceAll(secret, '[hidden]');
-  for (const pattern of secretPatterns) message = message.replace(new RegExp(pattern, `${pattern.flags}g`), '[hidden]');
-  return { ...finding, message };
 }

@@ -18,7 +18,7 @@ import { addressIn } from './settings.ts';
 const SKEW_MAX_MS = 5_000;
 
 const SEND_MAX_MS = 10_000;
-/** Time in which a service that refuses the run also refuses its other forms, such as without payloads, in milliseconds. */
+/** Time for other forms of a refused run, such as without payloads, in milliseconds. */
 const REFUSAL_MS = 1_500;
 
 /** Checks the connection and the clocks. A service that takes spans has only one route, which the test run checks. */
@@ -73,11 +73,10 @@ export async function testRunFinding(settings: Settings): Promise<Finding> {
   await Promise.race([exporter.flush({ timeoutMs: SEND_MAX_MS }), refused]);
   stop();
   await exporter.close({ timeoutMs: 0 });
-  const { sent, lastError, droppedByReason } = exporter.stats();
+  const { sent, lastError } = exporter.stats();
   if (sent === 1) return ok('test run', `accepted: ${run.url ?? run.id}`);
-  const reason =
-    droppedByReason.closed > 0 ? `no response within ${SEND_MAX_MS / 1_000} s` : 'the service rejected the run';
-  return fail('test run', `not accepted: ${lastError?.message ?? reason}`, adviceFor(status, settings));
+  const reason = lastError?.message ?? `no response within ${SEND_MAX_MS / 1_000} s`;
+  return fail('test run', `not accepted: ${reason}`, adviceFor(status, settings));
 }
 
 /** Returns the status of a response and, if it is an error, what the service says about it. */
@@ -88,24 +87,16 @@ function statusText(response: HttpResponse): string {
 
 /** Refusals that may not last. */
 const BRIEF: readonly number[] = [408, 425, 429];
-const NO_ROUTE: readonly number[] = [404, 405, 415, 501];
 
 const ADVICE: Readonly<Record<number, string>> = {
   401: 'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces',
   403: 'use a key that may send runs, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces',
-  413: 'raise the request size limit of the service, or of a proxy in front of the service',
-  429: 'try again later, or raise the rate limit of the service',
+  404: 'check the path in the endpoint, to which runspan appends /info and /runs/multipart',
 };
 
 /** Returns advice for a response status. If no response arrived, `status` is undefined. */
-function adviceFor(status = 503, { headers, otlp }: Settings): string {
-  if (NO_ROUTE.includes(status)) {
-    return otlp === undefined
-      ? 'check the path in the endpoint; the service has /info, /runs/multipart and /runs below it'
-      : 'check the path in the endpoint, and whether the service takes OTLP/protobuf or JSON (otlp-json)';
-  }
+function adviceFor(status = 503, { headers }: Settings): string {
   if (isKeyRefused(status) && headers['x-api-key'] === undefined) return 'set RUNSPAN_API_KEY';
-  if (status < 400) return 'redirects are not followed: set the endpoint to the target of the redirect';
-  if (status >= 500 || status === 408 || status === 425) return 'the service is unavailable; try again later';
-  return ADVICE[status] ?? 'check that the endpoint is a service that accepts runs';
+  if (status >= 500 || BRIEF.includes(status)) return 'the service is unavailable or limits requests; try again later';
+  return ADVICE[status] ?? 'check that the endpoint is the URL of a service that accepts runs';
 }

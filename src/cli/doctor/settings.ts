@@ -20,11 +20,6 @@ export function samplingOff(): EnvironmentName | undefined {
   return variable !== undefined && Number(env(variable)) === 0 ? variable : undefined;
 }
 
-/** Returns the keys and workspace ids in the environment, which findings must not contain. */
-export function secretsOfEnvironment(): string[] {
-  return [...SETTINGS.apiKey.variables, ...SETTINGS.workspaceId.variables].flatMap((name) => env(name) ?? []);
-}
-
 /**
  * Resolves the settings like an exporter with tracing turned on. Returns a finding for each variable that is set, and
  * where runs are sent. `files` has the file of each variable that a file sets.

@@ -23,10 +23,15 @@ export function jsonIn({ text }: HttpResponse): Fields {
 export function reasonIn(fields: Fields, { headers, text }: HttpResponse): string | undefined {
   const isText = String(headers['content-type']).startsWith('text/plain');
   const words = wordsIn(fields) ?? (isText && !text.startsWith('{') ? text : '');
-  let safe = diagnostics.redacted(words.slice(0, SEARCHED_MAX));
-  for (const pattern of secretPatterns) safe = safe.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
-  const line = messageOf(safe).trim();
+  const line = messageOf(withoutKeys(words.slice(0, SEARCHED_MAX))).trim();
   return line === '' ? undefined : visible(cut(line, CHARACTERS_MAX));
+}
+
+/** Masks the keys of this process, and texts that look like keys. */
+export function withoutKeys(text: string): string {
+  let safe = diagnostics.redacted(text);
+  for (const pattern of secretPatterns) safe = safe.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
+  return safe;
 }
 
 /** Reads the fields that services use. A list of validation errors gives its first error, with the place. */
