@@ -159,7 +159,8 @@ describe('a second runspan dev for the same store', () => {
 
   it('names the address of the first receiver if it has no command', async () => {
     const file = storePath();
-    const { url } = await owner(file);
+    const { url, printed } = await owner(file);
+    await printed(/start it in another terminal: npx runspan dev -- <command>\n/);
     const { code, stdout, stderr } = await dev(file, ['--json']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toBe(
@@ -298,7 +299,7 @@ describe('when the receiver is killed while an attached program runs', () => {
     const { code: exitCode, stdout, stderr } = await second.ended;
     expect(exitCode).toBe(5);
     expect(stderr).toContain(
-      `runspan: the receiver of the store has ended, or does not respond at ${first.url}; \`runspan show\` prints the traces that are stored\n`,
+      `runspan: the receiver of the store has ended, or does not respond at ${first.url}, so no traces are printed here\n`,
     );
     expect(stderr).toMatch(/unsent runs of the command \([23]\) wait on disk; the next `runspan dev` stores them\./);
     expect(segmentsBelow(`${file}-spool`)).not.toEqual([]);

@@ -165,7 +165,7 @@ describe('runspan doctor', () => {
     expect(problems(full.stdout)).toEqual(['warn runspan', 'fail runspan/langsmith', 'fail tracing']);
     expect(
       lineOf(full.stdout, 'langsmith')
-        .split(/have |; see/)[1]
+        .split(/langsmith: |; see/)[1]
         ?.split(', ')
         .sort(),
     ).toEqual(['langsmith/evaluation (src/c.cjs)', 'overrideFetchImplementation (src/b.ts)']);

@@ -146,7 +146,11 @@ function introduce({ url, isOwn, isOnDisk, storePath }: DevReceiver, session: Se
   output.write(
     `${isOwn ? `runspan listens on ${url}` : `using the receiver at ${url}, whose page shows the traces${then}`}\n`,
   );
-  if (command === undefined) stdout.write(usageOf(url, isOnDisk ? storePath : undefined));
+  if (command !== undefined) return;
+  // Another command without options finds a receiver whose store is a file that no option names.
+  if (storePath !== undefined && options.store === undefined)
+    stdout.write('To trace a program, start it in another terminal: npx runspan dev -- <command>\n');
+  stdout.write(usageOf(url, isOnDisk ? storePath : undefined));
 }
 
 /** Maximum time to wait for another process that has the store open to start its receiver, in milliseconds. */
@@ -229,7 +233,7 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   });
   // The command's exit code must not depend on the receiver, which may have ended.
   const hasArrived = await receiver.endProgram(endTime).catch((error) => {
-    warn(`${messageOf(error)}; \`runspan show\` prints the traces that are stored`);
+    warn(`${messageOf(error)}, so no traces are printed here`);
     return true;
   });
   // A receiver of another process does not recognize requests of the langsmith package with another key.
@@ -271,7 +275,7 @@ function usageOf(url: string, file: string | undefined): string {
   else if (readKey !== undefined) key = ' and the key of the receiver as RUNSPAN_API_KEY';
   const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
   return (
-    `To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}\n` +
+    `A program that loads runspan needs only RUNSPAN_ENDPOINT=${url}${key}\n` +
     `Open ${url} in a browser to see the runs, which are stored in ${where}\n`
   );
 }

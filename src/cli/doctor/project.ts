@@ -123,7 +123,7 @@ function* importFindings(folder: string, sources: readonly SourceFile[]): Genera
     }
   }
   const page = documentationUrl('docs/from-langsmith.md#what-stays-with-langsmith');
-  if (staying.length > 0) yield ok('langsmith', `runspan/langsmith does not have ${staying.join(', ')}; see ${page}`);
+  if (staying.length > 0) yield ok('langsmith', `imports that stay with langsmith: ${staying.join(', ')}; see ${page}`);
   if (missing.length > 0)
     yield fail('runspan/langsmith', `has no export ${missing.join(', ')}`, `import from langsmith, or see ${page}`);
 }

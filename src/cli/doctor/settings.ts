@@ -80,7 +80,7 @@ function* destinationFindings(
   const used = SERVICE.flatMap((setting) => variableOf(setting) ?? []);
   if (settings === undefined) {
     const reason = used.length === 0 ? 'there is no endpoint' : 'the endpoint, API key or workspace is invalid';
-    yield fail('tracing', `off: ${reason}`, 'set RUNSPAN_ENDPOINT to the URL of the service');
+    yield fail('tracing', `off: ${reason}`, 'set RUNSPAN_ENDPOINT to the URL of the service, or use `runspan dev`');
     return;
   }
   const rest = services > 1 ? `, the first of ${services} services; the others are not checked` : '';
