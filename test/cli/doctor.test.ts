@@ -2,7 +2,6 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { nodeFinding } from '#src/cli/doctor/doctor.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
@@ -394,13 +393,4 @@ describe('a proxy', () => {
     const { stdout } = await runDoctor({ RUNSPAN_ENDPOINT: REMOTE, ...NO_PROXIES, HTTPS_PROXY });
     expect(lineOf(stdout, 'info')).toMatch(/the proxy requires authentication \(status 407\); check HTTPS_PROXY$/);
   });
-});
-
-it.each([
-  ['20.18.9', 'fail'],
-  ['20.19.0', 'ok'],
-  ['18.99.0', 'fail'],
-  ['22.0.0', 'ok'],
-])('Node %s is %s', (version, level) => {
-  expect(nodeFinding(version).level).toBe(level);
 });

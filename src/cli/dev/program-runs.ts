@@ -27,7 +27,7 @@ export class Programs {
   readonly ownId: string = newProgramId();
   readonly #store: Store;
   /** Programs by id. The one that has sent nothing for longest comes first. */
-  readonly #programs = new Map<string, ProgramRuns>();
+  readonly #programs = new Map<string, Program>();
   /** For each trace, whether only programs of other commands have sent its runs. */
   readonly #isOthers = new Map<string, boolean>();
 
@@ -66,7 +66,7 @@ export class Programs {
     const sent = [headers['x-runspan-program'], headers['x-api-key']];
     const id = sent.find((value): value is string => typeof value === 'string' && PROGRAM_ID.test(value));
     const program = id === undefined ? undefined : this.#latest(id);
-    const traceIds = operations.map((operation) => program?.received(operation) ?? traceOf(operation));
+    const traceIds = operations.map((operation) => (program ? note(operation, program) : traceOf(operation)));
     const isOther = id !== undefined && id !== this.ownId;
     this.hasArrived ||= !isOther;
     for (const traceId of traceIds) {
@@ -85,13 +85,17 @@ export class Programs {
     const program = this.#programs.get(id);
     this.#programs.delete(id);
     if (program === undefined) return [];
-    const operations = program.interruptions(endTime);
-    if (operations.length > 0) await this.#store.apply(DEFAULT_SCOPE, operations);
-    return program.traceIds;
+    const left = [...program.open].filter(([, { startTime }]) => startTime === undefined || startTime <= endTime);
+    // The operation is a post, because the patch with the run's own end must take precedence.
+    const operations = left.map(([id]): RunOperation => {
+      return { kind: 'post', id, fields: { end_time: endTime, error: PROGRAM_ENDED }, attachments: [] };
+    });
+    if (left.length > 0) await this.#store.apply(DEFAULT_SCOPE, operations);
+    return [...program.traceIds];
   }
 
-  #latest(id: string): ProgramRuns {
-    const program = this.#programs.get(id) ?? new ProgramRuns();
+  #latest(id: string): Program {
+    const program = this.#programs.get(id) ?? { open: new Map(), traceIds: new Set() };
     this.#programs.delete(id);
     this.#programs.set(id, program);
     forgetOldest(this.#programs, PROGRAMS_MAX);
@@ -104,35 +108,23 @@ interface OpenRun {
   readonly startTime: string | undefined;
 }
 
-/** The traces and the open runs of one program. */
-class ProgramRuns {
-  readonly #open = new Map<string, OpenRun>();
-  readonly #traceIds = new Set<string>();
+/** What a program has sent. */
+interface Program {
+  readonly open: Map<string, OpenRun>;
+  readonly traceIds: Set<string>;
+}
 
-  /** Returns the trace of the run. */
-  received(operation: RunOperation): string {
-    const { id, fields } = operation;
-    const traceId = traceOf(operation, this.#open);
-    if (fields.end_time !== undefined) this.#open.delete(id);
-    else this.#open.set(id, { traceId, startTime: fields.start_time ?? this.#open.get(id)?.startTime });
-    forgetOldest(this.#open, OPEN_MAX);
-    this.#traceIds.delete(traceId);
-    this.#traceIds.add(traceId);
-    forgetOldest(this.#traceIds, TRACES_MAX);
-    return traceId;
-  }
-
-  get traceIds(): string[] {
-    return [...this.#traceIds];
-  }
-
-  interruptions(endTime: string): RunOperation[] {
-    const left = [...this.#open].filter(([, { startTime }]) => startTime === undefined || startTime <= endTime);
-    // The operation is a post, because the patch with the run's own end must take precedence.
-    return left.map(([id]) => {
-      return { kind: 'post', id, fields: { end_time: endTime, error: PROGRAM_ENDED }, attachments: [] };
-    });
-  }
+/** Returns the trace of the run. */
+function note(operation: RunOperation, { open, traceIds }: Program): string {
+  const { id, fields } = operation;
+  const traceId = traceOf(operation, open);
+  if (fields.end_time !== undefined) open.delete(id);
+  else open.set(id, { traceId, startTime: fields.start_time ?? open.get(id)?.startTime });
+  forgetOldest(open, OPEN_MAX);
+  traceIds.delete(traceId);
+  traceIds.add(traceId);
+  forgetOldest(traceIds, TRACES_MAX);
+  return traceId;
 }
 
 /** Returns the trace of a run. A run without a `trace_id` belongs to the trace of its parent. */

@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visibleJson } from '../../base/text.ts';
-import { isAtLeast, version } from '../../base/version.ts';
+import { version } from '../../base/version.ts';
 import { env } from '../../config/environment.ts';
 import { SETTINGS } from '../../config/variables.ts';
 import { withoutKeys } from '../../delivery/wire/reason.ts';
@@ -9,7 +9,7 @@ import { createClient } from '../../http/create-client.ts';
 import { environment } from '../../platform/node.ts';
 import { DELAY_MAX_MS } from '../../platform/timers.ts';
 import type { CommandContext, Output } from '../command-line.ts';
-import { type Finding, fail, findingLine, ok } from './finding.ts';
+import { type Finding, findingLine, ok } from './finding.ts';
 import { loadVariables, projectFindings } from './project.ts';
 import { connectionFindings, testRunFinding } from './service.ts';
 import { settingFindings } from './settings.ts';
@@ -58,7 +58,7 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
 const RESPONSE_MAX_MS = 8_000;
 
 async function* allFindings(files: ReadonlyMap<string, string>): AsyncGenerator<Finding> {
-  yield nodeFinding(process.versions.node);
+  yield ok('node', `${process.version}, with runspan ${version}`);
   yield* projectFindings(process.cwd());
   const { findings, settings } = settingFindings(files);
   yield* findings;
@@ -75,13 +75,4 @@ async function* allFindings(files: ReadonlyMap<string, string>): AsyncGenerator<
   } finally {
     await client.destroy();
   }
-}
-
-/** Minimum version of Node. Matches `engines` in package.json. */
-const NODE_MIN = [20, 19] as const;
-
-export function nodeFinding(running: string): Finding {
-  const message = `v${running}, with runspan ${version}`;
-  if (isAtLeast(running, NODE_MIN)) return ok('node', message);
-  return fail('node', message, `install Node ${NODE_MIN.join('.')} or later`);
 }
