@@ -27,7 +27,7 @@ const program = (code: string): string[] => [
     ${code}`),
 ];
 
-const USING = /using the receiver at (http:\/\/127\.0\.0\.1:\d+)\n/;
+const USING = /using the receiver at (http:\/\/127\.0\.0\.1:\d+), whose page shows the traces/;
 const LISTENS = /runspan listens on (http:\/\/127\.0\.0\.1:\d+)\n/;
 
 const start = (args: readonly string[], env: Readonly<Record<string, string>>): Started =>
@@ -157,16 +157,34 @@ describe('a second runspan dev for the same store', () => {
     expect((await ended).code).toBe(9);
   });
 
-  it('draws every trace without a command, until Ctrl-C', async () => {
+  it('names the address of the first receiver if it has no command', async () => {
     const file = storePath();
-    const first = await owner(file);
-    const { child, printed, ended } = start(['dev'], { RUNSPAN_STORE: file });
-    await printed(USING);
-    await dev(file, ['--quiet', ...program(`named('attached');`)]);
-    await runNode(program(`named('alone');`).slice(2), { RUNSPAN_ENDPOINT: first.url });
-    await printed(/attached · chain[\s\S]*alone · chain/);
-    child.kill('SIGINT');
-    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+    const { url, printed } = await owner(file);
+    await printed(/start it in another terminal: npx runspan dev -- <command>\n/);
+    const { code, stdout, stderr } = await dev(file, ['--json']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toBe(
+      `runspan: a receiver already runs at ${url}: open this address, or start a program with \`runspan dev -- <command>\`\n`,
+    );
+  });
+
+  it('prints one line if the command does not exist', async () => {
+    const file = storePath();
+    await owner(file);
+    const { code, stdout, stderr } = await dev(file, ['--', 'nodee', 'app.mjs']);
+    expect([code, stderr]).toEqual([127, 'runspan: command not found: "nodee"\n']);
+    expect(stdout).toMatch(/^using the receiver at .*; this terminal prints them when the command ends\n$/);
+  });
+
+  it('prints the last 20 traces of a program, and all with --json', async () => {
+    const file = storePath();
+    await owner(file);
+    const code = `for (let at = 1; at < 23; at += 1) named('trace ' + at);`;
+    const [some, json] = await Promise.all([dev(file, program(code)), dev(file, ['--json', ...program(code)])]);
+    expect(some.stderr).toBe('runspan: 2 earlier traces of the command are only on the page\n');
+    expect(some.stdout.match(/^trace \d+ · chain/gm)).toHaveLength(20);
+    expect(some.stdout).not.toMatch(/^trace [12] · /m);
+    expect(json.stdout.trim().split('\n')).toHaveLength(22);
   });
 
   it('names the variable of the key that the receiver requires', async () => {
@@ -204,22 +222,21 @@ describe('a second runspan dev for the same store', () => {
 describe('the open runs of an attached program', () => {
   const open = (name: string): string => `startRun({ name: '${name}' }); await flush(); console.log('sent');`;
 
-  it('are ended as interrupted when the program or its command ends, and those of other programs stay open', async () => {
+  it('are ended as interrupted when the program ends or its terminal closes, and those of other programs stay open', async () => {
     const file = storePath();
     const first = await owner(file);
     const waiting = start(['dev', ...program(`${open('waiting')} await closed();`)], { RUNSPAN_STORE: file });
-    const lost = start(['dev', ...program(`${open('lost')} await closed();`)], { RUNSPAN_STORE: file });
-    onTestFinished(() => void lost.child.stdin?.end());
-    await Promise.all([waiting.printed(/sent/), lost.printed(/sent/)]);
+    const left = start(['dev', ...program(`${open('left')} await closed();`)], { RUNSPAN_STORE: file });
+    await Promise.all([waiting.printed(/sent/), left.printed(/sent/)]);
     const ended = await dev(file, program(open('ended')));
     expect(ended.stdout).toMatch(new RegExp(`^ended · chain · .* · interrupted · ✗ ${INTERRUPTED}`, 'm'));
-    lost.child.kill('SIGKILL');
-    await first.printed(/lost · chain · .* · interrupted/);
+    left.child.kill('SIGHUP');
+    expect((await left.ended).signal).toBe('SIGHUP');
     await runNode(program(open('alone')).slice(2), { RUNSPAN_ENDPOINT: first.url });
     expect(await statusesAt(first.url)).toEqual([
       'alone: pending',
       'ended: interrupted',
-      'lost: interrupted',
+      'left: interrupted',
       'waiting: pending',
     ]);
     waiting.child.stdin?.end();
@@ -231,19 +248,26 @@ it(
   'of ten commands that start at once, one is the receiver, and all programs run',
   async () => {
     const file = storePath();
-    // The receiver must not end before the other programs.
     const names = Array.from({ length: 10 }, (_, at) => `program ${at}`);
     const started = names.map((name) =>
-      start(['dev', ...program(`named('${name}'); await closed();`)], { RUNSPAN_STORE: file }),
+      start(['dev', ...program(`named('${name}'); console.log('ready'); await closed();`)], { RUNSPAN_STORE: file }),
     );
-    await Promise.all(started.map(({ printed }) => printed(/program \d · chain/)));
-    for (const { child } of started) child.stdin?.end();
-    const ended = await Promise.all(started.map((one) => one.ended));
-    expect(ended.filter(({ stdout }) => LISTENS.test(stdout))).toHaveLength(1);
-    expect(ended.filter(({ stdout }) => USING.test(stdout))).toHaveLength(9);
-    ended.forEach(({ code, stdout }, at) => {
-      expect([code, stdout.match(/program \d · chain/g)]).toEqual([0, [`program ${at} · chain`]]);
-    });
+    await Promise.all(started.map(({ printed }) => printed(/ready/)));
+    const isOwner = await Promise.all(started.map(async ({ printed }) => LISTENS.test(`${await printed(/^.*\n/)}`)));
+    const endAll = (wanted: boolean): Promise<Ended[]> =>
+      Promise.all(
+        started.flatMap(({ child, ended }, at) => {
+          if (isOwner[at] !== wanted) return [];
+          child.stdin?.end();
+          return ended;
+        }),
+      );
+    // The receiver ends after the other programs.
+    const [others, owners] = [await endAll(false), await endAll(true)];
+    expect([others.length, owners.length]).toEqual([9, 1]);
+    const drawn = [...others, ...owners].map(({ stdout }) => stdout.match(/program \d(?= · chain)/g));
+    expect(drawn.sort()).toEqual(names.map((name) => [name]));
+    expect([...others, ...owners].map(({ code }) => code)).toEqual(names.map(() => 0));
     expect(await namesIn(file)).toEqual(names);
   },
   2 * LIFE_MAX_MS,
@@ -275,7 +299,7 @@ describe('when the receiver is killed while an attached program runs', () => {
     const { code: exitCode, stdout, stderr } = await second.ended;
     expect(exitCode).toBe(5);
     expect(stderr).toContain(
-      `runspan: the receiver at ${first.url} has ended, so traces are no longer drawn here; runs wait on disk for the next \`runspan dev\`\n`,
+      `runspan: the receiver of the store has ended, or does not respond at ${first.url}, so no traces are printed here\n`,
     );
     expect(stderr).toMatch(/unsent runs of the command \([23]\) wait on disk; the next `runspan dev` stores them\./);
     expect(segmentsBelow(`${file}-spool`)).not.toEqual([]);
@@ -331,17 +355,6 @@ describe('when the receiver is killed while an attached program runs', () => {
     expect(await dev(file, program(`named('of another');`))).toMatchObject({ code: 0, stderr: '' });
     first.child.stdin?.end();
     expect((await first.ended).stderr).toMatch(/^runspan: no run of the command arrived: /);
-  });
-
-  it('a command without a program says so', async () => {
-    const file = storePath();
-    const first = await owner(file);
-    const second = start(['dev'], { RUNSPAN_STORE: file });
-    onTestFinished(() => void second.child.kill('SIGKILL'));
-    await second.printed(USING);
-    const said = once(second.child.stderr ?? second.child, 'data');
-    first.child.kill('SIGKILL');
-    expect(String(await said)).toContain(`runspan: the receiver at ${first.url} has ended\n`);
   });
 });
 

@@ -276,7 +276,7 @@ it('runspan dev records in the project of package.json, unless the program names
 describe.concurrent('runspan dev by itself', () => {
   it('listens until SIGTERM, and draws the traces that arrive', async () => {
     const { child, printed, ended } = startRunspan(['dev', '--port', '0']);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+)\n/);
     await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
     await printed(/call/);
     await runNode(moduleText(program()), { RUNSPAN_ENDPOINT: url });
@@ -285,7 +285,7 @@ describe.concurrent('runspan dev by itself', () => {
     expect([code, stderr]).toEqual([0, '']);
     const [listens, ...tree] = TREE;
     const how = [
-      'To trace an application, start it with RUNSPAN_ENDPOINT=http://HOST',
+      'A program that loads runspan needs only RUNSPAN_ENDPOINT=http://HOST',
       'Open http://HOST in a browser to see the runs, which are stored in memory, until the receiver ends',
     ];
     expect(shown(stdout)).toEqual([listens, ...how, ...tree, ...tree]);
@@ -324,7 +324,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it('are in a file that a second receiver cannot open', async () => {
     const { file, env } = kept();
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+)\n/);
+    const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+)\n/);
     const second = await runRunspan(['dev', '--port', '0'], env);
     expect(second).toMatchObject({ code: 1, stdout: '' });
     expect(second.stderr).toContain(file);
@@ -368,7 +368,7 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(shown(stdout)).toEqual(TREE);
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
     const [, url = ''] = await printed(
-      /start it with RUNSPAN_ENDPOINT=(\S+) and the key of the receiver as RUNSPAN_API_KEY\n/,
+      /needs only RUNSPAN_ENDPOINT=(\S+) and the key of the receiver as RUNSPAN_API_KEY\n/,
     );
     const refused = await runRunspan(['traces', '--url', url]);
     expect(refused).toMatchObject({
@@ -420,7 +420,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it('accepts runs with the write key, which cannot read', async () => {
     const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
-    const [, url = ''] = await printed(/start it with RUNSPAN_ENDPOINT=(\S+) and/);
+    const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+) and/);
     const writer = { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'millet' };
     await printed(/ and the write key of the receiver as RUNSPAN_API_KEY\n/);
     expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });

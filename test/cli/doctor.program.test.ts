@@ -1,26 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
-import { runNode, runRunspan, startRunspan } from '../support/program.ts';
+import { runRunspan, startRunspan } from '../support/program.ts';
 
 describe.concurrent('runspan doctor', () => {
-  it('names a command that checks the settings in a file', async ({ onTestFinished }) => {
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    writeFileSync(join(folder.path, '.env'), `RUNSPAN_ENDPOINT=${receiver.url}\n`);
-    const { code, stdout } = await startRunspan(['doctor'], {}, folder.path).ended;
-    const [, command = ''] = /run `node (.*)`/.exec(stdout) ?? [];
-    expect(code).toBe(1);
-    expect(await runNode(command.split(' '), {}, folder.path)).toMatchObject({ code: 0, stderr: '' });
-  });
-
   it.skipIf(process.platform === 'win32')(
     'reads no named pipe, which could wait for ever',
     async ({ onTestFinished }) => {

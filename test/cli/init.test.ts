@@ -60,7 +60,7 @@ Environment variables to set when the program starts:
   RUNSPAN_API_KEY=
   RUNSPAN_PROJECT=@acme/shop
   Without these variables, nothing is recorded. \`runspan dev\` needs none.
-  \`node --env-file=.env\` reads the variables, and fails if .env is missing.
+  Next.js reads the variables from .env.
   ${DOCS}/configuration.md
 
 Scripts in package.json:

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -311,20 +311,20 @@ test('agent > weather does not fail', async () => {
       return project.runspan(args, { MODEL_URL: model.url });
     };
     await dev();
-    const { stdout } = await project.runspan(test);
-    expect(steady(stdout)).toBe(
-      'from trace ID, POST /chat, TIME\n' +
-        'wrote test/post-chat.trace.json with 2 model calls\n' +
-        'wrote no test, because the body of the request is not recorded; record it with runspan dev --with-body, as JSON of at most 1 MiB\n',
-    );
+    const { code, stderr } = await project.runspan(test);
+    expect([code, steady(stderr)]).toEqual([
+      1,
+      'runspan: trace ID cannot be replayed: the body of its HTTP request is not recorded; record it with runspan dev --with-body, as JSON of at most 1 MiB\n',
+    ]);
+    expect(existsSync(join(project.path, 'test'))).toBe(false);
     await dev('--with-body');
     await model.close();
     await project.runspan(test);
-    const { request } = project.json('test/post-chat-2.trace.json');
+    const { request } = project.json('test/post-chat.trace.json');
     const contentType = 'text/plain;charset=UTF-8';
     const body = '{"question":"How is Rome?","password":"[Redacted]"}';
     expect(request).toEqual({ method: 'POST', path: '/chat', contentType, body });
-    expect(await project.replay('test/post-chat-2.trace.json')).toMatchObject({
+    expect(await project.replay('test/post-chat.trace.json')).toMatchObject({
       runs: [
         'POST /chat (chain)',
         '  agent (chain)',

@@ -1,15 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
-import { visible, visibleJson } from '../../base/text.ts';
+import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { isOrigin } from '../../config/checker.ts';
-import { env, variable } from '../../config/environment.ts';
+import { variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import {
   type CommandContext,
+  CommandFailure,
   collect,
   duration,
   type Ending,
@@ -30,11 +31,12 @@ import { nothingArrived } from './nothing-arrived.ts';
 import { type DevReceiver, openReceiver, receiverKeys, withDevNames } from './own-receiver.ts';
 import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
-import { environmentFor, waitForIdle } from './traced-child.ts';
+import { environmentFor } from './traced-child.ts';
 
 const HELP = `
-If another runspan dev already serves the store, its receiver is used, unless --port, --store or
---memory is given.
+If another runspan dev already serves the store, the command sends its runs to that receiver, and
+its traces are printed when it ends, unless --port, --store or --memory is given. Without a command,
+the exit code is then 1.
 
 If RUNSPAN_RECEIVER_KEY is set, the receiver requires this key to send and read runs.
 RUNSPAN_RECEIVER_WRITE_KEY adds a key that can only send runs.
@@ -121,18 +123,41 @@ async function dev(
   { stdout, stderr }: CommandContext,
 ): Promise<Ending> {
   const session: Session = { options, command, stdout, stderr, warn: (line) => stderr.write(`runspan: ${line}\n`) };
-  let stopped: Promise<Ending> | undefined;
-  for (;;) {
-    const receiver = await receiverFor(session);
-    if (command === undefined) stopped ??= untilStopped();
-    const ending = await useReceiver(receiver, session, stopped);
-    if (ending !== undefined) return ending;
+  const receiver = await receiverFor(session);
+  const watch = options.quiet ? undefined : watchOf(receiver, session);
+  try {
+    if (!options.json) introduce(receiver, session);
+    return await (command === undefined ? untilStopped() : runProgram(command, receiver, session));
+  } finally {
+    try {
+      await receiver.stop();
+      await watch?.end();
+    } finally {
+      await receiver.close();
+    }
   }
+}
+
+/** Prints the address of the receiver. With `--quiet`, only the command writes to standard output. */
+function introduce({ url, isOwn, isOnDisk, storePath }: DevReceiver, session: Session): void {
+  const { options, command, stdout, stderr } = session;
+  const output = options.quiet && command !== undefined ? stderr : stdout;
+  const then = options.quiet ? '' : '; this terminal prints them when the command ends';
+  output.write(
+    `${isOwn ? `runspan listens on ${url}` : `using the receiver at ${url}, whose page shows the traces${then}`}\n`,
+  );
+  if (command !== undefined) return;
+  // Another command without options finds a receiver whose store is a file that no option names.
+  if (storePath !== undefined && options.store === undefined)
+    stdout.write('To trace a program, start it in another terminal: npx runspan dev -- <command>\n');
+  stdout.write(usageOf(url, isOnDisk ? storePath : undefined));
 }
 
 /** Maximum time to wait for another process that has the store open to start its receiver, in milliseconds. */
 const START_MAX_MS = 15_000;
 const POLL_MS = 100;
+/** Maximum number of traces that are printed when the command ends, if they have not been printed before. */
+const PRINTED_MAX = 20;
 
 /** Attaches to the receiver that serves the store, or starts one. */
 async function receiverFor({ options, command, warn }: Session): Promise<DevReceiver> {
@@ -144,8 +169,13 @@ async function receiverFor({ options, command, warn }: Session): Promise<DevRece
     const url = mayAttach ? await registeredReceiver(storePath) : undefined;
     const waitedMs = performance.now() - startMs;
     try {
-      if (url !== undefined) {
-        const receiver = await attach(url, storePath, hasProgram);
+      if (url !== undefined && storePath !== undefined) {
+        if (!hasProgram)
+          throw new CommandFailure(
+            `a receiver already runs at ${url}: open this address, or start a program with \`runspan dev -- <command>\``,
+          );
+        const isAll = options.json || options.quiet;
+        const receiver = await attach(url, { storePath, tracesMax: isAll ? Infinity : PRINTED_MAX, warn });
         warnOfIgnored(options, (option) => warn(`${option} has no effect on the receiver at ${url}`));
         return receiver;
       }
@@ -175,45 +205,9 @@ function mayBeStarting(error: unknown, waitedMs: number): boolean {
   return (isInUse || error instanceof NoReceiver) && waitedMs < START_MAX_MS;
 }
 
-/**
- * Returns how the command ends. Without a command, waits until `stopped` resolves. Returns undefined if the receiver of
- * another process has ended before.
- */
-async function useReceiver(
-  receiver: DevReceiver,
-  session: Session,
-  stopped: Promise<Ending> | undefined,
-): Promise<Ending | undefined> {
-  const { options, command, stdout, stderr, warn } = session;
-  const watch = options.quiet ? undefined : watchOf(receiver, session);
-  try {
-    if (!options.json) {
-      // With `--quiet`, only the command writes to standard output.
-      const output = options.quiet && command !== undefined ? stderr : stdout;
-      const { isOwn, isOnDisk } = receiver;
-      output.write(`${isOwn ? 'runspan listens on' : 'using the receiver at'} ${receiver.url}\n`);
-      if (command === undefined && isOwn)
-        stdout.write(usageOf(receiver.url, isOnDisk ? receiver.storePath : undefined));
-    }
-    if (command === undefined) {
-      const ending = await Promise.race([stopped, receiver.ended]);
-      if (ending === undefined) warn(`the receiver at ${receiver.url} has ended`);
-      return ending;
-    }
-    return await runProgram(command, receiver, session);
-  } finally {
-    try {
-      await receiver.stop();
-      await watch?.end();
-    } finally {
-      await receiver.close();
-    }
-  }
-}
-
 /** Runs the command, waits for its last runs, and ends the runs that it left open. */
 async function runProgram(command: ChildCommand, receiver: DevReceiver, { options, warn }: Session): Promise<Ending> {
-  const { url, programId, storePath, traces } = receiver;
+  const { url, programId, storePath } = receiver;
   const { readKey, writeKey } = receiverKeys();
   const apiKey = writeKey ?? readKey;
   const [name, ...args] = command;
@@ -228,25 +222,22 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
     ...(options.withBody && { RUNSPAN_RECORD_BODY: 'true' }),
   };
   let endTime = '';
-  let isLost = false;
-  void receiver.ended.then(() => {
-    if (endTime !== '') return;
-    isLost = true;
-    const rest = env('RUNSPAN_DURABILITY') === undefined ? '; runs wait on disk for the next `runspan dev`' : '';
-    warn(`the receiver at ${url} has ended, so traces are no longer drawn here${rest}`);
-  });
   const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
   // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
   const output = options.json ? 'stderr' : 'stdout';
   const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
     const ending = await runChild([name, ...(agent?.args ?? []), ...args], { ...environment, ...variables }, output);
     endTime = isoTimestamp(clock.nowUs());
-    await waitForIdle(traces);
+    await receiver.untilIdle();
     return ending;
   });
-  await receiver.endProgram(endTime);
+  // The command's exit code must not depend on the receiver, which may have ended.
+  const hasArrived = await receiver.endProgram(endTime).catch((error) => {
+    warn(`${messageOf(error)}, so no traces are printed here`);
+    return true;
+  });
   // A receiver of another process does not recognize requests of the langsmith package with another key.
-  const isKnown = receiver.hasArrived() || isLost || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
+  const isKnown = hasArrived || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.
   const isHooked = agent !== undefined || hooks.NODE_OPTIONS !== undefined;
   if (!isKnown && !options.quiet && isHooked) warn(await nothingArrived(name, ending));
@@ -284,7 +275,7 @@ function usageOf(url: string, file: string | undefined): string {
   else if (readKey !== undefined) key = ' and the key of the receiver as RUNSPAN_API_KEY';
   const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
   return (
-    `To trace an application, start it with RUNSPAN_ENDPOINT=${url}${key}\n` +
+    `A program that loads runspan needs only RUNSPAN_ENDPOINT=${url}${key}\n` +
     `Open ${url} in a browser to see the runs, which are stored in ${where}\n`
   );
 }

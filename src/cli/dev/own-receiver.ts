@@ -14,6 +14,7 @@ import { sendLeftSpools } from './child-spool.ts';
 import { newProgramId, Programs } from './program-runs.ts';
 import { Registration } from './registration.ts';
 import type { TraceFeed } from './trace-watch.ts';
+import { waitForIdle } from './traced-child.ts';
 
 /** The receiver that `runspan dev` uses, of this process or of another one. */
 export interface DevReceiver {
@@ -26,16 +27,17 @@ export interface DevReceiver {
   /** Id of the program of this command. */
   readonly programId: string;
   readonly traces: TraceFeed;
-  /** Whether runs have arrived that may be of the program of this command. */
-  hasArrived(): boolean;
-  /** Resolves when the receiver of another process has ended. */
-  readonly ended: Promise<undefined>;
   /** Exports a trace as JSON text. */
   exported(traceId: string): Promise<string | undefined>;
   /** Returns the address of the receiver that now serves the store, if there is one. */
   currentUrl(): Promise<string | undefined>;
-  /** Ends the runs that the program of this command left open, unless they started after `endTime`. */
-  endProgram(endTime: string): Promise<void>;
+  /** Waits for requests that arrive after the program of this command has ended. */
+  untilIdle(): Promise<void>;
+  /**
+   * Ends the runs that the program of this command left open, unless they started after `endTime`. Returns whether runs
+   * have arrived that may be of the program.
+   */
+  endProgram(endTime: string): Promise<boolean>;
   /** Stops receiving runs. Traces can be read until `close`. */
   stop(): Promise<void>;
   close(): Promise<void>;
@@ -72,7 +74,7 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
   try {
     const programs = new Programs(store);
     const registration = storePath === undefined ? undefined : new Registration(storePath);
-    const routes = [...programs.routes, ...(registration === undefined ? [] : [registration.route])];
+    const routes = [programs.route, ...(registration === undefined ? [] : [registration.route])];
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
     const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, { received, routes });
     const mayMove = hasProgram && options.port === undefined;
@@ -91,16 +93,17 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
       isOwn: true,
       isOnDisk,
       storePath,
-      programId: programs.own.id,
+      programId: programs.ownId,
       traces: hasProgram ? programs.ownTraces : store,
-      hasArrived: () => programs.hasArrived,
-      ended: new Promise(() => {}),
       exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
       currentUrl: async () => url,
-      endProgram: (endTime) => programs.own.end(store, endTime),
+      untilIdle: () => waitForIdle(store),
+      endProgram: async (endTime) => {
+        await programs.end(programs.ownId, endTime);
+        return programs.hasArrived;
+      },
       stop: async () => {
         registration?.remove();
-        programs.close();
         await stopSending();
         await receiver.close();
       },

@@ -4,7 +4,7 @@ import { ignoreErrors } from '../../base/guard.ts';
 import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
 import { SETTINGS } from '../../config/variables.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
-import { variablesInFiles } from '../doctor/settings.ts';
+import { variablesInFiles } from '../doctor/project.ts';
 
 type Feed = Pick<ChangeFeed, 'subscribe'>;
 
@@ -62,7 +62,7 @@ function packageName(folder: string): string | undefined {
 }
 
 /** How long to wait for more runs, in milliseconds. A command's last request may arrive after the command ends. */
-const IDLE_MS = 300;
+export const IDLE_MS = 300;
 /** Maximum wait in milliseconds, in case another program keeps sending runs. */
 const IDLE_WAIT_MAX_MS = 2_000;
 

@@ -1,9 +1,13 @@
 import { parseJson } from '../../clients/errors.ts';
-import { env } from '../../config/environment.ts';
 import type { Settings } from '../../config/options.ts';
-import { type NamedProxy, type NoProxy, proxyFor } from '../../http/connections.ts';
+import { jsonIn, reasonIn } from '../../delivery/wire/reason.ts';
+import { proxyFor } from '../../http/connections.ts';
 import { failureOf } from '../../http/failure.ts';
 import { type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
+import { delay } from '../../platform/timers.ts';
+import { startRun } from '../../run/start-run.ts';
+import { subscribe } from '../../run/stats.ts';
+import { createExporter } from '../../runspan.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { addressIn } from './settings.ts';
 
@@ -13,109 +17,86 @@ import { addressIn } from './settings.ts';
  */
 const SKEW_MAX_MS = 5_000;
 
-/**
- * Checks the proxy, the response to `GET /info`, and the clocks. A service that takes spans has only one route, which the
- * test run checks.
- */
-export async function* serviceFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
-  const { endpoint, proxies } = settings;
-  const proxy = proxyFor(endpoint, proxies);
-  if (proxies !== undefined) yield proxyFinding(proxy);
-  if (env('NODE_TLS_REJECT_UNAUTHORIZED') === '0') {
-    yield warn(
-      'tls',
-      'NODE_TLS_REJECT_UNAUTHORIZED is 0, so certificates are not checked',
-      'unset this variable, and add your certificate authority with NODE_EXTRA_CA_CERTS',
-    );
-  }
-  if (settings.otlp === undefined) yield* infoFindings(client, proxy, sendsKey(settings));
-}
+const SEND_MAX_MS = 10_000;
+/** Time for other forms of a refused run, such as without payloads, in milliseconds. */
+const REFUSAL_MS = 1_500;
 
-export function sendsKey({ headers }: Settings): boolean {
-  return headers['x-api-key'] !== undefined;
-}
-
-const NO_SERVICE = 'check that the endpoint is the URL of the service, not of a web page';
-
-const DIRECT: Readonly<Record<NoProxy, string>> = {
-  'none is named': 'HTTPS_PROXY applies to https only',
-  'this machine': 'a connection to this machine uses no proxy',
-  'an exception': 'NO_PROXY contains the host',
-};
-
-function proxyFinding(proxy: NamedProxy | NoProxy): Finding {
-  if (typeof proxy === 'string') return ok('proxy', `none: ${DIRECT[proxy]}`);
-  return ok('proxy', `${addressIn(proxy.address)}, from ${proxy.variable}`);
-}
-
-async function* infoFindings(client: Transport, proxy: NamedProxy | NoProxy, hasKey: boolean): AsyncGenerator<Finding> {
-  const request = { method: 'GET', path: '/info', headers: { accept: 'application/json' } } as const;
-  let startedAtMs = 0;
-  let response: HttpResponse;
+/** Checks the connection and the clocks. A service that takes spans has only one route, which the test run checks. */
+export async function* connectionFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
+  const proxy = proxyFor(settings.endpoint, settings.proxies);
+  if (typeof proxy === 'object') yield ok('proxy', `${addressIn(proxy.address)}, from ${proxy.variable}`);
+  if (settings.otlp !== undefined) return;
   try {
-    // The first request opens the connection and loads undici, so the second request measures the latency.
-    await client.send(request);
-    startedAtMs = performance.now();
-    response = await client.send(request);
+    const response = await client.send({ method: 'GET', path: '/info', headers: { accept: 'application/json' } });
+    yield infoFinding(response, settings);
+    yield* clockFindings(response);
   } catch (thrown) {
     const { problem, advice } = failureOf(thrown);
     const checked = typeof proxy === 'string' ? 'that the endpoint is the URL of the service' : proxy.variable;
     yield fail('info', `GET /info: ${problem}`, advice ?? `check ${checked}`);
-    return;
   }
-  yield infoFinding(response, elapsedText(startedAtMs), hasKey);
-  yield clockFinding(response, (performance.now() - startedAtMs) / 2);
 }
 
-function infoFinding({ status, text }: HttpResponse, time: string, hasKey: boolean): Finding {
-  const check = 'info';
-  const message = `GET /info: status ${status} in ${time}`;
-  const advice = adviceFor(status, hasKey);
-  if (status >= 300 && status < 400) return fail(check, `${message}; redirects are not followed`, advice);
-  if (status >= 500) return fail(check, message, advice);
-  if (status === 404) return warn(check, message, 'check the path in the endpoint, unless the service has no /info');
-  if (status >= 300) return warn(check, message, advice);
-  return parseJson(text) === undefined ? fail(check, `${message}, not JSON`, NO_SERVICE) : ok(check, message);
+function infoFinding(response: HttpResponse, settings: Settings): Finding {
+  const { status, text } = response;
+  const message = `GET /info: ${statusText(response)}`;
+  if (status >= 300) {
+    const isFailure = status < 400 || status >= 500;
+    return (isFailure ? fail : warn)('info', message, adviceFor(status, settings));
+  }
+  if (parseJson(text) !== undefined) return ok('info', message);
+  return fail('info', `${message}, not JSON`, 'check that the endpoint is the URL of the service, not of a web page');
 }
 
-function clockFinding({ headers }: HttpResponse, answeredAgoMs: number): Finding {
-  const check = 'clock';
-  const date = Date.parse(String(headers.date));
-  if (Number.isNaN(date)) return ok(check, 'the service sends no Date header');
-  // The `Date` header has no fractions, so 500 ms is added on average. The service is assumed to set the header halfway
-  // through the request.
-  const skewMs = Date.now() - answeredAgoMs - (date + 500);
-  const seconds = Math.round(Math.abs(skewMs) / 1_000);
-  if (Math.abs(skewMs) <= SKEW_MAX_MS) return ok(check, `within ${Math.max(1, seconds)} s of the service`);
-  const message = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the service`;
-  return warn(check, message, 'synchronize the clock of this machine with NTP, because runs are sorted by time');
+function* clockFindings({ headers }: HttpResponse): Generator<Finding> {
+  // The `Date` header has no fractions, so 500 ms is added on average.
+  const skewMs = Date.now() - (Date.parse(String(headers.date)) + 500);
+  if (!(Math.abs(skewMs) > SKEW_MAX_MS)) return;
+  const message = `${Math.round(Math.abs(skewMs) / 1_000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the service`;
+  yield warn('clock', message, 'synchronize the clock of this machine with NTP, because runs are sorted by time');
 }
 
-function elapsedText(startedAtMs: number): string {
-  return `${Math.max(1, Math.round(performance.now() - startedAtMs))} ms`;
+/** Sends one run as an application would. */
+export async function testRunFinding(settings: Settings): Promise<Finding> {
+  const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
+  let status: number | undefined;
+  let stop = (): void => {};
+  const refused = new Promise<void>((resolve) => {
+    stop = subscribe('runspan:request:end', (request) => {
+      status = request.status;
+      const isRefused = status !== undefined && status >= 300 && status < 500 && !BRIEF.includes(status);
+      if (isRefused) void delay(REFUSAL_MS, undefined, true).then(resolve);
+    });
+  });
+  const run = startRun({ name: 'runspan doctor', exporter, root: true, inputs: { check: 'one test run' } });
+  run.end({ result: 'sent' });
+  await Promise.race([exporter.flush({ timeoutMs: SEND_MAX_MS }), refused]);
+  stop();
+  await exporter.close({ timeoutMs: 0 });
+  const { sent, lastError } = exporter.stats();
+  if (sent === 1) return ok('test run', `accepted: ${run.url ?? run.id}`);
+  const reason = lastError?.message ?? `no response within ${SEND_MAX_MS / 1_000} s`;
+  return fail('test run', `not accepted: ${reason}`, adviceFor(status, settings));
 }
 
-const LATER_ADVICE = 'the service is unavailable; try again later';
-const OTLP_ADVICE = 'check the path in the endpoint, and whether the service takes OTLP/protobuf or JSON (otlp-json)';
-const NO_ROUTE: readonly number[] = [404, 405, 415, 501];
+/** Returns the status of a response and, if it is an error, what the service says about it. */
+function statusText(response: HttpResponse): string {
+  const reason = response.status < 300 ? undefined : reasonIn(jsonIn(response), response);
+  return `status ${response.status}${reason === undefined ? '' : `, ${JSON.stringify(reason)}`}`;
+}
+
 /** Refusals that may not last. */
-export const BRIEF: readonly number[] = [408, 425, 429];
+const BRIEF: readonly number[] = [408, 425, 429];
 
-const ADVICE: readonly (readonly [statuses: readonly number[], advice: string])[] = [
-  [[401, 403], 'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces'],
-  [NO_ROUTE, 'check the path in the endpoint; the service has /info, /runs/multipart and /runs below it'],
-  [[400, 422], 'check that the endpoint is a service that accepts runs; if it is, report a bug in runspan'],
-  [[413], 'raise the request size limit of the service, or of a proxy in front of the service'],
-  [[429], 'try again later, or raise the rate limit of the service'],
-  [[408, 425], LATER_ADVICE],
-];
+const ADVICE: Readonly<Record<number, string>> = {
+  401: 'copy RUNSPAN_API_KEY again, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces',
+  403: 'use a key that may send runs, and set RUNSPAN_WORKSPACE_ID if the key is valid for several workspaces',
+  404: 'check the path in the endpoint, to which runspan appends /info and /runs/multipart',
+};
 
 /** Returns advice for a response status. If no response arrived, `status` is undefined. */
-export function adviceFor(status: number | undefined, hasKey: boolean, isOtlp = false): string {
-  if (status === undefined || (status >= 500 && !NO_ROUTE.includes(status))) return LATER_ADVICE;
-  if (isOtlp && NO_ROUTE.includes(status)) return OTLP_ADVICE;
-  if (!hasKey && isKeyRefused(status)) return 'set RUNSPAN_API_KEY';
-  if (status >= 300 && status < 400) return 'set the endpoint to the target of the redirect';
-  const [, advice] = ADVICE.find(([statuses]) => statuses.includes(status)) ?? [];
-  return advice ?? 'see the documentation of the service for the meaning of this status';
+function adviceFor(status = 503, { headers }: Settings): string {
+  if (isKeyRefused(status) && headers['x-api-key'] === undefined) return 'set RUNSPAN_API_KEY';
+  if (status >= 500 || BRIEF.includes(status)) return 'the service is unavailable or limits requests; try again later';
+  return ADVICE[status] ?? 'check that the endpoint is the URL of a service that accepts runs';
 }

@@ -28,14 +28,15 @@ export function variablesOf({ name, dependencies }: Project): Record<string, str
 /** Matches the start of a script that runs Node, after optional variable assignments. */
 const NODE = /^((?:cross-env |\w+=\S* )*(?:node|tsx)) (?!watch )/;
 
-/** Node does not read `.env` itself. */
+/** Node does not read `.env` itself, but Next.js does. */
 const FLAGS = '--env-file=.env --import runspan/register';
 
 /** Returns scripts that start the program with runspan, based on the existing scripts. */
-export function scriptsOf({ scripts, packageManager }: Project): Record<string, string> {
+export function scriptsOf({ scripts, packageManager, dependencies }: Project): Record<string, string> {
   const dev = ['dev', 'start:dev', 'start'].find((name) => name in scripts);
   const start = [scripts['start:prod'], scripts.start].find((script) => script !== undefined && NODE.test(script));
-  const flags = start?.includes('--env-file') ? '--import runspan/register' : FLAGS;
+  const isRead = start?.includes('--env-file') || 'next' in dependencies;
+  const flags = isRead ? '--import runspan/register' : FLAGS;
   return {
     ...(dev !== undefined && { 'dev:trace': `runspan dev -- ${packageManager} run ${dev}` }),
     ...(start !== undefined && { 'start:trace': start.replace(NODE, `$1 ${flags} `) }),

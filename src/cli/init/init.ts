@@ -68,7 +68,9 @@ function sectionsOf(project: Project): Section[] {
       'Environment variables to set when the program starts:',
       ...Object.entries(variablesOf(project)).map((pair) => pair.join('=')),
       'Without these variables, nothing is recorded. `runspan dev` needs none.',
-      '`node --env-file=.env` reads the variables, and fails if .env is missing.',
+      'next' in dependencies
+        ? 'Next.js reads the variables from .env.'
+        : '`node --env-file=.env` reads the variables, and fails if .env is missing.',
       documentationUrl('docs/configuration.md'),
     ],
     ['Scripts in package.json:', ...scripts],

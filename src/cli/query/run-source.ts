@@ -146,6 +146,12 @@ class ReceiverSource implements RunSource {
     throw new CommandFailure(`the deletion ended after ${countsOf(job)}: ${visible(job.error ?? 'it was cancelled')}`);
   }
 
+  /** Ends the open runs of a program of `runspan dev`, and returns the traces of the program, the latest last. */
+  async endProgram(id: string, endTime: string): Promise<readonly string[]> {
+    const path = `programs/${id}?end_time=${encodeURIComponent(endTime)}`;
+    return (await this.#json<{ trace_ids: string[] }>(path, 'trace_ids', 'DELETE'))?.trace_ids ?? [];
+  }
+
   async projects(): Promise<readonly unknown[]> {
     return (await this.#result<{ items: [] }>('projects', 'items')).items;
   }

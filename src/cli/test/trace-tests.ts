@@ -133,6 +133,11 @@ function writeTest(trace: RecordedTrace, { mode: given, runner, out, name }: Tes
   if (calls.length === 0 && missing.length === 0 && failure === undefined) reasons.push('it has no model calls');
   if (entry !== undefined && !isIn(project, entry))
     reasons.push(`its program, ${entry.script}, is in another package; run the command there`);
+  if (root.extra?.metadata?.['http.request.method'] !== undefined && request === undefined) {
+    reasons.push(
+      'the body of its HTTP request is not recorded; record it with runspan dev --with-body, as JSON of at most 1 MiB',
+    );
+  }
   if (reasons.length > 0) throw new CommandFailure(`trace ${root.trace_id} cannot be replayed: ${reasons.join('; ')}`);
   const folder = resolve(project.folder, out ?? testFolder(project.folder));
   const base = join(folder, name ?? unusedName(folder, slugOf(root.name, failure), fixture));
@@ -140,12 +145,6 @@ function writeTest(trace: RecordedTrace, { mode: given, runner, out, name }: Tes
   const lines = [`from trace ${root.trace_id}, ${root.name}, ${timeText(root.start_time)}`];
   writeFileSync(`${base}.trace.json`, fixtureText(fixture));
   lines.push(`wrote ${shownPath(`${base}.trace.json`)} with ${counted(calls.length, 'model call')}`);
-  if (root.extra?.metadata?.['http.request.method'] !== undefined && request === undefined) {
-    lines.push(
-      'wrote no test, because the body of the request is not recorded; record it with runspan dev --with-body, as JSON of at most 1 MiB',
-    );
-    return linesText(lines);
-  }
   const syntax = syntaxOf(project, runner);
   const testFile = `${base}.test${syntax.extension}`;
   const isKept = existsSync(testFile);

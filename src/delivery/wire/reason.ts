@@ -20,11 +20,19 @@ export function jsonIn({ text }: HttpResponse): Fields {
  */
 export function reasonIn(fields: Fields, { headers, text }: HttpResponse): string | undefined {
   const isText = /^text\/plain\b/i.test(String(headers['content-type']));
-  let words = ignoreErrors(() => wordsIn(fields)) ?? (isText && !text.startsWith('{') ? text : '');
-  // Redacts before the text is cut, because a part of a key matches no pattern.
-  for (const pattern of secretPatterns) words = words.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
-  const line = messageOf(diagnostics.redacted(words) ?? '').trim();
+  const words = ignoreErrors(() => wordsIn(fields)) ?? (isText && !text.startsWith('{') ? text : '');
+  const line = messageOf(withoutKeys(words) ?? '').trim();
   return line === '' ? undefined : visible(cut(line, CHARACTERS_MAX).toWellFormed());
+}
+
+/**
+ * Masks the keys of this process, and texts that look like keys. Undefined if the text still contains a part of a key. The
+ * text must be whole, because a part of a key matches no pattern.
+ */
+export function withoutKeys(text: string): string | undefined {
+  let safe = text;
+  for (const pattern of secretPatterns) safe = safe.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
+  return diagnostics.redacted(safe);
 }
 
 /** Reads the fields that services use. A list of validation errors gives its first error, with the place. */

@@ -4,7 +4,7 @@ import type { ChangeFeed } from '../store/store.ts';
 /** Time within which changes are combined into one event, in milliseconds. */
 const GATHER_MS = 100;
 /** Interval between comments that keep an idle connection open, in milliseconds. */
-export const HEARTBEAT_MS: number = 15_000;
+const HEARTBEAT_MS = 15_000;
 /**
  * Maximum number of traces in one event. If more traces have changed, the event lists none, and the client reloads
  * everything.
@@ -56,7 +56,7 @@ function event(name: string, data: object): string {
 }
 
 /** Resolves after `ms` milliseconds, or earlier if the signal aborts or the function passed to `onStart` is called. */
-export function pause(ms: number, signal: AbortSignal, onStart: (done: () => void) => void = () => {}): Promise<void> {
+function pause(ms: number, signal: AbortSignal, onStart: (done: () => void) => void = () => {}): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);

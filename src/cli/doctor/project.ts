@@ -1,0 +1,139 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { parseEnv } from 'node:util';
+import { ignoreErrors } from '../../base/guard.ts';
+import { version } from '../../base/version.ts';
+import { variable } from '../../config/environment.ts';
+import { environment } from '../../platform/node.ts';
+import { documentationUrl, PACKAGE_FOLDER } from '../command-line.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+/** Returns the variables in the files `.env` and `.env.local` of a folder, by file. The last file takes precedence. */
+export function variablesInFiles(folder: string): [file: string, variables: NodeJS.Dict<string>][] {
+  return ['.env', '.env.local'].flatMap((file) => {
+    const path = join(folder, file);
+    // Reading a named pipe could wait for ever.
+    const text = ignoreErrors(() => (statSync(path).isFile() ? readFileSync(path, 'utf8') : undefined));
+    return text === undefined ? [] : [[file, parseEnv(text)]];
+  });
+}
+
+/**
+ * Sets the variables of these files that the environment does not set, as `node --env-file` does. Returns the file of each
+ * variable.
+ */
+export function loadVariables(folder: string): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const [file, variables] of variablesInFiles(folder).reverse()) {
+    for (const [name, value] of Object.entries(variables)) {
+      if (environment()[name] !== undefined) continue;
+      environment()[name] = value;
+      files.set(name, file);
+    }
+  }
+  return files;
+}
+
+/** Checks the package that a program in `folder` loads, and the imports in its source files. */
+export function* projectFindings(folder: string): Generator<Finding> {
+  const installed = installedVersion(folder);
+  if (installed === undefined)
+    yield ok('runspan', `not installed in this folder; this command is in ${PACKAGE_FOLDER}`);
+  else if (installed === version) yield ok('runspan', `${installed} is installed`);
+  else yield warn('runspan', `the program loads ${installed}, this command is ${version}`, 'use one version for both');
+  const sources = [...sourceFiles(folder)];
+  if (existsSync(join(folder, 'package.json')) && !loadsRunspan(folder, sources)) {
+    yield warn(
+      'runspan/register',
+      'no source file, no script in package.json and no NODE_OPTIONS loads runspan',
+      'start the program with `node --import runspan/register`; `runspan dev` does so itself',
+    );
+  }
+  yield* importFindings(folder, sources);
+}
+
+/** Returns the version of runspan that a file in `folder` loads. */
+function installedVersion(folder: string): string | undefined {
+  const path = join(folder, 'node_modules/runspan/package.json');
+  const found: unknown = ignoreErrors(() => JSON.parse(readFileSync(path, 'utf8')).version);
+  if (typeof found === 'string') return found;
+  return dirname(folder) === folder ? undefined : installedVersion(dirname(folder));
+}
+
+interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+const SOURCE = /\.[cm]?[jt]sx?$/;
+const SKIPPED = /^(?:\..*|node_modules|dist|build|out|coverage)$/;
+const FILES_MAX = 5_000;
+const FILE_BYTES_MAX = 1024 ** 2;
+
+function* sourceFiles(folder: string): Generator<SourceFile> {
+  const pending = [folder];
+  let files = 0;
+  for (let next = pending.pop(); next !== undefined && files < FILES_MAX; next = pending.pop()) {
+    for (const entry of ignoreErrors(() => readdirSync(next, { withFileTypes: true })) ?? []) {
+      const path = join(next, entry.name);
+      if (entry.isDirectory() && !SKIPPED.test(entry.name)) pending.push(path);
+      if (!entry.isFile() || !SOURCE.test(entry.name)) continue;
+      files += 1;
+      const text = ignoreErrors(() => (statSync(path).size > FILE_BYTES_MAX ? '' : readFileSync(path, 'utf8'))) ?? '';
+      yield { path: relative(folder, path), text };
+    }
+  }
+}
+
+/** Whether something in the project loads runspan, or another package that sends runs. */
+function loadsRunspan(folder: string, sources: readonly SourceFile[]): boolean {
+  const manifest = ignoreErrors(() => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
+  const commands = [variable('NODE_OPTIONS'), ...Object.values(Object(Object(manifest).scripts))];
+  return (
+    commands.some((command) => `${command}`.includes('runspan')) ||
+    sources.some(({ text }) => /['"](?:(?:runspan|langsmith)(?:\/[\w/-]+)?|@opentelemetry\/.*)['"]/.test(text))
+  );
+}
+
+/** The entry points of LangSmith's package that `runspan/langsmith` replaces. */
+const REPLACED =
+  /^langsmith(?:\/(?:client|run_trees|schemas|traceable|singletons\/traceable|wrappers|wrappers\/openai|experimental\/vercel))?$/;
+
+/** Matches `{ names } from 'module'`, and `{ names } = require('module')` or `= await import('module')`. */
+const IMPORT =
+  /(\btype\s*)?\{([^{}]*)\}\s*(?:from|=\s*(?:await\s+)?(?:require|import)\s*\()\s*['"]((?:runspan\/)?langsmith(?:\/[\w/]+)?)['"]/g;
+
+/** Names the imports that stay with LangSmith's package, and those that `runspan/langsmith` does not have. */
+function* importFindings(folder: string, sources: readonly SourceFile[]): Generator<Finding> {
+  if (!sources.some(({ text }) => text.includes('langsmith'))) return;
+  const ours = valuesOf(folder, join(PACKAGE_FOLDER, 'dist/langsmith.cjs'));
+  const [staying, missing]: [string[], string[]] = [[], []];
+  for (const { path, text } of sources) {
+    for (const [, type, list = '', module = ''] of text.matchAll(IMPORT)) {
+      if (type !== undefined) continue;
+      const names = namesIn(list).filter((name) => !ours.includes(name));
+      const isOurs = module === 'runspan/langsmith';
+      // In TypeScript, a name may be a type, and the compiler names those that are missing.
+      if (isOurs && !/tsx?$/.test(path)) missing.push(...names.map((name) => `${name} (${path})`));
+      if (isOurs) continue;
+      const values = REPLACED.test(module) ? valuesOf(folder, module) : [];
+      const stays = REPLACED.test(module) ? names.filter((name) => values.includes(name)) : [module];
+      staying.push(...stays.map((name) => `${name} (${path})`));
+    }
+  }
+  const page = documentationUrl('docs/from-langsmith.md#what-stays-with-langsmith');
+  if (staying.length > 0) yield ok('langsmith', `imports that stay with langsmith: ${staying.join(', ')}; see ${page}`);
+  if (missing.length > 0)
+    yield fail('runspan/langsmith', `has no export ${missing.join(', ')}`, `import from langsmith, or see ${page}`);
+}
+
+/** Returns the imported names of a list such as `a, b as c, type D` or `a, b: c`. */
+function namesIn(list: string): string[] {
+  return list.split(',').flatMap((one) => /^\s*(?!type\s)([\w$]+)/.exec(one)?.[1] ?? []);
+}
+
+/** Returns the exports of a module, except types. Returns none if the module cannot be loaded. */
+function valuesOf(folder: string, module: string): string[] {
+  return Object.keys(ignoreErrors(() => createRequire(join(folder, 'package.json'))(module)) ?? {});
+}
