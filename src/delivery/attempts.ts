@@ -112,7 +112,9 @@ export class Attempts {
     if (opensAtMs > nowMs) return this.#hasWork ? opensAtMs : NEVER;
     const isFlushing = this.#states.flushes.waiting.size > 0;
     const ready = this.retries.filter((batch) => endpoint.readyAtMs(batch, isFlushing) <= nowMs);
-    const next = isClosed ? this.#anyOf(ready) : first(ready, isOlder);
+    // Without the other half, batches of runs at fault could take up all probes.
+    const isFromQueue = isClosed && queue.readyRuns > 0 && this.#anyIndex(2) === 0;
+    const next = isFromQueue ? undefined : isClosed ? this.#anyOf(ready) : first(ready, isOlder);
     if (next !== undefined) return this.#begin(this.#take(next), isClosed);
     if (dueMs <= nowMs || (isClosed && queue.readyRuns > 0)) {
       // The other runs stay in the queue, where they can be written to disk.

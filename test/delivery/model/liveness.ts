@@ -69,7 +69,7 @@ function scenarioOf(seed: number, given: Partial<Scenario> = {}): Scenario {
   const service = one(SERVICES);
   // A run that is refused alone with 409 counts as delivered, so 409 can only concern content.
   const refusal = one(service === 'steady' ? REFUSALS : REFUSALS.filter((status) => status !== 409));
-  const poisoned = service === 'gateway' || service === 'refusing' ? 'none' : one(POISONED);
+  const poisoned = service === 'steady' || service === 'revoked' ? one(POISONED) : 'none';
   return {
     seed,
     protocol: 'runs',

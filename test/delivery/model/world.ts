@@ -270,7 +270,9 @@ export class World {
     if (this.disk.files.some((path) => path.endsWith('.seg'))) return false;
     return this.#now.life.exporters.every((exporter, service) => {
       const { open, queued, inFlight, spooled } = exporter.stats();
-      const incomplete = this.#now.open[service]?.filter((known) => known.service.incomplete.has(known.run.id)) ?? [];
+      const isDone = ({ run, service: { incomplete: done, rejected } }: Known) =>
+        done.has(run.id) || rejected.has(run.id);
+      const incomplete = this.#now.open[service]?.filter(isDone) ?? [];
       return queued + inFlight + spooled === 0 && open <= incomplete.length;
     });
   }
