@@ -162,9 +162,9 @@ export interface ConfigureOptions extends RunHooks, ThreadOptions {
   /**
    * Set to `true` to deliver queued runs on SIGTERM, SIGINT or SIGHUP before the process ends. Delivery takes at most
    * `limits.exitFlushMs`. A second signal ends the process immediately. Has no effect in worker threads, on Windows, or
-   * if the application listens for the signal.
+   * if the application listens for the signal. `RUNSPAN_HANDLE_SIGNALS`
    *
-   * @default false
+   * @default false; for SIGTERM, true with `runspan/register` on Node
    */
   handleSignals?: boolean;
   /**
@@ -194,7 +194,8 @@ export interface Settings extends Service {
   readonly fetch: typeof globalThis.fetch | undefined;
   readonly proxies: Proxies | undefined;
   readonly onDrop: OnDrop | undefined;
-  readonly handleSignals: boolean;
+  /** The signals at which runs are delivered before the process ends. */
+  readonly signals: readonly NodeJS.Signals[];
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
@@ -265,7 +266,6 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
   const { endpoints } = service;
   const { onDrop, dispatcher, fetch } = options;
   const proxies = dispatcher === undefined ? environmentProxies() : undefined;
-  const handleSignals = flag('handleSignals', options.handleSignals, false);
   // Compression saves no time if the service runs on this machine.
   const compress = flag('compress', options.compress, !isLoopback(service.endpoint.hostname));
   return {
@@ -279,7 +279,7 @@ export function resolveSettings(given: ConfigureOptions | undefined, isForProces
     dispatcher,
     fetch,
     proxies,
-    handleSignals,
+    signals: signalsOf(options),
   };
 }
 
@@ -296,11 +296,19 @@ function fromEnvironment<Value>(
   return undefined;
 }
 
-const defaults: { durability: Durability } = shared('defaults', () => ({ durability: 'memory' }));
+const defaults: Pick<Settings, 'durability' | 'signals'> = shared('defaults', () => ({
+  durability: 'memory',
+  signals: [],
+}));
 
-/** Sets the durability of later exporters for which neither an option nor the environment variable is set. */
-export function setDefaultDurability(durability: Durability): void {
-  defaults.durability = durability;
+/** Sets what later exporters use if neither the option nor the environment variable is set. */
+export function setDefaults(values: Pick<Settings, 'durability' | 'signals'>): void {
+  Object.assign(defaults, values);
+}
+
+function signalsOf({ handleSignals }: ConfigureOptions): Settings['signals'] {
+  if (handleSignals === undefined && variableOf('handleSignals') === undefined) return defaults.signals;
+  return flag('handleSignals', handleSignals, false) ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : [];
 }
 
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {

@@ -89,7 +89,11 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
   spoolDir: { variables: ['RUNSPAN_SPOOL_DIR'], kind: 'text', otherwise: 'in the home folder' },
   'limits.startDelayMs': { variables: ['RUNSPAN_START_DELAY_MS'], kind: 'word', otherwise: '2000' },
   log: { variables: ['RUNSPAN_LOG'], kind: 'word', otherwise: 'warn' },
-  handleSignals: { variables: [] },
+  handleSignals: {
+    variables: ['RUNSPAN_HANDLE_SIGNALS'],
+    kind: 'word',
+    otherwise: 'false, or SIGTERM with runspan/register',
+  },
   proxy: { variables: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'] },
 };
 

@@ -76,7 +76,7 @@ export function exporterFor(
     urlOf: (run) => (otlp === undefined ? runUrl(settings, run) : undefined),
     abort: client.abort?.bind(client),
     opened: (exporter) => {
-      if (!isPerRequest) flushAtEnd(exporter, limits.exitFlushMs, settings.handleSignals);
+      if (!isPerRequest) flushAtEnd(exporter, limits.exitFlushMs, settings.signals);
     },
     closed: async (exporter) => {
       if (!isPerRequest) forgetAtEnd(exporter);

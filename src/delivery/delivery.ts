@@ -22,7 +22,8 @@ import type { Encoding } from './wire/compress.ts';
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
  *   batch that is being sent or waits for a retry.
  * - `posted`: the run is still open, and no part of it waits. With OTLP, runs begin in this stage, without a post.
- * - `incomplete`: the run is still open, but is sent because `limits.openRuns` or `limits.openRunAgeMs` was reached.
+ * - `incomplete`: the run is still open, but is sent with an end, because `limits.openRuns` or `limits.openRunAgeMs` was
+ *   reached, or the exporter or the process ends.
  * - `held`: the run has ended, but a batch still contains its start. The run's end is sent after the service accepts
  *   the start.
  * - `kept`: the exporter closed while the run was open, and left the run's start on disk.
@@ -73,8 +74,8 @@ export class Delivery {
   isPosted = false;
   /** Why the last request with this run failed. */
   failure: string | undefined;
-  /** The end time sent for an incomplete run. */
-  incompleteAt: string | undefined;
+  /** The end with which the run is sent while it is open. Its own end replaces this one. */
+  endOverride: EndOverride | undefined;
   /** The run's size for the queue limits, in bytes. */
   bytes = 0;
   /** The metadata whose size is stored in `metadataBytes`. Unchanged metadata is not measured again. */
@@ -123,14 +124,13 @@ export class Item {
   stripped: 'nothing' | 'attachments' | 'payloads' = 'nothing';
 
   constructor(delivery: Delivery) {
-    const { run, isPosted, stage, incompleteAt } = delivery;
+    const { run, isPosted, stage, endOverride } = delivery;
     const isLast = stage === 'whole' || stage === 'patch';
     this.delivery = delivery;
     this.op = isPosted ? 'patch' : 'post';
     // If an earlier process left the run on disk, the run may have no end.
-    this.isEnded = isLast ? run.endTime !== undefined : incompleteAt !== undefined;
-    const isIncomplete = incompleteAt !== undefined && !isLast;
-    this.endOverride = isIncomplete ? { endTime: incompleteAt, error: INCOMPLETE } : undefined;
+    this.isEnded = isLast ? run.endTime !== undefined : endOverride !== undefined;
+    this.endOverride = isLast ? undefined : endOverride;
     this.inputs = run.inputs;
     this.outputs = this.isEnded ? run.outputs : undefined;
     this.events = this.isEnded ? run.events : undefined;
@@ -181,7 +181,6 @@ export class Batch {
   }
 }
 
-const INCOMPLETE = 'Incomplete: the run did not end before the exporter stopped waiting';
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 

@@ -3,6 +3,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { lateContentSettled, releaseAll } from '../run/late-content.ts';
+import { PROGRAM_ENDED } from '../run/record.ts';
 import { flushLimitMs } from '../run/run-options.ts';
 import type { CapturePolicy, FlushLimit, FlushResult, RunPlace, RunSink } from '../run/sink.ts';
 import type { Backlog } from '../run/stats.ts';
@@ -16,6 +17,8 @@ import { Spill } from './spool/spill.ts';
 import { DeliveryStates, type ExporterParts } from './states.ts';
 
 export const FLUSH_TIMEOUT_MS = 30_000;
+
+const INCOMPLETE = 'Incomplete: the run did not end before the exporter stopped waiting';
 
 /**
  * Queues runs and delivers them in the background. `DeliveryStates` stores each run's state. `DeliveryLoop` sends
@@ -103,7 +106,12 @@ export class Exporter implements RunSink {
     this.#loop.recorded();
   }
 
-  async flush(limit?: FlushLimit): Promise<FlushResult> {
+  flush(limit?: FlushLimit): Promise<FlushResult> {
+    return this.#flush(limit, false);
+  }
+
+  /** If `isLast`, open runs are interrupted once the ended runs have their content. */
+  async #flush(limit: FlushLimit | undefined, isLast: boolean): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     const isClosing = this.#state === 'closing';
     try {
@@ -111,6 +119,7 @@ export class Exporter implements RunSink {
       // A closed exporter would drop the runs that still wait.
       if (isClosing && waitingRuns > 0) releaseAll();
       const late = isClosing ? 0 : waitingRuns;
+      if (isLast || isClosing) this.#interruptOpenRuns();
       if (this.#states.pendingRuns === 0) return { ok: late === 0, pending: late };
       const isInTime = await this.#loop.flush(leftMs, isClosing);
       // If the exporter closed during the flush, undelivered runs may remain on disk.
@@ -130,13 +139,12 @@ export class Exporter implements RunSink {
   }
 
   /** Flushes the queue, then delivers runs from disk until the time limit. Never rejects. */
-  async finish({ timeoutMs }: Required<FlushLimit>): Promise<FlushResult> {
-    this.#sendOpenRuns();
+  async finish({ timeoutMs }: Required<FlushLimit>, isLast = false): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     try {
       for (;;) {
         const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
-        const result = await this.flush({ timeoutMs: leftMs });
+        const result = await this.#flush({ timeoutMs: leftMs }, isLast || !this.#parts.sendsStarts);
         if (!result.ok) this.#loop.giveUp();
         if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
         this.#loop.wake();
@@ -192,7 +200,7 @@ export class Exporter implements RunSink {
   endProcess(): void {
     this.#state = 'closed';
     this.#parts.notice.report();
-    this.#sendOpenRuns();
+    if (!this.#parts.sendsStarts) this.#interruptOpenRuns();
     const lost = this.#leaveRest();
     if (lost.length === 0) return;
     const failure = lost.findLast((delivery) => delivery.failure !== undefined)?.failure;
@@ -204,7 +212,6 @@ export class Exporter implements RunSink {
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
     this.#state = 'closing';
-    this.#sendOpenRuns();
     try {
       return await this.flush(limit);
     } finally {
@@ -278,12 +285,14 @@ export class Exporter implements RunSink {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** At the end, sends the runs that are open as incomplete, unless their starts are sent. */
-  #sendOpenRuns(): void {
-    if (this.#parts.sendsStarts) return;
+  /**
+   * Sends the open runs as interrupted, because the exporter or the process ends. At a natural end, only runs without a
+   * sent start, because the program may go on after `beforeExit`.
+   */
+  #interruptOpenRuns(): void {
     const { queue } = this.#states;
-    const atTime = isoTimestamp(clock.nowUs());
-    while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, atTime);
+    const end = { endTime: isoTimestamp(clock.nowUs()), error: PROGRAM_ENDED };
+    while (queue.oldestOpen !== undefined) this.#states.sendIncomplete(queue.oldestOpen, end);
   }
 
   #sendIncomplete(): void {
@@ -293,7 +302,7 @@ export class Exporter implements RunSink {
       'incomplete',
       'an open run exceeds limits.openRunAgeMs or limits.openRuns and is sent as incomplete; logged once',
     );
-    this.#states.sendIncomplete(oldest, isoTimestamp(clock.nowUs()));
+    this.#states.sendIncomplete(oldest, { endTime: isoTimestamp(clock.nowUs()), error: INCOMPLETE });
   }
 
   #watchOpenRuns(): void {

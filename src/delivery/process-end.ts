@@ -1,14 +1,14 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
-import { nodeModule } from '../platform/node.ts';
+import { nodeModule, setImmediate } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
 import { releaseAll } from '../run/late-content.ts';
 
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {
   readonly isSettled: boolean;
-  /** Delivers runs for up to `timeoutMs`. Never rejects. */
-  finish(limit: { timeoutMs: number }): Promise<{ readonly ok: boolean }>;
+  /** Delivers runs for up to `timeoutMs`, and open runs as interrupted if `isLast`. Never rejects. */
+  finish(limit: { timeoutMs: number }, isLast?: boolean): Promise<{ readonly ok: boolean }>;
   /** Synchronously writes undelivered runs to disk, and drops runs that cannot be written. */
   endProcess(): void;
 }
@@ -68,20 +68,20 @@ function idleMs(): number {
 const allowances = new Map<EndingExporter, Allowance>();
 
 /**
- * Flushes the exporter for up to `limitMs` when the process is about to exit. If `handlesSignals` is true, a signal
- * flushes all exporters and then ends the process. Signals that the application listens for are ignored. When the
- * process exits, undelivered runs are written to disk or dropped.
+ * Flushes the exporter for up to `limitMs` when the process is about to exit. Each of `signals` flushes all exporters and
+ * then ends the process. Signals that the application listens for are ignored. When the process exits, undelivered runs
+ * are written to disk or dropped.
  */
-export function flushAtEnd(exporter: EndingExporter, limitMs: number, handlesSignals: boolean): void {
+export function flushAtEnd(exporter: EndingExporter, limitMs: number, signals: readonly NodeJS.Signals[]): void {
   if (allowances.size === 0) {
     process.on('beforeExit', flushAll);
     process.on('exit', exitAll);
   }
   allowances.set(exporter, new Allowance(limitMs));
   // Only the main thread receives signals, and Windows processes cannot end themselves with a signal.
-  if (!handlesSignals || !nodeModule('node:worker_threads').isMainThread || process.platform === 'win32') return;
-  signalHandlers.add(exporter);
-  for (const signal of SIGNALS) listenFor(signal);
+  if (signals.length === 0 || process.platform === 'win32' || !nodeModule('node:worker_threads').isMainThread) return;
+  signalsOf.set(exporter, signals);
+  listen();
 }
 
 export function forgetAtEnd(exporter: EndingExporter): void {
@@ -90,7 +90,7 @@ export function forgetAtEnd(exporter: EndingExporter): void {
     process.off('beforeExit', flushAll);
     process.off('exit', exitAll);
   }
-  if (signalHandlers.delete(exporter) && signalHandlers.size === 0) removeSignalListeners();
+  if (signalsOf.delete(exporter)) listen();
 }
 
 /** Flushes after all other `beforeExit` listeners, because the listeners may record runs. */
@@ -108,31 +108,44 @@ function exitAll(): void {
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-const signalHandlers = new Set<EndingExporter>();
+/** The signals that each exporter handles. */
+const signalsOf = new Map<EndingExporter, readonly NodeJS.Signals[]>();
+/** The signals that another listener has received. It may still be at work, so that they are left to it. */
+const leftToOthers = new Set<NodeJS.Signals>();
 /** The signal that started the current flush. After the flush, this signal ends the process. */
 let pendingSignal: NodeJS.Signals | undefined;
 
-function onSignal(signal: NodeJS.Signals): void {
+/** Marks the listeners of all copies and versions of the package. */
+const OURS = Symbol.for('runspan.signal-listener');
+Object.assign(onSignal, { [OURS]: true });
+
+function onSignal(signal: NodeJS.Signals | undefined): void {
+  // The application has called `process.emit('SIGTERM')`, which does not end a process.
+  if (signal === undefined) return;
   if (pendingSignal !== undefined) endBy(pendingSignal);
   else if (process.listenerCount(signal) > 1) stepAside(signal);
   else {
     pendingSignal = signal;
-    // Flushes every exporter, even without `handleSignals`, because the signal ends the whole process.
-    const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }));
-    // Waits at least until the next turn of the event loop. Another copy of the package may add its listener again in
-    // that turn, and then delivers its own runs.
-    const nextTurn = new Promise<void>((resolve) => setSoon(resolve));
-    void Promise.allSettled([...flushes, nextTurn]).then(() => endBy(signal));
+    // Flushes every exporter, because the signal ends the whole process.
+    const flushes = [...allowances].map(([exporter, { limitMs }]) => exporter.finish({ timeoutMs: limitMs }, true));
+    // Waits until the next turn of the event loop, in which another copy of the package may add its listener again, and
+    // then delivers its own runs. Also, an error of another listener is then uncaught as without tracing.
+    void Promise.allSettled(flushes).then(() => void setImmediate(() => endBy(signal)));
   }
 }
 
 /**
- * Removes the listener until the next turn of the event loop. Packages such as `signal-exit` end the process only if
- * the signal has no other listeners.
+ * Removes the listener. Packages such as `signal-exit` end the process only if the signal has no other listeners, and
+ * some check this only after their own work. If the others are those of copies of this package, it returns.
  */
 function stepAside(signal: NodeJS.Signals): void {
   process.off(signal, onSignal);
-  setSoon(() => listenFor(signal)).unref();
+  if (areOurs(signal)) setSoon(listen).unref();
+  else leftToOthers.add(signal);
+}
+
+function areOurs(signal: NodeJS.Signals): boolean {
+  return process.listeners(signal).every((listener) => OURS in listener);
 }
 
 function endBy(signal: NodeJS.Signals): void {
@@ -140,15 +153,17 @@ function endBy(signal: NodeJS.Signals): void {
   pendingSignal = undefined;
   // In a container, signals do not end the process with id 1.
   if (process.pid === 1) return;
-  removeSignalListeners();
-  if (process.listenerCount(signal) > 0) {
-    // A listener that was added during the flush now handles the signal.
-    setSoon(listenIfAlone).unref();
-  } else {
+  leftToOthers.add(signal);
+  process.off(signal, onSignal);
+  // Otherwise, a listener that the application added during the flush now handles the signal.
+  if (areOurs(signal)) {
     guard('signal', exitAll);
     guard('signal', restoreTerminal);
   }
-  process.kill(process.pid, signal);
+  // `tsx` hides its listener from `listenerCount`, so that Node no longer listens for the signal.
+  const isHeard = process.rawListeners(signal).length > 0;
+  if (isHeard) Reflect.apply(process.emit, process, [signal, signal, nodeModule('node:os').constants.signals[signal]]);
+  else process.kill(process.pid, signal);
 }
 
 /** Turns off the terminal's raw mode. Node resets the terminal only if the signal never had a listener. */
@@ -156,15 +171,11 @@ function restoreTerminal(): void {
   if (nodeModule('node:tty').isatty(0)) process.stdin.setRawMode(false);
 }
 
-function listenIfAlone(): void {
-  for (const signal of SIGNALS) if (process.listenerCount(signal) === 0) listenFor(signal);
-}
-
-function listenFor(signal: NodeJS.Signals): void {
-  if (signalHandlers.size === 0 || process.listeners(signal).includes(onSignal)) return;
-  process.prependListener(signal, onSignal);
-}
-
-function removeSignalListeners(): void {
-  for (const signal of SIGNALS) process.off(signal, onSignal);
+/** Listens for the signals that the open exporters handle, and for no other. */
+function listen(): void {
+  const wanted = new Set([...signalsOf.values()].flat());
+  for (const signal of SIGNALS) {
+    if (!wanted.has(signal) || leftToOthers.has(signal)) process.off(signal, onSignal);
+    else if (!process.listeners(signal).includes(onSignal)) process.prependListener(signal, onSignal);
+  }
 }

@@ -1,5 +1,5 @@
 import type { Limits } from '../config/limits.ts';
-import { describeOpenRun, type EncodedRun, releaseRun } from '../run/encoded-run.ts';
+import { describeOpenRun, type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
 import type { CapturePolicy, RunPlace } from '../run/sink.ts';
 import { bytesBeyondLength, counterOf, Delivery, Item, isOpen, releasePosted, sizeOfContent } from './delivery.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -147,7 +147,7 @@ export class DeliveryStates {
     this.queue.removeOpen(delivery, stage === 'started');
     delivery.group ??= this.flushes.enter();
     // Removes the error that was sent with the incomplete run.
-    if (delivery.incompleteAt !== undefined) delivery.run.error ??= '';
+    if (delivery.endOverride !== undefined) delivery.run.error ??= '';
     if (stage === 'incomplete') {
       this.queue.bytes += this.#measure(delivery);
       delivery.stage = delivery.isPosted ? 'patch' : 'whole';
@@ -170,13 +170,13 @@ export class DeliveryStates {
    * Queues an open run to be sent as incomplete. If a batch contains the run's start, the run is queued after the
    * service accepts the start.
    */
-  sendIncomplete(delivery: Delivery, incompleteAt: string): void {
+  sendIncomplete(delivery: Delivery, end: EndOverride): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
-    delivery.incompleteAt = incompleteAt;
+    delivery.endOverride = end;
     if (delivery.stage === 'posting') return;
     if (delivery.stage === 'posted') {
       this.#runs++;
-      delivery.group = this.flushes.enter();
+      delivery.group ??= this.flushes.enter();
       this.#queueAgain(delivery);
     }
     delivery.stage = 'incomplete';
@@ -247,11 +247,13 @@ export class DeliveryStates {
         this.#measure(delivery);
         this.#addPatch(delivery);
       } else {
+        const end = item.isEnded ? undefined : delivery.endOverride;
         delivery.stage = 'posted';
-        this.#leave(delivery);
+        // A flush that waits for the start also waits for an end that was set while the start was in flight.
+        if (end === undefined) this.#leave(delivery);
         this.#runs--;
         this.#measure(delivery, sendsStarts ? 0 : undefined);
-        if (delivery.incompleteAt !== undefined && !item.isEnded) this.sendIncomplete(delivery, delivery.incompleteAt);
+        if (end !== undefined) this.sendIncomplete(delivery, end);
       }
     }
   }

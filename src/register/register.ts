@@ -1,7 +1,7 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { ignoreErrors } from '../base/guard.ts';
 import { env } from '../config/environment.ts';
-import { setDefaultDurability } from '../config/options.ts';
+import { setDefaults } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { recordChannel } from '../integrations/ai-sdk/channel.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
@@ -124,8 +124,8 @@ if (started.length > 0) {
   addStepSource(langsmithRun);
   // Deno asks for permission before it reads or writes a folder.
   if (runtime.runtime === 'node') {
-    // The program cannot call `shutdown` before it crashes.
-    setDefaultDurability('spill');
+    // The program cannot call `shutdown` before it crashes, or when its container is stopped.
+    setDefaults({ durability: 'spill', signals: ['SIGTERM'] });
     // Outside `runspan dev`, arguments are not recorded, because they may contain any data.
     const argv = env('RUNSPAN_PROGRAM') !== undefined || process.argv.length === 2 ? [...process.argv] : [];
     // The working directory may have been deleted.

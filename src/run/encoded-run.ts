@@ -132,18 +132,17 @@ export function releaseRun(run: EncodedRun): void {
   run.attachments = undefined;
 }
 
-/** Overrides a run's end time and error in one request, for example to mark the run as incomplete. */
+/**
+ * The end with which an open run is sent. A record keeps this end if it is sent again after the run has ended: with the
+ * run's own error, it would show an end without outputs.
+ */
 export interface EndOverride {
-  readonly endTime?: string;
-  /**
-   * The error text to send if the run has no error. An empty string clears an error that marked the run as incomplete.
-   */
+  readonly endTime: string;
   readonly error: string;
 }
 
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
-  const endTime = override?.endTime ?? run.endTime;
-  const error = run.error ?? override?.error;
+  const { endTime, error } = override ?? run;
   let json =
     `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonName(run.name)},"start_time":"${run.startTime}"` +
     `,"run_type":${jsonName(run.runType)},"dotted_order":"${run.dottedOrder}"`;

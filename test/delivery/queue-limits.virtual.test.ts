@@ -2,6 +2,7 @@
 import '../support/virtual-timers.ts';
 
 import { describe, expect, it } from 'vitest';
+import { PROGRAM_ENDED } from '#src/run/record.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { advance, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
@@ -207,6 +208,68 @@ describe('open runs', () => {
     expect(merged.error ?? '').toBe('');
     expect(stats()).toMatchObject({ created: 2, open: 1, sent: 1, dropped: 0 });
     expect(addsUp(stats())).toBe(true);
+  });
+});
+
+describe('runs that are open at the end', () => {
+  const interrupted = { end_time: expect.any(String), error: PROGRAM_ENDED };
+
+  it.each(['waits', 'is under way', 'is sent'])('are interrupted by `close` if the start %s', async (when) => {
+    const answer = gate<number>();
+    const scene = await delivery({ limits: onFlush, reply: () => answer });
+    const run = scene.start('job');
+    const flushed = when === 'waits' ? undefined : scene.exporter.flush();
+    await settle();
+    if (when === 'is sent') answer.open(202);
+    await settle();
+    expect(scene.service.arrivals('job').filter(({ isEnded }) => isEnded)).toEqual([]);
+    const closed = scene.exporter.close();
+    await settle();
+    answer.open(202);
+    expect(await finished(Promise.all([closed, flushed]))).toContainEqual({ ok: true, pending: 0 });
+
+    expect(scene.service.arrivals('job').at(-1)?.fields).toMatchObject(interrupted);
+    expect(scene.stats()).toMatchObject({ open: 1, dropped: 0 });
+    run.end();
+    expect(scene.stats()).toMatchObject({ open: 0, droppedByReason: { closed: 1 } });
+    expect(addsUp(scene.stats())).toBe(true);
+  });
+
+  it.each(['spill', 'write-ahead'] as const)(
+    'are interrupted on disk if the service is down: %s',
+    async (durability) => {
+      const options = { durability, spoolDir: spoolFolder().dir };
+      const scene = await delivery({ limits: onFlush, options });
+      scene.start('sent');
+      await scene.flush();
+      scene.service.reply = () => 503;
+      scene.start('not sent');
+      await scene.close({ timeoutMs: 1 });
+      expect(scene.stats()).toMatchObject({ spooled: 2, dropped: 0 });
+
+      scene.service.reply = () => 202;
+      const next = await delivery({ service: scene.service, options });
+      next.whole();
+      await until(() => next.stats().sent === 3);
+      for (const name of ['sent', 'not sent'])
+        expect(scene.service.arrivals(name).at(-1)?.fields).toMatchObject(interrupted);
+    },
+  );
+
+  it.each([202, 503])('get their own end if the process survives its signal, also after status %i', async (status) => {
+    const { start, exporter, flush, service, stats } = await delivery({ limits: onFlush, reply: () => status });
+    const run = start('job');
+    start('other');
+    await finished(exporter.finish({ timeoutMs: 100 }, true));
+    run.end({ answer: 1 });
+    service.reply = () => 202;
+    await flush();
+
+    const ends = service.arrivals('job').map(({ fields: { error, outputs } }) => ({ error, outputs }));
+    // A record that is sent again is the same, also in a batch of its own.
+    expect(ends.slice(0, -1).every(({ error }) => error === PROGRAM_ENDED)).toBe(true);
+    expect(ends.at(-1)).toEqual({ error: '', outputs: { answer: 1 } });
+    expect(stats()).toMatchObject({ created: 2, open: 1, sent: 1 });
   });
 });
 

@@ -1,68 +1,96 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { version } from '#src/base/version.ts';
+import { PROGRAM_ENDED } from '#src/run/record.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
-import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
-import { runNames } from '../support/multipart-reader.ts';
-import { bareEnvironment, type Ended, moduleText, startNode } from '../support/program.ts';
+import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { readJsonParts, runNames } from '../support/multipart-reader.ts';
+import { bareEnvironment, moduleText, startNode } from '../support/program.ts';
+import { filesBelow } from '../support/spool.ts';
 
-const PROGRAM = 'test/fixtures/signal-program.mjs';
+type Variables = Readonly<Record<string, string>>;
 
-/** Starts the program and waits until a signal may come. */
-async function started(how: string, exitFlushMs = 20_000) {
-  const server = await ingestServer();
+const REGISTER = ['--import', 'runspan/register'];
+
+/** Runs the code, and sends a signal to it when it is ready. */
+async function signalled(
+  args: readonly string[],
+  code: string,
+  env: Variables,
+  signal: NodeJS.Signals,
+  reply?: () => Reply,
+) {
+  const server = await ingestServer(reply);
   onTestFinished(server.close);
-  const program = startNode([PROGRAM, how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: server.url });
-  onTestFinished(() => void program.child.kill('SIGKILL'));
-  await program.printed(/^ready$/m);
+  const imports = `import { subscribe } from 'node:diagnostics_channel';
+    import { configure, createExporter, shutdown, startRun } from 'runspan';`;
+  const ready = `console.log('ready', process.listenerCount('SIGTERM')); setInterval(() => {}, 60_000);`;
+  const program = startNode([...args, ...moduleText(imports + code + ready)], { RUNSPAN_ENDPOINT: server.url, ...env });
+  await program.printed(/ready/);
+  program.child.kill(signal);
   return { ...program, server };
 }
 
-/** The end of a program, and the runs that arrived. */
-async function ending({ ended, server }: { ended: Promise<Ended>; server: IngestServer }) {
-  const { code, signal, stderr } = await ended;
-  return { code, signal, stderr, names: server.received.flatMap(runNames) };
-}
-
 describe('a signal that would end the program', () => {
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'delivers queued runs, and then ends the program: %s',
-    async (signal) => {
-      const program = await started('asked');
-      program.child.kill(signal);
+  const WORK = `startRun({ name: 'work' }).end(); startRun({ name: 'job' });`;
+  const SEVERAL = WORK.replace(`'work'`, `'work', exporter: createExporter()`);
+  const EMIT = `process.emit('SIGTERM'); await new Promise(setImmediate);`;
+  const SHUTDOWN = `process.once('SIGTERM', () => shutdown().then(() => process.exit(5)));`;
+  const EXIT = `process.once('SIGTERM', async () => {
+    console.log('heard', process.listenerCount('SIGTERM'));
+    await new Promise(setImmediate);
+    if (process.listenerCount('SIGTERM') === 0) process.exit(7);
+  });`;
+  const LATE = `subscribe('runspan:request:end', () => process.once('SIGTERM', (_, number) => process.exit(number)));`;
+  const ON = { RUNSPAN_HANDLE_SIGNALS: 'true' };
+  const OFF = { RUNSPAN_HANDLE_SIGNALS: 'false' };
+  const delivered = { code: null, stderr: '', stdout: 'ready 1\n', arrived: [`job ${PROGRAM_ENDED}`, 'work'] };
+  const lost = { ...delivered, stdout: 'ready 0\n', arrived: [] };
+  const left = { ...lost, code: 7, stdout: 'ready 2\nheard 0\n' };
+  const shutDown = { ...delivered, code: 5, stdout: 'ready 2\n' };
 
-      expect(await ending(program)).toEqual({ code: null, signal, stderr: '', names: ['work', 'work'] });
-    },
-  );
-
-  it('is left to the listener of the application', async () => {
-    const program = await started('orderly', 1);
-    program.child.kill('SIGTERM');
-
-    expect(await ending(program)).toEqual({ code: 5, signal: null, stderr: '', names: ['work', 'work'] });
+  it.each([
+    ['SIGTERM, by default', [], WORK, {}, lost],
+    ['SIGTERM, with the variable', [], WORK, ON, delivered],
+    ['SIGINT, with the variable', [], WORK, ON, delivered],
+    ['SIGHUP, with the variable', [], WORK, ON, delivered],
+    ['SIGTERM, with the option', [], `configure({ handleSignals: true }); ${SEVERAL}`, OFF, delivered],
+    ['SIGTERM, with a listener that shuts down', [], SHUTDOWN + WORK, ON, shutDown],
+    ['SIGTERM, with `register`', REGISTER, WORK, {}, delivered],
+    ['SIGINT, with `register`', REGISTER, WORK, {}, { ...delivered, arrived: [] }],
+    ['SIGTERM, with `register`, after `process.emit`', REGISTER, WORK + EMIT, {}, delivered],
+    ['SIGTERM, with `register` and several exporters', REGISTER, `configure({}); ${SEVERAL}`, {}, delivered],
+    ['SIGTERM, with `register` and the option', REGISTER, `configure({ handleSignals: false }); ${WORK}`, {}, lost],
+    ['SIGTERM, with `register` and the variable', REGISTER, WORK, OFF, lost],
+    ['SIGTERM, with a listener that ends the program if it is the last', REGISTER, EXIT + WORK, {}, left],
+    ['SIGTERM, with a listener that is added later', REGISTER, WORK + EXIT, {}, left],
+    ['SIGTERM, with a listener that is added meanwhile', REGISTER, LATE + WORK, {}, { ...delivered, code: 15 }],
+  ] as const)('delivers ended and open runs, or leaves them: %s', async (title, args, code, env, expected) => {
+    const signal = title.slice(0, title.indexOf(',')) as NodeJS.Signals;
+    const { ended, server } = await signalled(args, code, env, signal);
+    const end = await ended;
+    const parts = server.received.flatMap((request) => [...readJsonParts(request)]);
+    const posts = parts.filter(([part]) => /^post\.[^.]+$/.test(part));
+    const arrived = posts.map(([, { name, error }]) => (error === undefined ? name : `${name} ${error}`));
+    expect({ ...end, arrived: arrived.sort() }).toEqual({
+      ...expected,
+      signal: expected.code === null ? signal : null,
+    });
   });
 
-  it('also delivers the runs of exporters without the option', async () => {
-    await using server = await ingestServer();
-    const program = startNode(
-      moduleText(`
-        import { configure, createExporter, startRun } from 'runspan';
-        const limits = { lingerMs: 60_000, exitFlushMs: 20_000 };
-        startRun({ name: 'tenant', exporter: createExporter({ limits }) }).end();
-        configure({ handleSignals: true, limits });
-        startRun({ name: 'work' }).end();
-        process.on('message', () => {});
-        process.kill(process.pid, 'SIGTERM');
-      `),
-      { RUNSPAN_ENDPOINT: server.url },
-    );
-
-    const { names, ...end } = await ending({ ...program, server });
-    expect(end).toEqual({ code: null, signal: 'SIGTERM', stderr: '' });
-    expect(names.sort()).toEqual(['tenant', 'work']);
+  it('ends the program at once if it is the second, with the runs on disk', async () => {
+    const spool = temporaryFolder();
+    onTestFinished(spool.remove);
+    const env = { RUNSPAN_SPOOL_DIR: spool.path };
+    const { child, ended, server } = await signalled(REGISTER, WORK, env, 'SIGTERM', () => 'hold');
+    await server.arrived(1);
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ signal: 'SIGTERM', stderr: '' });
+    expect(filesBelow(spool.path).filter((path) => path.endsWith('.seg'))).toHaveLength(1);
   });
 
   it.each([
@@ -71,7 +99,7 @@ describe('a signal that would end the program', () => {
       'the first copy has delivered everything',
       'while (stats().sent < 1) await new Promise((resolve) => setImmediate(resolve));',
     ],
-  ])('delivers the runs of both copies of the package if %s', async (_, wait) => {
+  ])('delivers the runs of two versions of the package if %s', async (_, wait) => {
     await using server = await ingestServer();
     const folder = temporaryFolder();
     onTestFinished(folder.remove);
@@ -79,6 +107,9 @@ describe('a signal that would end the program', () => {
     for (const name of ['dist', 'package.json'])
       cpSync(join(root, name), join(folder.path, 'copy', name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
+    // Copies of one version share their exporters.
+    const core = join(folder.path, 'copy/dist/chunks/core.js');
+    writeFileSync(core, readFileSync(core, 'utf8').replaceAll(`"${version}"`, '"0.0.0"'));
     const program = startNode(
       moduleText(`
         const record = async (path, lingerMs) => {
@@ -98,12 +129,8 @@ describe('a signal that would end the program', () => {
     await program.printed(/ready/);
     program.child.kill('SIGTERM');
 
-    expect(await ending({ ...program, server })).toEqual({
-      code: null,
-      signal: 'SIGTERM',
-      stderr: '',
-      names: ['work', 'work'],
-    });
+    expect(await program.ended).toMatchObject({ signal: 'SIGTERM', stderr: '' });
+    expect(server.received.flatMap(runNames)).toEqual(['work', 'work']);
   });
 });
 
@@ -120,8 +147,9 @@ describe('the first process of a container', () => {
   it.skipIf(!canBeFirst)('survives the signal as without tracing, and delivers at each signal', async () => {
     await using server = await ingestServer();
     const program = moduleText(`
-      import { configure, startRun, stats } from 'runspan';
-      configure({ handleSignals: true, limits: { lingerMs: 600_000 } });
+      import { configure, flush, startRun, stats } from 'runspan';
+      configure({ limits: { lingerMs: 600_000, startDelayMs: 600_000 } });
+      const job = startRun({ name: 'job' });
       const timer = setInterval(() => {}, 60_000);
       for (const name of ['first', 'second']) {
         startRun({ name }).end();
@@ -129,18 +157,22 @@ describe('the first process of a container', () => {
         process.kill(process.pid, 'SIGTERM');
         while (stats().sent === sent) await new Promise((resolve) => setImmediate(resolve));
       }
+      job.end();
+      await flush();
       console.log(process.pid);
       process.exit(3);
     `);
-    const env = { ...bareEnvironment(), RUNSPAN_ENDPOINT: server.url };
-    const child = spawn('unshare', [...own, process.execPath, ...program], { cwd: root, env, timeout: 25_000 });
+    const env = { ...bareEnvironment(), RUNSPAN_ENDPOINT: server.url, RUNSPAN_DURABILITY: 'memory' };
+    const node = [process.execPath, '--import', 'runspan/register', ...program];
+    const child = spawn('unshare', [...own, ...node], { cwd: root, env, timeout: 25_000 });
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
 
     expect({ code, stdout, stderr, names: server.received.flatMap(runNames) }).toEqual({
       code: 3,
       stdout: '1\n',
       stderr: '',
-      names: ['first', 'second'],
+      // The job is interrupted at the first signal, and then ends after all.
+      names: ['first', 'job', 'second', 'job'],
     });
   });
 });

@@ -69,7 +69,8 @@ function limitFor(ending: Ending, service: Service): number {
 
 function startKilled(how: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
   const memory = how === 'heap full' ? ['--max-old-space-size=40'] : [];
-  return startNode([...memory, PROGRAM, how, ...args], env);
+  const register = how.includes('registered') ? ['--import', 'runspan/register'] : [];
+  return startNode([...memory, ...register, PROGRAM, how, ...args], env);
 }
 
 const bareEnds = new Map<Ending, Promise<Ended>>();

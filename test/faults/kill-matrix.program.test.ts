@@ -11,6 +11,7 @@ const FEW = [
   'process.exit × memory × up',
   'SIGTERM × memory × up',
   'SIGTERM, not asked for × memory × up',
+  'SIGTERM, registered × spill × down',
   'SIGINT twice × memory × hanging',
   'SIGKILL × write-ahead × down',
   'heap full × memory × up',
@@ -20,7 +21,7 @@ const cell = (title: string): Cell => cells.find((one) => titleOf(one) === title
 
 describe.concurrent('the promise about runs at the end of a program', () => {
   it('exists for every ending, durability and service', () => {
-    expect(cells).toHaveLength(10 * 3 * 3);
+    expect(cells).toHaveLength(11 * 3 * 3);
     expect(cells.filter(({ promised }) => !['now', 'later', 'told', 'none'].includes(promised))).toEqual([]);
   });
 

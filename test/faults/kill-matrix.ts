@@ -6,6 +6,7 @@ export const ENDINGS = [
   'reject',
   'SIGTERM',
   'SIGTERM, not asked for',
+  'SIGTERM, registered',
   'SIGINT',
   'SIGINT twice',
   'SIGKILL',
@@ -50,6 +51,7 @@ throw                  | told told  told    | later later later  | later later l
 reject                 | told told  told    | later later later  | later later later  |
 SIGTERM                | now  told  told    | now  later later   | now  later later   |
 SIGTERM, not asked for | none none  none    | none none  none    | later later later  |
+SIGTERM, registered    | now  told  told    | now  later later   | now  later later   |
 SIGINT                 | now  told  told    | now  later later   | now  later later   |
 SIGINT twice           | none told  told    | later later later  | later later later  |
 SIGKILL                | none none  none    | none none  none    | later later later  |

@@ -3,8 +3,9 @@ const [ending, durability, name, exitFlushMs] = process.argv.slice(2);
 const { configure, startRun, traceable } = await (durability === 'untraced' ? untraced() : import('runspan'));
 
 configure({
-  ...(durability === 'memory' ? {} : { durability, spoolDir: process.env.SPOOL }),
-  handleSignals: !ending.includes('not asked'),
+  durability,
+  spoolDir: process.env.SPOOL,
+  ...(!ending.includes('registered') && { handleSignals: !ending.includes('not asked') }),
   // Sends nothing before the end, unless the program was started to send what was left.
   limits: { exitFlushMs: Number(exitFlushMs), lingerMs: ending === 'when told' ? 1 : 600_000 },
 });

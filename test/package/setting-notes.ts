@@ -112,7 +112,7 @@ export const settingNotes: readonly (readonly [
   ],
   [
     ['handleSignals'],
-    '`false`',
+    '`false`; for SIGTERM, `true` with [`runspan/register`](register.md) on Node',
     'delivers queued runs before a signal ends the program ([delivery](delivery.md#when-a-signal-ends-it))',
   ],
   [
@@ -182,6 +182,6 @@ export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], 
   ],
   [
     ['exitFlushMs'],
-    'the program ends without waiting longer for delivery, whether it ends normally or by a signal (with `handleSignals`)',
+    'the program ends without waiting longer for delivery, whether it ends normally or by a handled signal',
   ],
 ];

@@ -402,4 +402,15 @@ export const NO_SECRETS: readonly (readonly [source: string, text: string])[] = 
   ['a Telegram chat id', '-1001234567890 and 1234567890:AB'],
   ['versions and dotted names', 'Node.js 24.1.0, MyCompany.Product.Component, NSMutableAttributedString.alloc.init'],
   ['Git, a commit', hex(40)],
+  [
+    'words and numbers after names of secrets',
+    'password is wrong, token: string, tokens=12345678, max_tokens=10000000',
+  ],
+  ['no value', 'password= and token: , api_key= <your-key-1234567>, secret: {{KEY_12345678}}, TOKEN=$TOKEN_12345678'],
+  [
+    'expressions',
+    'password: z.string().min(8), token = base64Of(key), apiKey: process.env.OPENAI_API_KEY, secret = md5sum[0]',
+  ],
+  ['prose about Basic', 'Basic authentication, Basic Understanding of JavaScript, basic 12345678, Basic ES2015'],
+  ['Slack, other pages', 'https://api.slack.com/services/new-integration-for-me and hooks.slack.com'],
 ];

@@ -1,9 +1,11 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
+import { createReceiver } from 'runspan/receiver';
 import { transformWithEsbuild } from 'vite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { type Ended, type Started, startProgram, startRunspan } from '../support/program.ts';
+import { filesBelow } from '../support/spool.ts';
 import { isEarlierNode, laterNode } from './later-node.ts';
 import { type Models, startModels } from './zero-code/models.ts';
 
@@ -123,12 +125,16 @@ const TRACES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Starts `next dev`, calls the route once, and stops the server. Returns the response and what the server printed. */
-async function askNext({ child, printed, ended }: Started, isAnswered: RegExp): Promise<[string, Ended]> {
+async function askNext(
+  { child, printed, ended }: Started,
+  isAnswered: RegExp,
+  signal: NodeJS.Signals = 'SIGINT',
+): Promise<[string, Ended]> {
   const [, url] = await printed(/Local: +(\S+)[\s\S]*Ready in/);
   const body = JSON.stringify({ question: 'Is it raining?' });
   const response = await fetch(`${url}/api/ask`, { method: 'POST', body });
   await printed(isAnswered);
-  child.kill('SIGINT');
+  child.kill(signal);
   return [await response.text(), await ended];
 }
 
@@ -142,13 +148,50 @@ function steadyLines(stdout: string): string[] {
     .sort();
 }
 
-it('under runspan dev, next dev with Turbopack has the same output and exit code, and its traces', async () => {
-  const today = join(root, 'test/peers/today');
+const today = join(root, 'test/peers/today');
+const nextDev = ['node', join(today, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'];
+
+/** The environment of a program with `runspan/register`, and the runs that have arrived or are on disk. */
+async function registered() {
+  const [receiver, spool] = [await createReceiver(), temporaryFolder()];
+  onTestFinished(() => receiver.close());
+  onTestFinished(spool.remove);
+  const NODE_OPTIONS = '--import runspan/register';
+  const variables = { ...env, NODE_OPTIONS, RUNSPAN_ENDPOINT: receiver.url, RUNSPAN_SPOOL_DIR: spool.path };
+  return { receiver, variables, files: () => filesBelow(spool.path).filter((path) => path.endsWith('.seg')) };
+}
+
+it.each(['tsx', 'tsx watch'])(
+  'SIGTERM to %s with runspan/register ends it as without, and delivers the runs',
+  async (loader) => {
+    const end = async (variables: typeof env) => {
+      const command = [...`node_modules/.bin/${loader}`.split(' '), 'programs/waiting.ts'];
+      const { child, printed, ended } = startProgram(command, variables, folder);
+      await printed(/You said/);
+      child.kill('SIGTERM');
+      return ended;
+    };
+    const { receiver, variables } = await registered();
+    expect(await end(variables)).toEqual(await end(env));
+    expect((await receiver.runs()).map(({ name }) => name)).toEqual(['openai.chat.completions']);
+  },
+);
+
+it('SIGTERM to next dev with runspan/register ends it as without, and loses no run', async () => {
   const cwd = join(today, 'next-app');
-  const command = ['node', join(today, 'node_modules/next/dist/bin/next'), 'dev', '--port', '0'];
+  const { receiver, variables, files } = await registered();
+  const [, { code, signal }] = await askNext(startProgram(nextDev, env, cwd), /POST .api.ask 200/, 'SIGTERM');
+  const [, end] = await askNext(startProgram(nextDev, variables, cwd), /POST .api.ask 200/, 'SIGTERM');
+  expect({ code: end.code, signal: end.signal }).toEqual({ code, signal });
+  // Next.js ends the process itself, perhaps before the runs are sent.
+  expect((await receiver.runs()).length + files().length).toBeGreaterThan(0);
+});
+
+it('under runspan dev, next dev with Turbopack has the same output and exit code, and its traces', async () => {
+  const cwd = join(today, 'next-app');
   rmSync(join(cwd, '.next'), { recursive: true, force: true });
-  const [answer, alone] = await askNext(startProgram(command, env, cwd), /POST .api.ask 200/);
-  const dev = startRunspan(['dev', '--port', '0', '--', ...command], env, cwd);
+  const [answer, alone] = await askNext(startProgram(nextDev, env, cwd), /POST .api.ask 200/);
+  const dev = startRunspan(['dev', '--port', '0', '--', ...nextDev], env, cwd);
   const [tracedAnswer, traced] = await askNext(dev, / · llm · /);
   expect(answer).toBe('{"text":"You said: Is it raining?"}');
   expect(tracedAnswer).toBe(answer);

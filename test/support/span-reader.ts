@@ -4,6 +4,7 @@ import type { RunRecord } from '#src/run/record.ts';
 export interface RunInSpan {
   /** `end_time` is missing if the span ends when it starts, because the run's end is unknown. */
   readonly record: Partial<RunRecord>;
+  /** Whether the exporter has ended the run. A run that was interrupted may come from disk, as a whole. */
   readonly isIncomplete: boolean;
 }
 
@@ -12,6 +13,7 @@ interface Span {
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
   readonly attributes: readonly { readonly key: string; readonly value: object }[];
+  readonly status?: { readonly message?: string };
 }
 
 /** Reads the runs in a request with OTLP/JSON. */
@@ -22,7 +24,7 @@ export function readSpans(body: Buffer): RunInSpan[] {
   return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(runIn)));
 }
 
-function runIn({ name, startTimeUnixNano, endTimeUnixNano, attributes }: Span): RunInSpan {
+function runIn({ name, startTimeUnixNano, endTimeUnixNano, attributes, status }: Span): RunInSpan {
   const values = Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
   const payload = (key: string) => (values[key] === undefined ? undefined : JSON.parse(values[key]));
   const isIncomplete = values['runspan.incomplete'] === true;
@@ -35,6 +37,6 @@ function runIn({ name, startTimeUnixNano, endTimeUnixNano, attributes }: Span): 
       outputs: payload('output.value'),
       ...(!isOpen && { end_time: endTimeUnixNano }),
     },
-    isIncomplete,
+    isIncomplete: isIncomplete || /^(Incomplete|Interrupted): /.test(status?.message ?? ''),
   };
 }

@@ -112,7 +112,7 @@ export class Spill {
       const [first] = fitting;
       if (first === undefined) return;
       const isSlice = fitting.length === 1 || fitting.reduce((sum, { bytes }) => sum + bytes, 0) <= SLICE_BYTES;
-      if (isSlice && this.#parts.spool.keep(fitting.map(recordOf))) return;
+      if (isSlice && this.#parts.spool.keep(fitting.map(lastRecordOf))) return;
       if (fitting.length === 1) {
         left.push(first);
         bytesMax = first.bytes / 2;
@@ -120,9 +120,10 @@ export class Spill {
       }
       for (const half of halves(fitting)) keepFitting(half);
     };
-    const unwritten = deliveries.filter((delivery) => !this.#isOnDisk(delivery));
+    const unwritten = deliveries.filter((delivery) => isCutShort(delivery) || !this.#isOnDisk(delivery));
     keepFitting(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs));
-    return left;
+    // The start of an open run stays on disk even if the run cannot be written with its end.
+    return left.filter((delivery) => !this.#isOnDisk(delivery));
   }
 
   #spill(nowMs: number, isWanted: () => boolean): boolean {
@@ -157,6 +158,18 @@ export class Spill {
 /** Returns the file from which the next process would read the run. */
 function segmentOf({ run, startSegment, endSegment, ticket }: Delivery): Segment | undefined {
   return (run.endTime === undefined ? startSegment : endSegment) ?? ticket?.segment;
+}
+
+/** Whether the run is sent with an end although it is open. */
+function isCutShort({ run, endOverride }: Delivery): boolean {
+  return run.endTime === undefined && endOverride !== undefined;
+}
+
+/** Returns the record for the next process. An open run does not end in this process any more. */
+function lastRecordOf(delivery: Delivery): SpooledRecord {
+  const record = recordOf(delivery);
+  if (!isCutShort(delivery)) return record;
+  return { ...record, isEnded: true, run: { ...record.run, ...delivery.endOverride } };
 }
 
 function recordOf({ run, isPosted }: Delivery): SpooledRecord {

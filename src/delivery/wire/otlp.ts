@@ -65,8 +65,8 @@ function sentOf(item: Item): SentRun {
     inputs,
     outputs,
     events,
-    endTime: isEnded ? (endOverride?.endTime ?? run.endTime) : undefined,
-    error: isEnded ? (run.error ?? endOverride?.error) : undefined,
+    endTime: isEnded ? (endOverride ?? run).endTime : undefined,
+    error: isEnded ? (endOverride ?? run).error : undefined,
     isIncomplete: !isEnded || endOverride !== undefined,
   };
 }

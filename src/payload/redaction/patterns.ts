@@ -24,6 +24,7 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   // Slack
   /xox[abeoprs]-(?<!\w.{5})[\da-zA-Z-]{10,255}/,
   /xapp-(?<!\w.{5})[\da-zA-Z-]{20,255}/,
+  /(?:services|triggers|workflows)\/(?<=hooks\.slack\.com\/\w{8,9}\/)[\w/]{20,256}/,
   // Google
   /AIza(?<!\w....)[\w-]{35}(?![\w-])/,
   /GOCSPX-(?<!\w.{7})[\w-]{28}(?![\w-])/,
@@ -61,10 +62,17 @@ export const secretPatterns: readonly RegExp[] = Object.freeze([
   // The credentials after the scheme in an Authorization header
   /Bearer\s(?<!\w.{7})(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{12,4096}={0,2}/i,
   /(?:apikey|basic|bearer|token)\s(?<=authorization\W{1,8}\w{5,6}\s)[\w.~+/-]{6,4096}={0,2}/i,
+  // Text in base64 after `Basic`, in groups of four. Words have no digits and no padding.
+  /Basic\s(?<!\w.{6})(?=[a-z\d+/]{0,64}[A-Z])(?=[A-Za-z+/]{0,64}[\d=])(?:[\w+/]{4}){1,1024}(?:[\w+/]{4}|[\w+/]{3}=|[\w+/]{2}==)(?![\w+/=])/i,
   // JSON Web Tokens
   /eyJ(?<![\w-]eyJ)[\w-]{10,4096}\.eyJ[\w-]{10,8192}\.[\w-]{0,4096}/,
   // Private keys in PEM format, with or without the end line
   /-----BEGIN [A-Z\d ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-]){0,16384}(?:-----END [A-Z\d ]{0,32}PRIVATE KEY(?: BLOCK)?-----)?/,
   // The user and password in a URL
   /(?<=:\/\/)[^\s/:@"'<>`]{0,256}:[^\s/@"'<>`]{1,256}(?=@)/,
+  // Values of environment variables, as in a file `.env`, where the form of the name is evidence enough
+  /(?<=(?<!\w)[A-Z][A-Z\d_]{0,40}(?:PASS(?:WORD|WD)?|SECRET|TOKEN|(?:API|ACCESS|ENCRYPTION|PRIVATE|SECRET|SIGNING)_?KEY)=)(?:[^\s"'`,;&|()[\]{}<>\\$%][^\s"'`,;&|()[\]{}<>\\]{7,4095}|"[^"\n$<{]{8,4096}|'[^'\n$<{]{8,4096})/,
+  // Values after the name of a secret and `=` or `:`, in any text. A digit is required, because other values may be words,
+  // types and expressions, as in `token: string`. Calls such as `token = base64Of(` are no values.
+  /[=:]>?\s{0,2}["'`]?(?<=(?:pass(?:word|wd|phrase)|secret|(?:api|access|account|private|secret)[_-]?key|(?<![a-z])(?:access|auth|refresh)?[_-]?token)["'`]?\s{0,2}[=:]>?\s{0,2}["'`]?)(?![\w.]{1,64}[([])(?=[^\s"'`,;&|()[\]{}<>\\$%]{0,64}\d)[^\s"'`,;&|()[\]{}<>\\]{8,4096}/i,
 ]);

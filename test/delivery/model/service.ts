@@ -175,7 +175,7 @@ function arrivalOf(op: Arrival['op'], main: Record<string, unknown>, inputs: unk
     id: String(main.id),
     name: String(main.name),
     isEnded: main.end_time !== undefined,
-    isIncomplete: String(main.error).startsWith('Incomplete'),
+    isIncomplete: /^(Incomplete|Interrupted): /.test(String(main.error)),
     inputs: textOf(inputs),
     outputs: textOf(outputs),
   };

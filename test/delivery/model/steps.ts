@@ -44,6 +44,8 @@ export const STEPS: readonly Step[] = [
   ...step('close at once', (world) => world.close(0)),
   ...step('close within three seconds', (world) => world.close(3_000)),
   ...step('exit', (world) => world.exit()),
+  ...step('SIGTERM', (world) => world.signal(3_000).then(() => world.exit())),
+  ...step('SIGTERM that the process survives', (world) => world.signal(300)),
 ];
 
 export const steps: fc.Arbitrary<Step[]> = fc.array(

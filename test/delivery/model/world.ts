@@ -212,6 +212,17 @@ export class World {
     this.#endLife('close');
   }
 
+  /** Delivers for up to the limit, with open runs as interrupted. */
+  async signal(timeoutMs: number): Promise<void> {
+    let isOver = false;
+    const finishes = this.#now.life.exporters.map((exporter) => exporter.finish({ timeoutMs }, true));
+    void Promise.all(finishes).then(() => {
+      isOver = true;
+    });
+    for (let round = 0; round < 20 && !isOver; round++) await this.advance(250);
+    if (!isOver) this.#faults.push('delivery at a signal outlasts its limit');
+  }
+
   exit(): void {
     for (const exporter of this.#now.life.exporters) exporter.endProcess();
     this.#now.isLeftOnDisk = this.#isDiskSound();
