@@ -180,7 +180,7 @@ test.each([
   ['on_end', () => {}, '; use `onEnd`'],
   ['project_name', 'shop', ''],
   ['tracingEnabled', true, ''],
-  ['aggregator', () => 1, ''],
+  ['aggregator', () => 1, '; use `aggregate`'],
 ])('the option `%s` of another library is ignored, and one log line names a similar option', (name, value, ours) => {
   const lines = logLines();
   const recorded = recorder();

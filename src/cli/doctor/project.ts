@@ -1,5 +1,4 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { parseEnv } from 'node:util';
 import { ignoreErrors } from '../../base/guard.ts';
@@ -7,7 +6,7 @@ import { version } from '../../base/version.ts';
 import { variable } from '../../config/environment.ts';
 import { environment } from '../../platform/node.ts';
 import { documentationUrl, PACKAGE_FOLDER } from '../command-line.ts';
-import { type Finding, fail, ok, warn } from './finding.ts';
+import { type Finding, ok, warn } from './finding.ts';
 
 /** Returns the variables in the files `.env` and `.env.local` of a folder, by file. The last file takes precedence. */
 export function variablesInFiles(folder: string): [file: string, variables: NodeJS.Dict<string>][] {
@@ -50,7 +49,7 @@ export function* projectFindings(folder: string): Generator<Finding> {
       'start the program with `node --import runspan/register`; `runspan dev` does so itself',
     );
   }
-  yield* importFindings(folder, sources);
+  yield* importFindings(sources);
 }
 
 /** Returns the version of runspan that a file in `folder` loads. */
@@ -100,40 +99,30 @@ function loadsRunspan(folder: string, sources: readonly SourceFile[]): boolean {
 const REPLACED =
   /^langsmith(?:\/(?:client|run_trees|schemas|traceable|singletons\/traceable|wrappers|wrappers\/openai|experimental\/vercel))?$/;
 
-/** Matches `{ names } from 'module'`, and `{ names } = require('module')` or `= await import('module')`. */
+/** Matches `{ names } from 'module'`, and `{ names } = require('module')` or `= await import('module')`, without types. */
 const IMPORT =
-  /(\btype\s*)?\{([^{}]*)\}\s*(?:from|=\s*(?:await\s+)?(?:require|import)\s*\()\s*['"]((?:runspan\/)?langsmith(?:\/[\w/]+)?)['"]/g;
+  /(?<!\btype\s*)\{([^{}]*)\}\s*(?:from|=\s*(?:await\s+)?(?:require|import)\s*\()\s*['"](langsmith(?:\/[\w/]+)?)['"]/g;
 
-/** Names the imports that stay with LangSmith's package, and those that `runspan/langsmith` does not have. */
-function* importFindings(folder: string, sources: readonly SourceFile[]): Generator<Finding> {
-  if (!sources.some(({ text }) => text.includes('langsmith'))) return;
-  const ours = valuesOf(folder, join(PACKAGE_FOLDER, 'dist/langsmith.cjs'));
-  const [staying, missing]: [string[], string[]] = [[], []];
+/** The values that `runspan/langsmith` has, too. */
+export const REPLACED_NAMES: readonly string[] = [
+  ...['Client', 'LS_MESSAGE_VIEW_EXCLUDE', 'ROOT', 'RunTree', 'RunnableTraceable', 'createLangSmithProviderOptions'],
+  ...['getCurrentRunTree', 'getDefaultProjectName', 'getLangchainCallbacks', 'isRunTree', 'isRunnableConfigLike'],
+  ...['isTraceableFunction', 'isTracingEnabled', 'traceable', 'uuid7', 'uuid7FromTime', 'withRunTree', 'wrapAISDK'],
+  ...['wrapOpenAI', 'wrapSDK'],
+];
+
+/** Names the imports for which `runspan/langsmith` has no replacement. */
+function* importFindings(sources: readonly SourceFile[]): Generator<Finding> {
+  const staying: string[] = [];
   for (const { path, text } of sources) {
-    for (const [, type, list = '', module = ''] of text.matchAll(IMPORT)) {
-      if (type !== undefined) continue;
-      const names = namesIn(list).filter((name) => !ours.includes(name));
-      const isOurs = module === 'runspan/langsmith';
-      // In TypeScript, a name may be a type, and the compiler names those that are missing.
-      if (isOurs && !/tsx?$/.test(path)) missing.push(...names.map((name) => `${name} (${path})`));
-      if (isOurs) continue;
-      const values = REPLACED.test(module) ? valuesOf(folder, module) : [];
-      const stays = REPLACED.test(module) ? names.filter((name) => values.includes(name)) : [module];
-      staying.push(...stays.map((name) => `${name} (${path})`));
+    for (const [, list = '', module = ''] of text.matchAll(IMPORT)) {
+      const names = list.split(',').flatMap((one) => /^\s*(?!type\s)([\w$]+)/.exec(one)?.[1] ?? []);
+      const isReplaced = (name: string): boolean => REPLACED.test(module) && REPLACED_NAMES.includes(name);
+      // A name with a capital letter may be a type.
+      const isValue = (name: string): boolean => /^[a-z]/.test(name) || text.includes(`new ${name}`);
+      staying.push(...names.filter((name) => !isReplaced(name) && isValue(name)).map((name) => `${name} (${path})`));
     }
   }
   const page = documentationUrl('docs/from-langsmith.md#what-stays-with-langsmith');
   if (staying.length > 0) yield ok('langsmith', `imports that stay with langsmith: ${staying.join(', ')}; see ${page}`);
-  if (missing.length > 0)
-    yield fail('runspan/langsmith', `has no export ${missing.join(', ')}`, `import from langsmith, or see ${page}`);
-}
-
-/** Returns the imported names of a list such as `a, b as c, type D` or `a, b: c`. */
-function namesIn(list: string): string[] {
-  return list.split(',').flatMap((one) => /^\s*(?!type\s)([\w$]+)/.exec(one)?.[1] ?? []);
-}
-
-/** Returns the exports of a module, except types. Returns none if the module cannot be loaded. */
-function valuesOf(folder: string, module: string): string[] {
-  return Object.keys(ignoreErrors(() => createRequire(join(folder, 'package.json'))(module)) ?? {});
 }
