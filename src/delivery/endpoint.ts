@@ -6,7 +6,7 @@ import {
   delayMs,
   type Evidence,
   type Failure,
-  flushDelayMs,
+  FLUSH_DELAY_MS,
   isRefusal,
 } from './retry-policy.ts';
 
@@ -65,7 +65,7 @@ export class Endpoint {
 
   /** Time at which a run that waits may be sent as a probe. */
   probeAtMs(isFlushing: boolean): number {
-    const flushAtMs = isFlushing ? this.#failedAtMs + flushDelayMs(this.#failure) : NEVER;
+    const flushAtMs = isFlushing ? this.#failedAtMs + FLUSH_DELAY_MS[this.#failure] : NEVER;
     return Math.max(this.pausedUntilMs, Math.min(this.#probeAtMs, flushAtMs));
   }
 

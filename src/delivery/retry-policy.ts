@@ -13,7 +13,12 @@ const LONE_FAILURES_MAX = 10;
 const PROBE_DELAY_MAX_MS = 300_000;
 
 /** Maximum delay of a probe while a flush waits, in milliseconds. */
-const FLUSH_DELAY_MS = { later: 500, unavailable: 500, refused: 1_000, invalid: 1_000 } as const;
+export const FLUSH_DELAY_MS: Readonly<Record<Failure, number>> = {
+  later: 500,
+  unavailable: 500,
+  refused: 1_000,
+  invalid: 1_000,
+};
 
 /**
  * How a request failed:
@@ -118,9 +123,4 @@ export function isRefusal(failure: Failure): boolean {
  */
 export function againMs(strikes: number): number {
   return strikes < STRIKES_MAX.invalid - 1 ? 250 : 1_000;
-}
-
-/** Returns the longest delay before the next probe while a flush waits, in milliseconds. */
-export function flushDelayMs(failure: Failure): number {
-  return FLUSH_DELAY_MS[failure];
 }

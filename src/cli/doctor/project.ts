@@ -1,9 +1,8 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { parseEnv } from 'node:util';
 import { ignoreErrors } from '../../base/guard.ts';
 import { version } from '../../base/version.ts';
-import { variable } from '../../config/environment.ts';
 import { environment } from '../../platform/node.ts';
 import { documentationUrl, PACKAGE_FOLDER } from '../command-line.ts';
 import { type Finding, ok, warn } from './finding.ts';
@@ -41,15 +40,7 @@ export function* projectFindings(folder: string): Generator<Finding> {
     yield ok('runspan', `not installed in this folder; this command is in ${PACKAGE_FOLDER}`);
   else if (installed === version) yield ok('runspan', `${installed} is installed`);
   else yield warn('runspan', `the program loads ${installed}, this command is ${version}`, 'use one version for both');
-  const sources = [...sourceFiles(folder)];
-  if (existsSync(join(folder, 'package.json')) && !loadsRunspan(folder, sources)) {
-    yield warn(
-      'runspan/register',
-      'no source file, no script in package.json and no NODE_OPTIONS loads runspan',
-      'start the program with `node --import runspan/register`; `runspan dev` does so itself',
-    );
-  }
-  yield* importFindings(sources);
+  yield* importFindings(sourceFiles(folder));
 }
 
 /** Returns the version of runspan that a file in `folder` loads. */
@@ -85,16 +76,6 @@ function* sourceFiles(folder: string): Generator<SourceFile> {
   }
 }
 
-/** Whether something in the project loads runspan, or another package that sends runs. */
-function loadsRunspan(folder: string, sources: readonly SourceFile[]): boolean {
-  const manifest = ignoreErrors(() => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
-  const commands = [variable('NODE_OPTIONS'), ...Object.values(Object(Object(manifest).scripts))];
-  return (
-    commands.some((command) => `${command}`.includes('runspan')) ||
-    sources.some(({ text }) => /['"](?:(?:runspan|langsmith)(?:\/[\w/-]+)?|@opentelemetry\/.*)['"]/.test(text))
-  );
-}
-
 /** The entry points of LangSmith's package that `runspan/langsmith` replaces. */
 const REPLACED =
   /^langsmith(?:\/(?:client|run_trees|schemas|traceable|singletons\/traceable|wrappers|wrappers\/openai|experimental\/vercel))?$/;
@@ -112,7 +93,7 @@ export const REPLACED_NAMES: readonly string[] = [
 ];
 
 /** Names the imports for which `runspan/langsmith` has no replacement. */
-function* importFindings(sources: readonly SourceFile[]): Generator<Finding> {
+function* importFindings(sources: Iterable<SourceFile>): Generator<Finding> {
   const staying: string[] = [];
   for (const { path, text } of sources) {
     for (const [, list = '', module = ''] of text.matchAll(IMPORT)) {

@@ -47,14 +47,8 @@ const HINTS: ReadonlyMap<number, string> = new Map([
   [402, 'the service requires payment'],
   [403, 'the API key, or the content of a run, was rejected'],
   [407, 'the proxy requires authentication'],
-  [421, 'the request reached the wrong server'],
-  [423, 'the service is locked'],
-  [451, 'the service is blocked for legal reasons'],
-  [499, 'a gateway closed the request'],
   [511, 'the network requires a login'],
 ]);
-
-const ACCEPTED: Outcome = { kind: 'accepted' };
 
 const MISSING_KEY = 'no API key is set, and the service may require one';
 
@@ -75,7 +69,7 @@ export function outcomeOf(
 ): Outcome {
   const { status, headers, isKeyless = false } = response;
   if (status >= 200 && status < 300) {
-    return isOtlp ? { kind: 'accepted', rejected: rejectedIn(response, fields) } : ACCEPTED;
+    return { kind: 'accepted', rejected: isOtlp ? rejectedIn(response, fields) : undefined };
   }
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
