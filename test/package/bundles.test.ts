@@ -157,8 +157,8 @@ it('the clients for browsers have the exports of the clients for Node', async ()
 });
 
 it.each([
-  ['AgentServer, submitFeedback', 21_800],
-  ['submitFeedback', 10_300],
+  ['AgentServer, submitFeedback', 21_850],
+  ['submitFeedback', 10_350],
 ])('a page that imports { %s } loads at most %i bytes of the clients, compressed', async (names, bytesMax) => {
   const { text, metafile } = await browserBundle(`export { ${names} } from 'runspan/clients'`);
   expect(gzipSync(text).length).toBeLessThanOrEqual(bytesMax);

@@ -13,7 +13,7 @@ const LINES = { src: 79_784, test: 94_486 };
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 254,
+  bundle: 261,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
   dist: 4_229,
 };
