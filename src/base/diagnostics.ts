@@ -22,7 +22,7 @@ const CONCEALED_MAX = 1_000;
 /** Minimum length of a redacted value. Shorter secrets could also be parts of ordinary words. */
 const CONCEALED_CHARACTERS_MIN = 6;
 
-/** A text with as many characters of a secret in a row may reveal it. */
+/** Number of consecutive characters of a secret that may reveal it. */
 const PART_CHARACTERS = 8;
 
 const concealed = new Set<string>();
@@ -81,7 +81,7 @@ const own = {
   forgetPlaces: (): void => places.clear(),
 };
 
-/** Writes the library's log lines. Log lines contain no payloads and API keys, except what a service says about a refusal. */
+/** Writes the library's log lines. They contain no API keys, and payloads only where a service quotes them in a refusal. */
 export const diagnostics: typeof own = shared('diagnostics', () => own);
 
 let isPrinting = false;

@@ -306,9 +306,11 @@ export function setDefaults(values: Pick<Settings, 'durability' | 'signals'>): v
   Object.assign(defaults, values);
 }
 
+export const SIGNALS: Settings['signals'] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+
 function signalsOf({ handleSignals }: ConfigureOptions): Settings['signals'] {
   if (handleSignals === undefined && variableOf('handleSignals') === undefined) return defaults.signals;
-  return flag('handleSignals', handleSignals, false) ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : [];
+  return flag('handleSignals', handleSignals, false) ? SIGNALS : [];
 }
 
 export function durabilityOf(options: ConfigureOptions): Pick<Settings, 'durability' | 'spoolDir' | 'syncEveryMs'> {

@@ -52,7 +52,10 @@ export interface Service {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the service, or undefined if tracing is off. Invalid options are logged. With `hasRoutes`, runspan appends routes. */
+/**
+ * Returns the service, or undefined if tracing is off. Invalid options are logged. `hasRoutes` is false with OTLP, where the
+ * endpoint is the whole URL of the request.
+ */
 export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoutes = true): Service | undefined {
   for (const name of ['endpoint', 'apiKey', 'workspaceId'] as const) {
     const value: unknown = options[name];
@@ -63,9 +66,9 @@ export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoute
     return undefined;
   }
   const { endpoint: address, apiKey, workspaceId, endpoints } = resolveAddress(options, isForProcess);
-  if (address === undefined && (apiKey ?? workspaceId) !== undefined) {
-    const what = apiKey === undefined ? 'a workspace' : 'an API key';
-    complain(`tracing is off, because ${what} is set without an endpoint; set RUNSPAN_ENDPOINT or \`endpoint\``);
+  const wish = address === undefined ? wishIn(apiKey, workspaceId) : undefined;
+  if (wish !== undefined) {
+    complain(`tracing is off, because ${wish} is set without an endpoint; set RUNSPAN_ENDPOINT or \`endpoint\``);
   }
   const endpoint = address === undefined ? undefined : parseEndpoint(address, hasRoutes);
   if (endpoint === undefined) return undefined;
@@ -109,6 +112,12 @@ export function serviceOf(options: ServiceOptions, isForProcess = true, hasRoute
   const isFixed = typeof sent.apiKey !== 'function' && typeof sent.headers !== 'function';
   const requestHeaders = isFixed ? headers : (progress: Progress) => headersNow(headers, sent, progress);
   return { endpoint, headers, requestHeaders, endpoints };
+}
+
+/** Returns the setting with which the user wishes to trace. */
+function wishIn(apiKey: unknown, workspaceId: unknown): string | undefined {
+  if ((apiKey ?? workspaceId) !== undefined) return apiKey === undefined ? 'a workspace' : 'an API key';
+  return parseFlag(env('RUNSPAN_TRACING')) === true ? 'RUNSPAN_TRACING' : undefined;
 }
 
 /** Redacts values of headers, and credentials without their scheme. */

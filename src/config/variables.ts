@@ -101,7 +101,7 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
  * Settings that are always read from variables with the same prefix. Mixing prefixes could send an API key to the wrong
  * service.
  */
-const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
+export const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
 /** Returns the name of the environment variable for a setting, or undefined if no variable is set. */
 export function variableOf(setting: SettingName): EnvironmentName | undefined {

@@ -2,7 +2,6 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
 import { Batch, type Delivery, halves, type Item, reportBug, strip } from './delivery.ts';
 import { decide, isRefusal } from './retry-policy.ts';
-import type { RunName } from './spool/spool.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
 import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
@@ -10,9 +9,6 @@ import type { Sender } from './wire/sender.ts';
 const REPORT_EVERY_MS = 60_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
-
-/** One of the runs of a request, if the service does not say which one it rejected. */
-const UNNAMED: RunName = { id: '', traceId: '', name: '' };
 
 type Failed = Extract<Outcome, { readonly kind: 'failed' }>;
 
@@ -232,11 +228,11 @@ export class Attempts {
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
-        rejected = outcome.rejected?.runs ?? 0;
+        rejected = outcome.rejectedRuns ?? 0;
         for (const item of batch.items) {
-          // OTLP forbids sending a request again after a partial success. An open run is sent again when it ends.
+          // OTLP does not say which runs it rejects, and forbids sending them again. An open run is sent when it ends.
           if (item.delivery.stage === 'finishing' && rejected-- > 0) {
-            this.#states.drop(item.delivery, 'rejected', outcome.rejected?.detail, UNNAMED);
+            this.#states.drop(item.delivery, 'rejected', outcome.detail, { id: '', traceId: '', name: '' });
           } else if (outcome.isRepetition !== true || !isHalfKnown(item)) this.#states.accepted(item);
           else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
         }
@@ -266,7 +262,7 @@ export class Attempts {
       this.#sendAgain(batch, true);
       return;
     }
-    for (const { delivery } of batch.items) delivery.failure = detail;
+    for (const { delivery } of batch.items) delivery.detail = detail;
     const evidence = endpoint.evidenceFor(batch);
     // Strikes of another kind say nothing about this one.
     const strikes = batch.failure === failure ? batch.strikes : 0;
@@ -282,7 +278,7 @@ export class Attempts {
     if (batch.isProbe && isRefusal(failure) && !isStrike) states.flushes.refused(status ?? detail);
     const items = this.#dropExpired(batch.items, nowMs);
     if (decision.runs === 'drop') {
-      for (const { delivery } of items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected', detail);
+      for (const { delivery } of items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected');
     } else if (decision.runs === 'halve') {
       for (const half of halves(items)) this.#sendAgain(new Batch(half, batch), true);
     } else {
@@ -294,7 +290,7 @@ export class Attempts {
     const oldestMs = this.#parts.endpoint.activeAt(nowMs) - this.#ageMs;
     return items.filter(({ delivery }) => {
       if (delivery.activeAtMs >= oldestMs) return true;
-      this.#states.drop(delivery, 'expired', delivery.failure);
+      this.#states.drop(delivery, 'expired');
       return false;
     });
   }

@@ -48,13 +48,12 @@ export function exporterFor(
   closed: () => void,
   time: ExporterTime = realTime,
 ): Exporter {
-  const { limits, endpoint, durability, compress, dispatcher, fetch, proxies } = settings;
+  const { limits, endpoint, durability, compress, dispatcher, fetch, proxies, otlp } = settings;
   const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, fetch, proxies });
   const { monotonicMs } = time;
   const requestBytesMax = Math.max(REQUEST_BYTES_MIN, (limits.queueBytes * BODIES_SHARE) / limits.requestsInFlight);
   const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };
-  const info = new ServiceInfo(settings.otlp === undefined ? client : undefined, batch, requestBytesMax, monotonicMs);
-  const { otlp } = settings;
+  const info = new ServiceInfo(otlp === undefined ? client : undefined, batch, requestBytesMax, monotonicMs);
   const encoder: RunEncoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
   const ingest = new IngestClient(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
   const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;

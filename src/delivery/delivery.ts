@@ -73,7 +73,7 @@ export class Delivery {
   /** Whether the service has accepted the run's start. If true, the exporter sends the rest of the run as a patch. */
   isPosted = false;
   /** Why the last request with this run failed. */
-  failure: string | undefined;
+  detail: string | undefined;
   /** The end with which the run is sent while it is open. Its own end replaces this one. */
   endOverride: EndOverride | undefined;
   /** The run's size for the queue limits, in bytes. */

@@ -110,8 +110,8 @@ export class Exporter implements RunSink {
     return this.#flush(limit, false);
   }
 
-  /** If `isLast`, open runs are interrupted once the ended runs have their content. */
-  async #flush(limit: FlushLimit | undefined, isLast: boolean): Promise<FlushResult> {
+  /** If `interrupts`, open runs are interrupted once the ended runs have their content. */
+  async #flush(limit: FlushLimit | undefined, interrupts: boolean): Promise<FlushResult> {
     const limitMs = flushLimitMs('flush and shutdown', limit, FLUSH_TIMEOUT_MS);
     const isClosing = this.#state === 'closing';
     try {
@@ -119,7 +119,7 @@ export class Exporter implements RunSink {
       // A closed exporter would drop the runs that still wait.
       if (isClosing && waitingRuns > 0) releaseAll();
       const late = isClosing ? 0 : waitingRuns;
-      if (isLast || isClosing) this.#interruptOpenRuns();
+      if (interrupts || isClosing) this.#interruptOpenRuns();
       if (this.#states.pendingRuns === 0) return { ok: late === 0, pending: late };
       const isInTime = await this.#loop.flush(leftMs, isClosing);
       // If the exporter closed during the flush, undelivered runs may remain on disk.
@@ -139,12 +139,12 @@ export class Exporter implements RunSink {
   }
 
   /** Flushes the queue, then delivers runs from disk until the time limit. Never rejects. */
-  async finish({ timeoutMs }: Required<FlushLimit>, isLast = false): Promise<FlushResult> {
+  async finish({ timeoutMs }: Required<FlushLimit>, interrupts = false): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
     try {
       for (;;) {
         const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());
-        const result = await this.#flush({ timeoutMs: leftMs }, isLast || !this.#parts.sendsStarts);
+        const result = await this.#flush({ timeoutMs: leftMs }, interrupts || !this.#parts.sendsStarts);
         if (!result.ok) this.#loop.giveUp();
         if (!result.ok || leftMs === 0 || this.#replay?.isBusy !== true) return result;
         this.#loop.wake();
@@ -203,11 +203,12 @@ export class Exporter implements RunSink {
     if (!this.#parts.sendsStarts) this.#interruptOpenRuns();
     const lost = this.#leaveRest();
     if (lost.length === 0) return;
-    const failure = lost.findLast((delivery) => delivery.failure !== undefined)?.failure;
-    const why = failure === undefined ? '; await `flush()` before the end' : ` (last failure: ${failure})`;
-    const or = failure === undefined ? ', or' : ';';
-    const instead = this.#spill === undefined ? `${or} set RUNSPAN_DURABILITY=spill to keep such runs on disk` : '';
-    diagnostics.warn(`the process exits with undelivered runs (${lost.length}), which are lost${why}${instead}`);
+    const detail = lost.findLast((delivery) => delivery.detail !== undefined)?.detail;
+    const why = detail === undefined ? '' : ` (last failure: ${detail})`;
+    const or = this.#spill === undefined ? ', or set RUNSPAN_DURABILITY=spill to keep such runs on disk' : '';
+    diagnostics.warn(
+      `the process exits with undelivered runs (${lost.length}), which are lost${why}; await \`flush()\` before the end${or}`,
+    );
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
@@ -233,8 +234,7 @@ export class Exporter implements RunSink {
     this.#replay?.close();
     if (this.#spill !== undefined) {
       const unwritten = new Set(this.#spill.keep(left));
-      const kept = left.filter((delivery) => !unwritten.has(delivery));
-      for (const delivery of kept) this.#states.keep(delivery);
+      for (const delivery of left) if (!unwritten.has(delivery)) this.#states.keep(delivery);
       left = [...unwritten];
       const { sendCommand } = this.#parts;
       const { spooled } = this.#parts.ledger.counts;
@@ -244,7 +244,7 @@ export class Exporter implements RunSink {
         );
       }
     }
-    for (const delivery of left) this.#states.drop(delivery, 'closed', delivery.failure);
+    for (const delivery of left) this.#states.drop(delivery, 'closed');
     this.#parts.spool?.close();
     return left;
   }
@@ -286,8 +286,8 @@ export class Exporter implements RunSink {
   }
 
   /**
-   * Sends the open runs as interrupted, because the exporter or the process ends. At a natural end, only runs without a
-   * sent start, because the program may go on after `beforeExit`.
+   * Sends the open runs as interrupted. When a program ends by itself, this happens only with OTLP, which sends no starts,
+   * because the program may go on after `beforeExit`.
    */
   #interruptOpenRuns(): void {
     const { queue } = this.#states;

@@ -1,5 +1,6 @@
 import { monotonicNowMs } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
+import { SIGNALS } from '../config/options.ts';
 import { nodeModule, setImmediate } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
 import { releaseAll } from '../run/late-content.ts';
@@ -7,8 +8,8 @@ import { releaseAll } from '../run/late-content.ts';
 /** The exporter methods that are called when the process ends. */
 export interface EndingExporter {
   readonly isSettled: boolean;
-  /** Delivers runs for up to `timeoutMs`, and open runs as interrupted if `isLast`. Never rejects. */
-  finish(limit: { timeoutMs: number }, isLast?: boolean): Promise<{ readonly ok: boolean }>;
+  /** Delivers runs for up to `timeoutMs`, and open runs as interrupted if `interrupts`. Never rejects. */
+  finish(limit: { timeoutMs: number }, interrupts?: boolean): Promise<{ readonly ok: boolean }>;
   /** Synchronously writes undelivered runs to disk, and drops runs that cannot be written. */
   endProcess(): void;
 }
@@ -80,7 +81,7 @@ export function flushAtEnd(exporter: EndingExporter, limitMs: number, signals: r
   allowances.set(exporter, new Allowance(limitMs));
   // Only the main thread receives signals, and Windows processes cannot end themselves with a signal.
   if (signals.length === 0 || process.platform === 'win32' || !nodeModule('node:worker_threads').isMainThread) return;
-  signalsOf.set(exporter, signals);
+  handledSignals.set(exporter, signals);
   listen();
 }
 
@@ -90,7 +91,7 @@ export function forgetAtEnd(exporter: EndingExporter): void {
     process.off('beforeExit', flushAll);
     process.off('exit', exitAll);
   }
-  if (signalsOf.delete(exporter)) listen();
+  if (handledSignals.delete(exporter)) listen();
 }
 
 /** Flushes after all other `beforeExit` listeners, because the listeners may record runs. */
@@ -106,12 +107,10 @@ function exitAll(): void {
   for (const exporter of allowances.keys()) exporter.endProcess();
 }
 
-const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
-
 /** The signals that each exporter handles. */
-const signalsOf = new Map<EndingExporter, readonly NodeJS.Signals[]>();
-/** The signals that another listener has received. It may still be at work, so that they are left to it. */
-const leftToOthers = new Set<NodeJS.Signals>();
+const handledSignals = new Map<EndingExporter, readonly NodeJS.Signals[]>();
+/** Signals that are no longer handled: another listener has received them, or they end the process. */
+const leftAlone = new Set<NodeJS.Signals>();
 /** The signal that started the current flush. After the flush, this signal ends the process. */
 let pendingSignal: NodeJS.Signals | undefined;
 
@@ -141,7 +140,7 @@ function onSignal(signal: NodeJS.Signals | undefined): void {
 function stepAside(signal: NodeJS.Signals): void {
   process.off(signal, onSignal);
   if (areOurs(signal)) setSoon(listen).unref();
-  else leftToOthers.add(signal);
+  else leftAlone.add(signal);
 }
 
 function areOurs(signal: NodeJS.Signals): boolean {
@@ -153,14 +152,14 @@ function endBy(signal: NodeJS.Signals): void {
   pendingSignal = undefined;
   // In a container, signals do not end the process with id 1.
   if (process.pid === 1) return;
-  leftToOthers.add(signal);
+  leftAlone.add(signal);
   process.off(signal, onSignal);
-  // Otherwise, a listener that the application added during the flush now handles the signal.
+  // If the application added a listener during the flush, that listener decides whether the process ends.
   if (areOurs(signal)) {
     guard('signal', exitAll);
     guard('signal', restoreTerminal);
   }
-  // `tsx` hides its listener from `listenerCount`, so that Node no longer listens for the signal.
+  // Without a listener that it can count, Node no longer watches the signal. Hidden ones, as of tsx, are called directly.
   const isHeard = process.rawListeners(signal).length > 0;
   if (isHeard) Reflect.apply(process.emit, process, [signal, signal, nodeModule('node:os').constants.signals[signal]]);
   else process.kill(process.pid, signal);
@@ -173,9 +172,9 @@ function restoreTerminal(): void {
 
 /** Listens for the signals that the open exporters handle, and for no other. */
 function listen(): void {
-  const wanted = new Set([...signalsOf.values()].flat());
+  const wanted = new Set([...handledSignals.values()].flat());
   for (const signal of SIGNALS) {
-    if (!wanted.has(signal) || leftToOthers.has(signal)) process.off(signal, onSignal);
+    if (!wanted.has(signal) || leftAlone.has(signal)) process.off(signal, onSignal);
     else if (!process.listeners(signal).includes(onSignal)) process.prependListener(signal, onSignal);
   }
 }

@@ -25,8 +25,8 @@ export const FLUSH_DELAY_MS: Readonly<Record<Failure, number>> = {
  *
  * - `later`: status 5xx or 408, or no response. The endpoint or a run may be the cause.
  * - `unavailable`: status 425 or 429, another 4xx with a `Retry-After` header, or no connection. The endpoint is the cause.
+ * - `invalid`: status 400, 413 or 422. The content is the likelier cause, so less evidence against the run is needed.
  * - `refused`: every other status. A run or the endpoint is the cause, and no status tells which.
- * - `invalid`: status 400, 413 or 422. As `refused`, but the content is the likelier cause, so that less evidence is needed.
  */
 export type Failure = 'later' | 'unavailable' | 'refused' | 'invalid';
 
@@ -65,7 +65,7 @@ type Row = readonly [
 
 /**
  * The first row that matches decides. `invalid` is also `refused`. Halving needs no evidence. Dropping a run and opening the
- * endpoint do. While the endpoint is closed, it may be the cause, so that only evidence since the last failure counts.
+ * endpoint do.
  */
 export const TABLE: readonly Row[] = [
   ['invalid', 'one', 'since first', 'strike', 'counted'],
@@ -84,14 +84,14 @@ export const TABLE: readonly Row[] = [
 /** Decides what happens to the runs of a failed request, and to the endpoint. */
 export function decide({ failure, runs, evidence, strikes, loneFailures, isClosed }: FailedRequest): Decision {
   const size = runs === 1 ? 'one' : 'many';
-  const failures = failure === 'invalid' ? ['invalid', 'refused'] : [failure];
-  const counted = isClosed && failure === 'invalid' && evidence === 'since first' ? 'none' : evidence;
+  // While the endpoint is closed, it may also be the cause of an invalid request.
+  const refusals = isClosed ? ['refused'] : ['invalid', 'refused'];
+  const failures = failure === 'invalid' ? refusals : [failure];
   const [, , , fate, effect] = TABLE.find(
-    ([f, s, e]) => failures.includes(f) && s === size && ['any', counted].includes(e),
+    ([f, s, e]) => failures.includes(f) && s === size && ['any', evidence].includes(e),
   ) as Row;
-  const isStrike =
-    fate === 'strike' || (strikes === 0 && size === 'one' && failure !== 'unavailable' && failure !== 'invalid');
-  const struck = isStrike ? strikes + 1 : strikes;
+  const isFirst = strikes === 0 && size === 'one' && (failure === 'refused' || failure === 'later');
+  const struck = fate === 'strike' || isFirst ? strikes + 1 : strikes;
   const isLast = effect === 'counted' && (isClosed || loneFailures + 1 >= LONE_FAILURES_MAX);
   return {
     runs: fate !== 'strike' ? fate : struck >= STRIKES_MAX[failure] ? 'drop' : 'wait',
@@ -112,7 +112,7 @@ export function delayMs(failure: Failure, probes: number, { random, retryDelayMs
   return backoffMs(probes, random(), retryDelayMs, retryDelayMaxMs);
 }
 
-/** Whether the service has read the request and declined it. */
+/** Whether the same request would fail again until the run or the endpoint changes. */
 export function isRefusal(failure: Failure): boolean {
   return failure === 'refused' || failure === 'invalid';
 }

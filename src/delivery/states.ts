@@ -233,7 +233,7 @@ export class DeliveryStates {
 
   accepted(item: Item): void {
     const { delivery } = item;
-    delivery.failure = undefined;
+    delivery.detail = undefined;
     const { stage, ticket, run } = delivery;
     if (stage === 'finishing') {
       this.#move('inFlight', ticket?.awaitsEnd(run) === true ? 'spooled' : 'sent');
@@ -258,8 +258,13 @@ export class DeliveryStates {
     }
   }
 
-  /** Drops a run. The run must not be in the queue. `name` is what is reported of the run. */
-  drop(delivery: Delivery, reason: DropReason, detail?: string, name: RunName = delivery.run): void {
+  /** Drops a run. The run must not be in the queue. `name` names the run in the report. */
+  drop(
+    delivery: Delivery,
+    reason: DropReason,
+    detail: string | undefined = delivery.detail,
+    name: RunName = delivery.run,
+  ): void {
     if (delivery.stage === 'settled') return;
     this.#counts[counterOf(delivery.stage)]--;
     delivery.ticket?.dropped(delivery.run);

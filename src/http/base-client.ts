@@ -38,7 +38,7 @@ export abstract class BaseClient implements Transport {
   /** Sends a request with the client's own headers once. Resolves when the response headers arrive. */
   protected abstract exchange(own: HttpHeaders, request: HttpRequest, attempt: Attempt): Promise<UnreadResponse>;
 
-  /** Undoes the content coding of a body, which may be cut. `fetch` has done so. */
+  /** Decodes a body by its `content-encoding`. The body may be cut off. `fetch` has already decoded it. */
   protected decoded(bytes: Uint8Array, _headers: HttpResponse['headers']): Uint8Array {
     return bytes;
   }

@@ -104,7 +104,7 @@ export class Client {
   constructor(config: ClientConfig = {}) {
     this.config = config;
     const options = exporterOptions(config);
-    // With a key or a workspace as an option, no variable of LangSmith would apply.
+    // An `apiKey` or `workspaceId` option turns LangSmith's variables off, so their endpoint is passed with it.
     const isPart = (config.apiKey ?? config.workspaceId) !== undefined;
     const service = isPart ? { ...langsmithService(config), ...options } : options;
     this.own = Object.keys(options).length > 0 ? replicated(sharedExporter(service)) : undefined;

@@ -187,14 +187,15 @@ export function usableOptions<Options extends object>(
     const once = name === undefined ? `${place} options` : `${place}.${name}`;
     diagnostics.warnOnce(once, `${place}: ${line}.`);
   };
-  const usable = guard(place, () => reportedOptions(given, checks, report));
-  const { runType } = (usable ?? {}) as { runType?: string };
-  const meant = runType && meantType(runType);
-  if (meant) {
-    const line = `the run type "${cut(runType, 50)}" is recorded as it is, but "${meant}" is probably meant`;
-    diagnostics.warnOnce(`${place}.runType`, `${place}: ${line}.`);
+  const usable = (guard(place, () => reportedOptions(given, checks, report)) ?? {}) as Partial<Options> &
+    Hiding &
+    ContextFields;
+  const { runType = '' } = usable as { runType?: string };
+  const meant = meantType(runType);
+  if (meant !== undefined) {
+    report(`the run type "${cut(runType, 50)}" is recorded as it is, but "${meant}" is probably meant`, 'runType');
   }
-  return withIdsInMetadata((usable ?? {}) as Partial<Options> & Hiding & ContextFields);
+  return withIdsInMetadata(usable);
 }
 
 const TYPES: readonly string[] = ['chain', 'llm', 'tool', 'retriever', 'embedding', 'prompt', 'parser'];

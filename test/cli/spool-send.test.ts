@@ -146,9 +146,10 @@ test('runs for other endpoints, workspaces and keys are reported', async () => {
   const { dir, receiver, destination, open } = await left(1);
   open({ ...destination, apiKey: 'canary-key' }).spill([makeRecord(2)]);
   killOwners(dir);
+  const from = 'to send them here, too, add --from with each hash of runspan spool list';
   expect(await sent(dir, receiver.url)).toEqual({
     code: 0,
-    text: `delivered 1 of 1 run to ${receiver.url}\nthe folder has runs for 1 other endpoint, workspace or key\n`,
+    text: `delivered 1 of 1 run to ${receiver.url}\nthe folder has runs for 1 other endpoint, workspace or key; ${from}\n`,
   });
 });
 

@@ -21,6 +21,7 @@ interface Teller {
 
 const TELLERS: readonly Teller[] = [
   { folder: 'config/checker', name: 'report', argument: 0, line: (told) => `<place>: ${told}.` },
+  { folder: 'run/run-options', name: 'report', argument: 0, line: (told) => `<place>: ${told}.` },
   { folder: 'http/connections', name: 'complain', argument: 0, line: (told) => `configuration: ${told}.` },
   { folder: 'config/', name: 'complain', argument: 0, line: (told) => `configuration: ${told}.` },
   { folder: 'delivery/spool', name: 'warnOf', argument: 1, line: (told) => `spool: <file> ${told}.` },

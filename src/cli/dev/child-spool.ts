@@ -33,26 +33,29 @@ interface SpoolTarget extends Target {
  * Calls `runCommand` with environment variables for a spool folder. If the command exits with unsent runs, the spool keeps
  * these runs. The spooled runs are then sent to the receiver. If there is no receiver, the folder beside the store keeps
  * the runs for the next one. Other runs stay in the folder, and one line names the command that sends them. A durability
- * that the user has set stays in effect. If no folder can be created, no runs are spooled.
+ * that the user has set stays in effect. If no folder can be created, no runs are spooled. Returns the result, and whether
+ * runs are left on disk.
  */
 export async function withSpool<Result>(
   target: SpoolTarget,
   runCommand: (variables: Record<string, string>) => Promise<Result>,
-): Promise<Result> {
-  if (env('RUNSPAN_DURABILITY') !== undefined) return await runCommand({});
+): Promise<[result: Result, isLeft: boolean]> {
+  if (env('RUNSPAN_DURABILITY') !== undefined) return [await runCommand({}), false];
   const hash = hashOf(settingsFor(target, ''));
   const spoolDir = await makeSpoolDir(target.storePath, hash).catch(() => undefined);
-  if (spoolDir === undefined) return await runCommand({ RUNSPAN_DURABILITY: 'memory' });
+  if (spoolDir === undefined) return [await runCommand({ RUNSPAN_DURABILITY: 'memory' }), false];
+  let isLeft = false;
+  let result: Result;
   try {
     // Without a store, no later receiver could store the runs that a killed program leaves.
     const durability = target.storePath === undefined ? 'spill' : 'write-ahead';
-    const result = await runCommand({ RUNSPAN_DURABILITY: durability, RUNSPAN_SPOOL_DIR: spoolDir });
+    result = await runCommand({ RUNSPAN_DURABILITY: durability, RUNSPAN_SPOOL_DIR: spoolDir });
     const url = await target.currentUrl();
     if (url !== undefined) await sendSpool({ ...target, url }, spoolDir, hash);
-    return result;
   } finally {
-    await removeIfSent(spoolDir, target.storePath === undefined ? undefined : hash);
+    isLeft = await removeIfSent(spoolDir, target.storePath === undefined ? undefined : hash);
   }
+  return [result, isLeft];
 }
 
 /**
@@ -98,21 +101,28 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Removes the folder, unless it contains unsent runs. `hash` is the destination whose runs the next receiver stores. */
-async function removeIfSent(spoolDir: string, hash: string | undefined): Promise<void> {
+/**
+ * Removes the folder, unless it contains unsent runs, and returns whether it does. `hash` is the destination whose runs a
+ * receiver of the store stores.
+ */
+async function removeIfSent(spoolDir: string, hash: string | undefined): Promise<boolean> {
   const unsent = surveySpool(spoolDir, Date.now())
     .map((one) => ({ hash: one.hash, runs: runsIn(one.owners) }))
     .filter(({ runs }) => runs > 0);
-  if (unsent.length === 0) return await remove(spoolDir);
+  if (unsent.length === 0) await remove(spoolDir);
   const own = unsent.find((one) => one.hash === hash);
   if (own !== undefined) {
-    diagnostics.warn(`unsent runs of the command (${own.runs}) wait on disk; the next \`runspan dev\` stores them.`);
+    diagnostics.warn(
+      `unsent runs of the command (${own.runs}) wait on disk; a running \`runspan dev\`, or the next one, stores them.`,
+    );
   }
   const others = unsent.filter((one) => one !== own).map((one) => one.hash);
-  if (others.length === 0) return;
-  diagnostics.warn(
-    `unsent runs of the command wait in ${visible(spoolDir)}; set RUNSPAN_ENDPOINT to their service and run \`runspan spool send ${sendOptions(spoolDir, others)}\`.`,
-  );
+  if (others.length > 0) {
+    diagnostics.warn(
+      `unsent runs of the command wait in ${visible(spoolDir)}; set RUNSPAN_ENDPOINT to their service and run \`runspan spool send ${sendOptions(spoolDir, others)}\`.`,
+    );
+  }
+  return unsent.length > 0;
 }
 
 /** Errors are ignored, because a background process may still be writing to the folder. */

@@ -225,7 +225,7 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
   const currentUrl = (): Promise<string | undefined> => receiver.currentUrl();
   // With `--json`, the command's output goes to standard error, so standard output contains only JSON lines.
   const output = options.json ? 'stderr' : 'stdout';
-  const ending = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
+  const [ending, isLeft] = await withSpool({ url, apiKey, programId, storePath, currentUrl }, async (variables) => {
     const ending = await runChild([name, ...(agent?.args ?? []), ...args], { ...environment, ...variables }, output);
     endTime = isoTimestamp(clock.nowUs());
     await receiver.untilIdle();
@@ -237,10 +237,10 @@ async function runProgram(command: ChildCommand, receiver: DevReceiver, { option
     return true;
   });
   // A receiver of another process does not recognize requests of the langsmith package with another key.
-  const isKnown = hasArrived || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
+  const mayHaveArrived = hasArrived || (!receiver.isOwn && environment.LANGSMITH_API_KEY !== programId);
   // Without NODE_OPTIONS, a warning has already told the reason.
   const isHooked = agent !== undefined || hooks.NODE_OPTIONS !== undefined;
-  if (!isKnown && !options.quiet && isHooked) warn(await nothingArrived(name, ending));
+  if (!mayHaveArrived && !isLeft && !options.quiet && isHooked) warn(await nothingArrived(name, ending));
   return ending;
 }
 

@@ -58,8 +58,8 @@ interface Start {
   readonly warn: (line: string) => unknown;
 }
 
-/** Delay before the spools are read again, in milliseconds. A killed process counts as dead after 10 s. */
-const SECOND_SEND_MS = 12_000;
+/** How often the spools are read, in milliseconds. A killed process counts as dead after 10 s. */
+const SEND_EVERY_MS = 12_000;
 
 /**
  * Opens the store and starts a receiver in this process. Throws `RUNSPAN_STORE_IN_USE` if another process has the store
@@ -146,11 +146,11 @@ function startSending(url: string, storePath: string | undefined): () => Promise
       diagnostics.error(`runs beside the store cannot be read: ${messageOf(error)}`),
     );
   let sending = send();
-  const again = setTimeout(() => {
+  const again = setInterval(() => {
     sending = sending.then(send);
-  }, SECOND_SEND_MS).unref();
+  }, SEND_EVERY_MS).unref();
   return async () => {
-    clearTimeout(again);
+    clearInterval(again);
     await sending;
   };
 }

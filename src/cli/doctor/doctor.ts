@@ -4,7 +4,7 @@ import { visibleJson } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
 import { env } from '../../config/environment.ts';
 import { SETTINGS } from '../../config/variables.ts';
-import { withoutKeys } from '../../delivery/wire/reason.ts';
+import { withoutSecrets } from '../../delivery/wire/reason.ts';
 import { createClient } from '../../http/create-client.ts';
 import { environment } from '../../platform/node.ts';
 import { DELAY_MAX_MS } from '../../platform/timers.ts';
@@ -41,7 +41,7 @@ async function doctor(isJson: boolean, stdout: Output): Promise<boolean> {
   const keepAlive = setInterval(() => {}, DELAY_MAX_MS);
   try {
     for await (const found of allFindings(files)) {
-      const finding = { ...found, message: withoutKeys(found.message) ?? '[Redacted]' };
+      const finding = { ...found, message: withoutSecrets(found.message) ?? '[Redacted]' };
       findings.push(finding);
       if (!isJson) stdout.write(`${findingLine(finding)}\n`);
     }

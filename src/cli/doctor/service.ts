@@ -1,10 +1,9 @@
 import { parseJson } from '../../clients/errors.ts';
 import type { Settings } from '../../config/options.ts';
-import { jsonIn, reasonIn } from '../../delivery/wire/reason.ts';
+import { statusText } from '../../delivery/wire/reason.ts';
 import { proxyFor } from '../../http/connections.ts';
 import { failureOf } from '../../http/failure.ts';
 import { type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
-import { delay } from '../../platform/timers.ts';
 import { startRun } from '../../run/start-run.ts';
 import { subscribe } from '../../run/stats.ts';
 import { createExporter } from '../../runspan.ts';
@@ -18,8 +17,6 @@ import { addressIn } from './settings.ts';
 const SKEW_MAX_MS = 5_000;
 
 const SEND_MAX_MS = 10_000;
-/** Time for other forms of a refused run, such as without payloads, in milliseconds. */
-const REFUSAL_MS = 1_500;
 
 /** Checks the connection and the clocks. A service that takes spans has only one route, which the test run checks. */
 export async function* connectionFindings(settings: Settings, client: Transport): AsyncGenerator<Finding> {
@@ -60,29 +57,18 @@ function* clockFindings({ headers }: HttpResponse): Generator<Finding> {
 export async function testRunFinding(settings: Settings): Promise<Finding> {
   const exporter = createExporter({ tracing: true, sampleRate: 1, durability: 'memory' });
   let status: number | undefined;
-  let stop = (): void => {};
-  const refused = new Promise<void>((resolve) => {
-    stop = subscribe('runspan:request:end', (request) => {
-      status = request.status;
-      const isRefused = status !== undefined && status >= 300 && status < 500 && !BRIEF.includes(status);
-      if (isRefused) void delay(REFUSAL_MS, undefined, true).then(resolve);
-    });
+  const stop = subscribe('runspan:request:end', (request) => {
+    status = request.status;
   });
   const run = startRun({ name: 'runspan doctor', exporter, root: true, inputs: { check: 'one test run' } });
   run.end({ result: 'sent' });
-  await Promise.race([exporter.flush({ timeoutMs: SEND_MAX_MS }), refused]);
+  await exporter.flush({ timeoutMs: SEND_MAX_MS });
   stop();
   await exporter.close({ timeoutMs: 0 });
   const { sent, lastError } = exporter.stats();
   if (sent === 1) return ok('test run', `accepted: ${run.url ?? run.id}`);
   const reason = lastError?.message ?? `no response within ${SEND_MAX_MS / 1_000} s`;
   return fail('test run', `not accepted: ${reason}`, adviceFor(status, settings));
-}
-
-/** Returns the status of a response and, if it is an error, what the service says about it. */
-function statusText(response: HttpResponse): string {
-  const reason = response.status < 300 ? undefined : reasonIn(jsonIn(response), response);
-  return `status ${response.status}${reason === undefined ? '' : `, ${JSON.stringify(reason)}`}`;
 }
 
 /** Refusals that may not last. */

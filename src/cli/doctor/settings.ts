@@ -4,6 +4,7 @@ import { durabilityOf, resolveSettings, type Settings } from '../../config/optio
 import {
   collectProblems,
   flag,
+  SERVICE,
   SETTINGS,
   type SettingKind,
   type SettingName,
@@ -11,8 +12,6 @@ import {
 } from '../../config/variables.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
-
-const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];
 
 /** Returns the environment variable that sets the sample rate to 0, if any. */
 export function samplingOff(): EnvironmentName | undefined {

@@ -64,7 +64,9 @@ export async function sendSpool(
     const processes = counted(after.running.length, 'running process', 'running processes');
     lines.push(`${counted(runsIn(after.running), 'run')} of ${processes} not sent`);
   }
-  print([...lines, ...after.others].join('\n'));
+  for (const line of after.others)
+    lines.push(`${line}; to send them here, too, add --from with each hash of runspan spool list`);
+  print(lines.join('\n'));
   return isLeft || damaged > 0 || dropped > 0 ? 1 : 0;
 }
 

@@ -120,7 +120,7 @@ export class Spill {
       }
       for (const half of halves(fitting)) keepFitting(half);
     };
-    const unwritten = deliveries.filter((delivery) => isCutShort(delivery) || !this.#isOnDisk(delivery));
+    const unwritten = deliveries.filter((delivery) => isIncomplete(delivery) || !this.#isOnDisk(delivery));
     keepFitting(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs));
     // The start of an open run stays on disk even if the run cannot be written with its end.
     return left.filter((delivery) => !this.#isOnDisk(delivery));
@@ -161,14 +161,14 @@ function segmentOf({ run, startSegment, endSegment, ticket }: Delivery): Segment
 }
 
 /** Whether the run is sent with an end although it is open. */
-function isCutShort({ run, endOverride }: Delivery): boolean {
+function isIncomplete({ run, endOverride }: Delivery): boolean {
   return run.endTime === undefined && endOverride !== undefined;
 }
 
-/** Returns the record for the next process. An open run does not end in this process any more. */
+/** Returns the record for the next process. An incomplete run keeps the end with which it was sent. */
 function lastRecordOf(delivery: Delivery): SpooledRecord {
   const record = recordOf(delivery);
-  if (!isCutShort(delivery)) return record;
+  if (!isIncomplete(delivery)) return record;
   return { ...record, isEnded: true, run: { ...record.run, ...delivery.endOverride } };
 }
 

@@ -9,12 +9,17 @@ import { type DropReason, publish, type RequestKind } from '../../run/stats.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Failure } from '../retry-policy.ts';
-import { jsonIn, reasonIn } from './reason.ts';
+import { jsonIn, reasonIn, statusText } from './reason.ts';
 
 /** The result of one attempt to send a run. `detail` is a log message, with the service's own words if there are any. */
 export type Outcome =
   /** The service has stored the run. `isRepetition` is true if the status was 409. */
-  | { readonly kind: 'accepted'; readonly isRepetition?: true; readonly rejected?: Rejected | undefined }
+  | {
+      readonly kind: 'accepted';
+      readonly isRepetition?: true;
+      readonly rejectedRuns?: number;
+      readonly detail?: string;
+    }
   | { readonly kind: 'dropped'; readonly reason: DropReason; readonly detail: string }
   /** `afterMs` is the delay from the `Retry-After` header. `isTooLarge` is true if the status was 413. */
   | {
@@ -30,12 +35,6 @@ export type Outcome =
   /** The run was not sent, because the exporter closed or an earlier request failed. */
   | { readonly kind: 'unsent' };
 
-/** Runs that the service rejected in a request that it accepted. The service does not say which. */
-export interface Rejected {
-  readonly runs: number;
-  readonly detail: string;
-}
-
 export const UNSENT: Outcome = { kind: 'unsent' };
 
 /** The outcome if sending threw an error, which is a bug in this library. */
@@ -45,12 +44,10 @@ export const FAILED: Outcome = { kind: 'failed', failure: 'later', detail: 'the 
 const HINTS: ReadonlyMap<number, string> = new Map([
   [401, 'the API key was rejected'],
   [402, 'the service requires payment'],
-  [403, 'the API key, or the content of a run, was rejected'],
+  [403, 'the API key, the path of the endpoint or the content of a run may be the cause'],
   [407, 'the proxy requires authentication'],
   [511, 'the network requires a login'],
 ]);
-
-const MISSING_KEY = 'no API key is set, and the service may require one';
 
 export const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 415, 501]);
 
@@ -69,24 +66,23 @@ export function outcomeOf(
 ): Outcome {
   const { status, headers, isKeyless = false } = response;
   if (status >= 200 && status < 300) {
-    return { kind: 'accepted', rejected: isOtlp ? rejectedIn(response, fields) : undefined };
+    return { kind: 'accepted', ...(isOtlp && rejectedIn(response, fields)) };
   }
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
   if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
-  const reason = reasonIn(fields, response);
-  const said = `status ${status}${reason === undefined ? '' : `, "${reason}"`}`;
+  const said = statusText(response, fields);
   if (NO_ROUTE.has(status)) return { kind: 'unsupported', detail: said };
   const isMissingKey = isKeyless && isKeyRefused(status);
-  const hint = isMissingKey ? MISSING_KEY : hintOf(status);
+  const hint = isMissingKey ? 'no API key is set, and the service may require one' : hintOf(status);
   const detail = hint === undefined ? said : `${said}: ${hint}`;
   if (status === 413) return { kind: 'failed', failure: 'invalid', status, detail, isTooLarge: true };
   const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
   return { kind: 'failed', failure: failureOfStatus(status, afterMs !== undefined), status, detail, afterMs };
 }
 
-/** Reads an `ExportTraceServiceResponse`. Without rejected spans, its message is a warning. */
-function rejectedIn(response: HttpResponse, fields: Fields): Rejected | undefined {
+/** Reads an `ExportTraceServiceResponse`, which does not say which spans it rejects. Otherwise, its message is a warning. */
+function rejectedIn(response: HttpResponse, fields: Fields): { rejectedRuns: number; detail: string } | undefined {
   const { partialSuccess } = fields;
   if (partialSuccess === undefined) return undefined;
   const { rejectedSpans } = fieldsOf(partialSuccess);
@@ -96,7 +92,7 @@ function rejectedIn(response: HttpResponse, fields: Fields): Rejected | undefine
   const reason = reasonIn({ partialSuccess }, response);
   const words = reason === undefined ? '' : `: "${reason}"`;
   if (typeof spans === 'number' && Number.isSafeInteger(spans) && spans > 0) {
-    return { runs: spans, detail: `the service rejected spans of a request (${spans})${words}` };
+    return { rejectedRuns: spans, detail: `the service rejected spans of a request (${spans})${words}` };
   }
   if (reason !== undefined) diagnostics.warnOnce('otlp warning', `the service accepted spans with a warning${words}`);
   return undefined;

@@ -14,6 +14,12 @@ export function jsonIn({ text }: HttpResponse): Fields {
   return fieldsOf(parsedJson(text));
 }
 
+/** Returns a status and what the service says about it, for example `status 422, "name is missing"`. */
+export function statusText(response: HttpResponse, fields: Fields = jsonIn(response)): string {
+  const reason = response.status < 300 ? undefined : reasonIn(fields, response);
+  return `status ${response.status}${reason === undefined ? '' : `, "${reason}"`}`;
+}
+
 /**
  * Returns what a service says about a request: the message in the fields of its response, otherwise a plain text. The
  * result has one line with at most 200 characters, without keys. Never throws.
@@ -21,15 +27,15 @@ export function jsonIn({ text }: HttpResponse): Fields {
 export function reasonIn(fields: Fields, { headers, text }: HttpResponse): string | undefined {
   const isText = /^text\/plain\b/i.test(String(headers['content-type']));
   const words = ignoreErrors(() => wordsIn(fields)) ?? (isText && !text.startsWith('{') ? text : '');
-  const line = messageOf(withoutKeys(words) ?? '').trim();
+  const line = messageOf(withoutSecrets(words) ?? '').trim();
   return line === '' ? undefined : visible(cut(line, CHARACTERS_MAX).toWellFormed());
 }
 
 /**
- * Masks the keys of this process, and texts that look like keys. Undefined if the text still contains a part of a key. The
- * text must be whole, because a part of a key matches no pattern.
+ * Masks the keys of this process, and texts that look like secrets. Undefined if the text still contains a part of a key.
+ * The text must be whole, because a part of a key matches no pattern.
  */
-export function withoutKeys(text: string): string | undefined {
+export function withoutSecrets(text: string): string | undefined {
   let safe = text;
   for (const pattern of secretPatterns) safe = safe.replace(new RegExp(pattern, `${pattern.flags}g`), '[Redacted]');
   return diagnostics.redacted(safe);
