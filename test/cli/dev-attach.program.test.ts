@@ -147,16 +147,6 @@ describe('a second runspan dev for the same store', () => {
     expect(quiet.stderr).toMatch(USING);
   });
 
-  it('forwards signals to its program', async () => {
-    const file = storePath();
-    await owner(file);
-    const code = `process.once('SIGINT', () => process.exit(9)); setInterval(() => {}, 1_000); console.log('ready');`;
-    const { child, printed, ended } = start(['dev', ...program(code)], { RUNSPAN_STORE: file });
-    await printed(/ready/);
-    child.kill('SIGINT');
-    expect((await ended).code).toBe(9);
-  });
-
   it('names the address of the first receiver if it has no command', async () => {
     const file = storePath();
     const { url, printed } = await owner(file);
@@ -166,14 +156,6 @@ describe('a second runspan dev for the same store', () => {
     expect(stderr).toBe(
       `runspan: a receiver already runs at ${url}: open this address, or start a program with \`runspan dev -- <command>\`\n`,
     );
-  });
-
-  it('prints one line if the command does not exist', async () => {
-    const file = storePath();
-    await owner(file);
-    const { code, stdout, stderr } = await dev(file, ['--', 'nodee', 'app.mjs']);
-    expect([code, stderr]).toEqual([127, 'runspan: command not found: "nodee"\n']);
-    expect(stdout).toMatch(/^using the receiver at .*; this terminal prints them when the command ends\n$/);
   });
 
   it('prints the last 20 traces of a program, and all with --json', async () => {

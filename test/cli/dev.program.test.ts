@@ -2,7 +2,6 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
 import { serve } from '../http/server.ts';
 import { openLocalStore, runsIn, storePath } from '../receiver/local-store.ts';
 import { runMain } from '../support/command.ts';
@@ -56,30 +55,6 @@ const docs = (page: string): string => `see https://github.com/runspan/runspan/b
 const NOTHING = /^runspan: no run of the command arrived: no model call used fetch, [^\n]*; see https:[^\n]*\n/m;
 
 describe.concurrent('runspan dev with a command', () => {
-  it('prints only the output of the command on standard output with --quiet', async () => {
-    const [dev = '', ...others] = devWith(program(`console.log('of the program');`));
-    const { code, stdout, stderr } = await runRunspan([dev, '--quiet', ...others]);
-    expect([code, stdout]).toEqual([0, 'of the program\n']);
-    expect(shown(stderr)).toEqual(['runspan listens on http://HOST']);
-  });
-
-  it('draws all traces of the command, and exits with its exit code', async () => {
-    const { code, stdout, stderr } = await runRunspan(devWith(program('process.exitCode = 7;')));
-    expect(stderr).toBe('');
-    expect(shown(stdout)).toEqual(TREE);
-    expect(code).toBe(7);
-  });
-
-  it.each([
-    ['process.exit()', 'process.exit(7);', 7],
-    ['an uncaught error', `throw new Error('no tea');`, 1],
-  ])('draws the runs of a command that ends by %s, and logs nothing', async (_, ending, expected) => {
-    const { code, stdout, stderr } = await runRunspan(devWith(program(ending)));
-    expect(stderr).not.toMatch(/^runspan/m);
-    expect(shown(stdout)).toEqual(TREE);
-    expect(code).toBe(expected);
-  });
-
   it('says that model calls are not recorded if the command uses a Node version without --import', async () => {
     const node = fileURLToPath(new URL('../fixtures/old-node/node', import.meta.url));
     const { code, stdout, stderr } = await runRunspan(['dev', '--port', '0', '--', node, 'app.js']);
@@ -102,26 +77,21 @@ describe.concurrent('runspan dev with a command', () => {
     expect(shown(stdout)).toEqual(expect.arrayContaining(['422 body.outputs body.session_id', ...TREE.slice(2)]));
   });
 
-  it.each([
-    ['returns', ''],
-    ['calls process.exit()', 'process.exit(0);'],
-    ['fails with an uncaught error', `throw new Error('no tea');`],
-    ['is killed after its open runs were sent', `await flush(); process.kill(process.pid, 'SIGKILL');`],
-  ])('ends the open runs of a command that %s as interrupted', async (_, ending) => {
-    const { stdout } = await runRunspan(devWith(program(`startRun({ name: 'left open' }); ${ending}`)));
+  const LEFT = `startRun({ name: 'left open' });`;
+  const PENDING = `void traceable(() => new Promise(() => {}), { name: 'left open' })();`;
+  it.each<[string, string, number | string]>([
+    ['returns', `${LEFT} process.exitCode = 3;`, 3],
+    ['calls process.exit()', `${LEFT} process.exit(7);`, 7],
+    ['calls process.exit() during a traced call', `${PENDING} process.exit(0);`, 0],
+    ['calls process.exit() after the start of a call was sent', `${PENDING} await flush(); process.exit(0);`, 0],
+    ['fails with an uncaught error', `${LEFT} throw new Error('no tea');`, 1],
+    ['is killed when its runs were sent', `${LEFT} await flush(); process.kill(process.pid, 'SIGKILL');`, 'SIGKILL'],
+  ])('draws the runs of a command that %s, and ends its open runs as interrupted', async (_, ending, expected) => {
+    const { code, signal, stdout, stderr } = await runRunspan(devWith(program(ending)));
+    expect(stderr).not.toMatch(/^runspan/m);
     const error = 'Interrupted: the program ended before the run did';
     expect(shown(stdout)).toEqual([...TREE, '', `left open · chain · _ ms · interrupted · ✗ ${error}`, LINK]);
-  });
-
-  it.each([
-    ['at once', ''],
-    ['after its start was sent', 'await flush();'],
-  ])('ends a traced call that is pending at process.exit() %s as interrupted', async (_, before) => {
-    const pending = `void traceable(() => new Promise(() => {}), { name: 'pending' })(); ${before} process.exit(0);`;
-    const { code, stdout, stderr } = await runRunspan(devWith(program(pending)));
-    expect([code, stderr]).toEqual([0, '']);
-    const error = 'Interrupted: the program ended before the run did';
-    expect(shown(stdout)).toEqual([...TREE, '', `pending · chain · _ ms · interrupted · ✗ ${error}`, LINK]);
+    expect(signal ?? code).toBe(expected);
   });
 
   it('folds equal siblings, draws at most 40 lines of a trace, and counts the failures among the others', async () => {
@@ -208,25 +178,6 @@ describe.concurrent('runspan dev with a command', () => {
     child.stdin?.end('a line');
     const { code, stderr } = await ended;
     expect([code, stderr.replace(NOTHING, '')]).toEqual([0, 'got a line\n']);
-  });
-
-  it('draws the runs of the langsmith package', async () => {
-    const code = `
-      import { traceable } from 'langsmith/traceable';
-      import { Client } from 'langsmith';
-      const client = new Client();
-      await traceable(async () => 1, { name: 'theirs', run_type: 'tool', client })();
-      await client.awaitPendingTraceBatches();`;
-    const { stdout } = await runRunspan(devWith(code));
-    expect(shown(stdout)).toEqual(['runspan listens on http://HOST', '', 'theirs · tool · _ ms', LINK]);
-  });
-
-  it('ends by the signal that ended the command', async () => {
-    const ending = program(`await flush(); process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1_000);`);
-    const { signal, stdout, stderr } = await runRunspan(devWith(ending));
-    expect(stderr).toBe('');
-    expect(shown(stdout)).toEqual(TREE);
-    expect(signal).toBe('SIGTERM');
   });
 
   it('forwards signals, and exits when the command exits', async () => {
@@ -334,15 +285,6 @@ describe.concurrent('the runs of runspan dev', () => {
     await ended;
   });
 
-  it('are printed as JSON with --json, without other output', async () => {
-    const code = program(`console.log('of the program');`);
-    const { stdout, stderr } = await runRunspan(['dev', '--json', ...devWith(code).slice(1)]);
-    expect(stderr).toBe('of the program\n');
-    const [line = '', ...others] = stdout.trimEnd().split('\n');
-    expect(others).toEqual([]);
-    expect(JSON.parse(line)).toMatchObject({ format: 'runspan-trace', runs: [{ name: 'answer' }, {}, {}] });
-  });
-
   it('are printed with --memory --json as they would be sent, and the configured service receives nothing', async () => {
     await using service = await ingestServer();
     const code = `
@@ -370,23 +312,7 @@ describe.concurrent('the runs of runspan dev', () => {
     const [, url = ''] = await printed(
       /needs only RUNSPAN_ENDPOINT=(\S+) and the key of the receiver as RUNSPAN_API_KEY\n/,
     );
-    const refused = await runRunspan(['traces', '--url', url]);
-    expect(refused).toMatchObject({
-      code: 1,
-      stderr: `runspan: the receiver at ${url} requires a key; set RUNSPAN_RECEIVER_KEY\n`,
-    });
-    const ask = () => fetch(`${url}/query/projects`, { headers: { 'x-api-key': 'mellon' } });
-    const replies = [
-      [0, 'rejected the key in RUNSPAN_RECEIVER_KEY'],
-      [10, 'refused the request: The API key is not valid for this receiver; too many wrong keys, try again later'],
-    ] as const;
-    for (const [earlier, text] of replies) {
-      await Promise.all(Array.from({ length: earlier }, ask));
-      expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'mellon' })).toMatchObject({
-        code: 1,
-        stderr: `runspan: the receiver at ${url} ${text}\n`,
-      });
-    }
+    expect((await fetch(`${url}/query/projects`)).status).toBe(401);
     expect(await runRunspan(['traces', '--url', url], env)).toMatchObject({ code: 0, stdout: 'no traces\n' });
     child.kill('SIGINT');
     await ended;
@@ -417,17 +343,13 @@ describe.concurrent('the runs of runspan dev', () => {
     expect(shown(stdout)).toEqual(['runspan listens on http://HOST']);
   });
 
-  it('accepts runs with the write key, which cannot read', async () => {
+  it('are accepted with the write key', async () => {
     const env = { RUNSPAN_RECEIVER_KEY: 'sesame', RUNSPAN_RECEIVER_WRITE_KEY: 'millet' };
     const { child, printed, ended } = startRunspan(['dev', '--port', '0'], env);
     const [, url = ''] = await printed(/needs only RUNSPAN_ENDPOINT=(\S+) and/);
     const writer = { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: 'millet' };
     await printed(/ and the write key of the receiver as RUNSPAN_API_KEY\n/);
     expect(await runNode(moduleText(program()), writer)).toMatchObject({ code: 0, stderr: '' });
-    expect(await runRunspan(['traces', '--url', url], { RUNSPAN_RECEIVER_KEY: 'millet' })).toMatchObject({
-      code: 1,
-      stderr: `runspan: the receiver at ${url} refused the request: The write key can only send runs and feedback\n`,
-    });
     expect((await runRunspan(['traces', '--url', url], env)).stdout).toContain('answer · chain');
     child.kill('SIGINT');
     await ended;
@@ -444,7 +366,7 @@ describe.concurrent('the runs of runspan dev', () => {
   });
 });
 
-it('the runs of other programs stay open when the command ends, and a later end of a run replaces its interruption', async () => {
+it('the runs of other programs stay open when the command ends', async () => {
   const path = storePath();
   const waiting = 'await new Promise((end) => process.stdin.on("end", end).resume());';
   const open = (name: string): string => `startRun({ name: '${name}' }); await flush();`;
@@ -464,15 +386,6 @@ it('the runs of other programs stay open when the command ends, and a later end 
     error: 'Interrupted: the program ended before the run did',
   });
   expect(other).not.toHaveProperty('end_time');
-
-  const receiver = await createReceiver({ store });
-  onTestFinished(() => receiver.close());
-  const body = JSON.stringify({ end_time: '2030-01-01T00:00:00Z' });
-  const headers = { 'content-type': 'application/json' };
-  await fetch(`${receiver.url}/runs/${own?.id}`, { method: 'PATCH', headers, body });
-  const [later] = await runsIn(store, { filter: 'name:own' });
-  expect(later).toMatchObject({ end_time: '2030-01-01T00:00:00.000000Z' });
-  expect(later).not.toHaveProperty('error');
 });
 
 describe('runspan dev does not start', () => {

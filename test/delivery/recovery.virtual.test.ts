@@ -45,19 +45,22 @@ describe('a process that was killed', () => {
     expect((await deliverRest()).stats()).toMatchObject({ recovered: 0 });
   });
 
-  it('may leave a start that is always refused: the files after it are sent', async () => {
-    const { start } = machine();
-    const first = await start({ options: writeAhead, reply: () => 'hold' });
-    first.start('bad');
-    first.kill();
-    const second = await start({ options: writeAhead, reply: () => 'hold' });
-    second.wholes(5);
-    second.kill();
-    const third = await start({ reply: ({ names }) => (names.some((name) => name.endsWith('bad')) ? 403 : 202) });
-    third.whole('bad');
-    await until(() => third.stats().sent === 5);
-
-    expect(third.stats()).toMatchObject({ recovered: 6, dropped: 0 });
+  it.each([
+    ['start', 403],
+    ['whole', 500],
+  ] as const)('may leave a run that is always refused: those after it are sent: %s, %i', async (kind, status) => {
+    const { start, deliverRest } = machine();
+    for (const name of ['bad', 'good']) {
+      const process = await start({ options: writeAhead, reply: () => 'hold' });
+      process[name === 'bad' ? kind : 'whole'](name);
+      process.kill();
+    }
+    const last = await start({ reply: ({ names }) => (names.some((name) => name.endsWith('bad')) ? status : 202) });
+    last.whole();
+    await until(() => last.stats().sent === 2);
+    expect(last.service.batches.flat()).toContain('whole good');
+    last.kill();
+    expect((await deliverRest()).stats()).toMatchObject({ recovered: 1 });
   });
 
   it('loses no kept run and no order, even if eight later processes are killed', async () => {

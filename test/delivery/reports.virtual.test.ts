@@ -12,10 +12,12 @@ import { virtualClock } from '../support/virtual-timers.ts';
 const QUEUE_FULL = 'dropped (queue_full): the queue was full; raise limits.queueRuns or limits.queueBytes';
 
 describe('a drop', () => {
-  it('is reported to `onDrop` with reason, ids and detail, even if the callback fails', async () => {
+  it('is reported to `onDrop` and on its channel, with reason, ids and detail, even if the callback fails', async () => {
+    const messages = published('runspan:run:dropped');
     for (const fails of [() => Promise.reject(new Error('mine')), () => Promise.reject(), () => undefined]) {
-      const seen: unknown[] = [];
-      const { whole, flush, others, stats } = await delivery({
+      const seen: [reason: string, run: object][] = [];
+      messages.length = 0;
+      const { whole, flush, others, service, stats } = await delivery({
         limits: { ...onFlush, queueRuns: 2 },
         reply: ({ names }) => (names.includes('whole first') ? 422 : 202),
         options: {
@@ -37,6 +39,7 @@ describe('a drop', () => {
         ['queue_full', { ...third, name: 'third' }],
         ['rejected', { ...first, name: 'first', detail: 'status 422' }],
       ]);
+      expect(messages).toEqual(seen.map(([reason, run]) => ({ endpoint: service.url, reason, run })));
       expect(addsUp(stats())).toBe(true);
     }
   });
@@ -68,23 +71,6 @@ describe('a drop', () => {
 
     expect(lines).toContain('warn: 1 run was dropped (rejected): rejected by the service (last: status 422)');
     expect(lines.join()).not.toContain('canary');
-  });
-
-  it('is published on its channel', async () => {
-    const messages = published('runspan:run:dropped');
-    const { whole, flush, others, service } = await delivery({
-      limits: { ...onFlush, queueRuns: 2 },
-      reply: ({ names }) => (names.includes('whole a') ? 400 : 202),
-    });
-    const [first, , third] = [whole('a', { inputs: { canary: 1 } }), whole('b'), whole('c')];
-    await flush();
-    await others();
-    const run = ({ id, traceId }: typeof first) => ({ id, traceId });
-
-    expect(messages).toEqual([
-      { endpoint: service.url, reason: 'queue_full', run: { ...run(third), name: 'c' } },
-      { endpoint: service.url, reason: 'rejected', run: { ...run(first), name: 'a', detail: 'status 400' } },
-    ]);
   });
 });
 
