@@ -57,6 +57,7 @@ export function exporterFor(
   const encoder: RunEncoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
   const ingest = new IngestClient(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
   const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;
+  const sendCommand = `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`;
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
@@ -67,7 +68,7 @@ export function exporterFor(
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
-    sendCommand: settings.headers['x-runspan-program'] === undefined ? sendCommandFor(settings) : undefined,
+    sendCommand: settings.headers['x-runspan-program'] === undefined ? sendCommand : undefined,
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
@@ -129,10 +130,6 @@ const LANGSMITH_PATH = /\/api(\/v1)?$/;
  */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
-}
-
-function sendCommandFor({ spoolDir, endpoint }: Settings): string {
-  return `runspan spool send ${sendOptions(spoolDir, [], ['--endpoint', addressOf(endpoint)])}`;
 }
 
 function spoolFor(settings: Settings, time: ExporterTime): Spool {
