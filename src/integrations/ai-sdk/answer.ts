@@ -1,9 +1,8 @@
 import { aiSdkFile, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
-import type { UsageMetadata } from '../../run/record.ts';
+import { aiSdkUsage } from '../../services/ai-sdk.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 import { mediaOutputs } from './media.ts';
 
 /** The combined parts of a result, streamed or not. */
@@ -35,7 +34,7 @@ export const modelReader: AnswerReader = {
       files: filled(parts.files),
       finish_reason: parts.finishReason,
     });
-    const usage = usageOf(parts.usage, parts.providerMetadata);
+    const usage = aiSdkUsage(parts.usage, parts.providerMetadata);
     const { model, responseId, error } = parts;
     // Anthropic's own usage contains the tier, the speed, the region and the web searches.
     const outputs = defined({ messages: [message], usage: fieldsOf(fieldsOf(parts.providerMetadata).anthropic).usage });
@@ -90,7 +89,7 @@ export function generatedAnswer(given: unknown): Answer {
   const outputs = mediaOutputs(result);
   if (outputs !== undefined) {
     const model = textOf(fieldsOf(result.response).modelId);
-    return { outputs, usage: usageOf(result.usage, result.providerMetadata), model };
+    return { outputs, usage: aiSdkUsage(result.usage, result.providerMetadata), model };
   }
   const fold = partsFold();
   for (const part of resultParts(result)) fold.add(part, false);
@@ -205,39 +204,4 @@ export function vectorsOf(vectors: unknown): { count?: number; dimensions?: numb
 function shortCall(given: unknown): unknown {
   const { toolCallId, toolName, input, args } = fieldsOf(given);
   return { toolCallId, toolName, input: input ?? args };
-}
-
-/**
- * The paths of token counts in all AI SDK versions. Version 4 reports `promptTokens`. Version 5 reports `inputTokens`
- * and `cachedInputTokens`. Later versions report an `inputTokens` object with a total. Embeddings report `tokens`.
- * Versions 4 and 5 of the AI SDK report some token counts only in the provider metadata.
- */
-const USAGE: UsagePaths = {
-  input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],
-  output_tokens: ['outputTokens.total', 'outputTokens', 'completionTokens'],
-  total_tokens: ['totalTokens'],
-  input_token_details: {
-    cache_read: [
-      'inputTokens.cacheRead',
-      'cachedInputTokens',
-      'metadata.openai.cachedPromptTokens',
-      'metadata.anthropic.cacheReadInputTokens',
-    ],
-    cache_creation: ['inputTokens.cacheWrite', 'metadata.anthropic.cacheCreationInputTokens'],
-    ephemeral_5m_input_tokens: ['metadata.anthropic.usage.cache_creation.ephemeral_5m_input_tokens'],
-    ephemeral_1hr_input_tokens: ['metadata.anthropic.usage.cache_creation.ephemeral_1h_input_tokens'],
-  },
-  output_token_details: {
-    reasoning: ['outputTokens.reasoning', 'reasoningTokens', 'metadata.openai.reasoningTokens'],
-  },
-};
-
-export function usageOf(usage: unknown, metadata: unknown): UsageMetadata | undefined {
-  const { openai, anthropic } = fieldsOf(metadata);
-  const isTotal = fieldsOf(fieldsOf(usage).inputTokens).total !== undefined;
-  return readUsage({ ...fieldsOf(usage), metadata }, USAGE, {
-    serviceTier: fieldsOf(openai).serviceTier,
-    // Before AI SDK 6, the Anthropic provider excludes cached tokens from the input tokens.
-    excludesCached: !isTotal && fieldsOf(anthropic).cacheCreationInputTokens !== undefined,
-  });
 }
