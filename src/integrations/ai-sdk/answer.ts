@@ -11,6 +11,8 @@ interface Parts {
   reasoning: string | undefined;
   toolCalls: unknown[];
   files: unknown[];
+  /** All other parts of the answer, for example sources and the results of tools that the provider has called. */
+  parts: unknown[];
   object?: unknown;
   steps: number;
   finishReason?: unknown;
@@ -32,6 +34,7 @@ export const modelReader: AnswerReader = {
       reasoning: parts.reasoning || undefined,
       tool_calls: filled(parts.toolCalls.map(aiSdkToolCall)),
       files: filled(parts.files),
+      parts: filled(parts.parts),
       finish_reason: parts.finishReason,
     });
     const usage = aiSdkUsage(parts.usage, parts.providerMetadata);
@@ -48,7 +51,8 @@ export const operationReader: AnswerReader = {
   read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
 };
 
-function operationOutputs({ text, reasoning, object, toolCalls, files, finishReason, steps }: Parts): Fields {
+function operationOutputs(answer: Omit<Parts, 'parts'>): Fields {
+  const { text, reasoning, object, toolCalls, files, finishReason, steps } = answer;
   return defined({
     text: object === undefined ? text : undefined,
     reasoning: reasoning || undefined,
@@ -123,7 +127,7 @@ type AddPart = (parts: Parts, part: Fields) => void;
 
 const startStep: AddPart = (parts) => {
   // Only the answer of the last step is recorded.
-  Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
+  Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [], parts: [] });
 };
 const finishStep: AddPart = (parts) => {
   parts.steps++;
@@ -144,6 +148,10 @@ const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ['file', ({ files }, part) => files.push(aiSdkFile(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],
 ]);
+
+/** Matches parts that frame the answer, or repeat a tool call. Covers all versions of the AI SDK. */
+const FRAME =
+  /^(?:(?:model-call|reasoning|stream|text|tool-input|tool-call-streaming)-(?:start|end|delta|response-metadata)|tool-call-delta|start|ping|raw)$/;
 
 /** Reads parts that have no content. Covers all versions of the AI SDK. */
 const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
@@ -176,7 +184,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
 
 /** Combines the parts of a stream from any AI SDK version. */
 function partsFold(): Fold {
-  const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
+  const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], parts: [], steps: 0 };
   return {
     add(chunk, isFull) {
       // Unlike `streamObject`, `streamText` wraps each part in an object.
@@ -187,9 +195,11 @@ function partsFold(): Fold {
         if (!isFull) parts[field] += text;
         return text.length;
       }
-      CONTENT.get(part.type)?.(parts, part);
-      MARKS.get(part.type)?.(parts, part);
-      return CONTENT.has(part.type) ? 1 : 0;
+      const add = CONTENT.get(part.type) ?? MARKS.get(part.type);
+      const isOther = add === undefined && typeof part.type === 'string' && !FRAME.test(part.type);
+      if (isOther && !isFull) parts.parts.push(copyOf(part));
+      add?.(parts, part);
+      return isOther || CONTENT.has(part.type) ? 1 : 0;
     },
     result: () => parts,
   };
