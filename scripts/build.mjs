@@ -342,9 +342,9 @@ function installedPackages() {
 
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, `core.js` the modules that entries without
- * delivery also load, including the rest of `payload/` and `messages/`, and `integrations.js` all of `integrations/`, which
- * `register.js` loads. Fewer files load faster. Rollup distributes all other modules. On edge runtimes, `register.js` loads
- * few integrations.
+ * delivery also load, including all of `payload/`, `messages/` and `services/`, and `integrations.js` all of
+ * `integrations/`, which `register.js` loads. Fewer files load faster. Rollup distributes all other modules. On edge
+ * runtimes, `register.js` loads few integrations.
  */
 function coreChunks(isForEdge) {
   let chunks;
@@ -374,7 +374,7 @@ function chunksOf(infos, isForEdge) {
     infos.map(({ id }) => id).filter((id) => folders.some((folder) => id.startsWith(join(modules, folder))));
   return new Map([
     ...(isForEdge ? [] : idsIn('integrations').map((id) => [id, 'integrations'])),
-    ...idsIn('payload', 'messages').map((id) => [id, 'core']),
+    ...idsIn('payload', 'messages', 'services').map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);
 }

@@ -3,6 +3,7 @@ import { guard } from '../base/guard.ts';
 import { followAsyncIterable } from '../instrument/results/iterator.ts';
 import { tryFollow } from '../instrument/results/observer.ts';
 import { type Collector, StreamRecorder } from '../instrument/results/recorder.ts';
+import { metadataOfUsage } from '../payload/usage.ts';
 import type { Run } from '../run/run.ts';
 import { RESPONSE_ID } from '../run/same-call.ts';
 import type { Answer, AnswerReader, Fold } from './call-reader.ts';
@@ -31,7 +32,7 @@ export function recordAnswer(run: Run, read: () => Answer): unknown {
   if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });
   const { outputs, usage, model, responseId, error, isUnreadable } = answer ?? UNREADABLE;
   if (isUnreadable === true) markUnreadable(run, 'response');
-  run.set({ metadata: { response_model: model, [RESPONSE_ID]: responseId, usage_metadata: usage } });
+  run.set({ metadata: { response_model: model, [RESPONSE_ID]: responseId, ...metadataOfUsage(usage) } });
   run.keepResult(usage === undefined ? outputs : { ...outputs, usage_metadata: usage });
   return error;
 }

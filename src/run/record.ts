@@ -1,3 +1,5 @@
+export type { UsageMetadata } from '../payload/usage.ts';
+
 /** A run's type. Trace viewers recognize the listed types. Other strings are sent unchanged. */
 export type RunType = 'chain' | 'llm' | 'tool' | 'retriever' | 'embedding' | 'prompt' | 'parser' | (string & {});
 
@@ -7,21 +9,6 @@ export interface RunEvent {
   /** ISO 8601 timestamp in UTC. */
   time: string;
   kwargs?: Record<string, unknown>;
-}
-
-/**
- * Token counts and costs of a model call. `input_tokens` and `output_tokens` include the tokens listed in the details,
- * for example cached tokens.
- */
-export interface UsageMetadata {
-  input_tokens?: number;
-  output_tokens?: number;
-  total_tokens?: number;
-  input_token_details?: Record<string, number>;
-  output_token_details?: Record<string, number>;
-  input_cost?: number;
-  output_cost?: number;
-  total_cost?: number;
 }
 
 /** Binary data that is sent with a run, separate from the inputs and outputs. */

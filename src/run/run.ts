@@ -6,6 +6,7 @@ import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
 import { ChunkList, encodePayload, shownName } from '../payload/serialize.ts';
+import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
 import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
 import { endCall, type RecordedCall, startCall } from './calls.ts';
 import {
@@ -21,7 +22,7 @@ import {
   urlOf,
 } from './context.ts';
 import type { EncodedRun } from './encoded-run.ts';
-import { addMetadata, completeUsage, EventList, type Fields, withMetadata, withTags } from './fields.ts';
+import { addMetadata, EventList, type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
@@ -295,7 +296,8 @@ export class Run implements HookedRun {
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     const { usage } = changes;
     if (usage !== undefined) {
-      this.#addMetadata({ usage_metadata: guard('Run.set', () => completeUsage(usage)) ?? usage });
+      const checked = guard('Run.set', () => metadataOfUsage(completeUsage(usage)));
+      this.#addMetadata(checked ?? { usage_metadata: usage });
     }
     if (changes.inputs !== undefined) {
       this.#areInputsSet = true;

@@ -310,7 +310,7 @@ const cohereRows: Row[] = [
       name: 'cohere.embed',
       run_type: 'embedding',
       inputs: { texts: ['tea', 'soup'] },
-      outputs: { count: 2, dimensions: 2, usage_metadata: usage(2, 0) },
+      outputs: { count: 2, dimensions: 2, usage_metadata: { input_tokens: 2 } },
     },
   ],
 ];
@@ -391,7 +391,7 @@ const ollamaRows: Row[] = [
       name: 'ollama.embed',
       run_type: 'embedding',
       inputs: { input: 'tea' },
-      outputs: { count: 1, dimensions: 3, usage_metadata: usage(2, 0) },
+      outputs: { count: 1, dimensions: 3, usage_metadata: { input_tokens: 2 } },
     },
   ],
 ];

@@ -265,7 +265,7 @@ const calls: Row[] = [
           count: 2,
           dimensions: 12,
           usage: { prompt_tokens: 4, total_tokens: 4 },
-          usage_metadata: usage(4, 0),
+          usage_metadata: { input_tokens: 4, total_tokens: 4 },
         },
         absent: ['data'],
         metadata: expect.objectContaining({ ls_model_type: 'embedding' }),

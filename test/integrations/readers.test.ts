@@ -171,6 +171,17 @@ const usage = { promptTokens: 3, completionTokens: 5 };
 const call = { toolCallId: '1', toolName: 'weather' };
 const file = { data: BASE64, mimeType: 'image/png' };
 const finish5 = { type: 'finish', finishReason: { unified: 'stop', raw: 'end' }, usage };
+const searched = { toolCallId: '2', toolName: 'web_search', providerExecuted: true };
+/** Parts that are recorded as they come. The last type does not exist yet. */
+const others = [
+  { type: 'tool-result', ...searched, result: { hits: ['Rain'] } },
+  { type: 'tool-error', ...searched, error: 'no answer' },
+  { type: 'tool-approval-request', approvalId: '1', toolCallId: '1' },
+  { type: 'source', sourceType: 'url', id: '1', url: 'https://example.com' },
+  { type: 'reasoning-file', mediaType: 'image/png', data: 'AAAA' },
+  { type: 'custom', kind: 'openai.compaction' },
+  { type: 'weather-map', wind: [1, 2] },
+];
 const results: Readonly<Record<string, object>> = {
   'major 4': {
     text: 'It rains.',
@@ -186,7 +197,7 @@ const results: Readonly<Record<string, object>> = {
       ...['It ', 'rains.'].map((part) => ({ type: 'text', text: part })),
       { type: 'tool-call', ...call, input: '{}' },
       { type: 'file', mediaType: 'image/png', data: BASE64 },
-      { type: 'source', url: 'https://example.com' },
+      ...others,
     ],
     ...finish5,
   },
@@ -208,6 +219,7 @@ const streams: Readonly<Record<string, object[]>> = {
     { type: 'tool-input-delta', id: '1', delta: '{' },
     { type: 'tool-call', ...call, input: '{}' },
     { type: 'file', mediaType: 'image/png', data: BASE64 },
+    ...others,
     finish5,
   ],
 };
@@ -231,8 +243,10 @@ describe('an answer of the AI SDK', () => {
   };
 
   test.each(Object.keys(results))('is recorded the same from the result and the stream of %s', (major) => {
-    expect(generatedAnswer(results[major])).toEqual(expected);
-    expect(answerOf(modelReader, streams[major] ?? [])).toEqual(expected);
+    const parts = major === 'major 4' ? {} : { parts: others };
+    const answer = { ...expected, outputs: { messages: [{ ...expected.outputs.messages[0], ...parts }] } };
+    expect(generatedAnswer(results[major])).toEqual(answer);
+    expect(answerOf(modelReader, streams[major] ?? [])).toEqual(answer);
   });
 
   test("has Anthropic's own usage, because it contains what the price depends on", () => {

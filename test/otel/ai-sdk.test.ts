@@ -310,10 +310,10 @@ const reasoning6 = { reasoningTokens: 3, outputTokenDetails: { reasoningTokens: 
 /** Provider metadata of versions 4 and 5. */
 const OPENAI4 = { openai: { reasoningTokens: 3, cachedPromptTokens: 8 } };
 const ANTHROPIC4 = { anthropic: { cacheCreationInputTokens: 30, cacheReadInputTokens: 50 } };
-const usageOfAnthropic = { input_tokens: 20, cache_read_input_tokens: 50 };
-const ANTHROPIC5 = { anthropic: { cacheCreationInputTokens: 30, usage: usageOfAnthropic } };
+const counted = { input_tokens: 20, output_tokens: 9, cache_read_input_tokens: 50, cache_creation_input_tokens: 30 };
+const ANTHROPIC5 = { anthropic: { cacheCreationInputTokens: 30, usage: counted } };
 
-type Counts = [input: number | null, output: number, total: number, ...details: (object | null)[]];
+type Counts = [input: number | null, output: number, total: number | null, ...details: (object | null)[]];
 const OF_ANTHROPIC: Counts = [100, 9, 109, { cache_read: 50, cache_creation: 30 }, null];
 const OF_OPENAI: Counts = [20, 9, 29, { cache_read: 8 }, { reasoning: 3 }];
 
@@ -330,7 +330,7 @@ test.each<[string, object, Counts, (object | string)?]>([
   ['Anthropic in 5', { ...V5, totalTokens: 29, cachedInputTokens: 50 }, OF_ANTHROPIC, ANTHROPIC5],
   ['Anthropic in 6, with cached tokens in the input', V6, OF_ANTHROPIC, ANTHROPIC5],
   ['an object of Anthropic in 6, with the names of 4', { ...V4, promptTokens: 100 }, OF_ANTHROPIC, ANTHROPIC5],
-  ['invalid values', { ...V4, promptTokens: Number.NaN }, [null, 9, 9, null, null], '{"op'],
+  ['invalid values', { ...V4, promptTokens: Number.NaN }, [null, 9, null, null, null], '{"op'],
 ])('tokens are counted with %s', (_, usage, expected, providers = {}) => {
   const metadata = typeof providers === 'string' ? providers : JSON.stringify(providers);
   const { outputs } = model({ ...flat('ai.usage', usage), 'ai.response.providerMetadata': metadata });

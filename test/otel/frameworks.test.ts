@@ -175,7 +175,7 @@ describe('Google ADK', () => {
       'gen_ai.usage.input_tokens': 30,
     });
     expectRun(run, { runType: 'llm', inputs: undefined });
-    expect(run.outputs).toEqual({ usage_metadata: { input_tokens: 30, total_tokens: 30 } });
+    expect(run.outputs).toEqual({ usage_metadata: { input_tokens: 30 } });
   });
 
   test('an answer that the service refused has its error code', () => {

@@ -117,7 +117,7 @@ describe('the usage of a model call', () => {
         output_token_details: { reasoning: 3 },
       },
     ],
-    ['has only valid counts', odd, {}, { input_tokens: 5, total_tokens: 5, input_token_details: { cache_read: 2 } }],
+    ['has only valid counts', odd, {}, { input_tokens: 5, input_token_details: { cache_read: 2 } }],
   ])('%s', (_, usage, attributes, expected) => {
     const run = ofKind('llm', { 'langsmith.usage_metadata': JSON.stringify(usage), ...attributes });
     expect(run.outputs).toEqual({ usage_metadata: expected });

@@ -14,14 +14,15 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   payload: ['base', 'platform', 'config'],
   run: ['base', 'platform', 'config', 'payload'],
   messages: ['base', 'payload'],
+  services: ['base', 'payload'],
   http: ['base', 'platform', 'config'],
   delivery: ['base', 'platform', 'config', 'payload', 'run', 'http', 'otel'],
   instrument: ['base', 'platform', 'config', 'payload', 'run'],
-  integrations: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'instrument'],
-  otel: ['base', 'platform', 'config', 'payload', 'run', 'messages'],
+  integrations: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services', 'instrument'],
+  otel: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services'],
   register: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations', 'replay'],
   clients: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'http'],
-  receiver: ['base', 'platform', 'config', 'payload', 'run', 'otel'],
+  receiver: ['base', 'platform', 'config', 'payload', 'run', 'services', 'otel'],
   langsmith: [
     'base',
     'platform',
@@ -34,9 +35,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'clients',
     ROOT,
   ],
-  replay: ['base', 'platform', 'config', 'payload', 'run', 'integrations', 'testing'],
+  replay: ['base', 'platform', 'config', 'payload', 'run', 'services', 'integrations', 'testing'],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
-  viewer: ['payload', 'messages', 'receiver'],
+  viewer: ['payload', 'messages', 'services', 'receiver'],
   cli: [
     'base',
     'platform',
@@ -106,7 +107,7 @@ const ONLY: Readonly<Record<string, (target: string, found: Import) => boolean>>
   // The checks of options, not the settings of delivery.
   'receiver → config': (target) => target === 'config/checker.ts',
   // Secrets are masked again in a trace that is saved to be shared. Runs of other clients were never redacted.
-  'receiver → payload': (target) => /^payload\/(fields\.ts|serialize\.ts|redaction\/)/.test(target),
+  'receiver → payload': (target) => /^payload\/(fields\.ts|serialize\.ts|usage\.ts|redaction\/)/.test(target),
   // Only the reader of unknown objects. The page has no payloads of its own.
   'viewer → payload': (target) => target === 'payload/fields.ts',
   'receiver → run': (target, found) => found.typeOnly || /^run\/(record|time|same-call|page-path)\.ts$/.test(target),

@@ -330,29 +330,6 @@ describe('the usage of a response that a run contains as it came', () => {
     return run.usage;
   };
 
-  test('has the cached tokens of OpenAI', () => {
-    const usage = {
-      prompt_tokens: 1_000,
-      completion_tokens: 100,
-      prompt_tokens_details: { cached_tokens: 800, audio_tokens: 0 },
-      completion_tokens_details: { reasoning_tokens: 50 },
-    };
-    expect(cost('gpt-5', 'openai', usage)?.total_cost).toBeCloseTo((200 * 1.25 + 800 * 0.125 + 1_000) / MILLION, 12);
-  });
-
-  test('has the cached tokens of a gateway, which its prompt count includes', () => {
-    const usage = {
-      prompt_tokens: 10_000,
-      completion_tokens: 100,
-      prompt_tokens_details: { cached_tokens: 9_000 },
-      cache_read_input_tokens: 9_000,
-      cache_creation_input_tokens: 500,
-    };
-    const found = cost('claude-opus-5', 'anthropic', usage);
-    expect(found).toMatchObject({ input_tokens: 10_000, total_tokens: 10_100 });
-    expect(found?.total_cost).toBeCloseTo((9_000 * 0.5 + 500 * 6.25 + 500 * 5 + 100 * 25) / MILLION, 12);
-  });
-
   test('has the cached tokens of Anthropic, which its input count excludes', () => {
     const usage = {
       input_tokens: 1_000,

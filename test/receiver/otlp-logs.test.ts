@@ -91,7 +91,7 @@ test('the messages of log records are added to the run of their span', async () 
     inputs: { messages: [{ role: 'user', content: 'Where?' }] },
     outputs: {
       messages: [{ role: 'assistant', content: 'There', finish_reason: 'stop' }],
-      usage_metadata: { input_tokens: 5, total_tokens: 5 },
+      usage_metadata: { input_tokens: 5 },
     },
     extra: { metadata: { from_logs: ['inputs', 'outputs'] } },
   });

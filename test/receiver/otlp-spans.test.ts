@@ -61,7 +61,7 @@ test('a receiver maps the attributes of its own vocabularies', async () => {
     {
       run_type: 'llm',
       inputs: { question: 'Where is my order?' },
-      outputs: { usage_metadata: { input_tokens: 20, total_tokens: 20 } },
+      outputs: { usage_metadata: { input_tokens: 20 } },
       extra: { metadata: { thread_id: 't1' } },
     },
   ]);

@@ -1,9 +1,8 @@
 import { aiSdkFile, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
-import type { UsageMetadata } from '../../run/record.ts';
+import { aiSdkUsage } from '../../services/ai-sdk.ts';
 import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 import { mediaOutputs } from './media.ts';
 
 /** The combined parts of a result, streamed or not. */
@@ -12,6 +11,8 @@ interface Parts {
   reasoning: string | undefined;
   toolCalls: unknown[];
   files: unknown[];
+  /** All other parts of the answer, for example sources and the results of tools that the provider has called. */
+  parts: unknown[];
   object?: unknown;
   steps: number;
   finishReason?: unknown;
@@ -33,9 +34,10 @@ export const modelReader: AnswerReader = {
       reasoning: parts.reasoning || undefined,
       tool_calls: filled(parts.toolCalls.map(aiSdkToolCall)),
       files: filled(parts.files),
+      parts: filled(parts.parts),
       finish_reason: parts.finishReason,
     });
-    const usage = usageOf(parts.usage, parts.providerMetadata);
+    const usage = aiSdkUsage(parts.usage, parts.providerMetadata);
     const { model, responseId, error } = parts;
     // Anthropic's own usage contains the tier, the speed, the region and the web searches.
     const outputs = defined({ messages: [message], usage: fieldsOf(fieldsOf(parts.providerMetadata).anthropic).usage });
@@ -49,7 +51,8 @@ export const operationReader: AnswerReader = {
   read: (given) => ({ outputs: operationOutputs(given as Parts), error: (given as Parts).error }),
 };
 
-function operationOutputs({ text, reasoning, object, toolCalls, files, finishReason, steps }: Parts): Fields {
+function operationOutputs(answer: Omit<Parts, 'parts'>): Fields {
+  const { text, reasoning, object, toolCalls, files, finishReason, steps } = answer;
   return defined({
     text: object === undefined ? text : undefined,
     reasoning: reasoning || undefined,
@@ -90,7 +93,7 @@ export function generatedAnswer(given: unknown): Answer {
   const outputs = mediaOutputs(result);
   if (outputs !== undefined) {
     const model = textOf(fieldsOf(result.response).modelId);
-    return { outputs, usage: usageOf(result.usage, result.providerMetadata), model };
+    return { outputs, usage: aiSdkUsage(result.usage, result.providerMetadata), model };
   }
   const fold = partsFold();
   for (const part of resultParts(result)) fold.add(part, false);
@@ -124,7 +127,7 @@ type AddPart = (parts: Parts, part: Fields) => void;
 
 const startStep: AddPart = (parts) => {
   // Only the answer of the last step is recorded.
-  Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [] });
+  Object.assign(parts, { text: '', reasoning: '', toolCalls: [], files: [], parts: [] });
 };
 const finishStep: AddPart = (parts) => {
   parts.steps++;
@@ -145,6 +148,10 @@ const CONTENT: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
   ['file', ({ files }, part) => files.push(aiSdkFile(part))],
   ['object', (parts, { object }) => Object.assign(parts, { object })],
 ]);
+
+/** Matches parts that frame the answer, or repeat a tool call. Covers all versions of the AI SDK. */
+const FRAME =
+  /^(?:(?:model-call|reasoning|stream|text|tool-input|tool-call-streaming)-(?:start|end|delta|response-metadata)|tool-call-delta|start|ping|raw)$/;
 
 /** Reads parts that have no content. Covers all versions of the AI SDK. */
 const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
@@ -177,7 +184,7 @@ const MARKS: ReadonlyMap<unknown, AddPart> = new Map<string, AddPart>([
 
 /** Combines the parts of a stream from any AI SDK version. */
 function partsFold(): Fold {
-  const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], steps: 0 };
+  const parts: Parts = { text: '', reasoning: '', toolCalls: [], files: [], parts: [], steps: 0 };
   return {
     add(chunk, isFull) {
       // Unlike `streamObject`, `streamText` wraps each part in an object.
@@ -188,9 +195,11 @@ function partsFold(): Fold {
         if (!isFull) parts[field] += text;
         return text.length;
       }
-      CONTENT.get(part.type)?.(parts, part);
-      MARKS.get(part.type)?.(parts, part);
-      return CONTENT.has(part.type) ? 1 : 0;
+      const add = CONTENT.get(part.type) ?? MARKS.get(part.type);
+      const isOther = add === undefined && typeof part.type === 'string' && !FRAME.test(part.type);
+      if (isOther && !isFull) parts.parts.push(copyOf(part));
+      add?.(parts, part);
+      return isOther || CONTENT.has(part.type) ? 1 : 0;
     },
     result: () => parts,
   };
@@ -205,39 +214,4 @@ export function vectorsOf(vectors: unknown): { count?: number; dimensions?: numb
 function shortCall(given: unknown): unknown {
   const { toolCallId, toolName, input, args } = fieldsOf(given);
   return { toolCallId, toolName, input: input ?? args };
-}
-
-/**
- * The paths of token counts in all AI SDK versions. Version 4 reports `promptTokens`. Version 5 reports `inputTokens`
- * and `cachedInputTokens`. Later versions report an `inputTokens` object with a total. Embeddings report `tokens`.
- * Versions 4 and 5 of the AI SDK report some token counts only in the provider metadata.
- */
-const USAGE: UsagePaths = {
-  input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],
-  output_tokens: ['outputTokens.total', 'outputTokens', 'completionTokens'],
-  total_tokens: ['totalTokens'],
-  input_token_details: {
-    cache_read: [
-      'inputTokens.cacheRead',
-      'cachedInputTokens',
-      'metadata.openai.cachedPromptTokens',
-      'metadata.anthropic.cacheReadInputTokens',
-    ],
-    cache_creation: ['inputTokens.cacheWrite', 'metadata.anthropic.cacheCreationInputTokens'],
-    ephemeral_5m_input_tokens: ['metadata.anthropic.usage.cache_creation.ephemeral_5m_input_tokens'],
-    ephemeral_1hr_input_tokens: ['metadata.anthropic.usage.cache_creation.ephemeral_1h_input_tokens'],
-  },
-  output_token_details: {
-    reasoning: ['outputTokens.reasoning', 'reasoningTokens', 'metadata.openai.reasoningTokens'],
-  },
-};
-
-export function usageOf(usage: unknown, metadata: unknown): UsageMetadata | undefined {
-  const { openai, anthropic } = fieldsOf(metadata);
-  const isTotal = fieldsOf(fieldsOf(usage).inputTokens).total !== undefined;
-  return readUsage({ ...fieldsOf(usage), metadata }, USAGE, {
-    serviceTier: fieldsOf(openai).serviceTier,
-    // Before AI SDK 6, the Anthropic provider excludes cached tokens from the input tokens.
-    excludesCached: !isTotal && fieldsOf(anthropic).cacheCreationInputTokens !== undefined,
-  });
 }

@@ -8,9 +8,10 @@ import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun } from '../../run/start-run.ts';
+import { aiSdkUsage } from '../../services/ai-sdk.ts';
 import { endWithAnswer } from '../answer-stream.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { generatedAnswer, usageOf, vectorsOf } from './answer.ts';
+import { generatedAnswer, vectorsOf } from './answer.ts';
 import { describeModelCall } from './calls.ts';
 import { ModelStream, operationOf } from './operation.ts';
 
@@ -90,6 +91,6 @@ function followGeneration(run: Run, result: unknown): void {
 export function completeEmbedding(run: Run, result: unknown): void {
   endWithAnswer(run, () => {
     const { embeddings, usage, providerMetadata } = fieldsOf(result);
-    return { outputs: vectorsOf(embeddings), usage: usageOf(usage, providerMetadata) };
+    return { outputs: vectorsOf(embeddings), usage: aiSdkUsage(usage, providerMetadata) };
   });
 }

@@ -1,7 +1,7 @@
-import { type Fields, fieldsOf, listOf, sumOfCounts, textOf } from '../../payload/fields.ts';
+import { type Fields, listOf, textOf } from '../../payload/fields.ts';
+import { anthropicUsage } from '../../services/anthropic.ts';
 import { type CallReader, describeRequest, objectReader, type RequestFields } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 import { messageFold } from './message-fold.ts';
 
 const message: RequestFields = { modelType: 'chat', inputKeys: ['messages', 'system'], inputs: messageInputs };
@@ -14,10 +14,12 @@ export const messageCall: CallReader = {
   describe: (body, provider) => describeRequest(body, provider, message),
   ...objectReader(
     ['content'],
-    (answer) => {
-      const usage = readUsage(withCompactions(fieldsOf(answer.usage)), USAGE, { excludesCached: true });
-      return { outputs: answer, model: textOf(answer.model), responseId: textOf(answer.id), usage };
-    },
+    (answer) => ({
+      outputs: answer,
+      model: textOf(answer.model),
+      responseId: textOf(answer.id),
+      usage: anthropicUsage(answer.usage),
+    }),
     messageFold,
   ),
 };
@@ -25,26 +27,4 @@ export const messageCall: CallReader = {
 function messageInputs({ messages, system }: Fields): Fields {
   const given = withDataUris(messages);
   return { messages: system === undefined ? given : [{ role: 'system', content: system }, ...listOf(given)] };
-}
-
-const USAGE: UsagePaths = {
-  input_tokens: ['input_tokens'],
-  output_tokens: ['output_tokens'],
-  zeroIfMissing: ['input_tokens', 'output_tokens'],
-  input_token_details: {
-    cache_read: ['cache_read_input_tokens'],
-    cache_creation: ['cache_creation_input_tokens'],
-    ephemeral_5m_input_tokens: ['cache_creation.ephemeral_5m_input_tokens'],
-    ephemeral_1hr_input_tokens: ['cache_creation.ephemeral_1h_input_tokens'],
-  },
-  output_token_details: { reasoning: ['output_tokens_details.thinking_tokens'] },
-};
-
-/**
- * Adds the tokens of compactions, which the message's token counts exclude. Tokens of other `iterations` are already
- * included or belong to another model with other prices.
- */
-function withCompactions(usage: Fields): Fields {
-  const compactions = listOf(usage.iterations).map(fieldsOf);
-  return compactions.filter(({ type }) => type === 'compaction').reduce(sumOfCounts, usage);
 }

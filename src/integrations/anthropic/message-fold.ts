@@ -1,4 +1,5 @@
 import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { laterUsage } from '../../services/usage.ts';
 import type { Fold } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 
@@ -59,8 +60,7 @@ export function messageFold(): Fold {
       } else if (type === 'message_delta' && message !== undefined) {
         const { type: _, delta, usage, ...others } = fields;
         Object.assign(message, copyOf(fieldsOf(delta)), withoutNulls(others));
-        // Each token count is a running total, so later counts replace earlier counts.
-        message.usage = { ...fieldsOf(message.usage), ...withoutNulls(fieldsOf(usage)) };
+        message.usage = laterUsage(message.usage, copyOf(usage));
       }
       return 0;
     },

@@ -7,16 +7,14 @@ import {
   isFields,
   listOf,
   mapped,
-  numberOf,
   parsedJson,
   textOf,
   without,
 } from '../../payload/fields.ts';
-import type { UsageMetadata } from '../../run/record.ts';
+import { bedrockUsage } from '../../services/bedrock.ts';
 import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 import { dataUriOf, withField } from '../media.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** Reads one kind of call of the client. */
 export interface BedrockCall extends CallReader {
@@ -46,7 +44,7 @@ export const converseCall: CallReader = {
     (answer) => ({
       outputs: answer,
       model: textOf(fieldsOf(fieldsOf(answer.trace).promptRouter).invokedModelId),
-      usage: usageOf(fieldsOf(answer.usage), fieldsOf(answer.serviceTier).type),
+      usage: bedrockUsage(answer.usage, fieldsOf(answer.serviceTier).type),
     }),
     converseFold,
   ),
@@ -89,34 +87,6 @@ function withMedia(message: unknown): unknown {
     return { [kind]: { ...fieldsOf(media), source: { bytes: dataUriOf(type, base64) ?? base64 } } };
   });
   return withField(message, 'content', content);
-}
-
-const USAGE: UsagePaths = {
-  input_tokens: ['inputTokens'],
-  output_tokens: ['outputTokens'],
-  total_tokens: ['totalTokens'],
-  input_token_details: {
-    // The second name is that of Amazon Nova.
-    cache_read: ['cacheReadInputTokens', 'cacheReadInputTokenCount'],
-    cache_creation: ['cacheWriteInputTokens', 'cacheWriteInputTokenCount'],
-    ephemeral_5m_input_tokens: ['writes.5m'],
-    ephemeral_1hr_input_tokens: ['writes.1h'],
-  },
-};
-
-/**
- * Reads token counts. `inputTokens` exclude cached tokens, but some models include them. The total then equals the sum
- * of the input and output tokens.
- */
-function usageOf(usage: Fields, serviceTier: unknown): UsageMetadata | undefined {
-  const { inputTokens, outputTokens, totalTokens, cacheDetails } = usage;
-  const writes = listOf(cacheDetails).map(fieldsOf);
-  const excludesCached = totalTokens !== (numberOf(inputTokens) ?? 0) + (numberOf(outputTokens) ?? 0);
-  return readUsage(
-    { ...usage, writes: Object.fromEntries(writes.map(({ ttl, inputTokens: tokens }) => [ttl, tokens])) },
-    USAGE,
-    { excludesCached, serviceTier },
-  );
 }
 
 /** Combines the events of a streamed response. */

@@ -8,13 +8,13 @@ import {
   mapped,
   parsedJson,
 } from '../../payload/fields.ts';
+import { invocationUsage } from '../../services/bedrock.ts';
 import { messageCall } from '../anthropic/calls.ts';
 import { type CallReader, describeRequest, type Fold } from '../call-reader.ts';
 import { addDelta } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
 import { dimensionsOf } from '../openai/answers.ts';
 import { openaiCalls } from '../openai/calls.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 import { type BedrockCall, converseCall } from './converse.ts';
 
 /** The key of the token counts that Bedrock adds to the last chunk of each streamed response. */
@@ -38,7 +38,7 @@ export function invocation({ modelId, body }: Fields): BedrockCall {
     read(fields) {
       const { [METRICS]: metrics, ...given } = fieldsOf(fields);
       const answer = read(given);
-      return { ...answer, usage: answer.usage ?? readUsage(metrics, USAGE) };
+      return { ...answer, usage: answer.usage ?? invocationUsage(metrics) };
     },
     fold: fold && (() => chunkFold(fold())),
   };
@@ -72,11 +72,6 @@ function formatOf(modelId: string, { anthropic_version, messages }: Fields): Cal
   const [block] = listOf(fieldsOf(messages[0]).content);
   return isFields(block) && block.type === undefined ? converseCall : openaiCalls.chat;
 }
-
-const USAGE: UsagePaths = {
-  input_tokens: ['prompt_token_count', 'inputTextTokenCount', 'inputTokenCount'],
-  output_tokens: ['generation_token_count', 'totalOutputTextTokenCount', 'tokenCount', 'outputTokenCount'],
-};
 
 /** Parameters in the formats that `otherCall` reads. Any other field is recorded as an input. */
 const PARAMETERS: ReadonlySet<string> = new Set([
@@ -122,7 +117,7 @@ function otherCall(modelType: 'llm' | 'embedding', outputsOf: (answer: Fields) =
       const { results, ...rest } = fieldsOf(response);
       // Titan's streamed responses contain no list of results.
       const answer = { ...rest, ...fieldsOf(listOf(results)[0]) };
-      return { outputs: outputsOf(answer), usage: readUsage(answer, USAGE) };
+      return { outputs: outputsOf(answer), usage: invocationUsage(answer) };
     },
   };
 }

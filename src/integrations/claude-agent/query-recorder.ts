@@ -1,16 +1,17 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type Collector, StreamRecorder } from '../../instrument/results/recorder.ts';
-import { defined, type Fields, fieldsOf, listOf, numberOf, sumOfCounts, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, listOf, numberOf, textOf } from '../../payload/fields.ts';
+import { metadataOfUsage } from '../../payload/usage.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
 import type { StartOptions } from '../../run/run-options.ts';
+import { agentUsage } from '../../services/anthropic.ts';
 import { recordAnswer } from '../answer-stream.ts';
 import { messageCall } from '../anthropic/calls.ts';
 import { messageFold } from '../anthropic/message-fold.ts';
 import { errorLine, type Fold } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** The name of this integration among the sources of a run. */
 export const SOURCE = 'claude-agent';
@@ -230,11 +231,10 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   #addResult(message: Fields): void {
-    const { modelUsage, result, structured_output, errors, subtype, is_error, terminal_reason, stop_reason } = message;
-    const counts = Object.values(fieldsOf(modelUsage)).map(fieldsOf).reduce(sumOfCounts, {});
-    this.#completeTurn(stop_reason, numberOf(counts.outputTokens) ?? 0);
-    const usage = readUsage({ ...counts, ...message }, USAGE, { excludesCached: true });
-    this.run.set({ outputs: defined({ result, structured_output }), ...(usage && { usage }) });
+    const { result, structured_output, errors, subtype, is_error, terminal_reason, stop_reason } = message;
+    const usage = agentUsage(message);
+    this.#completeTurn(stop_reason, usage?.output_tokens ?? 0);
+    this.run.set({ outputs: defined({ result, structured_output }), metadata: metadataOfUsage(usage) });
     const texts = listOf(errors).map((error) => textOf(error));
     const error = subtype === 'success' ? textOf(result) : errorLine(subtype, texts.join('\n') || undefined);
     this.#isInterrupted = textOf(terminal_reason)?.startsWith('aborted') === true;
@@ -249,8 +249,7 @@ export class QueryRecorder extends StreamRecorder {
     const { turn } = this.#main;
     const answer = fieldsOf(turn?.fold.result());
     if (turn?.isStreamed === false && !answer.stop_reason) {
-      const own = numberOf(fieldsOf(answer.usage).output_tokens) ?? 0;
-      const usage = { output_tokens: Math.max(own, total - this.#outputTokens) };
+      const usage = { output_tokens: total - this.#outputTokens };
       turn.fold.add({ type: 'message_delta', delta: { stop_reason }, usage }, false);
     }
     this.#endTurn(this.#main);
@@ -267,15 +266,3 @@ export class QueryRecorder extends StreamRecorder {
     return beginRun(start, { ...description, signal: this.run.signal?.deref() });
   }
 }
-
-const USAGE: UsagePaths = {
-  input_tokens: ['inputTokens'],
-  output_tokens: ['outputTokens'],
-  input_token_details: {
-    cache_read: ['cacheReadInputTokens'],
-    cache_creation: ['cacheCreationInputTokens'],
-    ephemeral_5m_input_tokens: ['cacheCreationEphemeral5mInputTokens'],
-    ephemeral_1hr_input_tokens: ['cacheCreationEphemeral1hInputTokens'],
-  },
-  total_cost: ['total_cost_usd'],
-};

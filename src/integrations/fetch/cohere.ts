@@ -1,16 +1,9 @@
 import { emptyFields, type Fields, fieldsOf, listOf, numberOf, textOf, without } from '../../payload/fields.ts';
+import { cohereUsage } from '../../services/cohere.ts';
 import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 import { withDataUris } from '../media.ts';
 import { dimensionsOf } from '../openai/answers.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
-
-const USAGE: UsagePaths = {
-  input_tokens: ['usage.tokens.input_tokens', 'usage.billed_units.input_tokens', 'meta.billed_units.input_tokens'],
-  output_tokens: ['usage.tokens.output_tokens', 'usage.billed_units.output_tokens'],
-  zeroIfMissing: ['output_tokens'],
-  input_token_details: { cache_read: ['usage.cached_tokens'] },
-};
 
 export const cohereChat: CallReader = {
   name: 'cohere.chat',
@@ -22,7 +15,7 @@ export const cohereChat: CallReader = {
       inputKeys: ['messages', 'documents'],
       inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
     }),
-  ...objectReader(['message'], (answer) => ({ outputs: answer, usage: readUsage(answer, USAGE) }), chatFold),
+  ...objectReader(['message'], (answer) => ({ outputs: answer, usage: cohereUsage(answer.usage) }), chatFold),
 };
 
 export const cohereEmbedding: CallReader = {
@@ -35,7 +28,7 @@ export const cohereEmbedding: CallReader = {
     const [vectors] = Object.values(fieldsOf(answer.embeddings)).map(listOf);
     return {
       outputs: { count: vectors?.length ?? 0, dimensions: dimensionsOf(vectors?.[0]) },
-      usage: readUsage(answer, USAGE),
+      usage: cohereUsage(answer.meta),
     };
   }),
 };

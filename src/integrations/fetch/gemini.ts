@@ -1,29 +1,10 @@
 import { geminiMessages } from '../../messages/gemini.ts';
 import { defined, emptyFields, type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
+import { geminiUsage } from '../../services/gemini.ts';
+import { laterUsage } from '../../services/usage.ts';
 import { type CallReader, describeRequest, errorLine, type Fold, objectReader } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { dimensionsOf } from '../openai/answers.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
-
-const USAGE: UsagePaths = {
-  input_tokens: ['input'],
-  output_tokens: ['output'],
-  total_tokens: ['totalTokenCount'],
-  zeroIfMissing: ['output_tokens'],
-  input_token_details: {
-    cache_read: ['cachedContentTokenCount'],
-    text: ['inputs.TEXT'],
-    image: ['inputs.IMAGE'],
-    audio: ['inputs.AUDIO'],
-    video: ['inputs.VIDEO'],
-  },
-  output_token_details: {
-    reasoning: ['thoughtsTokenCount'],
-    text: ['outputs.TEXT'],
-    image: ['outputs.IMAGE'],
-    audio: ['outputs.AUDIO'],
-  },
-};
 
 export const geminiGeneration: CallReader = {
   name: 'gemini.generateContent',
@@ -47,7 +28,7 @@ export const geminiGeneration: CallReader = {
       return {
         outputs: { messages, ...rest },
         model: textOf(modelVersion),
-        usage: usageOf(fieldsOf(usageMetadata)),
+        usage: geminiUsage(usageMetadata),
         error: errorLine(status, message),
       };
     },
@@ -72,7 +53,7 @@ export const geminiEmbedding: CallReader = {
     const vectors = listOf(embeddings ?? (embedding && [embedding]));
     return {
       outputs: { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).values) },
-      usage: usageOf(fieldsOf(usageMetadata)),
+      usage: geminiUsage(usageMetadata),
     };
   }),
 };
@@ -88,31 +69,6 @@ function requestMessages({ contents, systemInstruction, system_instruction }: Fi
   const [system] = geminiMessages(systemInstruction ?? system_instruction);
   const given = (Array.isArray(contents) ? contents : [contents]).flatMap(geminiMessages);
   return { messages: system === undefined ? given : [{ ...system, role: 'system' }, ...given] };
-}
-
-/** Gemini's output count excludes thoughts. Gemini's prompt count excludes the results of built-in tools. */
-function usageOf(usage: Fields) {
-  const { promptTokenCount, toolUsePromptTokenCount, candidatesTokenCount, thoughtsTokenCount } = usage;
-  return readUsage(
-    {
-      ...usage,
-      input: sumOf(promptTokenCount, toolUsePromptTokenCount),
-      output: sumOf(candidatesTokenCount, thoughtsTokenCount),
-      inputs: byModality(usage.promptTokensDetails),
-      outputs: byModality(usage.candidatesTokensDetails),
-    },
-    USAGE,
-  );
-}
-
-function sumOf(...counts: unknown[]): number | undefined {
-  const numbers = counts.filter((count) => typeof count === 'number');
-  return numbers.length === 0 ? undefined : numbers.reduce((sum, count) => sum + count, 0);
-}
-
-function byModality(details: unknown): Fields {
-  const counts = listOf(details).map(fieldsOf);
-  return Object.fromEntries(counts.map(({ modality, tokenCount }) => [modality, tokenCount]));
 }
 
 /** Combines the chunks of a response. Each chunk contains more parts. */
@@ -144,8 +100,9 @@ function contentFold(): Fold {
   };
   return {
     add(chunk, isFull) {
-      const { candidates: added, ...rest } = fieldsOf(chunk);
+      const { candidates: added, usageMetadata, ...rest } = fieldsOf(chunk);
       Object.assign(answer, copyOf(rest));
+      if (usageMetadata !== undefined) answer.usageMetadata = laterUsage(answer.usageMetadata, copyOf(usageMetadata));
       const counts = listOf(added).map((candidate, at) => addCandidate(fieldsOf(candidate), at, isFull));
       return counts.reduce((sum, count) => sum + count, 0);
     },

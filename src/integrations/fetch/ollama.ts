@@ -8,17 +8,11 @@ import {
   mapped,
   textOf,
 } from '../../payload/fields.ts';
+import { ollamaUsage } from '../../services/ollama.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
 import { dimensionsOf } from '../openai/answers.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
-
-const USAGE: UsagePaths = {
-  input_tokens: ['prompt_eval_count'],
-  output_tokens: ['eval_count'],
-  zeroIfMissing: ['output_tokens'],
-};
 
 const generated: AnswerReader = {
   ...objectReader(
@@ -26,7 +20,7 @@ const generated: AnswerReader = {
     (answer) => ({
       outputs: answer,
       model: textOf(answer.model),
-      usage: readUsage(answer, USAGE),
+      usage: ollamaUsage(answer),
       error: textOf(answer.error),
     }),
     generationFold,
@@ -39,7 +33,7 @@ const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer
   return {
     outputs: { count: vectors.length, dimensions: dimensionsOf(vectors[0]) },
     model: textOf(answer.model),
-    usage: readUsage(answer, USAGE),
+    usage: ollamaUsage(answer),
   };
 });
 

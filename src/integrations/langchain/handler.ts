@@ -172,8 +172,8 @@ export class RunspanCallbackHandler {
 
   handleLLMEnd(result: unknown, id: string, _parentId?: string, tags?: string[]): void {
     this.#recorder.end(id, tags, ({ run }) => {
-      const { outputs, usage, metadata } = modelResult(result);
-      run.set(usage === undefined ? { metadata } : { metadata, usage });
+      const { outputs, metadata } = modelResult(result);
+      run.set({ metadata });
       run.keepResult(outputs);
     });
   }

@@ -1,12 +1,11 @@
-import { defined, definedOrNone, type Fields, fieldsOf, listOf, numberOf } from '../../payload/fields.ts';
-import { completeUsage } from '../../run/fields.ts';
-import type { UsageMetadata } from '../../run/record.ts';
+import { definedOrNone, type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
+import { completeUsage, metadataOfUsage, type UsageMetadata } from '../../payload/usage.ts';
 import { RESPONSE_ID } from '../../run/same-call.ts';
+import { wholeUsage } from '../../services/any.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
 interface ModelResult {
   readonly outputs: Fields;
-  readonly usage: UsageMetadata | undefined;
   readonly metadata: Fields;
 }
 
@@ -34,10 +33,11 @@ export function modelResult(result: unknown): ModelResult {
   const metadata: Fields = {
     response_model: responses.map(({ model_name, model }) => model_name ?? model).find(isText),
     [RESPONSE_ID]: all.map(responseIdOf).find(isText),
+    ...metadataOfUsage(usage),
   };
   const reasons = all.map(finishReason).filter(isText);
   if (reasons.length > 0) metadata.finish_reasons = reasons;
-  return { outputs, usage, metadata };
+  return { outputs, metadata };
 }
 
 /** Returns whether a chunk contains text, reasoning, or part of a tool call. The first chunk is usually empty. */
@@ -69,29 +69,23 @@ function finishReason(generation: Fields): unknown {
 }
 
 /**
- * Returns the token usage of a message, or the less detailed usage of the result. Each message contains the usage of
- * the whole call.
+ * Returns the usage of a message, or the less detailed usage of the result. Each message contains the usage of the whole
+ * call. The service's own usage, if LangChain passes it on, wins over the counts that LangChain has derived from it.
  */
 function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetadata | undefined {
+  for (const generation of generations) {
+    const { usage, service_tier, ...response } = responseOf(generation);
+    const own = wholeUsage(usage, service_tier) ?? wholeUsage(response);
+    const { usage_metadata } = fieldsOf(generation.message);
+    // If a service reports no usage, LangChain still creates a usage object, but without counts.
+    const counted = own ?? definedOrNone(completeUsage(fieldsOf(usage_metadata)));
+    if (counted?.input_tokens !== undefined || counted?.output_tokens !== undefined) return counted;
+  }
   const { promptTokens, completionTokens, totalTokens } = fieldsOf(
     llmOutput.tokenUsage ?? llmOutput.estimatedTokenUsage,
   );
   const ofResult = { input_tokens: promptTokens, output_tokens: completionTokens, total_tokens: totalTokens };
-  for (const given of [...generations.map(({ message }) => fieldsOf(message).usage_metadata), ofResult]) {
-    const { input_token_details: input, output_token_details: output } = fieldsOf(given);
-    const counts = numbersOf(given);
-    // If a service reports no usage, LangChain still creates a usage object, but without counts.
-    if (counts?.input_tokens === undefined && counts?.output_tokens === undefined) continue;
-    const details = { input_token_details: numbersOf(input), output_token_details: numbersOf(output) };
-    return completeUsage({ ...counts, ...defined(details) } as UsageMetadata);
-  }
-  return undefined;
-}
-
-/** Returns the properties that are numbers, or undefined if there are none. */
-function numbersOf(given: unknown): Record<string, number> | undefined {
-  const entries = Object.entries(fieldsOf(given)).map(([key, value]) => [key, numberOf(value)]);
-  return definedOrNone(Object.fromEntries(entries));
+  return definedOrNone(completeUsage(ofResult as UsageMetadata));
 }
 
 /** Returns the id of the service's response. LangChain's own ids of messages start with `run-` or `lc_run-`. */

@@ -1,5 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
+import { metadataOfUsage } from '../../payload/usage.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { currentContext, enterContext, isOff, type RunContext, remoteContext, sinkOf } from '../../run/context.ts';
 import type { RunType } from '../../run/record.ts';
@@ -8,8 +9,8 @@ import { type Hiding, type StartOptions, sharedChecks, usableOptions } from '../
 import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
+import { aiSdkUsage } from '../../services/ai-sdk.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 
 const PLACE = 'RunspanBridge';
 /** The name of this integration among the sources of a run. */
@@ -189,9 +190,9 @@ export class RunspanBridge {
     }
     const { run } = open;
     if (run === undefined) return;
-    const usage = run.metadata.usage_metadata === undefined ? readUsage(attributes.usage, USAGE) : undefined;
+    const usage = run.metadata.usage_metadata === undefined ? aiSdkUsage(attributes.usage, undefined) : undefined;
     const known = { tools: availableTools, tool_call_id: toolCallId, status };
-    const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, usage_metadata: usage };
+    const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, ...metadataOfUsage(usage) };
     run.set({ metadata: defined(run.runType === 'llm' ? answered : known) });
     if (run.outputs === undefined && output !== undefined) {
       run.keepResult({ ...payloadOf('output', output), ...(usage && { usage_metadata: usage }) });
@@ -253,18 +254,6 @@ function modelMetadata({ provider, model, parameters, availableTools, toolChoice
     ls_invocation_params: defined({ ...given, tools: availableTools, tool_choice: toolChoice }),
   };
 }
-
-const USAGE: UsagePaths = {
-  input_tokens: ['inputTokens'],
-  output_tokens: ['outputTokens'],
-  input_token_details: {
-    cache_read: ['inputDetails.cacheRead'],
-    cache_creation: ['inputDetails.cacheWrite'],
-    ephemeral_5m_input_tokens: ['inputDetails.cacheWrite5m'],
-    ephemeral_1hr_input_tokens: ['inputDetails.cacheWrite1h'],
-  },
-  output_token_details: { reasoning: ['outputDetails.reasoning'] },
-};
 
 function errorOf({ name, message, stack }: Fields): Error {
   return Object.assign(new Error(textOf(message) ?? ''), { name: textOf(name) ?? 'Error', stack: textOf(stack) ?? '' });

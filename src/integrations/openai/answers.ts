@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../../payload/fields.ts';
+import { openaiUsage } from '../../services/openai.ts';
 import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
 import { base64Bytes, mediaMarker } from '../media.ts';
-import { readUsage, type UsagePaths } from '../usage.ts';
 import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
 
 /** Reads chat completions and text completions. */
@@ -74,46 +74,10 @@ export function dimensionsOf(vector: unknown): number | undefined {
  */
 export function facts(answer: Fields): Omit<Answer, 'outputs'> {
   const { code, message } = fieldsOf(answer.error);
-  // Groq reports the tokens of a stream in `x_groq`.
-  const usage = answer.usage ?? fieldsOf(answer.x_groq).usage;
   return {
     model: textOf(answer.model),
     responseId: textOf(answer.id),
-    usage: readUsage(usage, USAGE, { serviceTier: answer.service_tier }),
+    usage: openaiUsage(answer),
     error: errorLine(code, message),
   };
-}
-
-/**
- * The paths of token counts. Chat completions, completions and embeddings report prompt and completion tokens.
- * Responses and images report input and output tokens. Embeddings report no output tokens. Only OpenRouter reports
- * `cost`.
- */
-const USAGE: UsagePaths = {
-  input_tokens: ['input_tokens', 'prompt_tokens'],
-  output_tokens: ['output_tokens', 'completion_tokens'],
-  total_tokens: ['total_tokens'],
-  total_cost: ['cost'],
-  zeroIfMissing: ['output_tokens'],
-  input_token_details: detailPaths(['input_tokens_details', 'prompt_tokens_details'], {
-    cache_read: 'cached_tokens',
-    cache_creation: 'cache_write_tokens',
-    audio: 'audio_tokens',
-    image: 'image_tokens',
-    text: 'text_tokens',
-  }),
-  output_token_details: detailPaths(['output_tokens_details', 'completion_tokens_details'], {
-    reasoning: 'reasoning_tokens',
-    audio: 'audio_tokens',
-    image: 'image_tokens',
-    text: 'text_tokens',
-    accepted_prediction: 'accepted_prediction_tokens',
-    rejected_prediction: 'rejected_prediction_tokens',
-  }),
-};
-
-function detailPaths(parents: readonly string[], keys: Readonly<Record<string, string>>): Record<string, string[]> {
-  return Object.fromEntries(
-    Object.entries(keys).map(([name, key]) => [name, parents.map((parent) => `${parent}.${key}`)]),
-  );
 }

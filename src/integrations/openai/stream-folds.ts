@@ -8,6 +8,7 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
+import { laterUsage } from '../../services/usage.ts';
 import type { Fold } from '../call-reader.ts';
 import { addDelta, copyOf } from '../deltas.ts';
 
@@ -54,7 +55,8 @@ export function choicesFold(): Fold {
 
 /** Sets a field. Ignores null, because compatible services may send null for a field that is already set. */
 function replace(target: Fields, key: string, value: unknown): void {
-  if (value !== null || target[key] === undefined) target[key] = copyOf(value);
+  if (key === 'usage' && isFields(value)) target[key] = laterUsage(target[key], copyOf(value));
+  else if (value !== null || target[key] === undefined) target[key] = copyOf(value);
 }
 
 function byIndex(a: unknown, b: unknown): number {

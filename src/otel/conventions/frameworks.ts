@@ -2,6 +2,7 @@ import { contentOfBlocks } from '../../messages/chat.ts';
 import { geminiMessages } from '../../messages/gemini.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, filled, isFields, listOf } from '../../payload/fields.ts';
 import { timestampUs } from '../../run/time.ts';
+import { geminiUsage } from '../../services/gemini.ts';
 import { genAiInputMessages, genAiOutputMessages } from './genai.ts';
 import { vocabularyOf } from './span-vocabulary.ts';
 import { type Attributes, anyJson, count, json, jsonObject, objects, type Read } from './values.ts';
@@ -120,22 +121,9 @@ function adkParameters(value: unknown): Fields | undefined {
   return definedOrNone({ temperature, tools });
 }
 
-/** Gemini's output count excludes thoughts, which are billed as output. */
 function adkUsage(value: unknown): Fields | undefined {
   const { usageMetadata, usage_metadata = usageMetadata } = fieldsOf(json(value));
-  if (!isFields(usage_metadata)) return undefined;
-  const of = (camel: string, snake: string): number | undefined =>
-    count(usage_metadata[camel] ?? usage_metadata[snake]);
-  const reasoning = of('thoughtsTokenCount', 'thoughts_token_count');
-  const cache_read = of('cachedContentTokenCount', 'cached_content_token_count');
-  const input = of('promptTokenCount', 'prompt_token_count');
-  return defined({
-    input_tokens: input && input + (of('toolUsePromptTokenCount', 'tool_use_prompt_token_count') ?? 0),
-    output_tokens: (of('candidatesTokenCount', 'candidates_token_count') ?? 0) + (reasoning ?? 0),
-    total_tokens: of('totalTokenCount', 'total_token_count'),
-    input_token_details: cache_read === undefined ? undefined : { cache_read },
-    output_token_details: reasoning === undefined ? undefined : { reasoning },
-  });
+  return isFields(usage_metadata) ? { ...geminiUsage(usage_metadata) } : undefined;
 }
 
 /** Returns the messages that an agent got. The attribute also contains its own, from the index of new messages. */

@@ -1,5 +1,6 @@
-import { type Fields, isFields } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { timestampUs } from '../../run/time.ts';
+import { anyUsage } from '../../services/any.ts';
 import { type Attributes, cost, count, isEmpty, json, jsonObject, text, texts } from './values.ts';
 import { FIRST_TOKEN_AT, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -56,92 +57,29 @@ export function langfuseError(attributes: Attributes): string | undefined {
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';
 }
 
-/** Maps Langfuse's names for token counts to usage fields. */
-const COUNTS: ReadonlyMap<string, string> = new Map([
+/** Langfuse's own names. It also accepts the names of OpenAI and Anthropic. */
+const OWN: ReadonlyMap<string, string> = new Map([
   ['input', 'input_tokens'],
-  ['input_tokens', 'input_tokens'],
-  ['prompt_tokens', 'input_tokens'],
   ['output', 'output_tokens'],
-  ['output_tokens', 'output_tokens'],
-  ['completion_tokens', 'output_tokens'],
   ['total', 'total_tokens'],
-  ['total_tokens', 'total_tokens'],
 ]);
 
-/** Objects in which OpenAI nests input or output token details. */
-const NESTED: ReadonlyMap<string, 'input' | 'output'> = new Map([
-  ['input_tokens_details', 'input'],
-  ['prompt_tokens_details', 'input'],
-  ['output_tokens_details', 'output'],
-  ['completion_tokens_details', 'output'],
-]);
+/** Matches Langfuse's own details, for example `input_cached_tokens`. */
+const DETAIL = /^(input|output)_(?!tokens(?:_|$))(.+?)(?:_tokens)?$/;
 
-/** Anthropic's names for token counts that `input_tokens` excludes. */
-const BESIDE_INPUT: ReadonlyMap<string, string> = new Map([
-  ['cache_read_input_tokens', 'cache_read'],
-  ['cache_creation_input_tokens', 'cache_creation'],
-]);
-
-/** Matches detail counts with the prefix `input_` or `output_`, for example `input_cached_tokens`. */
-const DETAIL = /^(input|output)_(.+?)(?:_tokens)?$/;
-
-const DETAILS: ReadonlyMap<string, string> = new Map([['cached', 'cache_read']]);
-
+/** Reads counts under the names of a service, and keeps other counts, for example `searches`. */
 function usageOf(value: unknown): Fields | undefined {
-  const usage: Record<string, number> = {};
-  const details = { input: {} as Record<string, number>, output: {} as Record<string, number> };
-  let isBeside = false;
+  const usage: Fields = {};
+  const others: Fields = {};
   for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
-    const nested = NESTED.get(name);
-    if (nested !== undefined && isFields(given)) addDetails(details[nested], given);
-    const tokens = count(given);
-    if (tokens === undefined) continue;
-    const total = COUNTS.get(name);
-    const beside = BESIDE_INPUT.get(name);
     const [, side, kind] = DETAIL.exec(name) ?? [];
-    if (total !== undefined) usage[total] = tokens;
-    else if (beside !== undefined) details.input[beside] = tokens;
-    else if (kind === undefined) usage[name] = tokens;
-    else details[side as 'input' | 'output'][DETAILS.get(kind) ?? kind] = tokens;
-    isBeside ||= beside !== undefined;
+    const tokens = isFields(given) ? given : count(given);
+    const details = `${side}_tokens_details`;
+    if (kind !== undefined) usage[details] = { ...fieldsOf(usage[details]), [`${kind}_tokens`]: tokens };
+    else usage[OWN.get(name) ?? name] = tokens;
+    if (!/token|^(?:input|output|total)/.test(name)) others[name] = tokens;
   }
-  includeDetails(usage, details, isBeside);
-  const { input, output } = details;
-  const all: Fields = { ...usage };
-  if (!isEmpty(input)) all.input_token_details = input;
-  if (!isEmpty(output)) all.output_token_details = output;
-  return isEmpty(all) ? undefined : all;
-}
-
-function addDetails(to: Record<string, number>, given: Fields): void {
-  for (const [name, item] of Object.entries(given)) {
-    const tokens = count(item);
-    const kind = name.replace(/_tokens$/, '');
-    if (tokens !== undefined) to[DETAILS.get(kind) ?? kind] = tokens;
-  }
-}
-
-/**
- * Adds detail counts, such as cached tokens, to the input and output counts unless they are already included. In
- * Langfuse's OpenAI wrapper, details are excluded if the total equals the sum of all counts. In Anthropic's input
- * count, details are excluded unless the total equals input plus output.
- */
-function includeDetails(
-  usage: Record<string, number>,
-  details: Readonly<Record<'input' | 'output', Record<string, number>>>,
-  isBeside: boolean,
-): void {
-  const { input_tokens: input = 0, output_tokens: output = 0, total_tokens: total } = usage;
-  const ofInput = sumOf(details.input);
-  const ofOutput = sumOf(details.output);
-  const isWithout = total === input + output + ofInput + ofOutput;
-  if (total === input + output || (!isWithout && !isBeside)) return;
-  usage.input_tokens = input + ofInput;
-  if (isWithout) usage.output_tokens = output + ofOutput;
-}
-
-function sumOf(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((sum, tokens) => sum + tokens, 0);
+  return definedOrNone({ ...defined(others), ...anyUsage(usage) });
 }
 
 function costsOf(value: unknown): Fields | undefined {

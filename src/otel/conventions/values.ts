@@ -1,5 +1,5 @@
 import { defined, definedOrNone, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
-import { tokenCount, cost as validCost, validUsage } from '../../run/fields.ts';
+import { tokenCount, cost as validCost, validUsage } from '../../payload/usage.ts';
 
 /** The attributes of a span. SDK 3.x allows objects as values. */
 export type Attributes = Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@ import { shownError } from '../../payload/errors.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { type EncodedPayload, encodePayload, metadataJson, metadataKey, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
-import { completeUsage } from '../../run/fields.ts';
+import { completeUsage, metadataOfUsage } from '../../payload/usage.ts';
 import type { UsageMetadata } from '../../run/record.ts';
 import { responseIdIn, USAGE } from '../../run/same-call.ts';
 import type { CapturePolicy } from '../../run/sink.ts';
@@ -199,7 +199,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
   if (counts !== undefined) {
     const usage = completeUsage(counts.fields, metadata[SERVICE_TIER]);
     fields.hasUsage = true;
-    metadata[USAGE] ??= usage;
+    if (metadata[USAGE] === undefined) Object.assign(metadata, metadataOfUsage(usage));
     if (!capture.hideOutputs)
       fields.outputs = encoded('outputs', withUsage(outputs, usage, capture), capture, fields.inputs);
   } else if (outputs !== undefined) {

@@ -1,15 +1,19 @@
 import { isObject } from '../../config/checker.ts';
+import { cost as amountOf, tokenCount as countOf } from '../../payload/usage.ts';
+import { anyUsage } from '../../services/any.ts';
+import { reportedCost } from '../../services/cost.ts';
 import type { UnpricedUsage, Usage, UsageDetails } from './run-view.ts';
 
-/** Returns the usage in a run's outputs. Also accepts the names in responses of OpenAI and Anthropic. */
+/** Returns the usage in a run's outputs, or in the response of a service that the outputs contain. */
 export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
   if (outputs === undefined) return undefined;
   const { usage_metadata, usage: given, service_tier } = outputs;
-  const usage = usageIn(usage_metadata) ?? usageIn(given);
+  const usage = usageIn(usage_metadata) ?? usageIn(anyUsage(given));
   if (usage === undefined) return undefined;
   const { details = {} } = usage;
   if (service_tier !== undefined) set(details, 'tier', details.tier ?? tierOf(service_tier));
   if (!isObject(given)) return usage;
+  set(usage, 'total_cost', usage.total_cost ?? reportedCost(given));
   const { service_tier: tier, speed, inference_geo, server_tool_use: tools } = given;
   set(details, 'tier', details.tier ?? tierOf(tier, speed, inference_geo));
   if (isObject(tools)) add(details, 'web_searches', countOf(tools.web_search_requests) ?? 0);
@@ -39,25 +43,20 @@ export function tierOf(...given: readonly unknown[]): string | undefined {
   return given.find((tier): tier is string => typeof tier === 'string' && !STANDARD.has(tier));
 }
 
-const COUNTS: readonly string[] = [
-  ...['input_tokens', 'prompt_tokens', 'output_tokens', 'completion_tokens', 'total_tokens'],
-];
+const COUNTS: readonly string[] = ['input_tokens', 'output_tokens', 'total_tokens'];
 
 /** Reads token counts and costs. */
 export function usageIn(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
   const usage: UnpricedUsage = {};
   const details: UsageDetails = {};
-  for (const name of INPUT_DETAILS) addDetails(details, INPUT_KINDS, given[name]);
-  for (const name of OUTPUT_DETAILS) addDetails(details, OUTPUT_KINDS, given[name]);
-  const beside = addCacheCounts(details, given);
+  addDetails(details, INPUT_KINDS, given.input_token_details);
+  addDetails(details, OUTPUT_KINDS, given.output_token_details);
   if (COUNTS.some((name) => isInvalid(given[name]))) details.is_invalid = true;
-  const input = countOf(given.input_tokens) ?? countOf(given.prompt_tokens);
-  const output = countOf(given.output_tokens) ?? countOf(given.completion_tokens);
-  const allInput = input === undefined ? undefined : input + beside;
-  set(usage, 'input_tokens', allInput);
+  const [input, output] = [countOf(given.input_tokens), countOf(given.output_tokens)];
+  set(usage, 'input_tokens', input);
   set(usage, 'output_tokens', output);
-  set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(allInput, output));
+  set(usage, 'total_tokens', countOf(given.total_tokens) ?? sumOf(input, output));
   set(
     usage,
     'total_cost',
@@ -68,42 +67,13 @@ export function usageIn(given: unknown): UnpricedUsage | undefined {
   return usage;
 }
 
-/**
- * Adds the cached tokens of a response of Anthropic, unless the details contain them. Returns the number of tokens that
- * the input count excludes. Gateways report the same counts beside `prompt_tokens`, which includes them.
- */
-function addCacheCounts(details: UsageDetails, given: Readonly<Record<string, unknown>>): number {
-  const { cache_read_input_tokens, cache_creation_input_tokens, cache_creation } = given;
-  const isIncluded = given.input_tokens === undefined || INPUT_DETAILS.some((name) => isObject(given[name]));
-  const read = countOf(cache_read_input_tokens) ?? 0;
-  const written = countOf(cache_creation_input_tokens) ?? 0;
-  if (details.cache_read === undefined) add(details, 'cache_read', read);
-  if (details.cache_write === undefined) {
-    add(details, 'cache_write', written);
-    if (isObject(cache_creation)) {
-      add(details, 'cache_write_1h', countOf(cache_creation.ephemeral_1h_input_tokens) ?? 0);
-    }
-  }
-  return isIncluded ? 0 : read + written;
-}
-
 type Kind = Exclude<keyof UsageDetails, 'tier' | 'is_invalid'>;
 type Kinds = ReadonlyMap<string, readonly Kind[]>;
-
-/** Names of details in runs, and in responses of OpenAI. */
-const INPUT_DETAILS: readonly string[] = ['input_token_details', 'input_tokens_details', 'prompt_tokens_details'];
-const OUTPUT_DETAILS: readonly string[] = [
-  'output_token_details',
-  'output_tokens_details',
-  'completion_tokens_details',
-];
 
 /** The counts to which a detail adds, by its name without `_tokens`. */
 const INPUT_KINDS: Kinds = new Map<string, Kind[]>([
   ['cache_read', ['cache_read']],
-  ['cached', ['cache_read']],
   ['cache_creation', ['cache_write']],
-  ['cache_write', ['cache_write']],
   ['ephemeral_5m_input', ['cache_write']],
   ['ephemeral_1hr_input', ['cache_write', 'cache_write_1h']],
   // LangChain's name for the same count.
@@ -143,7 +113,7 @@ function isSplitOfWrites(given: Readonly<Record<string, unknown>>): boolean {
   return sum > 0 && sum === countOf(given.cache_creation);
 }
 
-/** Returns the counts for a name with the prefix of a tier, or with the suffix of a response. Also sets the tier. */
+/** Returns the counts for a name with the prefix of a tier. Also sets the tier. */
 function kindsOfOther(details: UsageDetails, kinds: Kinds, name: string): readonly Kind[] {
   const [, tier, rest = ''] = OF_TIER.exec(name) ?? [];
   if (tier !== undefined) details.tier = tier;
@@ -155,18 +125,9 @@ function add(details: UsageDetails, kind: Kind, count: number): void {
   if (count > 0 || /^cache_(audio|image)/.test(kind)) details[kind] = (details[kind] ?? 0) + count;
 }
 
-/** Returns a token count. Returns undefined if the value is not a whole number from 0 to 1,000,000,000. */
-function countOf(value: unknown): number | undefined {
-  return Number.isInteger(value) && (value as number) <= 1_000_000_000 ? amountOf(value) : undefined;
-}
-
 /** Returns whether a value is given as a count, but is none. */
 function isInvalid(value: unknown): boolean {
   return value !== undefined && value !== null && countOf(value) === undefined;
-}
-
-function amountOf(value: unknown): number | undefined {
-  return Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
 
 /** A cost of only the input, or only the output, is not the cost of the run. */

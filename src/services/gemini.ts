@@ -1,0 +1,57 @@
+import { type Fields, fieldsOf, listOf } from '../payload/fields.ts';
+import type { UsageMetadata } from '../payload/usage.ts';
+import { readUsage, type UsagePaths } from './usage.ts';
+
+/**
+ * The candidates' count excludes thoughts, and the prompt's count the results of built-in tools:
+ * https://ai.google.dev/api/generate-content#UsageMetadata
+ */
+const USAGE: UsagePaths = {
+  input_tokens: ['promptTokenCount'],
+  output_tokens: ['candidatesTokenCount'],
+  total_tokens: ['totalTokenCount'],
+  outside: ['reasoning', 'tool_use'],
+  input_token_details: {
+    cache_read: ['cachedContentTokenCount'],
+    tool_use: ['toolUsePromptTokenCount'],
+    text: ['inputs.TEXT'],
+    image: ['inputs.IMAGE'],
+    audio: ['inputs.AUDIO'],
+    video: ['inputs.VIDEO'],
+  },
+  output_token_details: {
+    reasoning: ['thoughtsTokenCount'],
+    text: ['outputs.TEXT'],
+    image: ['outputs.IMAGE'],
+    audio: ['outputs.AUDIO'],
+  },
+};
+
+/** Reads a response's `usageMetadata`. The Python SDK writes names in snake case. */
+export function geminiUsage(given: unknown): UsageMetadata | undefined {
+  const entries = Object.entries(fieldsOf(given));
+  const usage: Fields = Object.fromEntries(entries.map(([name, count]) => [camelCase(name), count]));
+  // A JSON message of Google omits counts of 0: the candidates if the prompt was blocked, or if there are only thoughts.
+  const { totalTokenCount, thoughtsTokenCount = totalTokenCount } = usage;
+  const { candidatesTokenCount = thoughtsTokenCount === undefined ? undefined : 0 } = usage;
+  return readUsage(
+    {
+      ...usage,
+      candidatesTokenCount,
+      inputs: byModality(usage.promptTokensDetails),
+      outputs: byModality(usage.candidatesTokensDetails),
+    },
+    USAGE,
+  );
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function byModality(details: unknown): Fields {
+  const counts = listOf(details).map(fieldsOf);
+  return Object.fromEntries(
+    counts.map(({ modality, tokenCount, token_count }) => [modality, tokenCount ?? token_count]),
+  );
+}
