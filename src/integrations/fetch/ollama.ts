@@ -9,7 +9,7 @@ import {
   textOf,
 } from '../../payload/fields.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
-import { addDelta, copyOf } from '../deltas.ts';
+import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
 import { dimensionsOf } from '../openai/answers.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
@@ -27,7 +27,6 @@ const generated: AnswerReader = {
       outputs: answer,
       model: textOf(answer.model),
       usage: readUsage(answer, USAGE),
-      error: textOf(answer.error),
     }),
     generationFold,
   ),
@@ -80,7 +79,7 @@ function generationFold(): Fold {
   return {
     add(line, isFull) {
       const { message, response, thinking, ...rest } = fieldsOf(line);
-      Object.assign(answer, copyOf(rest));
+      update(answer, rest);
       return addDelta(isFull ? emptyFields() : answer, defined({ message, response, thinking }));
     },
     result: () => definedOrNone(answer),

@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../../payload/fields.ts';
-import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
+import { type Answer, type AnswerReader, objectReader } from '../call-reader.ts';
 import { base64Bytes, mediaMarker } from '../media.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
@@ -68,19 +68,14 @@ export function dimensionsOf(vector: unknown): number | undefined {
   return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
 }
 
-/**
- * Reads the model, the token counts and the error. A response may contain an error despite a successful status, for
- * example from a gateway.
- */
+/** Reads the model, the id and the token counts. */
 export function facts(answer: Fields): Omit<Answer, 'outputs'> {
-  const { code, message } = fieldsOf(answer.error);
   // Groq reports the tokens of a stream in `x_groq`.
   const usage = answer.usage ?? fieldsOf(answer.x_groq).usage;
   return {
     model: textOf(answer.model),
     responseId: textOf(answer.id),
     usage: readUsage(usage, USAGE, { serviceTier: answer.service_tier }),
-    error: errorLine(code, message),
   };
 }
 
