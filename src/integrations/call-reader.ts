@@ -2,6 +2,7 @@ import {
   definedOrNone,
   type Fields,
   fieldsOf,
+  firstText,
   isFields,
   mapped,
   numberOf,
@@ -123,13 +124,57 @@ export function objectReader(
   return {
     read(value) {
       const isKnown = isFields(value) && known.some((key) => value[key] !== undefined && value[key] !== null);
-      return isKnown ? answerOf(value) : { outputs: { outputs: value }, isUnreadable: value !== undefined };
+      if (!isKnown) return { outputs: { outputs: value }, isUnreadable: value !== undefined };
+      return { error: serviceError(value), ...answerOf(value) };
     },
-    fold,
+    fold: fold && (() => endingFold(fold())),
   };
 }
 
-/** Formats a service's error as one line. Returns undefined if neither value is a string. */
+/** Event types that mark the end of a response. Applications stop reading at these events. */
+const LAST_EVENTS: ReadonlySet<unknown> = new Set([
+  'message_stop',
+  'message-end',
+  'response.completed',
+  'response.failed',
+  'response.incomplete',
+]);
+
+/** Completes a response at its last event. In all formats, an error is the last event: clients throw it. */
+function endingFold(fold: Fold): Fold {
+  const ending = {
+    isComplete: false,
+    error: undefined as string | undefined,
+    add(event: unknown, isFull: boolean): number {
+      if (ending.isComplete) return 0;
+      ending.error = serviceError(event);
+      const characters = fold.add(event, isFull);
+      const isLast = LAST_EVENTS.has(fieldsOf(event).type) || fold.isComplete === true;
+      ending.isComplete = isLast || ending.error !== undefined;
+      return characters;
+    },
+    result: () => fold.result(),
+  };
+  return ending;
+}
+
+/**
+ * Returns the error in a response or an event of any service, in the form `code: message`. Services report
+ * `{ error: { code, message } }`, with `status` (Google) or `type` (Anthropic) besides or instead of `code`,
+ * `{ error: message }` (Ollama, Cohere), `{ type: 'error', code, message }` (OpenAI's responses), or
+ * `{ object: 'error', type, message }` (vLLM, known only from a report: https://github.com/block/goose/pull/8031).
+ */
+export function serviceError(value: unknown): string | undefined {
+  const fields = fieldsOf(value);
+  const { error } = fields;
+  if (typeof error === 'string') return error || undefined;
+  const isNested = isFields(error) && Object.keys(error).length > 0;
+  if (!isNested && fields.type !== 'error' && fields.object !== 'error') return undefined;
+  const { code, status, type, message } = isNested ? error : fields;
+  return errorLine(firstText(code, status, type === 'error' ? '' : type, `${code ?? ''}`), message) ?? 'error';
+}
+
+/** Formats an error as one line. Returns undefined if neither value is a string. */
 export function errorLine(kind: unknown, message: unknown): string | undefined {
   const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
   return parts.length === 0 ? undefined : parts.join(': ');

@@ -1,49 +1,172 @@
-import { emptyFields, type Fields, fieldsOf, isFields, isPlainObject } from '../payload/fields.ts';
-import { type AnswerReader, errorLine, type Fold } from './call-reader.ts';
+import {
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  firstText,
+  isFields,
+  isPlainObject,
+  numberOf,
+  parsedJson,
+  textOf,
+  without,
+} from '../payload/fields.ts';
+import { laterUsage } from '../services/usage.ts';
+import { type AnswerReader, type Fold, serviceError } from './call-reader.ts';
 
 /** Keys in a delta whose text replaces earlier text. Text under all other keys is appended. */
-const REPLACED: ReadonlySet<string> = new Set(['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason']);
+const REPLACED: ReadonlySet<string> = new Set([
+  ...['id', 'type', 'role', 'name', 'object', 'format', 'finish_reason', 'stop_reason', 'completionReason'],
+]);
 
 /**
- * Merges a delta into `target`. Text is appended, objects and lists are merged, and other values are replaced. List
- * items are merged by `index`, or appended if they have none. Returns the number of appended characters. Objects and
- * lists are copied, never shared with the delta.
+ * Whether a value says nothing. Known only from reports: compatible services repeat such values in later chunks, for
+ * example `name: ''` (https://github.com/symfony/ai/pull/2220).
+ */
+export function isEmpty(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return value === undefined || !(value || value === false);
+  return Array.isArray(value) ? value.length === 0 : isPlainObject(value) && Object.keys(value).length === 0;
+}
+
+/**
+ * Merges a delta into `target`. Text is appended, objects and lists are merged, and other values are replaced. An empty
+ * value never replaces a value. If the type of a value changes, both become blocks of a list. Returns the number of
+ * appended characters. Objects and lists are copied, never shared with the delta.
  */
 export function addDelta(target: Fields, delta: Fields): number {
   let characters = 0;
   for (const [key, value] of Object.entries(delta)) {
     const present = target[key];
-    if (typeof value === 'string' && !REPLACED.has(key)) {
-      target[key] = typeof present === 'string' ? present + value : value;
+    if (isEmpty(value)) {
+      if (present === undefined) target[key] = copyOf(value);
+    } else if (typeof value === 'string' && REPLACED.has(key)) {
+      target[key] = value;
+    } else if (!isEmpty(present) && kindOf(present) !== kindOf(value)) {
+      const blocks = blocksOf(present);
+      target[key] = blocks;
+      characters += addItems(blocks, blocksOf(value), key);
+    } else if (typeof value === 'string') {
+      target[key] = (textOf(present) ?? '') + value;
       characters += value.length;
     } else if (Array.isArray(value)) {
       if (!Array.isArray(present)) target[key] = [];
-      characters += addItems(target[key] as unknown[], value);
+      characters += addItems(target[key] as unknown[], value, key);
     } else if (isFields(value)) {
       if (!isFields(present)) target[key] = emptyFields();
       characters += addDelta(target[key] as Fields, value);
-    } else if (present === undefined || (value !== null && value !== undefined)) {
+    } else {
       target[key] = value;
     }
   }
   return characters;
 }
 
-function addItems(target: unknown[], items: readonly unknown[]): number {
+function kindOf(value: unknown): string {
+  if (typeof value === 'string') return 'text';
+  return Array.isArray(value) ? 'list' : isFields(value) ? 'fields' : 'other';
+}
+
+function blocksOf(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  return [typeof value === 'string' ? { type: 'text', text: value } : value];
+}
+
+/** Lists whose items are streamed in parts. */
+const IN_PARTS: ReadonlySet<string> = new Set(['content', 'thinking', 'tool_calls']);
+/** Types of items that a later part without an index may continue. The text of the item has the same key. */
+const CONTINUED: readonly string[] = ['text', 'thinking', 'function', 'custom'];
+
+function addItems(target: unknown[], items: readonly unknown[], key: string): number {
   let characters = 0;
   for (const item of items) {
-    if (!isFields(item)) {
+    const isPart = isFields(item) && IN_PARTS.has(key) && CONTINUED.some((type) => item[type] !== undefined);
+    if (isPart || numberOf(fieldsOf(item).index) !== undefined) {
+      characters += addDelta(itemFor(target, item as Fields), item as Fields);
+    } else {
+      characters += isFields(item) ? addDelta(emptyFields(), item) : 0;
       target.push(copyOf(item));
-      continue;
     }
-    const { index } = item;
-    const isSame = (known: unknown): known is Fields => isFields(known) && known.index === index;
-    const known = typeof index === 'number' ? target.find(isSame) : undefined;
-    const into = known ?? emptyFields();
-    if (known === undefined) target.push(into);
-    characters += addDelta(into, item);
   }
   return characters;
+}
+
+/**
+ * Returns the item of a list that `part` continues: the last one with its index and id, else the last one with its index.
+ * A part without an index continues the last item. If there is none, or if the part starts another item, appends an item.
+ */
+export function itemFor(list: unknown[], part: Fields): Fields {
+  const index = numberOf(part.index);
+  const id = idOf(part);
+  const isNear = (item: unknown): item is Fields => isFields(item) && (index === undefined || item.index === index);
+  const known = (id && list.findLast((item) => isNear(item) && idOf(item) === id)) || list.findLast(isNear);
+  if (isFields(known) && !isOther(known, part)) return known;
+  const added = emptyFields();
+  if (index !== undefined) added.index = index;
+  list.push(added);
+  return added;
+}
+
+/**
+ * Whether a part starts another item than the known one with its index. Known only from reports: Gemini's endpoint for
+ * OpenAI's clients gives all calls the index 0 (https://github.com/NousResearch/hermes-agent/issues/62937). A repeated id
+ * and name, or another id without a name, start no other call.
+ */
+function isOther(known: Fields, part: Fields): boolean {
+  const type = firstText(part.type);
+  if (type !== undefined && (firstText(known.type) ?? type) !== type) return true;
+  const isIndexed = numberOf(part.index) !== undefined;
+  const name = nameOf(part);
+  if (name === undefined) return !isIndexed && type !== undefined && !CONTINUED.includes(type);
+  const [knownId, id] = [idOf(known), idOf(part)];
+  if (knownId !== undefined && id !== undefined) return knownId !== id;
+  return !isIndexed || (nameOf(known) ?? name) !== name;
+}
+
+function idOf({ id, toolUse }: Fields): string | undefined {
+  return firstText(id, fieldsOf(toolUse).toolUseId);
+}
+
+/** Returns the name of a call. The result of a call is named after the call. */
+function nameOf({ name, function: called, custom, toolUse, tool_use_id }: Fields): string | undefined {
+  return firstText(name, fieldsOf(called).name, fieldsOf(custom).name, fieldsOf(toolUse).name, tool_use_id);
+}
+
+const INDEX: ReadonlySet<string> = new Set(['index']);
+
+/** Removes the `index` of items, because responses that are not streamed have none. */
+export function withoutIndex(items: readonly unknown[]): unknown[] {
+  return items.map((item) => (isFields(item) ? without(item, INDEX) : item));
+}
+
+/** Fields with running totals of tokens. */
+const TOTALS: ReadonlySet<string> = new Set(['usage', 'usageMetadata']);
+
+/** Replaces fields by those of a later state. An empty value never replaces a value, however deep it is. */
+export function update(target: Fields, later: unknown): void {
+  for (const [key, value] of Object.entries(fieldsOf(later))) {
+    const isTotal = TOTALS.has(key) && isFields(value);
+    target[key] = isTotal ? laterUsage(target[key], copyOf(value)) : updated(target[key], value);
+  }
+}
+
+/** Returns the later of two states of a value. Items of a list that have the same type are states of one item. */
+export function updated(earlier: unknown, later: unknown): unknown {
+  if (earlier !== undefined && isEmpty(later)) return earlier;
+  if (Array.isArray(earlier) && Array.isArray(later)) {
+    return later.map((item, at) => {
+      const { type } = fieldsOf(item);
+      return type !== undefined && fieldsOf(earlier[at]).type === type ? completed(item, earlier[at]) : copyOf(item);
+    });
+  }
+  if (!isPlainObject(earlier) || !isPlainObject(later)) return copyOf(later);
+  const copy = Object.assign(emptyFields(), earlier);
+  update(copy, later);
+  return copy;
+}
+
+/** Returns the complete state of an item. Its empty values are those of an earlier state. */
+function completed(item: unknown, earlier: unknown): Fields {
+  const values = Object.entries(fieldsOf(item)).map(([key, value]) => [key, updated(fieldsOf(earlier)[key], value)]);
+  return Object.assign(emptyFields(), Object.fromEntries(values));
 }
 
 /** Deep-copies plain objects and lists. Class instances are not copied. */
@@ -51,7 +174,9 @@ export function copyOf<Value>(value: Value): Value;
 export function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => copyOf(item));
   if (!isPlainObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item)]));
+  const copy = emptyFields();
+  for (const [key, item] of Object.entries(value)) copy[key] = copyOf(item);
+  return copy;
 }
 
 /** Returns a reader for server-sent events. Each event contains one line of JSON for `reader`. */
@@ -60,44 +185,41 @@ export function eventReader(reader: AnswerReader): AnswerReader {
   return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
 }
 
-/** Event types that mark the end of a response. Applications stop reading at these events. */
-const LAST_EVENTS: ReadonlySet<unknown> = new Set([
-  'message_stop',
-  'message-end',
-  'response.completed',
-  'response.failed',
-  'response.incomplete',
-]);
-
 /** Matches lines that are invalid in server-sent events: neither a field nor a comment. */
 const OTHER_LINE = /^(?!:|(?:data|event|id|retry)(?::|$))\s*\S/;
+/** Maximum length of an error that is not an event, in characters. */
+const ERROR_MAX = 65_536;
 
 /**
  * Reads a stream with one JSON value per line, after `prefix`. The stream contains server-sent events, or JSON lines if
- * the prefix is empty. All other lines are ignored. If an event stream contains only other lines, for example an HTML
- * page, the response is unreadable.
+ * the prefix is empty. Other lines are ignored, unless they are an error as JSON, at which Google's clients throw. If an
+ * event stream contains only other lines, for example an HTML page, the response is unreadable.
  */
 export class LineFold implements Fold {
-  isComplete = false;
   protected lineError: unknown;
-  readonly #fold: Fold;
+  protected readonly fold: Fold;
   readonly #prefix: string;
   readonly #decoder = new TextDecoder();
   #rest = '';
+  #others = '';
+  #isDone = false;
   #hasEvents = false;
-  #hasOtherLines = false;
 
   constructor(fold: Fold, prefix: string) {
-    this.#fold = fold;
+    this.fold = fold;
     this.#prefix = prefix;
   }
 
   get error(): unknown {
-    return this.lineError;
+    return this.fold.error ?? this.lineError;
+  }
+
+  get isComplete(): boolean {
+    return this.#isDone || this.fold.isComplete === true;
   }
 
   get isUnreadable(): boolean {
-    return this.#hasOtherLines && !this.#hasEvents;
+    return this.#others !== '' && !this.#hasEvents;
   }
 
   add(chunk: unknown, isFull: boolean): number {
@@ -108,6 +230,8 @@ export class LineFold implements Fold {
     this.#rest = lines.pop() ?? '';
     let characters = 0;
     for (const line of lines) characters += this.#addLine(line, isFull);
+    // The client may leave the rest of the body unread, so the error is not the beginning of a longer line.
+    if (this.#rest.endsWith('}')) this.#addError(this.#others + this.#rest);
     return characters;
   }
 
@@ -117,27 +241,32 @@ export class LineFold implements Fold {
     this.#addLine(this.#rest, false);
     this.#rest = '';
     if (this.lineError instanceof SyntaxError) this.lineError = lineError;
-    return this.#fold.result();
+    return this.fold.result();
   }
 
   #addLine(line: string, isFull: boolean): number {
-    const isEvent = line.startsWith(this.#prefix);
-    if (isEvent) this.#hasEvents = true;
-    else if (!this.#hasEvents) this.#hasOtherLines ||= OTHER_LINE.test(line);
-    const data = isEvent ? line.slice(this.#prefix.length).trim() : '';
-    if (data === '[DONE]') this.isComplete = true;
-    if (data === '' || data === '[DONE]') return 0;
+    if (!line.startsWith(this.#prefix)) {
+      if (OTHER_LINE.test(line) && this.#others.length < ERROR_MAX) this.#others += line;
+      if (line.endsWith('}')) this.#addError(this.#others);
+      return 0;
+    }
+    this.#hasEvents = true;
+    const data = line.slice(this.#prefix.length).trim();
+    if (data === '[DONE]') this.#isDone = true;
+    if (data === '' || this.isComplete) return 0;
     try {
-      const value: unknown = JSON.parse(data);
-      const { type, error } = fieldsOf(value);
-      if (type === 'error') this.lineError ??= errorLine(fieldsOf(error).type, fieldsOf(error).message) ?? 'error';
-      const characters = this.#fold.add(value, isFull);
-      if (this.#fold.isComplete === true || LAST_EVENTS.has(type)) this.isComplete = true;
-      return characters;
+      return this.fold.add(JSON.parse(data), isFull);
     } catch (thrown) {
       // The SDK also parses the line, so the application receives the same error.
       this.lineError ??= thrown;
       return 0;
     }
+  }
+
+  #addError(json: string): void {
+    const value = json.startsWith('{') && this.#prefix !== '' ? parsedJson(json) : undefined;
+    if (serviceError(value) === undefined || this.isComplete) return;
+    this.#hasEvents = true;
+    this.fold.add(value, false);
   }
 }

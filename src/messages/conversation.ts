@@ -82,7 +82,14 @@ const ROLES: ReadonlyMap<string, string> = new Map([
 ]);
 
 function messagesOf(list: readonly unknown[]): Message[] {
-  return list.map(messageOf).filter(({ parts }) => parts.length > 0);
+  const names = new Map<string | undefined, string>();
+  /** Adds the name of its call to a result. Only few services repeat the name. */
+  const named = (part: Part): Part => {
+    if (part.kind === 'call') names.set(part.id, part.name);
+    return part.kind === 'result' && part.id !== undefined ? { ...part, name: part.name ?? names.get(part.id) } : part;
+  };
+  const messages = list.map(messageOf).filter(({ parts }) => parts.length > 0);
+  return messages.map((message) => ({ ...message, parts: message.parts.map(named) }));
 }
 
 function messageOf(value: unknown): Message {

@@ -223,24 +223,6 @@ test('calls that are not streamed have no events', () => {
   expect(answerEvents('ollama.embed', {}, {})).toBeUndefined();
 });
 
-test('the deltas of a response contain all of its texts', () => {
-  const g = generator(randomFrom(SEED));
-  // Events at the end of an item or part contain fields that its deltas do not.
-  const known = (output: unknown) =>
-    JSON.parse(
-      JSON.stringify(output, (key, value) => (/^(status|annotations|logprobs)$/.test(key) ? undefined : value)),
-    );
-  for (let at = 0; at < CASES; at++) {
-    const answer = responseAnswer(g);
-    const fold = new LineFold(openaiCalls.response.fold?.() as Fold, 'data:');
-    const unfinished = eventsOf('openai.responses', answer).filter(
-      (event) => !/^event: (response\.(completed|incomplete|failed)|.*\.done)$/m.test(event),
-    );
-    for (const event of unfinished) fold.add(event, false);
-    expect(known((fold.result() as Fields).output), `seed ${SEED}, case ${at}`).toEqual(known(answer.output));
-  }
-});
-
 describe('the exact events', () => {
   test('of a chat completion', () => {
     const head = { id: 'chatcmpl-1', created: 1, model: 'small' };

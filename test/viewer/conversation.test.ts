@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
 import type { Message, Part } from '#src/messages/message.ts';
+import { fieldsOf } from '#src/payload/fields.ts';
 
 /** One line per message: its role, name and parts. */
 const lines = (messages: Message[] | undefined): string[] | undefined =>
@@ -92,7 +93,7 @@ test.each<[string, object, string[]]>([
       instructions: 'Be kind',
       input: [
         user([{ type: 'input_text', text: 'Hello' }]),
-        { type: 'function_call', call_id: 'c', name: 'find', arguments: '{"q":1}' },
+        { type: 'function_call', id: 'fc_1', call_id: 'c', name: 'find', arguments: '{"q":1}' },
         { type: 'function_call_output', call_id: 'c', output: 'found' },
       ],
     },
@@ -223,4 +224,10 @@ test('other values are no conversation', () => {
     expect(messagesOfInputs(value)).toBeUndefined();
     expect(messagesOfOutputs(value) ?? []).toEqual([]);
   }
+});
+
+test('a result has the name of its call', () => {
+  const results = ['c', 'd'].map((id) => ({ role: 'tool', tool_call_id: id, content: 'two' }));
+  const messages = messagesOfInputs({ messages: [assistant({ tool_calls: [call] }), ...results] });
+  expect(messages?.map(({ parts: [part] }) => fieldsOf(part).name)).toEqual(['find', 'find', undefined]);
 });

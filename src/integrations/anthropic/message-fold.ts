@@ -1,7 +1,6 @@
-import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
-import { laterUsage } from '../../services/usage.ts';
+import { emptyFields, type Fields, fieldsOf, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import type { Fold } from '../call-reader.ts';
-import { addDelta, copyOf } from '../deltas.ts';
+import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 
 /** The field that each type of delta extends. The field has the same name in the delta and in the block. */
 const APPENDED: ReadonlyMap<unknown, string> = new Map([
@@ -11,67 +10,50 @@ const APPENDED: ReadonlyMap<unknown, string> = new Map([
 
 /** Combines the events of a streamed message. */
 export function messageFold(): Fold {
-  let message: Fields | undefined;
-  const blocks = new Map<unknown, Fields>();
+  const message = emptyFields();
+  const blocks: unknown[] = [];
   /** Incomplete JSON text of tool inputs. */
-  const inputs = new Map<unknown, string>();
+  const inputs = new Map<Fields, string>();
 
-  const addToBlock = (index: unknown, delta: Fields, isFull: boolean): number => {
-    const block = blocks.get(index);
-    if (block === undefined) return 0;
-    const field = APPENDED.get(delta.type);
+  const addToBlock = (block: Fields, { type, ...values }: Fields, isFull: boolean): number => {
+    const field = APPENDED.get(type);
+    const target = isFull ? {} : block;
     if (field !== undefined) {
-      const text = textOf(delta[field]) ?? '';
-      if (!isFull) block[field] = (textOf(block[field]) ?? '') + text;
-      return text.length;
+      block.type ??= field;
+      return addDelta(target, { [field]: values[field] });
     }
-    if (delta.type === 'citations_delta') return addDelta(isFull ? {} : block, { citations: [delta.citation] });
-    if (delta.type === 'input_json_delta') {
-      const json = textOf(delta.partial_json) ?? '';
-      inputs.set(index, (inputs.get(index) ?? '') + (isFull ? '' : json));
-      return json.length;
+    if (type === 'citations_delta') return addDelta(target, { citations: [values.citation] });
+    if (type !== 'input_json_delta') {
+      // All other deltas, such as signatures, contain complete values that replace earlier values.
+      update(block, values);
+      return 0;
     }
-    // All other deltas, such as signatures, contain complete values that replace earlier values.
-    const { type: _, ...values } = copyOf(delta);
-    Object.assign(block, values);
-    return 0;
-  };
-  const endInput = (index: unknown): void => {
-    const json = inputs.get(index);
-    const block = blocks.get(index);
-    inputs.delete(index);
-    if (json && block !== undefined) block.input = parsedJson(json);
+    const json = textOf(values.partial_json) ?? '';
+    inputs.set(block, (inputs.get(block) ?? '') + (isFull ? '' : json));
+    return json.length;
   };
 
   return {
     add(event, isFull) {
-      const fields = fieldsOf(event);
-      const { type, index } = fields;
-      if (type === 'content_block_delta') return addToBlock(index, fieldsOf(fields.delta), isFull);
+      const { type, index, delta, content_block, ...fields } = fieldsOf(event);
+      if (type === 'content_block_delta') return addToBlock(itemFor(blocks, { index }), fieldsOf(delta), isFull);
       if (type === 'message_start') {
-        message = copyOf(fieldsOf(fields.message));
+        update(message, fields.message);
       } else if (type === 'content_block_start') {
-        const block = copyOf(fieldsOf(fields.content_block));
-        blocks.set(index, block);
+        const block = itemFor(blocks, { index, ...fieldsOf(content_block) });
+        update(block, content_block);
         // If the service falls back to another model, that model generates the rest of the message.
-        if (block.type === 'fallback' && message !== undefined) message.model = fieldsOf(block.to).model;
-      } else if (type === 'content_block_stop') {
-        endInput(index);
-      } else if (type === 'message_delta' && message !== undefined) {
-        const { type: _, delta, usage, ...others } = fields;
-        Object.assign(message, copyOf(fieldsOf(delta)), withoutNulls(others));
-        message.usage = laterUsage(message.usage, copyOf(usage));
+        if (block.type === 'fallback') update(message, { model: fieldsOf(block.to).model });
+      } else if (type === 'message_delta') {
+        // Each token count is a running total, so later counts replace earlier counts.
+        update(message, { ...fieldsOf(delta), ...fields });
       }
       return 0;
     },
     result() {
-      if (message === undefined) return undefined;
-      for (const index of [...inputs.keys()]) endInput(index);
-      return { ...message, content: [...blocks.values()] };
+      if (blocks.length === 0 && Object.keys(message).length === 0) return undefined;
+      for (const [block, json] of inputs) if (json !== '') block.input = parsedJson(json);
+      return { ...message, content: blocks.length === 0 ? listOf(message.content) : withoutIndex(blocks) };
     },
   };
-}
-
-function withoutNulls(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(copyOf(fields)).filter(([, value]) => value !== null));
 }

@@ -4,6 +4,7 @@ import {
   emptyFields,
   type Fields,
   fieldsOf,
+  firstText,
   isFields,
   listOf,
   mapped,
@@ -13,7 +14,7 @@ import {
 } from '../../payload/fields.ts';
 import { bedrockUsage } from '../../services/bedrock.ts';
 import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
-import { addDelta, copyOf } from '../deltas.ts';
+import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 import { dataUriOf, withField } from '../media.ts';
 
 /** Reads one kind of call of the client. */
@@ -92,22 +93,24 @@ function withMedia(message: unknown): unknown {
 /** Combines the events of a streamed response. */
 function converseFold(): Fold {
   const answer = emptyFields();
-  const blocks = new Map<unknown, Fields>();
-  let role: unknown;
+  const blocks: unknown[] = [];
+  let role: string | undefined;
   return {
     add(event, isFull) {
       const { messageStart, contentBlockStart, contentBlockDelta, messageStop, metadata } = fieldsOf(event);
-      role ??= fieldsOf(messageStart).role;
-      Object.assign(answer, copyOf(messageStop), copyOf(metadata));
+      role ??= firstText(fieldsOf(messageStart).role);
+      update(answer, messageStop);
+      update(answer, metadata);
       const { contentBlockIndex: index, start, delta } = fieldsOf(contentBlockStart ?? contentBlockDelta);
-      const block = blocks.get(index) ?? emptyFields();
-      if (start !== undefined || delta !== undefined) blocks.set(index, block);
-      Object.assign(block, copyOf(start));
+      if (!isFields(start) && !isFields(delta)) return 0;
+      const block = itemFor(blocks, { ...fieldsOf(start), index });
+      update(block, start);
       return isFields(delta) ? addDelta(isFull ? emptyFields() : block, extensionOf(delta)) : 0;
     },
     result() {
-      if (role === undefined) return undefined;
-      return { output: { message: { role, content: [...blocks.values()].map(withInput) } }, ...answer };
+      if (role === undefined && blocks.length === 0) return undefined;
+      const content = withoutIndex(blocks).map((block) => withInput(fieldsOf(block)));
+      return { output: { message: defined({ role, content }) }, ...answer };
     },
   };
 }
@@ -126,5 +129,5 @@ function extensionOf({ citation, reasoningContent, toolResult, ...others }: Fiel
 function withInput(block: Fields): Fields {
   const { toolUse } = block;
   if (!isFields(toolUse)) return block;
-  return { toolUse: { ...toolUse, input: parsedJson(textOf(toolUse.input) || '{}') } };
+  return { ...block, toolUse: { ...toolUse, input: parsedJson(textOf(toolUse.input) || '{}') } };
 }

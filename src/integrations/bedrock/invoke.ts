@@ -53,15 +53,14 @@ function countsIn(headers: Fields): Fields {
   return { inputTokenCount: count('input'), outputTokenCount: count('output') };
 }
 
-/** Reads the JSON in the chunks of a response. */
+/** Reads the JSON in the chunks of a response. The other members are those of `fold`. */
 function chunkFold(fold: Fold): Fold {
-  return {
-    add: (event, isFull) => {
+  return Object.assign(Object.create(fold) as Fold, {
+    add(event: unknown, isFull: boolean): number {
       const { bytes } = fieldsOf(fieldsOf(event).chunk);
       return bytes === undefined ? 0 : fold.add(jsonOf(bytes), isFull);
     },
-    result: () => fold.result(),
-  };
+  });
 }
 
 /** Returns the reader of a format. A model id can be an ARN that does not contain the model's name. */

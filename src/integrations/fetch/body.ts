@@ -32,11 +32,11 @@ function foldFor(answer: AnswerReader, type: string): Fold {
 /** Reads a stream of JSON values. An invalid line makes the response unreadable but does not fail the run. */
 class StreamFold extends LineFold {
   override get isUnreadable(): boolean {
-    return super.isUnreadable || this.lineError instanceof SyntaxError;
+    return super.isUnreadable || this.lineError !== undefined;
   }
 
   override get error(): unknown {
-    return this.isUnreadable ? undefined : super.error;
+    return this.fold.error;
   }
 
   override add(chunk: unknown, isFull: boolean): number {

@@ -1,7 +1,7 @@
-import { emptyFields, type Fields, fieldsOf, listOf, numberOf, textOf, without } from '../../payload/fields.ts';
+import { defined, emptyFields, type Fields, fieldsOf, isFields, listOf } from '../../payload/fields.ts';
 import { cohereUsage } from '../../services/cohere.ts';
 import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
-import { addDelta, copyOf } from '../deltas.ts';
+import { addDelta, update, withoutIndex } from '../deltas.ts';
 import { withDataUris } from '../media.ts';
 import { dimensionsOf } from '../openai/answers.ts';
 
@@ -44,25 +44,20 @@ function chatFold(): Fold {
     add(event, isFull) {
       const { id, index, delta } = fieldsOf(event);
       const { message: added, ...rest } = fieldsOf(delta);
-      if (textOf(id) !== undefined) answer.id = id;
-      Object.assign(answer, copyOf(rest));
+      update(answer, defined({ id, ...rest }));
       let characters = 0;
       for (const [key, value] of Object.entries(fieldsOf(added))) {
-        const isItem = LISTS.has(key) && !Array.isArray(value) && numberOf(index) !== undefined;
-        const change = { [key]: isItem ? [{ index, ...fieldsOf(value) }] : value };
+        const change = { [key]: LISTS.has(key) && isFields(value) ? [{ index, ...value }] : value };
         characters += addDelta(isFull ? emptyFields() : message, change);
       }
       return characters;
     },
     result: () => {
-      const entries = Object.entries(message).map(([key, value]) => [key, LISTS.has(key) ? unindexed(value) : value]);
+      const entries = Object.entries(message).map(([key, value]) => [
+        key,
+        LISTS.has(key) ? withoutIndex(listOf(value)) : value,
+      ]);
       return { ...answer, message: Object.fromEntries(entries) };
     },
   };
-}
-
-const INDEX: ReadonlySet<string> = new Set(['index']);
-
-function unindexed(items: unknown): unknown[] {
-  return listOf(items).map((item) => without(fieldsOf(item), INDEX));
 }

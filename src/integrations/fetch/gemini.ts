@@ -1,9 +1,18 @@
 import { geminiMessages } from '../../messages/gemini.ts';
-import { defined, emptyFields, type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
+import {
+  defined,
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  firstText,
+  isFields,
+  listOf,
+  numberOf,
+  textOf,
+} from '../../payload/fields.ts';
 import { geminiUsage } from '../../services/gemini.ts';
-import { laterUsage } from '../../services/usage.ts';
-import { type CallReader, describeRequest, errorLine, type Fold, objectReader } from '../call-reader.ts';
-import { copyOf } from '../deltas.ts';
+import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { copyOf, isEmpty, update, updated } from '../deltas.ts';
 import { dimensionsOf } from '../openai/answers.ts';
 
 export const geminiGeneration: CallReader = {
@@ -24,12 +33,10 @@ export const geminiGeneration: CallReader = {
         const [message] = geminiMessages({ role: 'model', ...fieldsOf(content) });
         return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
       });
-      const { status, message } = fieldsOf(rest.error);
       return {
         outputs: { messages, ...rest },
         model: textOf(modelVersion),
         usage: geminiUsage(usageMetadata),
-        error: errorLine(status, message),
       };
     },
     contentFold,
@@ -76,36 +83,73 @@ function contentFold(): Fold {
   const answer = emptyFields();
   const candidates: Fields[] = [];
   const addCandidate = (candidate: Fields, at: number, isFull: boolean): number => {
-    const { index = at, content, ...rest } = candidate;
+    const { index: given, content, ...rest } = candidate;
+    const index = numberOf(given) ?? at;
     let known = candidates.find((one) => one.index === index);
     if (known === undefined) {
-      known = { index, content: { role: 'model', parts: [] } };
+      known = Object.assign(emptyFields(), { index, content: { role: 'model', parts: [] } });
       candidates.push(known);
     }
-    Object.assign(known, copyOf(rest));
+    update(known, rest);
     const { parts } = known.content as { parts: Fields[] };
     let characters = 0;
     for (const part of listOf(fieldsOf(content).parts).map(fieldsOf)) {
-      const text = textOf(part.text);
-      const last = parts.at(-1);
-      characters += text?.length ?? JSON.stringify(part).length;
-      if (isFull || text === '') continue;
-      if (text !== undefined && textOf(last?.text) !== undefined && last?.thought === part.thought) {
-        (last as Fields).text += text;
-      } else {
-        parts.push(copyOf(part));
-      }
+      characters += textOf(part.text)?.length ?? JSON.stringify(part).length;
+      if (!isFull) addPart(parts, part);
     }
     return characters;
   };
   return {
     add(chunk, isFull) {
-      const { candidates: added, usageMetadata, ...rest } = fieldsOf(chunk);
-      Object.assign(answer, copyOf(rest));
-      if (usageMetadata !== undefined) answer.usageMetadata = laterUsage(answer.usageMetadata, copyOf(usageMetadata));
+      const { candidates: added, ...rest } = fieldsOf(chunk);
+      update(answer, rest);
       const counts = listOf(added).map((candidate, at) => addCandidate(fieldsOf(candidate), at, isFull));
       return counts.reduce((sum, count) => sum + count, 0);
     },
     result: () => ({ ...answer, candidates }),
   };
+}
+
+/** Adds a part. Text continues the text before it. A function call without a name continues the call before it. */
+function addPart(parts: Fields[], part: Fields): void {
+  const { text, thought, functionCall, ...others } = part;
+  const last = fieldsOf(parts.at(-1));
+  if (isFields(functionCall)) {
+    const { partialArgs, willContinue: _, ...call } = functionCall;
+    const open = firstText(call.name) ? undefined : parts.findLast((one) => isFields(one.functionCall));
+    const target = open ?? emptyFields();
+    if (open === undefined) parts.push(target);
+    update(target, { ...others, functionCall: call });
+    for (const argument of listOf(partialArgs)) addArgument(target.functionCall as Fields, fieldsOf(argument));
+  } else if (typeof text === 'string' && typeof last.text === 'string' && !last.thought === !thought) {
+    last.text += text;
+    update(last, others);
+  } else if (firstText(text) !== undefined || !Object.values(others).every(isEmpty)) {
+    parts.push(copyOf(part));
+  }
+}
+
+/**
+ * Adds a streamed argument to a call. Its `jsonPath` is, for example, `$.cities[0].name`:
+ * https://docs.cloud.google.com/dotnet/docs/reference/Google.Cloud.AIPlatform.V1/latest/Google.Cloud.AIPlatform.V1.PartialArg
+ */
+function addArgument(call: Fields, { jsonPath, stringValue, numberValue, boolValue }: Fields): void {
+  const steps = `${jsonPath}`.matchAll(/\[(\d{1,4})\]|\[(['"])(.*?)\2\]|([^.[\]$]+)/g);
+  const path = ['args', ...[...steps].map(([, index, , quoted, name]) => index ?? quoted ?? name ?? '')];
+  let key = path.pop() as string;
+  let owner = call;
+  for (const [at, step] of path.entries()) {
+    const isList = /^\d+$/.test(path[at + 1] ?? key);
+    owner[step] ??= isList ? [] : emptyFields();
+    const next = owner[step];
+    if (Array.isArray(next) !== isList) {
+      // The path contradicts an earlier one.
+      [owner, key] = [call, `${jsonPath}`];
+      break;
+    }
+    owner = next as Fields;
+  }
+  const isText = typeof stringValue === 'string';
+  const value = isText ? (textOf(owner[key]) ?? '') + stringValue : (numberValue ?? boolValue ?? null);
+  owner[key] = updated(owner[key], value);
 }

@@ -10,7 +10,7 @@ import {
 } from '../../payload/fields.ts';
 import { ollamaUsage } from '../../services/ollama.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
-import { addDelta, copyOf } from '../deltas.ts';
+import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
 import { dimensionsOf } from '../openai/answers.ts';
 
@@ -21,7 +21,6 @@ const generated: AnswerReader = {
       outputs: answer,
       model: textOf(answer.model),
       usage: ollamaUsage(answer),
-      error: textOf(answer.error),
     }),
     generationFold,
   ),
@@ -74,7 +73,7 @@ function generationFold(): Fold {
   return {
     add(line, isFull) {
       const { message, response, thinking, ...rest } = fieldsOf(line);
-      Object.assign(answer, copyOf(rest));
+      update(answer, rest);
       return addDelta(isFull ? emptyFields() : answer, defined({ message, response, thinking }));
     },
     result: () => definedOrNone(answer),

@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, isFields, mapped, textOf, without } from '../../payload/fields.ts';
 import { openaiUsage } from '../../services/openai.ts';
-import { type Answer, type AnswerReader, errorLine, objectReader } from '../call-reader.ts';
+import { type Answer, type AnswerReader, objectReader } from '../call-reader.ts';
 import { base64Bytes, mediaMarker } from '../media.ts';
 import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
 
@@ -68,16 +68,11 @@ export function dimensionsOf(vector: unknown): number | undefined {
   return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
 }
 
-/**
- * Reads the model, the token counts and the error. A response may contain an error despite a successful status, for
- * example from a gateway.
- */
+/** Reads the model, the id and the token counts. */
 export function facts(answer: Fields): Omit<Answer, 'outputs'> {
-  const { code, message } = fieldsOf(answer.error);
   return {
     model: textOf(answer.model),
     responseId: textOf(answer.id),
     usage: openaiUsage(answer),
-    error: errorLine(code, message),
   };
 }

@@ -1,6 +1,7 @@
 import { fromBase64 } from '../../payload/describe.ts';
 import { type Fields, fieldsOf, textOf, without } from '../../payload/fields.ts';
 import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { update } from '../deltas.ts';
 import { facts } from './answers.ts';
 import { uploadOf } from './calls.ts';
 
@@ -38,17 +39,16 @@ const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'delta', 'logprobs'])
 
 /** Combines the events of a streamed transcription. The last event contains the complete text. */
 function transcriptFold(): Fold {
-  let text = '';
-  let rest = {};
+  const answer = { text: '' };
   return {
     add(event, isFull) {
       const fields = fieldsOf(event);
       const delta = textOf(fields.delta) ?? '';
-      if (fields.type === 'transcript.text.done') rest = without(fields, EVENT_FIELDS);
-      else if (!isFull) text += delta;
+      if (fields.type === 'transcript.text.done') update(answer, without(fields, EVENT_FIELDS));
+      else if (!isFull) answer.text += delta;
       return delta.length;
     },
-    result: () => ({ text, ...rest }),
+    result: () => answer,
   };
 }
 

@@ -1,16 +1,17 @@
 import {
+  defined,
   emptyFields,
   type Fields,
   fieldsOf,
+  firstText,
   isFields,
   listOf,
   numberOf,
   textOf,
   without,
 } from '../../payload/fields.ts';
-import { laterUsage } from '../../services/usage.ts';
 import type { Fold } from '../call-reader.ts';
-import { addDelta, copyOf } from '../deltas.ts';
+import { addDelta, update, updated, withoutIndex } from '../deltas.ts';
 
 /**
  * Fields of a choice that chunks extend, besides the message. Chunks replace all other fields. For example, each chunk
@@ -21,29 +22,26 @@ const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 /** Combines the chunks of a chat or text completion. */
 export function choicesFold(): Fold {
   const answer = emptyFields();
-  const choices = new Map<unknown, Fields>();
-  const addChoice = (choice: Fields, isFull: boolean): number => {
-    const { index = 0 } = choice;
-    const known = choices.get(index) ?? Object.assign(emptyFields(), { index });
-    choices.set(index, known);
+  const choices = new Map<number, Fields>();
+  let last = 0;
+  const addChoice = ({ index, delta, ...others }: Fields, isFull: boolean): number => {
+    last = numberOf(index) ?? last;
+    const known = choices.get(last) ?? Object.assign(emptyFields(), { index: last });
+    choices.set(last, known);
     const target = isFull ? emptyFields() : known;
-    let characters = 0;
-    for (const [key, value] of Object.entries(choice)) {
-      if (key === 'delta') characters += isFields(value) ? addDelta(target, { message: value }) : 0;
-      else if (EXTENDED.has(key)) characters += addDelta(target, { [key]: value });
-      else if (key !== 'index') replace(known, key, value);
+    let characters = isFields(delta) ? addDelta(target, { message: delta }) : 0;
+    for (const [key, value] of Object.entries(others)) {
+      if (EXTENDED.has(key)) characters += addDelta(target, { [key]: value });
+      else update(known, { [key]: value });
     }
     return characters;
   };
   return {
     add(chunk, isFull) {
-      let characters = 0;
-      for (const [key, value] of Object.entries(fieldsOf(chunk))) {
-        if (key === 'choices') for (const choice of listOf(value)) characters += addChoice(fieldsOf(choice), isFull);
-        // `obfuscation` is random padding that hides the size of a chunk.
-        else if (key !== 'obfuscation') replace(answer, key, value);
-      }
-      return characters;
+      // `obfuscation` is random padding that hides the size of a chunk.
+      const { choices: added, obfuscation: _, ...others } = fieldsOf(chunk);
+      update(answer, others);
+      return listOf(added).reduce<number>((sum, choice) => sum + addChoice(fieldsOf(choice), isFull), 0);
     },
     result() {
       const object = answer.object === 'chat.completion.chunk' ? 'chat.completion' : answer.object;
@@ -53,69 +51,89 @@ export function choicesFold(): Fold {
   };
 }
 
-/** Sets a field. Ignores null, because compatible services may send null for a field that is already set. */
-function replace(target: Fields, key: string, value: unknown): void {
-  if (key === 'usage' && isFields(value)) target[key] = laterUsage(target[key], copyOf(value));
-  else if (value !== null || target[key] === undefined) target[key] = copyOf(value);
-}
-
 function byIndex(a: unknown, b: unknown): number {
   return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
 }
 
-/** Sorts tool calls by `index` and removes the `index`, because non-streamed responses have none. */
 function withSortedToolCalls(choice: Fields): Fields {
   const { message } = choice;
   if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
-  const calls = [...message.tool_calls].sort(byIndex).map((call) => (isFields(call) ? without(call, INDEX) : call));
-  return { ...choice, message: { ...message, tool_calls: calls } };
+  return { ...choice, message: { ...message, tool_calls: withoutIndex([...message.tool_calls].sort(byIndex)) } };
 }
 
-const INDEX: ReadonlySet<string> = new Set(['index']);
-
-/** Maps each event type to the field of an item or part that the delta is appended to. */
-const DELTA_FIELDS: ReadonlyMap<unknown, string> = new Map([
-  ['response.output_text.delta', 'text'],
-  ['response.refusal.delta', 'refusal'],
-  ['response.reasoning_text.delta', 'text'],
-  ['response.reasoning_summary_text.delta', 'text'],
-  ['response.function_call_arguments.delta', 'arguments'],
-  ['response.mcp_call_arguments.delta', 'arguments'],
-  ['response.custom_tool_call_input.delta', 'input'],
-  ['response.code_interpreter_call_code.delta', 'code'],
+/** Maps each kind of event with text to the field that it extends, and to the list of the part that has the field. */
+const TEXTS: ReadonlyMap<unknown, readonly [field: string, list?: string]> = new Map([
+  ['response.output_text', ['text', 'content']],
+  ['response.refusal', ['refusal', 'content']],
+  ['response.reasoning_text', ['text', 'content']],
+  ['response.reasoning_summary_text', ['text', 'summary']],
+  ['response.function_call_arguments', ['arguments']],
+  ['response.mcp_call_arguments', ['arguments']],
+  ['response.custom_tool_call_input', ['input']],
+  ['response.code_interpreter_call_code', ['code']],
 ]);
+
+/** Events with the complete response. Events before them contain its first state, without output. */
+const COMPLETE = /^response\.(completed|failed|incomplete)$/;
 
 /** Maximum index in a list. A larger index would create a huge sparse list. */
 const INDEX_MAX = 10_000;
 
-/**
- * Combines the events of a response. Some events contain the complete response and replace it. Between these events,
- * items and parts are built from deltas.
- */
+/** Combines the events of a response. Items and parts are built from deltas, and updated by their complete states. */
 export function responseFold(): Fold {
-  let response: Fields = { object: 'response', output: [] };
-  let error: unknown;
-  const itemAt = (index: unknown): Fields => fieldsOf(listIn(response, 'output')[numberOf(index) ?? -1]);
-  return {
-    add(event, isFull) {
-      const fields = fieldsOf(event);
-      const { type, item, part, delta, output_index, content_index, summary_index } = fields;
-      const [list, index] = content_index === undefined ? ['summary', summary_index] : ['content', content_index];
-      if (isFields(fields.response)) response = copyOf(fields.response);
-      else if (type === 'error') error = copyOf(event);
-      else if (isFields(item)) put(listIn(response, 'output'), output_index, item);
-      else if (isFields(part)) put(listIn(itemAt(output_index), list), index, part);
-      const field = DELTA_FIELDS.get(type);
-      const text = textOf(delta);
-      if (field === undefined || text === undefined) return 0;
-      if (!isFull) {
-        const owner = itemAt(output_index);
-        const target = index === undefined ? owner : fieldsOf(listOf(owner[list])[numberOf(index) ?? -1]);
-        target[field] = (textOf(target[field]) ?? '') + text;
+  const response: Fields = Object.assign(emptyFields(), { object: 'response' });
+  let items: { index: unknown; item: Fields }[] = [];
+
+  /**
+   * Finds the item of an event by its id, else by its index. Known only from reports: GitHub Copilot gives an item another
+   * id in each event, and gateways give several items one index (https://github.com/BerriAI/litellm/pull/30072, 36375).
+   */
+  const itemOf = ({ type, output_index: index, item, item_id }: Fields): Fields => {
+    const id = firstText(fieldsOf(item).id, item_id);
+    const isNear = (one: { index: unknown }): boolean => typeof index !== 'number' || one.index === index;
+    const isStart = type === 'response.output_item.added' && id !== undefined;
+    const sameId = id && items.findLast((one) => one.item.id === id);
+    const known = sameId || (isStart ? undefined : items.findLast(isNear));
+    if (known) return known.item;
+    const added = { index, item: Object.assign(emptyFields(), id && { id }) };
+    items.push(added);
+    return added.item;
+  };
+  const partOf = (event: Fields, key: string): Fields => {
+    const parts = listIn(itemOf(event), key);
+    const index = numberOf(key === 'summary' ? event.summary_index : event.content_index) ?? -1;
+    const isPlace = Number.isInteger(index) && index >= 0 && index < INDEX_MAX;
+    const at = isPlace ? index : Math.max(0, parts.length - 1);
+    if (!isFields(parts[at])) parts[at] = emptyFields();
+    return parts[at] as Fields;
+  };
+  const add = (event: Fields, isFull: boolean): number => {
+    const { response: summary, item, part, delta } = event;
+    const type = textOf(event.type) ?? '';
+    if (isFields(summary)) {
+      const { output, ...others } = summary;
+      const isComplete = COMPLETE.test(type);
+      if (isComplete) for (const key of Object.keys(response)) if (response[key] === null) delete response[key];
+      update(response, others);
+      const given = listOf(output);
+      // Known only from reports: ChatGPT's backend for Codex sends the complete response without output
+      // (https://github.com/open-webui/open-webui/pull/27800).
+      if (isComplete && given.length >= items.length) {
+        const received = items.map((one) => one.item);
+        items = listOf(updated(received, given)).map((one, index) => ({ index, item: fieldsOf(one) }));
       }
-      return text.length;
-    },
-    result: () => (error === undefined ? response : { ...response, error }),
+    } else if (type === 'error') update(response, { error: event });
+    else if (isFields(item)) update(itemOf(event), item);
+    else if (isFields(part)) update(partOf(event, type.includes('summary') ? 'summary' : 'content'), part);
+    const [field, list] = TEXTS.get(type.replace(/\.(delta|done)$/, '')) ?? [];
+    if (field === undefined) return 0;
+    const target = isFull ? {} : list === undefined ? itemOf(event) : partOf(event, list);
+    if (type.endsWith('.done')) update(target, defined({ [field]: event[field], name: event.name }));
+    return addDelta(target, { [field]: textOf(delta) });
+  };
+  return {
+    add: (event, isFull) => add(fieldsOf(event), isFull),
+    result: () => ({ ...response, output: items.map(({ item }) => withoutHoles(item)) }),
   };
 }
 
@@ -124,9 +142,11 @@ function listIn(object: Fields, key: string): unknown[] {
   return object[key] as unknown[];
 }
 
-function put(list: unknown[], index: unknown, value: unknown): void {
-  const at = numberOf(index) ?? list.length;
-  if (Number.isInteger(at) && at >= 0 && at < INDEX_MAX) list[at] = copyOf(value);
+/** Removes the empty places in the lists of an item. An event that is lost leaves one. */
+function withoutHoles(item: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(item).map(([key, value]) => [key, Array.isArray(value) ? value.flat(0) : value]),
+  );
 }
 
 /** Event fields that are not part of the response. */
