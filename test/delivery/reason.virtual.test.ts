@@ -90,6 +90,6 @@ it('the guess about a status comes after the words of the service', async () => 
   });
   whole();
   await advance(5_000);
-  const guess = 'the API key, or the content of a run, was rejected';
+  const guess = 'the API key, the path of the endpoint or the content of a run may be the cause';
   expect(stats().lastError?.message).toBe(`status 403, "The read key can only read": ${guess}`);
 });

@@ -1,6 +1,6 @@
 // What is recorded of streams that services, gateways and networks damage. In each stream, all texts are different words.
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { messageCall } from '#src/integrations/anthropic/calls.ts';
 import { conversation } from '#src/integrations/bedrock/converse.ts';
 import type { AnswerReader, Fold } from '#src/integrations/call-reader.ts';
@@ -13,6 +13,9 @@ import type { Fields } from '#src/payload/fields.ts';
 import { answerEvents } from '#src/replay/events.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
+
+// A property takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
 
 interface Answer {
   text: string[];

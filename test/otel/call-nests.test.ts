@@ -30,6 +30,9 @@ import {
 } from './call-plans.ts';
 import { soon } from './set-up.ts';
 
+// A property takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
+
 interface Surroundings {
   readonly isOn?: IsOn;
   /** The scope and the attributes of a span around the plan. */

@@ -8,12 +8,12 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 79_784, test: 94_626 };
+const LINES = { src: 80_058, test: 94_990 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 261,
+  bundle: 262,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
   dist: 4_244,
 };

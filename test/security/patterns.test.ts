@@ -1,9 +1,12 @@
 import { parseSync } from 'oxc-parser';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { secretPatterns } from '#src/index.ts';
 import { filesUnder, read } from '../package/repository.ts';
 import { sample } from '../support/campaign.ts';
 import { CountingRegExp } from '../support/counting-regexp.ts';
+
+// A property takes long on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
 
 const LENGTH = 200;
 
