@@ -15,7 +15,7 @@ const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
   bundle: 262,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_244,
+  dist: 4_260,
 };
 
 it('the source and the tests have at most the lines of the table', () => {
