@@ -134,8 +134,8 @@ function addPart(parts: Fields[], part: Fields): void {
  * https://docs.cloud.google.com/dotnet/docs/reference/Google.Cloud.AIPlatform.V1/latest/Google.Cloud.AIPlatform.V1.PartialArg
  */
 function addArgument(call: Fields, { jsonPath, stringValue, numberValue, boolValue }: Fields): void {
-  const steps = `${jsonPath}`.matchAll(/\[(\d{1,4})\]|\[(['"])(.*?)\2\]|([^.[\]$]+)/g);
-  const path = ['args', ...[...steps].map(([, index, , quoted, name]) => index ?? quoted ?? name ?? '')];
+  const steps = `${jsonPath}`.matchAll(/\[(\d{1,4})\]|\['([^']{0,256})'\]|\["([^"]{0,256})"\]|([^.[\]$]+)/g);
+  const path = ['args', ...[...steps].map(([, ...forms]) => forms.find((step) => step !== undefined) ?? '')];
   let key = path.pop() as string;
   let owner = call;
   for (const [at, step] of path.entries()) {
