@@ -1,37 +1,24 @@
 import { defined, emptyFields, type Fields, fieldsOf, isFields, listOf } from '../../payload/fields.ts';
 import { cohereUsage } from '../../services/cohere.ts';
-import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { type CallReader, callReader, type Fold, objectReader, vectorsOf } from '../call-reader.ts';
 import { addDelta, update, withoutIndex } from '../deltas.ts';
 import { withDataUris } from '../media.ts';
-import { dimensionsOf } from '../openai/answers.ts';
 
-export const cohereChat: CallReader = {
-  name: 'cohere.chat',
-  runType: 'llm',
-  isWhole: true,
-  describe: (body, provider) =>
-    describeRequest(body, provider, {
-      modelType: 'chat',
-      inputKeys: ['messages', 'documents'],
-      inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
-    }),
-  ...objectReader(['message'], (answer) => ({ outputs: answer, usage: cohereUsage(answer.usage) }), chatFold),
-};
+export const cohereChat: CallReader = callReader(
+  'cohere.chat',
+  {
+    modelType: 'chat',
+    inputKeys: ['messages', 'documents'],
+    inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
+  },
+  { ...objectReader(['message'], ({ usage }) => ({ usage: cohereUsage(usage) }), chatFold), isWhole: true },
+);
 
-export const cohereEmbedding: CallReader = {
-  name: 'cohere.embed',
-  runType: 'embedding',
-  describe: (body, provider) =>
-    describeRequest(body, provider, { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] }),
-  ...objectReader(['embeddings'], (answer) => {
-    // The vectors are grouped by number type, for example `{ float: [[…]] }`.
-    const [vectors] = Object.values(fieldsOf(answer.embeddings)).map(listOf);
-    return {
-      outputs: { count: vectors?.length ?? 0, dimensions: dimensionsOf(vectors?.[0]) },
-      usage: cohereUsage(answer.meta),
-    };
-  }),
-};
+export const cohereEmbedding: CallReader = callReader(
+  'cohere.embed',
+  { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] },
+  objectReader(['embeddings'], (answer) => ({ outputs: vectorsOf(answer), usage: cohereUsage(answer.meta) })),
+);
 
 /** Message fields that are lists. Each event contains one list item and its position `index`. */
 const LISTS: ReadonlySet<string> = new Set(['content', 'tool_calls', 'citations']);
