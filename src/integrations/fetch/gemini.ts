@@ -12,7 +12,7 @@ import {
 } from '../../payload/fields.ts';
 import { geminiUsage } from '../../services/gemini.ts';
 import { type CallReader, callReader, type Fold, objectReader, vectorsOf } from '../call-reader.ts';
-import { copyOf, isEmpty, update, updated } from '../deltas.ts';
+import { copyOf, isEmpty, itemFor, update, updated } from '../deltas.ts';
 
 export const geminiGeneration: CallReader = callReader(
   'gemini.generateContent',
@@ -62,15 +62,11 @@ function requestMessages({ contents, systemInstruction, system_instruction }: Fi
 /** Combines the chunks of a response. Each chunk contains more parts. */
 function contentFold(): Fold {
   const answer = emptyFields();
-  const candidates: Fields[] = [];
+  const candidates: unknown[] = [];
   const addCandidate = (candidate: Fields, at: number, isFull: boolean): number => {
     const { index: given, content, ...rest } = candidate;
-    const index = numberOf(given) ?? at;
-    let known = candidates.find((one) => one.index === index);
-    if (known === undefined) {
-      known = Object.assign(emptyFields(), { index, content: { role: 'model', parts: [] } });
-      candidates.push(known);
-    }
+    const known = itemFor(candidates, { index: numberOf(given) ?? at });
+    known.content ??= { role: 'model', parts: [] };
     update(known, rest);
     const { parts } = known.content as { parts: Fields[] };
     let characters = 0;
