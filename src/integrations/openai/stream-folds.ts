@@ -103,7 +103,9 @@ export function responseFold(): Fold {
     return added.item;
   };
   const partOf = (event: Fields, key: string): Fields => {
-    const parts = listIn(itemOf(event), key);
+    const owner = itemOf(event);
+    owner[key] = Array.isArray(owner[key]) ? owner[key] : [];
+    const parts = owner[key] as unknown[];
     const index = numberOf(key === 'summary' ? event.summary_index : event.content_index) ?? -1;
     const isPlace = Number.isInteger(index) && index >= 0 && index < INDEX_MAX;
     const at = isPlace ? index : Math.max(0, parts.length - 1);
@@ -138,11 +140,6 @@ export function responseFold(): Fold {
     add: (event, isFull) => add(fieldsOf(event), isFull),
     result: () => ({ ...response, output: items.map(({ item }) => withoutHoles(item)) }),
   };
-}
-
-function listIn(object: Fields, key: string): unknown[] {
-  if (!Array.isArray(object[key])) object[key] = [];
-  return object[key] as unknown[];
 }
 
 /** Removes the empty places in the lists of an item. An event that is lost leaves one. */
