@@ -1,9 +1,11 @@
 import {
+  defined,
   definedOrNone,
   type Fields,
   fieldsOf,
   firstText,
   isFields,
+  listOf,
   mapped,
   numberOf,
   textOf,
@@ -11,6 +13,7 @@ import {
 } from '../payload/fields.ts';
 import type { RunType, UsageMetadata } from '../run/record.ts';
 import type { CallDescription } from '../run/run.ts';
+import { base64Bytes } from './media.ts';
 
 /** The part of a model's response that is recorded. */
 export interface Answer {
@@ -72,20 +75,59 @@ export interface RequestFields {
   readonly inputKeys: readonly string[];
   /** Converts the inputs. By default, inputs are recorded unchanged. */
   readonly inputs?: (body: Fields) => Fields;
+  /** Keys of objects whose fields are recorded beside the other fields of the body. */
+  readonly settings?: readonly string[];
+}
+
+/** Returns a reader of one kind of request and its response. */
+export function callReader(name: string, fields: RequestFields, answer: AnswerReader): CallReader {
+  return {
+    ...answer,
+    name,
+    runType: fields.modelType === 'embedding' ? 'embedding' : 'llm',
+    describe: (body, provider) => describeRequest(body, provider, fields),
+  };
+}
+
+/** Maps the names of parameters in some services to the names that other services use. */
+const RENAMED: ReadonlyMap<string, string> = new Map([
+  ['modelId', 'model'],
+  ['inputText', 'input'],
+  ['maxTokens', 'max_tokens'],
+  ['maxTokenCount', 'max_tokens'],
+  ['max_gen_len', 'max_tokens'],
+  ['num_predict', 'max_tokens'],
+  ['maxOutputTokens', 'max_output_tokens'],
+  ['stopSequences', 'stop_sequences'],
+  ['toolChoice', 'tool_choice'],
+]);
+
+/** Returns the fields of a request and of its `settings`, with the names that other services use. */
+export function requestFields(given: unknown, settings: readonly string[] = []): Fields {
+  const body = fieldsOf(given);
+  const all = [without(body, new Set(settings)), ...settings.map((key) => fieldsOf(body[key]))].flatMap(Object.entries);
+  return defined(Object.fromEntries(all.map(([key, value]) => [RENAMED.get(key) ?? key, value])));
 }
 
 /** Lists in a request body whose items may contain credentials. */
 const SERVER_LISTS = ['tools', 'mcp_servers'];
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
 
+/** Returns a tool or server without credentials. Bedrock nests a tool in `toolSpec`. */
 function withoutCredentials(server: unknown): unknown {
-  const hasCredentials = isFields(server) && Object.keys(server).some((key) => CREDENTIALS.has(key));
-  return hasCredentials ? without(server, CREDENTIALS) : server;
+  const { toolSpec = server } = fieldsOf(server);
+  const hasCredentials = isFields(toolSpec) && Object.keys(toolSpec).some((key) => CREDENTIALS.has(key));
+  return hasCredentials ? without(toolSpec, CREDENTIALS) : toolSpec;
 }
 
-export function describeRequest(given: unknown, provider: string, fields: RequestFields): CallDescription {
-  const body = fieldsOf(given);
-  const { inputKeys, modelType, inputs } = fields;
+/** Describes a request. Background requests are not recorded, because their response does not contain the answer. */
+export function describeRequest(
+  given: unknown,
+  provider: string,
+  { inputKeys, modelType, inputs, settings }: RequestFields,
+): CallDescription | undefined {
+  const body = requestFields(given, settings);
+  if (body.background === true && body.stream !== true) return undefined;
   const parameters = without(body, new Set(inputKeys));
   for (const key of SERVER_LISTS) {
     if (parameters[key] !== undefined) parameters[key] = mapped(parameters[key], withoutCredentials);
@@ -111,13 +153,19 @@ export function describeRequest(given: unknown, provider: string, fields: Reques
   };
 }
 
+/** Returns the messages of a request, with its instructions as the first message. */
+export function withSystem(system: unknown, messages: unknown): unknown {
+  return system === undefined ? messages : [{ role: 'system', content: system }, ...listOf(messages)];
+}
+
 /**
- * Reads responses with an error or at least one of the `required` fields. Any other response is recorded unchanged and
- * marked as unreadable. If a stream has no chunks, the response is `undefined`.
+ * Reads responses with an error or at least one of the `required` fields. `answerOf` returns what differs from the fields
+ * that most services have. Any other response is recorded unchanged and marked as unreadable. If a stream has no chunks,
+ * the response is `undefined`.
  */
 export function objectReader(
   required: readonly string[],
-  answerOf: (response: Fields) => Answer,
+  answerOf: (response: Fields) => Partial<Answer>,
   fold?: () => Fold,
 ): AnswerReader {
   const known = [...required, 'error'];
@@ -125,10 +173,29 @@ export function objectReader(
     read(value) {
       const isKnown = isFields(value) && known.some((key) => value[key] !== undefined && value[key] !== null);
       if (!isKnown) return { outputs: { outputs: value }, isUnreadable: value !== undefined };
-      return { error: serviceError(value), ...answerOf(value) };
+      const { model, id } = value;
+      const answer = { outputs: value, error: serviceError(value), model: textOf(model), responseId: textOf(id) };
+      return { ...answer, ...answerOf(value) };
     },
     fold: fold && (() => endingFold(fold())),
   };
+}
+
+/**
+ * Returns the number of embedding vectors and their dimensions. The vectors themselves are not recorded. Cohere groups
+ * them by number type, for example `{ float: [[…]] }`. OpenAI and Google have an object for each vector.
+ */
+export function vectorsOf({ embedding, embeddings, data }: Fields): { count: number; dimensions: number | undefined } {
+  const given = embeddings ?? data ?? (embedding === undefined ? [] : [embedding]);
+  const vectors = listOf(isFields(given) ? Object.values(given)[0] : given);
+  const { embedding: vector = vectors[0], values = vector } = fieldsOf(vectors[0]);
+  return { count: vectors.length, dimensions: dimensionsOf(values) };
+}
+
+/** Returns the number of dimensions of a vector. A vector is a list of numbers, or 4-byte floats in base64. */
+function dimensionsOf(vector: unknown): number | undefined {
+  if (typeof vector === 'string') return base64Bytes(vector) / 4;
+  return Array.isArray(vector) || ArrayBuffer.isView(vector) ? (vector as unknown[]).length : undefined;
 }
 
 /** Event types that mark the end of a response. Applications stop reading at these events. */

@@ -182,7 +182,7 @@ export function copyOf(value: unknown): unknown {
 /** Returns a reader for server-sent events. Each event contains one line of JSON for `reader`. */
 export function eventReader(reader: AnswerReader): AnswerReader {
   const { fold } = reader;
-  return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:')) };
+  return { ...reader, fold: fold && (() => new LineFold(fold(), 'data:', true)) };
 }
 
 /** Matches lines that are invalid in server-sent events: neither a field nor a comment. */
@@ -194,36 +194,42 @@ const ERROR_MAX = 65_536;
  * Reads a stream with one JSON value per line, after `prefix`. The stream contains server-sent events, or JSON lines if
  * the prefix is empty. Other lines are ignored, unless they are an error as JSON, at which Google's clients throw. If an
  * event stream contains only other lines, for example an HTML page, the response is unreadable.
+ *
+ * An invalid line fails the run if the client also parses the lines, and so throws the same error. Else it only makes the
+ * response unreadable.
  */
 export class LineFold implements Fold {
-  protected lineError: unknown;
-  protected readonly fold: Fold;
+  readonly #fold: Fold;
   readonly #prefix: string;
+  readonly #isParsed: boolean;
+  #lineError: unknown;
   readonly #decoder = new TextDecoder();
   #rest = '';
   #others = '';
   #isDone = false;
   #hasEvents = false;
 
-  constructor(fold: Fold, prefix: string) {
-    this.fold = fold;
+  constructor(fold: Fold, prefix: string, isParsed = false) {
+    this.#fold = fold;
     this.#prefix = prefix;
+    this.#isParsed = isParsed;
   }
 
   get error(): unknown {
-    return this.fold.error ?? this.lineError;
+    return this.#fold.error ?? (this.#isParsed ? this.#lineError : undefined);
   }
 
   get isComplete(): boolean {
-    return this.#isDone || this.fold.isComplete === true;
+    return this.#isDone || this.#fold.isComplete === true;
   }
 
   get isUnreadable(): boolean {
-    return this.#others !== '' && !this.#hasEvents;
+    return (this.#others !== '' && !this.#hasEvents) || (!this.#isParsed && this.#lineError !== undefined);
   }
 
   add(chunk: unknown, isFull: boolean): number {
-    const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk as Uint8Array, { stream: true });
+    if (!isData(chunk)) return 0;
+    const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
     const lines = text.split(/\r\n|\n|\r/);
     // A long line, for example with an image, is not split again for each chunk.
     lines[0] = this.#rest + lines[0];
@@ -237,11 +243,11 @@ export class LineFold implements Fold {
 
   result(): unknown {
     // The last line may have no line break. If the stream was cut off, the last line is incomplete and is ignored.
-    const { lineError } = this;
+    const lineError = this.#lineError;
     this.#addLine(this.#rest, false);
     this.#rest = '';
-    if (this.lineError instanceof SyntaxError) this.lineError = lineError;
-    return this.fold.result();
+    if (this.#lineError instanceof SyntaxError) this.#lineError = lineError;
+    return this.#fold.result();
   }
 
   #addLine(line: string, isFull: boolean): number {
@@ -255,10 +261,9 @@ export class LineFold implements Fold {
     if (data === '[DONE]') this.#isDone = true;
     if (data === '' || this.isComplete) return 0;
     try {
-      return this.fold.add(JSON.parse(data), isFull);
+      return this.#fold.add(JSON.parse(data), isFull);
     } catch (thrown) {
-      // The SDK also parses the line, so the application receives the same error.
-      this.lineError ??= thrown;
+      this.#lineError ??= thrown;
       return 0;
     }
   }
@@ -267,6 +272,11 @@ export class LineFold implements Fold {
     const value = json.startsWith('{') && this.#prefix !== '' ? parsedJson(json) : undefined;
     if (serviceError(value) === undefined || this.isComplete) return;
     this.#hasEvents = true;
-    this.fold.add(value, false);
+    this.#fold.add(value, false);
   }
+}
+
+/** Whether a chunk of a body is text or bytes. */
+export function isData(chunk: unknown): chunk is string | Uint8Array<ArrayBuffer> {
+  return typeof chunk === 'string' || ArrayBuffer.isView(chunk);
 }

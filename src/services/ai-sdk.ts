@@ -10,9 +10,9 @@ import { readUsage, type UsagePaths } from './usage.ts';
  * `inputTokenDetails`. Mastra's names are `inputDetails` and `outputDetails`. Embeddings report `tokens`. Versions 4 and 5 report some counts only in the provider metadata.
  */
 const USAGE: UsagePaths = {
-  input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens'],
-  output_tokens: ['outputTokens.total', 'outputTokens', 'completionTokens'],
-  total_tokens: ['totalTokens', 'tokens'],
+  input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens', 'input_tokens'],
+  output_tokens: ['outputTokens.total', 'outputTokens', 'completionTokens', 'output_tokens'],
+  total_tokens: ['totalTokens', 'tokens', 'total_tokens'],
   input_token_details: {
     cache_read: [
       'inputTokens.cacheRead',

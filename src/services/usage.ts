@@ -58,9 +58,9 @@ export function laterUsage(known: unknown, added: unknown): Fields {
   const usage = { ...fieldsOf(known) };
   for (const [key, value] of Object.entries(fieldsOf(added))) {
     const before = usage[key];
+    const count = numberOf(value);
     if (isFields(value)) usage[key] = laterUsage(before, value);
-    else if (numberOf(value) !== undefined)
-      usage[key] = Math.max(value as number, numberOf(before) ?? (value as number));
+    else if (count !== undefined) usage[key] = Math.max(count, numberOf(before) ?? count);
     else if (before === undefined || (value !== null && value !== undefined)) usage[key] = value;
   }
   return usage;

@@ -1,7 +1,7 @@
 import { aiSdkFile, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
 import { aiSdkUsage } from '../../services/ai-sdk.ts';
-import type { Answer, AnswerReader, Fold } from '../call-reader.ts';
+import { type Answer, type AnswerReader, type Fold, vectorsOf } from '../call-reader.ts';
 import { copyOf } from '../deltas.ts';
 import { mediaOutputs } from './media.ts';
 
@@ -84,7 +84,7 @@ export function outcomeOf(given: unknown): Fields {
     finishReason,
     steps: steps.length,
   });
-  const vectors = vectorsOf(embeddings ?? (embedding === undefined ? undefined : [embedding]));
+  const vectors = embeddings === undefined && embedding === undefined ? {} : vectorsOf(result);
   return { ...outputs, ...vectors, ...(ranking === undefined ? {} : { ranking }) };
 }
 
@@ -203,12 +203,6 @@ function partsFold(): Fold {
     },
     result: () => parts,
   };
-}
-
-/** Returns the number of embedding vectors and their dimensions. The vectors themselves are not recorded. */
-export function vectorsOf(vectors: unknown): { count?: number; dimensions?: number } {
-  if (!Array.isArray(vectors)) return {};
-  return { count: vectors.length, dimensions: listOf(vectors[0]).length };
 }
 
 function shortCall(given: unknown): unknown {

@@ -10,8 +10,9 @@ import { preloadDelivery } from '../../run/sink.ts';
 import { currentRun } from '../../run/start-run.ts';
 import { aiSdkUsage } from '../../services/ai-sdk.ts';
 import { endWithAnswer } from '../answer-stream.ts';
+import { vectorsOf } from '../call-reader.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { generatedAnswer, vectorsOf } from './answer.ts';
+import { generatedAnswer } from './answer.ts';
 import { describeModelCall } from './calls.ts';
 import { ModelStream, operationOf } from './operation.ts';
 
@@ -90,7 +91,8 @@ function followGeneration(run: Run, result: unknown): void {
 
 export function completeEmbedding(run: Run, result: unknown): void {
   endWithAnswer(run, () => {
-    const { embeddings, usage, providerMetadata } = fieldsOf(result);
-    return { outputs: vectorsOf(embeddings), usage: aiSdkUsage(usage, providerMetadata) };
+    const answer = fieldsOf(result);
+    const { usage, providerMetadata } = answer;
+    return { outputs: vectorsOf(answer), usage: aiSdkUsage(usage, providerMetadata) };
   });
 }

@@ -6,14 +6,13 @@ import {
   fieldsOf,
   firstText,
   isFields,
-  listOf,
   mapped,
   parsedJson,
   textOf,
   without,
 } from '../../payload/fields.ts';
 import { bedrockUsage } from '../../services/bedrock.ts';
-import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { type CallReader, callReader, type Fold, objectReader, withSystem } from '../call-reader.ts';
 import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 import { dataUriOf, withField } from '../media.ts';
 
@@ -31,49 +30,24 @@ export function conversation(): BedrockCall {
 }
 
 /** Reads calls of `Converse` and `ConverseStream`. Requests and responses of Amazon Nova have the same format. */
-export const converseCall: CallReader = {
-  name: 'bedrock.converse',
-  runType: 'llm',
-  describe: (input, provider) =>
-    describeRequest(withParameters(fieldsOf(input)), provider, {
-      modelType: 'chat',
-      inputKeys: ['messages', 'system', 'promptVariables'],
-      inputs: converseInputs,
-    }),
-  ...objectReader(
+export const converseCall: CallReader = callReader(
+  'bedrock.converse',
+  {
+    modelType: 'chat',
+    inputKeys: ['messages', 'system', 'promptVariables'],
+    inputs: ({ messages, system, promptVariables }) =>
+      defined({ messages: withSystem(system, mapped(messages, withMedia)), promptVariables }),
+    settings: ['inferenceConfig', 'toolConfig'],
+  },
+  objectReader(
     ['output'],
     (answer) => ({
-      outputs: answer,
       model: textOf(fieldsOf(fieldsOf(answer.trace).promptRouter).invokedModelId),
       usage: bedrockUsage(answer.usage, fieldsOf(answer.serviceTier).type),
     }),
     converseFold,
   ),
-};
-
-function converseInputs({ messages, system, promptVariables }: Fields): Fields {
-  const given = mapped(messages, withMedia);
-  return defined({
-    messages: system === undefined ? given : [{ role: 'system', content: system }, ...listOf(given)],
-    promptVariables,
-  });
-}
-
-/** Renames the parameters to the names that other services use. */
-function withParameters({ modelId, model = modelId, inferenceConfig, toolConfig, ...input }: Fields): Fields {
-  const { maxTokens, stopSequences, ...others } = fieldsOf(inferenceConfig);
-  const { tools, toolChoice } = fieldsOf(toolConfig);
-  const declared = mapped(tools, (tool) => fieldsOf(tool).toolSpec ?? tool);
-  return defined({
-    ...input,
-    ...others,
-    model,
-    max_tokens: maxTokens,
-    stop_sequences: stopSequences,
-    tools: declared,
-    tool_choice: toolChoice,
-  });
-}
+);
 
 /** Adds the MIME type to the media in a message, which then become attachments. */
 function withMedia(message: unknown): unknown {

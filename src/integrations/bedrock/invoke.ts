@@ -10,10 +10,9 @@ import {
 } from '../../payload/fields.ts';
 import { invocationUsage } from '../../services/bedrock.ts';
 import { messageCall } from '../anthropic/calls.ts';
-import { type CallReader, describeRequest, type Fold } from '../call-reader.ts';
+import { type CallReader, describeRequest, type Fold, requestFields, vectorsOf } from '../call-reader.ts';
 import { addDelta } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
-import { dimensionsOf } from '../openai/answers.ts';
 import { openaiCalls } from '../openai/calls.ts';
 import { type BedrockCall, converseCall } from './converse.ts';
 
@@ -93,22 +92,14 @@ const completionCall: CallReader = {
   },
 };
 
-/** Reads the number of vectors and their dimensions. The vectors themselves are not recorded. */
-const embeddingCall: CallReader = otherCall('embedding', ({ embedding, embeddings }) => {
-  const byType = Array.isArray(embeddings) ? embeddings : Object.values(fieldsOf(embeddings))[0];
-  const vectors = embedding === undefined ? listOf(byType) : [embedding];
-  return { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).embedding ?? vectors[0]) };
-});
+const embeddingCall: CallReader = otherCall('embedding', vectorsOf);
 
 function otherCall(modelType: 'llm' | 'embedding', outputsOf: (answer: Fields) => Fields): CallReader {
   return {
     name: modelType,
     runType: modelType,
     describe(body, provider) {
-      const { inputText, input = inputText, textGenerationConfig, max_gen_len, ...rest } = fieldsOf(body);
-      const { maxTokenCount, stopSequences, ...config } = fieldsOf(textGenerationConfig);
-      const parameters = { max_tokens: max_gen_len ?? maxTokenCount, stop_sequences: stopSequences };
-      const given = defined({ ...parameters, ...rest, ...config, input });
+      const given = requestFields(body, ['textGenerationConfig']);
       const inputKeys = Object.keys(given).filter((key) => !PARAMETERS.has(key));
       return describeRequest(given, provider, { modelType, inputKeys });
     },

@@ -1,5 +1,6 @@
+import { parsedJson } from '../../payload/fields.ts';
 import type { AnswerReader, Fold } from '../call-reader.ts';
-import { LineFold } from '../deltas.ts';
+import { isData, LineFold } from '../deltas.ts';
 
 /**
  * Maximum size of a body that is not a stream of events, in characters or bytes. Longer bodies are recorded as
@@ -22,84 +23,45 @@ export function wholeResponse({ read, fold }: AnswerReader, value: unknown): unk
 }
 
 function foldFor(answer: AnswerReader, type: string): Fold {
-  if (answer.fold !== undefined && type === 'text/event-stream') return new StreamFold(answer.fold(), 'data:');
-  if (answer.fold !== undefined && /^application\/(x-ndjson|jsonl|stream\+json)$/.test(type)) {
-    return new StreamFold(answer.fold(), '');
-  }
-  return /^(audio|image|video)\/|^application\/octet-stream$/.test(type) ? new BinaryFold(type) : new TextFold(answer);
+  if (answer.fold !== undefined && type === 'text/event-stream') return new LineFold(answer.fold(), 'data:');
+  const isLines = /^application\/(x-ndjson|jsonl|stream\+json)$/.test(type);
+  return answer.fold !== undefined && isLines ? new LineFold(answer.fold(), '') : new WholeFold(answer, type);
 }
 
-/** Reads a stream of JSON values. An invalid line makes the response unreadable but does not fail the run. */
-class StreamFold extends LineFold {
-  override get isUnreadable(): boolean {
-    return super.isUnreadable || this.lineError !== undefined;
-  }
+const BINARY = /^(audio|image|video)\/|^application\/octet-stream$/;
 
-  override get error(): unknown {
-    return this.fold.error;
-  }
-
-  override add(chunk: unknown, isFull: boolean): number {
-    return isData(chunk) ? super.add(chunk, isFull) : 0;
-  }
-}
-
-/** Reads a body that consists of one JSON value. */
-class TextFold implements Fold {
+/** Reads a body that consists of one JSON value, or of binary data. */
+class WholeFold implements Fold {
   isUnreadable = false;
   readonly #answer: AnswerReader;
-  readonly #decoder = new TextDecoder();
-  #text = '';
-
-  constructor(answer: AnswerReader) {
-    this.#answer = answer;
-  }
-
-  add(chunk: unknown): number {
-    if (!isData(chunk) || this.isUnreadable) return 0;
-    this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
-    if (this.#text.length > BODY_MAX) {
-      this.isUnreadable = true;
-      this.#text = '';
-    }
-    return 0;
-  }
-
-  result(): unknown {
-    try {
-      return wholeResponse(this.#answer, JSON.parse(this.#text));
-    } catch {
-      return this.#text;
-    }
-  }
-}
-
-class BinaryFold implements Fold {
-  isUnreadable = false;
   readonly #type: string;
-  #parts: (Blob | Uint8Array<ArrayBuffer>)[] = [];
-  #bytes = 0;
+  #parts: (Blob | string | Uint8Array<ArrayBuffer>)[] = [];
+  #size = 0;
 
-  constructor(type: string) {
+  constructor(answer: AnswerReader, type: string) {
+    this.#answer = answer;
     this.#type = type;
   }
 
   add(chunk: unknown): number {
     if (chunk instanceof Blob) this.#parts.push(chunk);
-    if (!ArrayBuffer.isView(chunk) || this.isUnreadable) return 0;
-    this.#bytes += chunk.byteLength;
-    this.isUnreadable = this.#bytes > BODY_MAX;
+    if (!isData(chunk) || this.isUnreadable) return 0;
+    this.#size += chunk.length;
+    this.isUnreadable = this.#size > BODY_MAX;
     // The bytes are copied, because the application may reuse the buffer.
     if (this.isUnreadable) this.#parts = [];
-    else this.#parts.push((chunk as Uint8Array<ArrayBuffer>).slice());
+    else this.#parts.push(chunk.slice());
     return 0;
   }
 
-  result(): Blob {
-    return new Blob(this.#parts, { type: this.#type });
+  result(): unknown {
+    if (BINARY.test(this.#type)) return new Blob(this.#parts, { type: this.#type });
+    const decoder = new TextDecoder();
+    const texts = this.#parts
+      .filter(isData)
+      .map((part) => (typeof part === 'string' ? part : decoder.decode(part, STREAM)));
+    return wholeResponse(this.#answer, parsedJson(texts.join('')));
   }
 }
 
-function isData(chunk: unknown): chunk is string | Uint8Array {
-  return typeof chunk === 'string' || ArrayBuffer.isView(chunk);
-}
+const STREAM = { stream: true };

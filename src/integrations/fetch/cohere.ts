@@ -1,42 +1,26 @@
-import { defined, emptyFields, type Fields, fieldsOf, isFields, listOf } from '../../payload/fields.ts';
+import { defined, emptyFields, type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { cohereUsage } from '../../services/cohere.ts';
-import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { type CallReader, callReader, type Fold, objectReader, vectorsOf } from '../call-reader.ts';
 import { addDelta, update, withoutIndex } from '../deltas.ts';
 import { withDataUris } from '../media.ts';
-import { dimensionsOf } from '../openai/answers.ts';
 
-export const cohereChat: CallReader = {
-  name: 'cohere.chat',
-  runType: 'llm',
-  isWhole: true,
-  describe: (body, provider) =>
-    describeRequest(body, provider, {
-      modelType: 'chat',
-      inputKeys: ['messages', 'documents'],
-      inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
-    }),
-  ...objectReader(['message'], (answer) => ({ outputs: answer, usage: cohereUsage(answer.usage) }), chatFold),
-};
+export const cohereChat: CallReader = callReader(
+  'cohere.chat',
+  {
+    modelType: 'chat',
+    inputKeys: ['messages', 'documents'],
+    inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
+  },
+  { ...objectReader(['message'], ({ usage }) => ({ usage: cohereUsage(usage) }), chatFold), isWhole: true },
+);
 
-export const cohereEmbedding: CallReader = {
-  name: 'cohere.embed',
-  runType: 'embedding',
-  describe: (body, provider) =>
-    describeRequest(body, provider, { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] }),
-  ...objectReader(['embeddings'], (answer) => {
-    // The vectors are grouped by number type, for example `{ float: [[…]] }`.
-    const [vectors] = Object.values(fieldsOf(answer.embeddings)).map(listOf);
-    return {
-      outputs: { count: vectors?.length ?? 0, dimensions: dimensionsOf(vectors?.[0]) },
-      usage: cohereUsage(answer.meta),
-    };
-  }),
-};
+export const cohereEmbedding: CallReader = callReader(
+  'cohere.embed',
+  { modelType: 'embedding', inputKeys: ['texts', 'images', 'inputs'] },
+  objectReader(['embeddings'], (answer) => ({ outputs: vectorsOf(answer), usage: cohereUsage(answer.meta) })),
+);
 
-/** Message fields that are lists. Each event contains one list item and its position `index`. */
-const LISTS: ReadonlySet<string> = new Set(['content', 'tool_calls', 'citations']);
-
-/** Combines the events of a streamed message. */
+/** Combines the events of a streamed message. An object in a message is one item of a list, at the position `index`. */
 function chatFold(): Fold {
   const answer = emptyFields();
   const message: Fields = emptyFields();
@@ -45,17 +29,16 @@ function chatFold(): Fold {
       const { id, index, delta } = fieldsOf(event);
       const { message: added, ...rest } = fieldsOf(delta);
       update(answer, defined({ id, ...rest }));
-      let characters = 0;
-      for (const [key, value] of Object.entries(fieldsOf(added))) {
-        const change = { [key]: LISTS.has(key) && isFields(value) ? [{ index, ...value }] : value };
-        characters += addDelta(isFull ? emptyFields() : message, change);
-      }
-      return characters;
+      const changes = Object.entries(fieldsOf(added)).map(([key, value]) => [
+        key,
+        isFields(value) ? [{ index, ...value }] : value,
+      ]);
+      return addDelta(isFull ? emptyFields() : message, Object.fromEntries(changes));
     },
-    result: () => {
+    result() {
       const entries = Object.entries(message).map(([key, value]) => [
         key,
-        LISTS.has(key) ? withoutIndex(listOf(value)) : value,
+        Array.isArray(value) ? withoutIndex(value) : value,
       ]);
       return { ...answer, message: Object.fromEntries(entries) };
     },

@@ -11,66 +11,47 @@ import {
   textOf,
 } from '../../payload/fields.ts';
 import { geminiUsage } from '../../services/gemini.ts';
-import { type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
-import { copyOf, isEmpty, update, updated } from '../deltas.ts';
-import { dimensionsOf } from '../openai/answers.ts';
+import { type CallReader, callReader, type Fold, objectReader, vectorsOf } from '../call-reader.ts';
+import { copyOf, isEmpty, itemFor, update, updated } from '../deltas.ts';
 
-export const geminiGeneration: CallReader = {
-  name: 'gemini.generateContent',
-  runType: 'llm',
-  describe: (body, provider) =>
-    describeRequest(withParameters(fieldsOf(body)), provider, {
-      modelType: 'chat',
-      inputKeys: ['contents', 'systemInstruction', 'system_instruction'],
-      inputs: requestMessages,
-    }),
-  ...objectReader(
+export const geminiGeneration: CallReader = callReader(
+  'gemini.generateContent',
+  {
+    modelType: 'chat',
+    inputKeys: ['contents', 'systemInstruction', 'system_instruction'],
+    inputs: requestMessages,
+    settings: ['generationConfig', 'generation_config'],
+  },
+  objectReader(
     ['candidates', 'promptFeedback', 'usageMetadata'],
-    (answer) => {
-      const { candidates, usageMetadata, modelVersion, ...rest } = answer;
+    ({ candidates, usageMetadata, modelVersion, ...rest }) => {
       const messages = listOf(candidates).flatMap((candidate) => {
         const { content, finishReason, index: _, ...others } = fieldsOf(candidate);
         const [message] = geminiMessages({ role: 'model', ...fieldsOf(content) });
         return [defined({ role: 'assistant', ...message, finish_reason: finishReason, ...others })];
       });
-      return {
-        outputs: { messages, ...rest },
-        model: textOf(modelVersion),
-        usage: geminiUsage(usageMetadata),
-      };
+      return { outputs: { messages, ...rest }, model: textOf(modelVersion), usage: geminiUsage(usageMetadata) };
     },
     contentFold,
   ),
-};
+);
 
-export const geminiEmbedding: CallReader = {
-  name: 'gemini.embedContent',
-  runType: 'embedding',
-  describe: (body, provider) =>
-    describeRequest(body, provider, {
-      modelType: 'embedding',
-      inputKeys: ['content', 'requests'],
-      inputs: ({ content, requests }) => ({
-        input: [content, ...listOf(requests).map((request) => fieldsOf(request).content)]
-          .filter((one) => one !== undefined)
-          .map((one) => geminiMessages(one)[0]?.content),
-      }),
+export const geminiEmbedding: CallReader = callReader(
+  'gemini.embedContent',
+  {
+    modelType: 'embedding',
+    inputKeys: ['content', 'requests'],
+    inputs: ({ content, requests }) => ({
+      input: [content, ...listOf(requests).map((request) => fieldsOf(request).content)]
+        .filter((one) => one !== undefined)
+        .map((one) => geminiMessages(one)[0]?.content),
     }),
-  ...objectReader(['embedding', 'embeddings'], ({ embedding, embeddings, usageMetadata }) => {
-    const vectors = listOf(embeddings ?? (embedding && [embedding]));
-    return {
-      outputs: { count: vectors.length, dimensions: dimensionsOf(fieldsOf(vectors[0]).values) },
-      usage: geminiUsage(usageMetadata),
-    };
-  }),
-};
-
-/** Renames the generation settings to the names that other services use. */
-function withParameters({ generationConfig, generation_config, ...body }: Fields): Fields {
-  const config = fieldsOf(generationConfig ?? generation_config);
-  const { maxOutputTokens, stopSequences, ...others } = config;
-  return defined({ ...body, ...others, max_output_tokens: maxOutputTokens, stop_sequences: stopSequences });
-}
+  },
+  objectReader(['embedding', 'embeddings'], (answer) => ({
+    outputs: vectorsOf(answer),
+    usage: geminiUsage(answer.usageMetadata),
+  })),
+);
 
 function requestMessages({ contents, systemInstruction, system_instruction }: Fields): Fields {
   const [system] = geminiMessages(systemInstruction ?? system_instruction);
@@ -81,15 +62,11 @@ function requestMessages({ contents, systemInstruction, system_instruction }: Fi
 /** Combines the chunks of a response. Each chunk contains more parts. */
 function contentFold(): Fold {
   const answer = emptyFields();
-  const candidates: Fields[] = [];
+  const candidates: unknown[] = [];
   const addCandidate = (candidate: Fields, at: number, isFull: boolean): number => {
     const { index: given, content, ...rest } = candidate;
-    const index = numberOf(given) ?? at;
-    let known = candidates.find((one) => one.index === index);
-    if (known === undefined) {
-      known = Object.assign(emptyFields(), { index, content: { role: 'model', parts: [] } });
-      candidates.push(known);
-    }
+    const known = itemFor(candidates, { index: numberOf(given) ?? at });
+    known.content ??= { role: 'model', parts: [] };
     update(known, rest);
     const { parts } = known.content as { parts: Fields[] };
     let characters = 0;

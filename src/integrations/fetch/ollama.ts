@@ -9,32 +9,27 @@ import {
   textOf,
 } from '../../payload/fields.ts';
 import { ollamaUsage } from '../../services/ollama.ts';
-import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import {
+  type AnswerReader,
+  type CallReader,
+  callReader,
+  type Fold,
+  objectReader,
+  type RequestFields,
+  vectorsOf,
+} from '../call-reader.ts';
 import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
-import { dimensionsOf } from '../openai/answers.ts';
 
 const generated: AnswerReader = {
-  ...objectReader(
-    ['message', 'response'],
-    (answer) => ({
-      outputs: answer,
-      model: textOf(answer.model),
-      usage: ollamaUsage(answer),
-    }),
-    generationFold,
-  ),
+  ...objectReader(['message', 'response'], (answer) => ({ usage: ollamaUsage(answer) }), generationFold),
   isWhole: true,
 };
 
-const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer) => {
-  const vectors = listOf(answer.embeddings ?? (answer.embedding && [answer.embedding]));
-  return {
-    outputs: { count: vectors.length, dimensions: dimensionsOf(vectors[0]) },
-    model: textOf(answer.model),
-    usage: ollamaUsage(answer),
-  };
-});
+const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer) => ({
+  outputs: vectorsOf(answer),
+  usage: ollamaUsage(answer),
+}));
 
 /** The Ollama requests that are recorded. `embeddings` is the older form of `embed`. */
 export const ollamaCalls: Readonly<Record<'chat' | 'generate' | 'embed' | 'embeddings', CallReader>> = {
@@ -46,25 +41,14 @@ export const ollamaCalls: Readonly<Record<'chat' | 'generate' | 'embed' | 'embed
   embeddings: call('ollama.embed', 'embedding', embedded, ({ prompt }) => ({ input: prompt })),
 };
 
-const INPUTS = ['messages', 'prompt', 'system', 'suffix', 'images', 'input'];
-
 function call(
   name: string,
-  modelType: 'chat' | 'llm' | 'embedding',
+  modelType: RequestFields['modelType'],
   answer: AnswerReader,
   inputs: (body: Fields) => Fields,
 ): CallReader {
-  return {
-    ...answer,
-    name,
-    runType: modelType === 'embedding' ? 'embedding' : 'llm',
-    describe(body, provider) {
-      const { options, ...rest } = fieldsOf(body);
-      const { num_predict: max_tokens, ...settings } = fieldsOf(options);
-      const request = defined({ ...rest, ...settings, max_tokens });
-      return describeRequest(request, provider, { modelType, inputKeys: INPUTS, inputs });
-    },
-  };
+  const inputKeys = ['messages', 'prompt', 'system', 'suffix', 'images', 'input'];
+  return callReader(name, { modelType, inputKeys, inputs, settings: ['options'] }, answer);
 }
 
 /** Combines the lines of a streamed answer. Text and tool calls are appended. All other fields are replaced. */

@@ -1,6 +1,7 @@
-import { definedOrNone, type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
+import { definedOrNone, type Fields, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import { completeUsage, metadataOfUsage, type UsageMetadata } from '../../payload/usage.ts';
 import { RESPONSE_ID } from '../../run/same-call.ts';
+import { aiSdkUsage } from '../../services/ai-sdk.ts';
 import { wholeUsage } from '../../services/any.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
@@ -31,11 +32,11 @@ export function modelResult(result: unknown): ModelResult {
   // For a streamed call of `invoke`, LangChain passes the model only in `generationInfo`.
   const responses = all.flatMap((one) => [responseOf(one), fieldsOf(one.generationInfo)]);
   const metadata: Fields = {
-    response_model: responses.map(({ model_name, model }) => model_name ?? model).find(isText),
-    [RESPONSE_ID]: all.map(responseIdOf).find(isText),
+    response_model: firstText(...responses.map(({ model_name, model }) => model_name ?? model)),
+    [RESPONSE_ID]: firstText(...all.map(responseIdOf)),
     ...metadataOfUsage(usage),
   };
-  const reasons = all.map(finishReason).filter(isText);
+  const reasons = all.map(finishReason).filter((reason) => reason !== undefined);
   if (reasons.length > 0) metadata.finish_reasons = reasons;
   return { outputs, metadata };
 }
@@ -45,8 +46,8 @@ export function hasTokens(token: unknown, chunk: unknown): boolean {
   if (token !== '') return true;
   const { content, tool_call_chunks, additional_kwargs } = fieldsOf(fieldsOf(chunk).message);
   const kwargs = fieldsOf(additional_kwargs);
-  const hasItems = isText(content) || [content, tool_call_chunks].some((list) => listOf(list).length > 0);
-  return hasItems || isText(kwargs.reasoning_content) || 'reasoning' in kwargs;
+  const hasItems = [content, tool_call_chunks].some((list) => listOf(list).length > 0);
+  return hasItems || firstText(content, kwargs.reasoning_content) !== undefined || 'reasoning' in kwargs;
 }
 
 function outputsOf(generations: readonly Fields[]): Fields {
@@ -61,11 +62,11 @@ function outputsOf(generations: readonly Fields[]): Fields {
   return texts.length === 1 ? { text: texts[0] } : { texts };
 }
 
-function finishReason(generation: Fields): unknown {
+function finishReason(generation: Fields): string | undefined {
   const info = fieldsOf(generation.generationInfo);
   const response = responseOf(generation);
   const { finish_reason, stop_reason, finishReason, done_reason } = response;
-  return [info.finish_reason, finish_reason, stop_reason, finishReason, done_reason].find(isText);
+  return firstText(info.finish_reason, finish_reason, stop_reason, finishReason, done_reason);
 }
 
 /**
@@ -81,11 +82,8 @@ function usageOf(generations: readonly Fields[], llmOutput: Fields): UsageMetada
     const counted = own ?? definedOrNone(completeUsage(fieldsOf(usage_metadata)));
     if (counted?.input_tokens !== undefined || counted?.output_tokens !== undefined) return counted;
   }
-  const { promptTokens, completionTokens, totalTokens } = fieldsOf(
-    llmOutput.tokenUsage ?? llmOutput.estimatedTokenUsage,
-  );
-  const ofResult = { input_tokens: promptTokens, output_tokens: completionTokens, total_tokens: totalTokens };
-  return definedOrNone(completeUsage(ofResult as UsageMetadata));
+  // The names are those of version 4 of the AI SDK.
+  return aiSdkUsage(llmOutput.tokenUsage ?? llmOutput.estimatedTokenUsage, undefined);
 }
 
 /** Returns the id of the service's response. LangChain's own ids of messages start with `run-` or `lc_run-`. */
@@ -96,8 +94,4 @@ function responseIdOf(generation: Fields): unknown {
 
 function responseOf({ message }: Fields): Fields {
   return fieldsOf(fieldsOf(message).response_metadata);
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }

@@ -1,18 +1,22 @@
 import { fromBase64 } from '../../payload/describe.ts';
 import { type Fields, fieldsOf, textOf, without } from '../../payload/fields.ts';
-import { type AnswerReader, type CallReader, describeRequest, type Fold, objectReader } from '../call-reader.ts';
+import { openaiUsage } from '../../services/openai.ts';
+import { type AnswerReader, type CallReader, callReader, type Fold, objectReader } from '../call-reader.ts';
 import { update } from '../deltas.ts';
-import { facts } from './answers.ts';
 import { uploadOf } from './calls.ts';
 
-const object = objectReader(['text'], (answer) => ({ outputs: answer, ...facts(answer) }), transcriptFold);
+const object = objectReader(['text'], (answer) => ({ usage: openaiUsage(answer) }), transcriptFold);
 /** Reads a transcription. The response is plain text if the request asks for text. */
 const transcript: AnswerReader = {
   ...object,
   read: (value) => (typeof value === 'string' ? { outputs: { outputs: value } } : object.read(value)),
 };
 
-const audio = objectReader(['audio'], (answer) => ({ outputs: { audio: answer.audio }, ...facts(answer) }), speechFold);
+const audio = objectReader(
+  ['audio'],
+  (answer) => ({ outputs: { audio: answer.audio }, usage: openaiUsage(answer) }),
+  speechFold,
+);
 /** Reads generated audio, which is recorded as an attachment. */
 const speech: AnswerReader = {
   ...audio,
@@ -27,12 +31,7 @@ export const audioCalls: Readonly<Record<'transcription' | 'translation' | 'spee
 
 function call(name: string, inputKeys: readonly string[], answer: AnswerReader): CallReader {
   const inputs = (body: Fields): Fields => Object.fromEntries(inputKeys.map((key) => [key, uploadOf(body[key])]));
-  return {
-    ...answer,
-    name,
-    runType: 'llm',
-    describe: (body, provider) => describeRequest(body, provider, { modelType: 'llm', inputKeys, inputs }),
-  };
+  return callReader(name, { modelType: 'llm', inputKeys, inputs }, answer);
 }
 
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['type', 'delta', 'logprobs']);

@@ -1,6 +1,5 @@
-import { type Fields, isFields, listOf, mapped } from '../../payload/fields.ts';
-import type { RunType } from '../../run/record.ts';
-import { type AnswerReader, type CallReader, describeRequest, type RequestFields } from '../call-reader.ts';
+import { type Fields, isFields, listOf, mapped, textOf } from '../../payload/fields.ts';
+import { type CallReader, callReader, type RequestFields, withSystem } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
 import { choicesReader, embeddingsReader, imagesReader, markedOutput, responseReader } from './answers.ts';
 
@@ -33,34 +32,20 @@ type OpenAICall =
   | 'imageVariation';
 
 export const openaiCalls: Readonly<Record<OpenAICall, CallReader>> = {
-  chat: call('openai.chat.completions', 'llm', chat, choicesReader),
-  response: call('openai.responses', 'llm', response, responseReader),
-  compaction: call('openai.responses.compact', 'llm', response, responseReader),
-  completion: call('openai.completions', 'llm', completion, choicesReader),
-  embeddings: call('openai.embeddings', 'embedding', embeddings, embeddingsReader),
-  imageGeneration: call('openai.images.generate', 'llm', images, imagesReader),
-  imageEdit: call('openai.images.edit', 'llm', images, imagesReader),
-  imageVariation: call('openai.images.createVariation', 'llm', images, imagesReader),
+  chat: callReader('openai.chat.completions', chat, choicesReader),
+  response: callReader('openai.responses', response, responseReader),
+  compaction: callReader('openai.responses.compact', response, responseReader),
+  completion: callReader('openai.completions', completion, choicesReader),
+  embeddings: callReader('openai.embeddings', embeddings, embeddingsReader),
+  imageGeneration: callReader('openai.images.generate', images, imagesReader),
+  imageEdit: callReader('openai.images.edit', images, imagesReader),
+  imageVariation: callReader('openai.images.createVariation', images, imagesReader),
 };
 
-function call(name: string, runType: RunType, fields: RequestFields, reader: AnswerReader): CallReader {
-  return {
-    ...reader,
-    name,
-    runType,
-    describe(body, provider) {
-      // Background requests are not recorded, because their response does not contain the answer.
-      if (isFields(body) && body.background === true && body.stream !== true) return undefined;
-      return describeRequest(body, provider, fields);
-    },
-  };
-}
-
 function responseInputs({ input, instructions, prompt }: Fields): Fields {
-  const system = typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : [];
   const asked =
     typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(mapped(withDataUris(input), markedOutput));
-  return { messages: [...system, ...asked], prompt };
+  return { messages: withSystem(textOf(instructions), asked), prompt };
 }
 
 /** Describes an upload. For a stream or response, returns the type name, because reading the data would consume it. */

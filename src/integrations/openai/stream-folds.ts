@@ -11,7 +11,8 @@ import {
   without,
 } from '../../payload/fields.ts';
 import type { Fold } from '../call-reader.ts';
-import { addDelta, update, updated, withoutIndex } from '../deltas.ts';
+import { addDelta, itemFor, update, updated, withoutIndex } from '../deltas.ts';
+import { withField } from '../media.ts';
 
 /**
  * Fields of a choice that chunks extend, besides the message. Chunks replace all other fields. For example, each chunk
@@ -22,12 +23,11 @@ const EXTENDED: ReadonlySet<string> = new Set(['text', 'logprobs']);
 /** Combines the chunks of a chat or text completion. */
 export function choicesFold(): Fold {
   const answer = emptyFields();
-  const choices = new Map<number, Fields>();
+  const choices: unknown[] = [];
   let last = 0;
   const addChoice = ({ index, delta, ...others }: Fields, isFull: boolean): number => {
     last = numberOf(index) ?? last;
-    const known = choices.get(last) ?? Object.assign(emptyFields(), { index: last });
-    choices.set(last, known);
+    const known = itemFor(choices, { index: last });
     const target = isFull ? emptyFields() : known;
     let characters = isFields(delta) ? addDelta(target, { message: delta }) : 0;
     for (const [key, value] of Object.entries(others)) {
@@ -45,8 +45,7 @@ export function choicesFold(): Fold {
     },
     result() {
       const object = answer.object === 'chat.completion.chunk' ? 'chat.completion' : answer.object;
-      const sorted = [...choices.values()].sort(byIndex);
-      return { ...answer, object, choices: sorted.map(withSortedToolCalls) };
+      return { ...answer, object, choices: [...choices].sort(byIndex).map(withSortedToolCalls) };
     },
   };
 }
@@ -55,10 +54,14 @@ function byIndex(a: unknown, b: unknown): number {
   return Number(fieldsOf(a).index) - Number(fieldsOf(b).index);
 }
 
-function withSortedToolCalls(choice: Fields): Fields {
-  const { message } = choice;
+function withSortedToolCalls(choice: unknown): unknown {
+  const { message } = fieldsOf(choice);
   if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
-  return { ...choice, message: { ...message, tool_calls: withoutIndex([...message.tool_calls].sort(byIndex)) } };
+  return withField(
+    choice,
+    'message',
+    withField(message, 'tool_calls', withoutIndex([...message.tool_calls].sort(byIndex))),
+  );
 }
 
 /** Maps each kind of event with text to the field that it extends, and to the list of the part that has the field. */
@@ -100,7 +103,9 @@ export function responseFold(): Fold {
     return added.item;
   };
   const partOf = (event: Fields, key: string): Fields => {
-    const parts = listIn(itemOf(event), key);
+    const owner = itemOf(event);
+    owner[key] = Array.isArray(owner[key]) ? owner[key] : [];
+    const parts = owner[key] as unknown[];
     const index = numberOf(key === 'summary' ? event.summary_index : event.content_index) ?? -1;
     const isPlace = Number.isInteger(index) && index >= 0 && index < INDEX_MAX;
     const at = isPlace ? index : Math.max(0, parts.length - 1);
@@ -135,11 +140,6 @@ export function responseFold(): Fold {
     add: (event, isFull) => add(fieldsOf(event), isFull),
     result: () => ({ ...response, output: items.map(({ item }) => withoutHoles(item)) }),
   };
-}
-
-function listIn(object: Fields, key: string): unknown[] {
-  if (!Array.isArray(object[key])) object[key] = [];
-  return object[key] as unknown[];
 }
 
 /** Removes the empty places in the lists of an item. An event that is lost leaves one. */

@@ -6,28 +6,29 @@ import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 const PREFIX = 'ai.usage.';
 const PROVIDER_METADATA = 'ai.response.providerMetadata';
 
-/** The token counts of the AI SDK. For generated objects, version 5 still uses the names of version 4. */
-export const aiSdkUsage: Rows = [
-  row('inputTokens', 'input_tokens'),
-  row('promptTokens', 'input_tokens'),
-  ['ai.usage.tokens', 'input_tokens', count],
-  ['ai.usage.tokens', 'total_tokens', count],
-  ['ai.usage.input_tokens', 'input_tokens', count],
-  row('outputTokens', 'output_tokens'),
-  row('completionTokens', 'output_tokens'),
-  ['ai.usage.output_tokens', 'output_tokens', count],
-  row('totalTokens', 'total_tokens'),
-  ['ai.usage.total_tokens', 'total_tokens', count],
-  row('inputTokenDetails.cacheReadTokens', 'input_token_details.cache_read'),
-  row('cachedInputTokens', 'input_token_details.cache_read', 'repeats'),
-  row('inputTokenDetails.cacheWriteTokens', 'input_token_details.cache_creation'),
-  row('outputTokenDetails.reasoningTokens', 'output_token_details.reasoning'),
-  row('reasoningTokens', 'output_token_details.reasoning', 'repeats'),
-  ...['cache_read', 'cache_creation', 'ephemeral_5m_input_tokens', 'ephemeral_1hr_input_tokens'].map((name) =>
-    ofMetadata(`input_token_details.${name}`),
+/** Names of the AI SDK for each count. For generated objects, version 5 still uses the names of version 4. */
+const COUNTS: Readonly<Record<string, readonly string[]>> = {
+  input_tokens: ['inputTokens', 'promptTokens', 'tokens', 'input_tokens'],
+  total_tokens: ['tokens', 'totalTokens', 'total_tokens'],
+  output_tokens: ['outputTokens', 'completionTokens', 'output_tokens'],
+  'input_token_details.cache_read': ['inputTokenDetails.cacheReadTokens', 'cachedInputTokens'],
+  'input_token_details.cache_creation': ['inputTokenDetails.cacheWriteTokens'],
+  'output_token_details.reasoning': ['outputTokenDetails.reasoningTokens', 'reasoningTokens'],
+};
+
+/** Counts that only the provider metadata may contain. */
+const OF_METADATA: readonly string[] = [
+  ...['cache_read', 'cache_creation', 'ephemeral_5m_input_tokens', 'ephemeral_1hr_input_tokens'].map(
+    (name) => `input_token_details.${name}`,
   ),
-  ofMetadata('output_token_details.reasoning'),
-  ofMetadata('total_cost'),
+  ...['output_token_details.reasoning', 'total_cost'],
+];
+
+export const aiSdkUsage: Rows = [
+  ...Object.entries(COUNTS).flatMap(([key, names]) =>
+    names.map((name): Row => [PREFIX + name, key, read(key), 'repeats']),
+  ),
+  ...OF_METADATA.map((key): Row => [PROVIDER_METADATA, key, read(key), 'kept']),
 ];
 
 export const aiSdkServiceTier: Row = [
@@ -36,14 +37,6 @@ export const aiSdkServiceTier: Row = [
   (_, attributes) => aiSdkTier(providersOf(attributes)),
   'kept',
 ];
-
-function row(name: string, key: string, ...mode: ['repeats'?]): Row {
-  return [PREFIX + name, key, read(key), ...mode] as Row;
-}
-
-function ofMetadata(key: string): Row {
-  return [PROVIDER_METADATA, key, read(key), 'kept'];
-}
 
 /** Returns a function that reads a part of the usage. Only the provider metadata may change what an attribute says. */
 function read(key: string): Read {

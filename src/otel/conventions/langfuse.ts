@@ -1,7 +1,7 @@
 import { defined, definedOrNone, type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { timestampUs } from '../../run/time.ts';
 import { anyUsage } from '../../services/any.ts';
-import { type Attributes, cost, count, isEmpty, json, jsonObject, text, texts } from './values.ts';
+import { type Attributes, cost, count, json, jsonObject, text, texts } from './values.ts';
 import { FIRST_TOKEN_AT, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const TYPE = 'langfuse.observation.type';
@@ -83,10 +83,6 @@ function usageOf(value: unknown): Fields | undefined {
 }
 
 function costsOf(value: unknown): Fields | undefined {
-  const costs: Fields = {};
-  for (const [name, given] of Object.entries(jsonObject(value) ?? {})) {
-    const amount = cost(given);
-    if (amount !== undefined) costs[`${name}_cost`] = amount;
-  }
-  return isEmpty(costs) ? undefined : costs;
+  const costs = Object.entries(jsonObject(value) ?? {}).map(([name, given]) => [`${name}_cost`, cost(given)]);
+  return definedOrNone(Object.fromEntries(costs));
 }

@@ -3,11 +3,13 @@ import type { UnpricedUsage, UsageDetails } from './run-view.ts';
 type DetailKind = Exclude<keyof UsageDetails, 'tier' | 'web_searches' | 'is_invalid'>;
 export type TokenKind = 'input' | 'output' | DetailKind;
 
+export const OUTPUT_KINDS = ['output_reasoning', 'output_audio', 'output_image', 'output_video'] as const;
+
 /** Kinds of tokens that a run's counts tell apart. */
 export const TOKEN_KINDS: readonly TokenKind[] = [
   ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h', 'input_audio', 'cache_audio_read'] as const),
-  ...(['input_image', 'cache_image_read', 'input_video', 'output_reasoning'] as const),
-  ...(['output_audio', 'output_image', 'output_video'] as const),
+  ...(['input_image', 'cache_image_read', 'input_video'] as const),
+  ...OUTPUT_KINDS,
 ];
 
 /** Prices of a model with the fields of genai-prices, for example `input_mtok` for a million input tokens. */
@@ -162,8 +164,6 @@ function addTokens(bill: Bill, usage: UnpricedUsage, prices: ModelPrices, model:
 }
 
 const NO_CACHING: UsageDetails = {};
-
-const OUTPUT_KINDS = ['output_reasoning', 'output_audio', 'output_image', 'output_video'] as const;
 
 /** Whether tokens cost as much as other tokens. An image model has only a price for images as output. */
 function isPlain(kind: DetailKind, prices: ModelPrices, model: string): boolean {
