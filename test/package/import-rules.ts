@@ -22,7 +22,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   otel: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services'],
   register: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations', 'replay'],
   clients: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'http'],
-  receiver: ['base', 'platform', 'config', 'payload', 'run', 'services', 'otel'],
+  receiver: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services', 'otel'],
   langsmith: [
     'base',
     'platform',
