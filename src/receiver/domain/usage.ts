@@ -139,6 +139,7 @@ function sumOf(a: number | undefined, b: number | undefined): number | undefined
   return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
 }
 
-function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
+/** Sets a property, unless the value is undefined. */
+export function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
   if (value !== undefined) target[key] = value;
 }
