@@ -1,5 +1,7 @@
 import { cut } from '../base/text.ts';
-import { type Fields, fieldsOf, isFields, listOf, textOf } from '../payload/fields.ts';
+import { toolsOf } from '../messages/call-settings.ts';
+import { messagesOfInputs } from '../messages/conversation.ts';
+import { type Fields, isFields, textOf } from '../payload/fields.ts';
 import type { RecordedCall, ReplayMode } from './fixture.ts';
 
 /** A model call of the replayed program. */
@@ -74,19 +76,9 @@ function shown(value: unknown): string {
 
 /** The place of a call in an agent: its model, the names of its tools, and the number of earlier answers. */
 function placeOf(request: Fields): string {
-  const answers = Object.values(request)
-    .flatMap(listOf)
-    .filter((item) => {
-      const { role, type } = fieldsOf(item);
-      return role === 'assistant' || role === 'model' || /_call$/.test(textOf(type) ?? '');
-    });
-  return JSON.stringify([request.model, listOf(request.tools).flatMap(toolNames).sort(), answers.length]);
-}
-
-function toolNames(tool: unknown): string[] {
-  const { name, type, function: called, functionDeclarations } = fieldsOf(tool);
-  if (Array.isArray(functionDeclarations)) return functionDeclarations.flatMap(toolNames);
-  return [textOf(name) ?? textOf(fieldsOf(called).name) ?? textOf(type) ?? ''];
+  const names = toolsOf(request).map(({ name }) => name);
+  const answers = messagesOfInputs(request)?.filter(({ role }) => role === 'assistant');
+  return JSON.stringify([request.model, names.sort(), answers?.length]);
 }
 
 /** The fields that contain the result of a tool, in the messages of all services. */

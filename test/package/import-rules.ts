@@ -22,7 +22,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   otel: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services'],
   register: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'integrations', 'replay'],
   clients: ['base', 'platform', 'config', 'payload', 'run', 'instrument', 'http'],
-  receiver: ['base', 'platform', 'config', 'payload', 'run', 'services', 'otel'],
+  receiver: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services', 'otel'],
   langsmith: [
     'base',
     'platform',
@@ -35,7 +35,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'clients',
     ROOT,
   ],
-  replay: ['base', 'platform', 'config', 'payload', 'run', 'services', 'integrations', 'testing'],
+  replay: ['base', 'platform', 'config', 'payload', 'run', 'messages', 'services', 'integrations', 'testing'],
   testing: ['base', 'platform', 'config', 'payload', 'run'],
   viewer: ['payload', 'messages', 'services', 'receiver'],
   cli: [

@@ -91,7 +91,7 @@ describe('the first difference of two prompts', () => {
       'the result of a tool',
       { messages: [user('a'), toolUse, toolResult('12 hits'), user('b')] },
       { messages: [user('a'), toolUse, toolResult('13 hits'), user('b')] },
-      'message 3 (user): "…d: toolu_1\\n12 hits" became "…d: toolu_1\\n13 hits"',
+      'message 3 (user): "toolu_1\\n12 hits" became "toolu_1\\n13 hits"',
     ],
     [
       'instructions of the Responses API',
@@ -103,7 +103,7 @@ describe('the first difference of two prompts', () => {
       'an item of the Responses API',
       { input: [user('a'), called('{"id":1}'), { type: 'function_call_output', call_id: 'c', output: 'x' }] },
       { input: [user('a'), called('{"id":2}'), { type: 'function_call_output', call_id: 'c', output: 'x' }] },
-      'message 2 (function_call): "…ents: {\\"id\\":1}" became "…ents: {\\"id\\":2}"',
+      'message 2 (assistant): "…earch\\n{\\"id\\":1}" became "…earch\\n{\\"id\\":2}"',
     ],
     [
       'ids of items that a response has returned',
@@ -115,7 +115,7 @@ describe('the first difference of two prompts', () => {
       'messages of LangChain',
       { messages: [[lc('SystemMessage', 'Be brief.'), lc('HumanMessage', 'Why?')]] },
       { messages: [[lc('SystemMessage', 'Be brief.'), lc('HumanMessage', 'Who?')]] },
-      'message 2 (HumanMessage): "Why?" became "Who?"',
+      'message 2 (user): "Why?" became "Who?"',
     ],
     [
       'contents of Gemini',
@@ -127,7 +127,7 @@ describe('the first difference of two prompts', () => {
         systemInstruction: { parts: [{ text: 'Be brief.' }] },
         contents: [{ role: 'user', parts: [{ text: 'Who?' }] }],
       },
-      'message 1 (user): "Why?" became "Who?"',
+      'message 2 (user): "Why?" became "Who?"',
     ],
     [
       'the argument of a traced function',
@@ -156,13 +156,13 @@ describe('the first difference of two prompts', () => {
       'the description of a tool',
       parameters(chatTool('search'), chatTool('fetch', 'Reads a page.')),
       parameters(chatTool('search'), chatTool('fetch', 'Reads a file.')),
-      'tool 2 "fetch": "…on: Reads a page.\\nparameters: type: object\\npropertie…" became "…on: Reads a file.\\nparameters: type: object\\npropertie…"',
+      'tool 2 "fetch": "…tch\\nReads a page.\\n{\\"type\\":\\"object\\",\\"properties\\":{\\"id…" became "…tch\\nReads a file.\\n{\\"type\\":\\"object\\",\\"properties\\":{\\"id…"',
     ],
     [
       'a property `id` in the schema of a tool',
       parameters({ name: 'search', input_schema: { properties: { id: { type: 'string' } } } }),
       parameters({ name: 'search', input_schema: { properties: { id: { type: 'number' } } } }),
-      'tool 1 "search": "…: id: type: string" became "…: id: type: number"',
+      'tool 1 "search": "…d\\":{\\"type\\":\\"string\\"}}}" became "…d\\":{\\"type\\":\\"number\\"}}}"',
     ],
     [
       'a tool less',
@@ -219,7 +219,7 @@ test.each<[outputs: Inputs, cached: number | undefined]>([
 
 test.each([
   ['token ids', Array.from({ length: 10 }, (_, at) => at)],
-  ['more than 10,000 messages', Array(10_001).fill('text')],
+  ['texts without roles', ['text']],
 ])('a prompt of %s is not compared', (_, input) => {
   const request = { inputs: { input } };
   expect(commonPrefix(request, { inputs: { input: [...input, 'more'] } })).toBeUndefined();

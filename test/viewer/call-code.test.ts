@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { parametersOf, toolsOf } from '#src/messages/call-settings.ts';
 import { codeOf } from '#src/viewer/payload/call-code.ts';
-import { parametersOf, toolsOf } from '#src/viewer/payload/call-settings.ts';
 
 const schema = { type: 'object', properties: { order: { type: 'string' } } };
 const user = { role: 'user', content: "Where's order 5?" };

@@ -1,12 +1,10 @@
-import { type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
+import { parametersOf, type RecordedCall, toolsOf } from '../../messages/call-settings.ts';
+import { asText } from '../../messages/chat.ts';
+import { messagesOfInputs, unwrapValue } from '../../messages/conversation.ts';
+import type { Message, Part as MessagePart } from '../../messages/message.ts';
+import { definedOrNone, type Fields, isFields, without } from '../../payload/fields.ts';
 import type { CacheComparison, PromptDifference } from './run-view.ts';
 import { outputsUsageOf, usageIn } from './usage.ts';
-
-/** The recorded request of a model call. */
-export interface ModelRequest {
-  readonly inputs: unknown;
-  readonly extra?: Readonly<Fields> | undefined;
-}
 
 /** The number of characters with which two prompts begin. The difference is absent if one is the beginning of the other. */
 export interface CommonPrefix {
@@ -18,7 +16,7 @@ export interface CommonPrefix {
  * Compares two prompts in the order in which providers cache them: tools, system prompt, messages. Returns undefined if a
  * prompt is not completely recorded.
  */
-export function commonPrefix(earlier: ModelRequest, later: ModelRequest): CommonPrefix | undefined {
+export function commonPrefix(earlier: RecordedCall, later: RecordedCall): CommonPrefix | undefined {
   const [before, after] = [partsOf(earlier), partsOf(later)];
   if (before.length === 0 || after.length === 0) return undefined;
   const at = before.findIndex(({ place, text }, index) => place !== after[index]?.place || text !== after[index].text);
@@ -70,80 +68,50 @@ interface Part {
 
 const SYSTEM = 'the system prompt';
 
-/** Maximum number of messages to compare. */
-const MESSAGES_MAX = 10_000;
-
 /** Parameters with which the provider adds text to the prompt that the request does not contain. */
 const STORED_PROMPTS = ['previous_response_id', 'conversation', 'cachedContent', 'cached_content'];
 
-function partsOf({ inputs, extra = {} }: ModelRequest): Part[] {
-  const [only, ...others] = Object.values(fieldsOf(inputs));
-  const request = others.length === 0 && isFields(only) ? only : fieldsOf(inputs);
-  const parameters = [extra.invocation_params, fieldsOf(extra.metadata).ls_invocation_params].map(fieldsOf);
-  const fields: Fields = Object.assign({}, ...parameters, request);
-  const list = fields.messages ?? fields.contents ?? fields.input ?? fields.prompt ?? fields.prompts ?? undefined;
-  if (list === undefined || STORED_PROMPTS.some((key) => (fields[key] ?? undefined) !== undefined)) return [];
-  const system = fields.system ?? fields.instructions ?? fields.systemInstruction ?? fields.system_instruction;
-  const given = Array.isArray(list) ? list.flat() : [list];
-  // A list of token ids would become one part per token.
-  if (given.length > MESSAGES_MAX || !given.every(isMessage)) return [];
-  const messages = given.map(messageOf);
-  return [...toolsOf(fields), ...(system ? [{ place: SYSTEM, text: flatText(system, 3) }] : []), ...messages];
+/** Keys of tools and blocks that are not part of the prompt, or that differ between equal prompts. */
+const OMITTED: ReadonlySet<string> = new Set(
+  'id status cache_control cachePoint providerOptions provider_options providerMetadata'.split(' '),
+);
+
+function partsOf(call: RecordedCall): Part[] {
+  const parameters = parametersOf(call);
+  const messages = messagesOfInputs(call.inputs) ?? [];
+  const { question, query } = unwrapValue(call.inputs);
+  // A function with a question as its argument builds a prompt that is not recorded.
+  const isIncomplete = (question ?? query ?? STORED_PROMPTS.find((key) => key in parameters)) !== undefined;
+  if (messages.length === 0 || isIncomplete) return [];
+  const tools = toolsOf(parameters).map(({ name, description, parameters: schema }, index) => ({
+    place: `tool ${index + 1} "${name}"`,
+    text: linesOf([name, description, withoutOmitted(schema)]),
+  }));
+  return [...tools, ...messages.map(messagePart)];
 }
 
-function isMessage(value: unknown): boolean {
-  return typeof value === 'string' || isFields(value);
+function messagePart({ role, name, parts }: Message, index: number): Part {
+  const place = index === 0 && role === 'system' ? SYSTEM : `message ${index + 1} (${role})`;
+  return { place, text: linesOf([name, ...parts.flatMap(valuesOf)]) };
 }
 
-function toolsOf({ tools, functions }: Fields): Part[] {
-  // Gemini groups tools, and the AI SDK's functions take an object of tools by name.
-  const named = isFields(tools) ? Object.entries(tools).map(([name, tool]) => ({ name, ...fieldsOf(tool) })) : [];
-  const given = tools ?? functions;
-  const list = [...(Array.isArray(given) ? given : []), ...named].flatMap((tool) => {
-    const { functionDeclarations, function_declarations } = fieldsOf(tool);
-    return functionDeclarations ?? function_declarations ?? tool;
-  });
-  return list.map((tool, index) => {
-    const { name, type, function: inner } = fieldsOf(tool);
-    const shown = textOf(fieldsOf(inner).name) ?? textOf(name) ?? textOf(type) ?? textOf(tool) ?? '';
-    return { place: `tool ${index + 1} "${shown}"`, text: flatText(tool, 1) };
-  });
+/** Returns the values of a part that a prompt contains. The result of a call repeats the id of the call. */
+function valuesOf(part: MessagePart): unknown[] {
+  if (part.kind === 'media') return [part.source];
+  if (part.kind === 'call') return [part.name, part.input];
+  if (part.kind === 'result') return [part.id, part.value];
+  return [part.kind === 'other' ? withoutOmitted(part.value) : part.text];
 }
 
-/** Reads a message. LangChain's serialized messages are `{ id, kwargs }` or `{ type, data }`. */
-function messageOf(given: unknown, index: number): Part {
-  const fields = fieldsOf(given);
-  const { kwargs, data, id } = fields;
-  const name = isFields(kwargs) ? [id].flat().at(-1) : fields.type;
-  const role = textOf(fields.role) ?? textOf(name) ?? 'user';
-  const { role: _, type: __, ...content } = [kwargs, data].find(isFields) ?? fields;
-  const text = typeof given === 'string' ? given : flatText(content, 3);
-  const isSystem = index === 0 && /^(system|developer|SystemMessage)$/.test(role);
-  return { place: isSystem ? SYSTEM : `message ${index + 1} (${role})`, text };
+/** Returns undefined if nothing is left. Keys below the first level may be those of schemas and arguments. */
+function withoutOmitted(value: unknown): unknown {
+  return isFields(value) ? definedOrNone(without(value, OMITTED)) : value;
 }
 
-/** Keys beside the content that are not part of the prompt, or that differ between equal prompts. */
-const OMITTED = new Set([
-  ...['id', 'status', 'cache_control', 'cachePoint', 'providerOptions', 'provider_options', 'providerMetadata'],
-  ...['additional_kwargs', 'response_metadata', 'usage_metadata', 'annotations', 'logprobs'],
-]);
-const DEPTH_MAX = 64;
-
-/**
- * Returns all values as text, with their keys. Text is the same alone and in a list of content blocks. Omits keys only in
- * the first levels, because objects below are schemas, arguments and results of tools.
- */
-function flatText(value: unknown, levels: number): string {
-  if (typeof value !== 'object' || value === null) return `${value ?? ''}`;
-  if (levels < -DEPTH_MAX) return '';
-  if (Array.isArray(value)) return value.map((item) => flatText(item, levels - 1)).join('\n');
-  const lines = Object.entries(value).flatMap(([key, item]) => {
-    if (item === null || item === undefined || (levels > 0 && OMITTED.has(key))) return [];
-    if (key === 'type' && /^(text|input_text|output_text)$/.test(`${item}`)) return [];
-    const text = flatText(item, levels - 1);
-    return /^(text|content|parts)$/.test(key) ? text : `${key}: ${text}`;
-  });
-  return lines.join('\n');
+/** Values that are too deep for JSON are left out. */
+function linesOf(values: readonly unknown[]): string {
+  const texts = values.map(asText).filter((text) => typeof text === 'string');
+  return texts.join('\n');
 }
 
 function lengthOf(parts: readonly Part[]): number {

@@ -4,9 +4,9 @@ import { comparable } from './comparable.ts';
 import type { FeedbackFigures } from './feedback.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
 import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './query.ts';
-import { metadataKeyOf } from './query-keys.ts';
-import { type FilteredRun, metadataTextOf, projectOf } from './run-values.ts';
+import type { FilteredRun } from './run-values.ts';
 import type { RunStatus, Usage } from './run-view.ts';
+import { suggestedMetadata, suggestedValues } from './suggestions.ts';
 import { USAGE_KEYS } from './summary.ts';
 import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
 
@@ -90,7 +90,7 @@ export function statisticsOf(
     const { status, run_type, same_call_as } = summary;
     const kind = kindOf(status, run_type, summary === trace.root?.summary, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
-    const groups = groupsOf(groupBy, run);
+    const groups = groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));
     tally.add(counted);
     tally.addToGroups(groups, counted);
     for (const { key, score } of run.feedback) {
@@ -100,33 +100,15 @@ export function statisticsOf(
   return tally.statistics();
 }
 
-/** Returns the groups in which a run counts. */
-function groupsOf(groupBy: GroupKey, { summary, metadata }: FilteredRun): readonly string[] {
-  switch (groupBy) {
-    case 'name':
-    case 'model':
-    case 'run_type':
-    case 'status':
-    case 'thread':
-    case 'user':
-      return known(summary[groupBy]);
-    case 'project':
-      return [projectOf(summary)];
-    default:
-      return groupsInJson(groupBy, groupBy === 'tag' ? summary.tags : metadata);
-  }
-}
-
 /** Returns the groups for the tags or the metadata of a run. */
 export function groupsInJson(groupBy: GroupKey, json: readonly string[] | FilteredRun['metadata']): readonly string[] {
-  if (json === undefined) return [];
-  const key = metadataKeyOf(groupBy);
-  if (key === undefined) return [...new Set((json as readonly string[]).map(comparable))];
-  return known(metadataTextOf(json as FilteredRun['metadata'], key));
+  if (groupBy === 'tag') return groupsOf((json as readonly string[]).map(comparable));
+  return groupsOf(suggestedMetadata(groupBy, json as FilteredRun['metadata']));
 }
 
-function known(value: string | undefined): readonly string[] {
-  return value === undefined ? [] : [value];
+/** Returns the groups in which a run with these values counts. */
+function groupsOf(values: readonly (string | undefined)[]): readonly string[] {
+  return [...new Set(values.flatMap((value) => value ?? []))];
 }
 
 /** Number of feedbacks with the same key, number of their scores, and total of the scores. */

@@ -8,7 +8,7 @@ const SUGGESTIONS_MAX = 20;
 /** Maximum length of a suggested value. */
 const LENGTH_MAX = 200;
 
-/** Returns the values of a run that can be suggested for a field. */
+/** Returns the values of a run that can be suggested for a field, and by which statistics group. */
 export function suggestedValues(field: SuggestionField, run: FilteredRun): readonly (string | undefined)[] {
   if (field === 'feedback') return run.feedback.map(({ key }) => key);
   if (field.startsWith('meta')) return suggestedMetadata(field, run.metadata);

@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { fieldsOf, firstText } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
@@ -8,7 +8,7 @@ import { previewOf } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
 import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
-import { outputsUsageOf, tierOf, usageIn } from './usage.ts';
+import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts extends RequestFacts {
@@ -181,14 +181,9 @@ function usageOf(ofOutputs: UnpricedUsage | undefined, metadata: Metadata): Unpr
   return tier === undefined || usage.details === undefined ? named : { ...named, details: { tier, ...usage.details } };
 }
 
-function modelOf({ extra }: SmallFields): string | undefined {
-  const metadata = extra?.metadata;
-  for (const given of [metadata, extra?.invocation_params, metadata?.ls_invocation_params]) {
-    if (!isObject(given)) continue;
-    const model = given === metadata ? given.ls_model_name : (given.model ?? given.model_name);
-    if (typeof model === 'string' && model !== '') return model;
-  }
-  return undefined;
+function modelOf({ extra: { metadata, invocation_params } = {} }: SmallFields): string | undefined {
+  const [outer, inner] = [fieldsOf(invocation_params), fieldsOf(metadata?.ls_invocation_params)];
+  return firstText(metadata?.ls_model_name, outer.model ?? outer.model_name, inner.model ?? inner.model_name);
 }
 
 type Metadata = NonNullable<SmallFields['extra']>['metadata'];
@@ -221,8 +216,4 @@ type TextKey = 'model' | 'recorded_by' | 'session_name' | 'thread' | 'user';
 
 function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
   if (value !== undefined) summary[key] = comparable(value);
-}
-
-function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
-  if (value !== undefined) target[key] = value;
 }

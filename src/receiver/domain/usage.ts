@@ -112,3 +112,8 @@ function add(details: UsageDetails, kind: Kind, count: number): void {
 function isInvalid(value: unknown): boolean {
   return value !== undefined && value !== null && countOf(value) === undefined;
 }
+
+/** Sets a property, unless the value is undefined. */
+export function set<Target, Key extends keyof Target>(target: Target, key: Key, value: Target[Key] | undefined): void {
+  if (value !== undefined) target[key] = value;
+}

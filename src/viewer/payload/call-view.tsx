@@ -1,11 +1,11 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { parametersOf, toolsOf } from '../../messages/call-settings.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { CopyButton, Facts } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { codeOf } from './call-code.ts';
-import { parametersOf, toolsOf } from './call-settings.ts';
 import { JsonTree } from './json-tree.tsx';
 
 /** Shows the parameters and the tool definitions of a model call, with buttons that copy the call as code. */
