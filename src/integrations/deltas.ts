@@ -89,6 +89,9 @@ function addItems(target: unknown[], items: readonly unknown[], key: string): nu
   return characters;
 }
 
+/** Only the last items may be continued. Otherwise, a long list takes quadratic time. */
+const NEAR_MAX = 100;
+
 /**
  * Returns the item of a list that `part` continues: the last one with its index and id, else the last one with its index.
  * A part without an index continues the last item. If there is none, or if the part starts another item, appends an item.
@@ -97,7 +100,8 @@ export function itemFor(list: unknown[], part: Fields): Fields {
   const index = numberOf(part.index);
   const id = idOf(part);
   const isNear = (item: unknown): item is Fields => isFields(item) && (index === undefined || item.index === index);
-  const known = (id && list.findLast((item) => isNear(item) && idOf(item) === id)) || list.findLast(isNear);
+  const near = list.slice(-NEAR_MAX);
+  const known = (id && near.findLast((item) => isNear(item) && idOf(item) === id)) || near.findLast(isNear);
   if (isFields(known) && !isOther(known, part)) return known;
   const added = emptyFields();
   if (index !== undefined) added.index = index;
@@ -153,8 +157,9 @@ export function updated(earlier: unknown, later: unknown): unknown {
   if (earlier !== undefined && isEmpty(later)) return earlier;
   if (Array.isArray(earlier) && Array.isArray(later)) {
     return later.map((item, at) => {
-      const { type } = fieldsOf(item);
-      return type !== undefined && fieldsOf(earlier[at]).type === type ? completed(item, earlier[at]) : copyOf(item);
+      const [one, other] = [fieldsOf(item), fieldsOf(earlier[at])];
+      const isOne = one.type !== undefined && one.type === other.type && (one.id ?? other.id) === (other.id ?? one.id);
+      return isOne ? completed(item, earlier[at]) : copyOf(item);
     });
   }
   if (!isPlainObject(earlier) || !isPlainObject(later)) return copyOf(later);
@@ -237,7 +242,7 @@ export class LineFold implements Fold {
     let characters = 0;
     for (const line of lines) characters += this.#addLine(line, isFull);
     // The client may leave the rest of the body unread, so the error is not the beginning of a longer line.
-    if (this.#rest.endsWith('}')) this.#addError(this.#others + this.#rest);
+    if (text.endsWith('}')) this.#addError(this.#others + this.#rest);
     return characters;
   }
 
@@ -253,7 +258,7 @@ export class LineFold implements Fold {
   #addLine(line: string, isFull: boolean): number {
     if (!line.startsWith(this.#prefix)) {
       if (OTHER_LINE.test(line) && this.#others.length < ERROR_MAX) this.#others += line;
-      if (line.endsWith('}')) this.#addError(this.#others);
+      if (line.endsWith('}') && this.#others.length < ERROR_MAX) this.#addError(this.#others);
       return 0;
     }
     this.#hasEvents = true;

@@ -1,4 +1,4 @@
-import { defined, definedOrNone, fieldsOf, firstText } from '../payload/fields.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, firstText, isFields } from '../payload/fields.ts';
 import type { UsageMetadata } from '../payload/usage.ts';
 import { wholeUsage } from './any.ts';
 import { costInMetadata, reportedCost } from './cost.ts';
@@ -53,7 +53,9 @@ export function aiSdkUsage(
 ): UsageMetadata | undefined {
   const usage = fieldsOf(given);
   const { usage: ofAnthropic, cacheCreationInputTokens } = fieldsOf(fieldsOf(metadata).anthropic);
-  const own = wholeUsage(usage.raw, serviceTier) ?? wholeUsage(ofAnthropic);
+  // The metadata may be of the first chunk or of the last step.
+  const ofCall = fieldsOf(ofAnthropic).output_tokens === outputOf(usage) ? wholeUsage(ofAnthropic) : undefined;
+  const own = wholeUsage(usage.raw, serviceTier) ?? ofCall;
   const total_cost = own?.total_cost ?? costInMetadata(metadata) ?? reportedCost(fieldsOf(usage.raw));
   const { inputTokenDetails = usage['inputTokenDetails.noCacheTokens'] } = usage;
   const isSince6 = (fieldsOf(usage.inputTokens).total ?? inputTokenDetails) !== undefined;
@@ -62,6 +64,10 @@ export function aiSdkUsage(
   const paths: UsagePaths = excludesCached ? { ...USAGE, total_tokens: [], outside: ['cached'] } : USAGE;
   const counts = own ?? readUsage({ ...usage, metadata }, paths, serviceTier);
   return definedOrNone({ ...counts, ...defined({ total_cost }) });
+}
+
+function outputOf({ outputTokens, completionTokens }: Fields): unknown {
+  return isFields(outputTokens) ? outputTokens.total : (outputTokens ?? completionTokens);
 }
 
 /** Returns the service tier in the provider metadata, which has prices of its own. */

@@ -9,11 +9,13 @@ import { openaiCounts } from './openai.ts';
 
 type Reader = (usage: Fields, serviceTier?: unknown) => UsageMetadata | undefined;
 
-/** The readers of services, by a field that only their usage has. */
+/** The readers of services, by fields of their usage. The first row that matches decides. */
 const READERS: readonly (readonly [fields: readonly string[], read: Reader])[] = [
   [['promptTokenCount', 'totalTokenCount', 'prompt_token_count', 'total_token_count'], geminiUsage],
   [['prompt_eval_count', 'eval_count'], ollamaUsage],
   [['tokens', 'billed_units'], cohereUsage],
+  // The AI SDK's own counts, which are those of runs below.
+  [['cachedInputTokens', 'inputTokenDetails', 'reasoningTokens'], () => undefined],
   [['inputTokens', 'outputTokens'], bedrockUsage],
 ];
 

@@ -31,7 +31,7 @@ export function costInMetadata(metadata: unknown): number | undefined {
   return undefined;
 }
 
-function amountOf(value: unknown): number | undefined {
-  if (isFields(value)) return amountOf(value.total_cost ?? value.totalCost ?? value.total);
-  return validCost(typeof value === 'string' && value.trim() !== '' ? Number(value) : value);
+function amountOf(given: unknown): number | undefined {
+  const value = isFields(given) ? (given.total_cost ?? given.totalCost ?? given.total) : given;
+  return validCost(typeof value === 'string' && /^\d*\.?\d+(?:e-?\d+)?$/i.test(value.trim()) ? Number(value) : value);
 }

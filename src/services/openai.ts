@@ -15,7 +15,13 @@ const USAGE: UsagePaths = {
   output_tokens: ['output_tokens', 'completion_tokens'],
   total_tokens: ['total_tokens'],
   input_token_details: {
-    cache_read: ['input.cached_tokens', 'cache_read_input_tokens', 'cached_tokens', 'prompt_cache_hit_tokens'],
+    cache_read: [
+      'input.cached_tokens',
+      'input.cache_read_tokens',
+      'cache_read_input_tokens',
+      'cached_tokens',
+      'prompt_cache_hit_tokens',
+    ],
     cache_creation: [
       ...['input.cache_write_tokens', 'input.cache_creation_tokens', 'input.cache_creation_input_tokens'],
       'cache_creation_input_tokens',
@@ -24,6 +30,7 @@ const USAGE: UsagePaths = {
     ephemeral_1hr_input_tokens: ['input.cache_creation.ephemeral_1h_input_tokens'],
     audio: ['input.audio_tokens'],
     image: ['input.image_tokens'],
+    video: ['input.video_tokens'],
     text: ['input.text_tokens'],
   },
   output_token_details: {

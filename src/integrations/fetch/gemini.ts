@@ -119,7 +119,7 @@ function addArgument(call: Fields, { jsonPath, stringValue, numberValue, boolVal
     const isList = /^\d+$/.test(path[at + 1] ?? key);
     owner[step] ??= isList ? [] : emptyFields();
     const next = owner[step];
-    if (Array.isArray(next) !== isList) {
+    if (isList ? !Array.isArray(next) : !isFields(next)) {
       // The path contradicts an earlier one.
       [owner, key] = [call, `${jsonPath}`];
       break;

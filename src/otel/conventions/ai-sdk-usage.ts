@@ -42,6 +42,8 @@ export const aiSdkServiceTier: Row = [
 function read(key: string): Read {
   return (value, attributes) => {
     if (attributes[PROVIDER_METADATA] === undefined) return count(value);
+    // The metadata of a function with several steps is that of its last call.
+    if (key === 'total_cost' && !/\.do[A-Z]/.test(`${attributes['ai.operationId']}`)) return undefined;
     // The mapping splits the counts of a tier.
     const usage: unknown = readUsage(countsOf(attributes), providersOf(attributes), 'default');
     return key.split('.').reduce((part, name) => fieldsOf(part)[name], usage);

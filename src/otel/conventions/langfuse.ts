@@ -79,7 +79,18 @@ function usageOf(value: unknown): Fields | undefined {
     else usage[OWN.get(name) ?? name] = tokens;
     if (!/token|^(?:input|output|total)/.test(name)) others[name] = tokens;
   }
-  return definedOrNone({ ...defined(others), ...anyUsage(usage) });
+  return definedOrNone({ ...defined(others), ...anyUsage(withDetails(usage)) });
+}
+
+/** Langfuse may count details outside of the input and output. The total then shows it. */
+function withDetails(usage: Fields): Fields {
+  const sides = ['input', 'output'].map((side) => {
+    const details = Object.values(fieldsOf(usage[`${side}_tokens_details`])).map((tokens) => count(tokens) ?? 0);
+    return details.reduce((sum, tokens) => sum + tokens, count(usage[`${side}_tokens`]) ?? 0);
+  });
+  const [input_tokens = 0, output_tokens = 0] = sides;
+  const isOutside = usage.total_tokens === input_tokens + output_tokens;
+  return isOutside ? { ...usage, input_tokens, output_tokens } : usage;
 }
 
 function costsOf(value: unknown): Fields | undefined {

@@ -10,7 +10,7 @@ import type { UnpricedUsage, Usage, UsageDetails } from './run-view.ts';
 export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
   if (outputs === undefined) return undefined;
   const { usage_metadata, usage: given, service_tier } = outputs;
-  const usage = usageIn(usage_metadata) ?? usageIn(anyUsage(given));
+  const usage = usageIn(usage_metadata) ?? usageIn(anyUsage(given) && { ...fieldsOf(given), ...anyUsage(given) });
   if (usage === undefined) return undefined;
   const { details = {}, total_cost = reportedCost(fieldsOf(given)) } = usage;
   const { service_tier: ownTier, speed, inference_geo, server_tool_use } = fieldsOf(given);
