@@ -1,5 +1,4 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
-import { unwrapValue } from './conversation.ts';
 
 /** A tool that a model may call, in a common format for all providers. */
 export interface Tool {
@@ -24,7 +23,7 @@ const CONVERSATION: ReadonlySet<string> = new Set(
 /** Returns the parameters of a model call, including the tools. Integrations record them in the metadata or inputs. */
 export function parametersOf({ inputs, extra = {} }: RecordedCall): Fields {
   const recorded = { ...fieldsOf(extra.invocation_params), ...fieldsOf(fieldsOf(extra.metadata).ls_invocation_params) };
-  const others = Object.entries(unwrapValue(inputs)).filter(([key]) => !CONVERSATION.has(key));
+  const others = Object.entries(fieldsOf(inputs)).filter(([key]) => !CONVERSATION.has(key));
   const all = { ...recorded, ...Object.fromEntries(others) };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -32,7 +32,7 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
 }
 
 /** Unwraps a payload that contains only the argument or the result of a traced function. */
-export function unwrapValue(value: unknown): Fields {
+function unwrapValue(value: unknown): Fields {
   const fields = fieldsOf(value);
   const inner = fields.input ?? fields.output ?? fields.outputs ?? fields.kwargs;
   const isOnly = Object.keys(fields).length === 1;

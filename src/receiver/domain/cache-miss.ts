@@ -1,8 +1,8 @@
 import { parametersOf, type RecordedCall, toolsOf } from '../../messages/call-settings.ts';
 import { asText } from '../../messages/chat.ts';
-import { messagesOfInputs, unwrapValue } from '../../messages/conversation.ts';
+import { messagesOfInputs } from '../../messages/conversation.ts';
 import type { Message, Part as MessagePart } from '../../messages/message.ts';
-import { definedOrNone, type Fields, isFields, without } from '../../payload/fields.ts';
+import { definedOrNone, type Fields, fieldsOf, isFields, without } from '../../payload/fields.ts';
 import type { CacheComparison, PromptDifference } from './run-view.ts';
 import { outputsUsageOf, usageIn } from './usage.ts';
 
@@ -76,11 +76,15 @@ const OMITTED: ReadonlySet<string> = new Set(
   'id status cache_control cachePoint providerOptions provider_options providerMetadata'.split(' '),
 );
 
-function partsOf(call: RecordedCall): Part[] {
-  const parameters = parametersOf(call);
-  const messages = messagesOfInputs(call.inputs) ?? [];
-  const { question, query } = unwrapValue(call.inputs);
+function partsOf({ inputs: given, extra }: RecordedCall): Part[] {
+  // The argument of a traced function may be the request.
+  const [only, ...others] = Object.values(fieldsOf(given));
+  const request = others.length === 0 && isFields(only) ? only : fieldsOf(given);
+  const parameters = parametersOf({ inputs: request, extra });
+  const inputs = { ...parameters, ...request };
+  const messages = messagesOfInputs(inputs) ?? [];
   // A function with a question as its argument builds a prompt that is not recorded.
+  const { question, query } = inputs;
   const isIncomplete = (question ?? query ?? STORED_PROMPTS.find((key) => key in parameters)) !== undefined;
   if (messages.length === 0 || isIncomplete) return [];
   const tools = toolsOf(parameters).map(({ name, description, parameters: schema }, index) => ({

@@ -1,5 +1,6 @@
 import { cut, shown } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
+import { cost as amountOf } from '../../payload/usage.ts';
 import { cacheSavingsOf, costOf, type ModelPrices, TOKEN_KINDS, type TokenKind } from './cost.ts';
 import { checkedTable, hashOf, invalid, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
 import type { CostSource, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
@@ -228,7 +229,7 @@ export function checkedPrices(given: unknown): Prices {
 }
 
 function checkPrice(model: string, price: unknown): void {
-  if (!isObject(price) || !isAmount(price.input) || !isAmount(price.output)) {
+  if (!isObject(price) || amountOf(price.input) === undefined || amountOf(price.output) === undefined) {
     const expected = 'an object with numbers from 0 as `input` and `output`';
     throw invalid(`Expected the price of ${model} to be ${expected}`);
   }
@@ -239,7 +240,7 @@ function checkPrice(model: string, price: unknown): void {
       throw invalid(
         `Expected the price of ${model} to have only the fields ${TOKEN_KINDS.join(', ')}, tiers: ${shown(field)}`,
       );
-    } else if (!isAmount(value)) {
+    } else if (amountOf(value) === undefined) {
       throw invalid(`Expected \`${field}\` in the price of ${model} to be a number from 0, got ${shown(value)}`);
     }
   }
@@ -271,8 +272,4 @@ function ratioOf(listed: ModelPrices, kind: TokenKind, side: 'input' | 'output')
 
 function baseOf(price: ModelPrices[string]): number | undefined {
   return typeof price === 'object' ? price.base : price;
-}
-
-function isAmount(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
 }

@@ -63,16 +63,8 @@ export function sortValueOf(
   { startUs, latencyUs }: FilteredRun,
   usage: Usage | undefined,
 ): number | null {
-  switch (sort) {
-    case 'start_time':
-      return startUs;
-    case 'latency':
-      return latencyUs ?? null;
-    case 'tokens':
-      return usage?.total_tokens ?? null;
-    case 'cost':
-      return usage?.total_cost ?? null;
-  }
+  const values = { start_time: startUs, latency: latencyUs, tokens: usage?.total_tokens, cost: usage?.total_cost };
+  return values[sort] ?? null;
 }
 
 /** Default project for runs that do not specify one. */
