@@ -34,7 +34,7 @@ it('the types fit every line of the SDK', async () => {
 });
 
 const AGENT = { name: 'agent', type: 'chain', error: 'RangeError: no tea' };
-const CHAT = { name: 'chat', type: 'llm', outputs: { usage_metadata: { input_tokens: 3, total_tokens: 3 } } };
+const CHAT = { name: 'chat', type: 'llm', outputs: { usage_metadata: { input_tokens: 3 } } };
 const INNER = { name: 'in a function', type: 'chain' };
 const FUNCTION = { name: 'function', type: 'chain', outputs: {}, below: [INNER] };
 const OPEN = { name: 'open', type: 'chain', metadata: { 'shop.user': 'ann', end_reason: 'interrupted' } };
