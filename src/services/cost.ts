@@ -33,5 +33,9 @@ export function costInMetadata(metadata: unknown): number | undefined {
 
 function amountOf(given: unknown): number | undefined {
   const value = isFields(given) ? (given.total_cost ?? given.totalCost ?? given.total) : given;
-  return validCost(typeof value === 'string' && /^\d*\.?\d+(?:e-?\d+)?$/i.test(value.trim()) ? Number(value) : value);
+  return validCost(
+    typeof value === 'string' && /^(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:e-?\d{1,3})?$/i.test(value.trim())
+      ? Number(value)
+      : value,
+  );
 }

@@ -312,7 +312,9 @@ describe('when the receiver is killed while an attached program runs', () => {
     second.child.stdin?.end();
     await second.printed(/recorded/);
     second.child.kill('SIGTERM');
-    expect((await second.ended).stderr).toMatch(/unsent runs of the command \(1\) wait on disk; the next/);
+    expect((await second.ended).stderr).toMatch(
+      /unsent runs of the command \(1\) wait on disk; a running `runspan dev`/,
+    );
     expect(segmentsBelow(`${file}-spool`)).toHaveLength(1);
   });
 

@@ -35,6 +35,7 @@ async function user(reply?: () => Reply) {
   onTestFinished(() => home.remove());
   return {
     home: home.path,
+    url: server.url,
     files: () => filesBelow(home.path),
     start: (program: string, env: Readonly<Record<string, string>> = {}) =>
       runNode(['--import', 'runspan/register', ...moduleText(SET_UP + program)], {
@@ -57,8 +58,8 @@ async function user(reply?: () => Reply) {
 }
 
 /** The line about one run that a program leaves on disk. */
-const leftIn = (home: string): string =>
-  `runspan: undelivered runs (1) are on disk; \`runspan spool send --dir ${join(home, '.runspan/spool')}\` or the next process with these settings sends them`;
+const leftIn = ({ home, url }: { home: string; url: string }): string =>
+  `runspan: undelivered runs (1) are on disk; \`runspan spool send --dir ${join(home, '.runspan/spool')} --endpoint ${url}\` or the next process with these settings sends them`;
 
 const LOST =
   'runspan: the process exits with undelivered runs (1), which are lost; await `flush()` before the end, or set RUNSPAN_DURABILITY=spill to keep such runs on disk\n';
@@ -74,12 +75,12 @@ test.each([
     /Error: crash/,
   ],
 ])('%s leaves the call on disk, and the next start sends it once', async (_, program, code, stderr) => {
-  const { home, start, files, arrived } = await user();
+  const { home, url, start, files, arrived } = await user();
   const ended = await start(program);
   expect(ended.code).toBe(code);
   const [own, line] = [/^(?!runspan:).*$/gm, /^runspan:.*$/m].map((lines) => ended.stderr.match(lines)?.join('\n'));
   expect(own?.trim()).toMatch(stderr);
-  expect(line).toBe(leftIn(home));
+  expect(line).toBe(leftIn({ home, url }));
   const before = arrived();
   const [file = '', ...more] = files().filter((path) => path.endsWith('.seg'));
   expect(more).toEqual([]);
@@ -123,9 +124,9 @@ test.each([
 });
 
 test('`configure` without `durability` does not change what is kept', async () => {
-  const { home, start, files } = await user();
+  const { home, url, start, files } = await user();
   const configured = "import { configure } from 'runspan'; configure({ project: 'p' });";
-  const stderr = `${leftIn(home)}\n`;
+  const stderr = `${leftIn({ home, url })}\n`;
   expect(await start(`${configured} await ask('last'); process.exit(3);`)).toMatchObject({ code: 3, stderr });
   expect(files().filter((path) => path.endsWith('.seg'))).toHaveLength(1);
 });
