@@ -138,7 +138,7 @@ function genAiTree(): Golden[] {
     {
       at: '  embeddings emb (embedding)',
       inputs: { values: ['a', 'b'] },
-      outputs: { ...VECTORS, usage_metadata: { input_tokens: 4, total_tokens: 4 } },
+      outputs: { ...VECTORS, usage_metadata: { input_tokens: 4 } },
     },
     { at: 'failed (chain)', inputs: asked, error: FAILED },
     { at: '  step 1 (chain)', ...step, error: FAILED },
