@@ -57,7 +57,9 @@ export function exporterFor(
   const encoder: RunEncoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
   const ingest = new IngestClient(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
   const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;
-  const sendCommand = `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`;
+  const isLeft = durability !== 'memory' && settings.headers['x-runspan-program'] === undefined;
+  const sendCommand = (): string =>
+    `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`;
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
@@ -68,7 +70,7 @@ export function exporterFor(
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
-    sendCommand: settings.headers['x-runspan-program'] === undefined ? sendCommand : undefined,
+    sendCommand: isLeft ? sendCommand() : undefined,
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
