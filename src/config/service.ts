@@ -255,20 +255,20 @@ const ROUTES = /\/runs(?:\/multipart)?\/*$/;
 
 function parseEndpoint(text: string, hasRoutes: boolean): URL | undefined {
   const problem = endpointProblem(text);
-  if (problem === undefined) {
-    const url = new URL(text);
-    const path = url.pathname;
-    if (hasRoutes) url.pathname = path.replace(ROUTES, '');
-    if (url.pathname !== path) {
-      complain(
-        `the endpoint ends in the route of a request, which runspan appends itself; ${addressOf(url)} is used`,
-        'endpoint',
-      );
-    }
-    return url;
+  if (problem !== undefined) {
+    complain(`the endpoint ${problem}, so tracing is off; expected a URL such as http://127.0.0.1:4777`, 'endpoint');
+    return undefined;
   }
-  complain(`the endpoint ${problem}, so tracing is off; expected a URL such as http://127.0.0.1:4777`, 'endpoint');
-  return undefined;
+  const url = new URL(text);
+  const path = url.pathname;
+  if (hasRoutes) url.pathname = path.replace(ROUTES, '');
+  if (url.pathname !== path) {
+    complain(
+      `the endpoint ends in the route of a request, which runspan appends itself; ${addressOf(url)} is used`,
+      'endpoint',
+    );
+  }
+  return url;
 }
 
 const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([

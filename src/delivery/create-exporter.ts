@@ -58,8 +58,6 @@ export function exporterFor(
   const ingest = new IngestClient(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
   const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;
   const isLeft = durability !== 'memory' && settings.headers['x-runspan-program'] === undefined;
-  const sendCommand = (): string =>
-    `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`;
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
@@ -70,7 +68,9 @@ export function exporterFor(
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
     spool: durability === 'memory' ? undefined : spoolFor(settings, time),
-    sendCommand: isLeft ? sendCommand() : undefined,
+    sendCommand: isLeft
+      ? `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`
+      : undefined,
     isWriteAhead: durability === 'write-ahead',
     ledger,
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),

@@ -217,7 +217,7 @@ export function userValue<Value>(
     ignoreRejection(result);
     return failedCallback(option, name, 'returned a promise instead of a value');
   } catch (thrown) {
-    // Names only the error's class, because the message may contain the payload.
+    // The error's message is omitted, because it may contain the payload.
     return failedCallback(option, name, `threw ${errorName(thrown)}`);
   }
 }

@@ -20,7 +20,7 @@ export function callsOf(message: Fields): Part[] {
 /** Converts a tool call. The name and the arguments are either in `function` or next to the id. */
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
-  // In OpenAI's Responses API, `id` names only the item. The result of the call repeats `call_id`.
+  // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
   const id = firstText(call.call_id, call.toolCallId, call.id);
   const name = firstText(inner.name, call.toolName, call.type) ?? 'tool';
   const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};

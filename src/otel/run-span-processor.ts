@@ -255,7 +255,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     detach(this.#spans);
     this.#reportLeftOut();
     unwatchEnd(this.#reportLeftOut);
-    // Inner spans first, so that a run ends after those inside it.
+    // Child spans are ended first, so that a run ends after its child runs.
     for (const entry of this.#spans.entries.toReversed()) {
       if (entry instanceof SpanRun) guard('RunSpanProcessor.shutdown', () => entry.interrupt(SHUT_DOWN));
     }

@@ -16,7 +16,7 @@ export function reportedCost(usage: Fields): number | undefined {
   const ticks = numberOf(usage.cost_in_usd_ticks ?? usage.costInUsdTicks);
   const charged = amountOf(cost) ?? validCost(ticks === undefined ? undefined : ticks / TICKS_PER_USD);
   const { upstream_inference_cost, upstreamInferenceCost } = fieldsOf(usage.cost_details ?? usage.costDetails);
-  // OpenRouter's provider for the AI SDK omits `is_byok`. Inference that has a price and is not charged is paid elsewhere.
+  // OpenRouter's provider for the AI SDK omits `is_byok`. A cost of 0 is then taken to mean the user's own key.
   const isOwnKey = usage.is_byok ?? usage.isByok ?? charged === 0;
   const upstream = isOwnKey === true ? amountOf(upstream_inference_cost ?? upstreamInferenceCost) : undefined;
   return charged === undefined ? upstream : charged + (upstream ?? 0);

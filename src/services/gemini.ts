@@ -3,7 +3,7 @@ import type { UsageMetadata } from '../payload/usage.ts';
 import { readUsage, type UsagePaths } from './usage.ts';
 
 /**
- * The candidates' count excludes thoughts, and the prompt's count the results of built-in tools:
+ * `candidatesTokenCount` excludes thoughts, and `promptTokenCount` excludes the results of built-in tools:
  * https://ai.google.dev/api/generate-content#UsageMetadata
  */
 const USAGE: UsagePaths = {

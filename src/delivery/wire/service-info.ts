@@ -70,7 +70,7 @@ export class ServiceInfo {
 
   /** Raises a lowered size limit by 1 % if the accepted batch has at least half the limit's size. */
   accepted(bytes: number): void {
-    // The first acceptance shows that the key and the service work now.
+    // An earlier request for the limits may have failed, for example because of an invalid key.
     if (!this.#hasAccepted) void this.ask(true);
     this.#hasAccepted = true;
     if (this.#bytesMax > this.#reported.bytes || bytes < this.#bytesMax / 2) return;
