@@ -101,6 +101,8 @@ export function responseIdIn(type: string, metadata: object): string | undefined
 /** Matches ids that the AI SDK invents for responses without an id. */
 const INVENTED = /^(aitxt|aiobj)-/;
 
+type Relation = (one: CallRecord, other: CallRecord) => boolean;
+
 /**
  * Finds the records of the same call. Two records of different sources are of one call if one started while the other was
  * open, and they have equal response ids. If one has no id, they must have equal requests and models that do not contradict,
@@ -108,13 +110,18 @@ const INVENTED = /^(aitxt|aiobj)-/;
  * records are two calls, because a call that counts twice is easier to notice than a call that is missing.
  */
 export class CallTable {
-  readonly #isBelow: (one: CallRecord, other: CallRecord) => boolean;
+  readonly #isBelow: Relation;
+  readonly #mayFollow: Relation;
   readonly #byEvidence = new Map<string, Set<CallRecord>>();
   readonly #ended = new Set<CallRecord>();
 
-  /** `isBelow` tells whether a record is below another one in their trace. */
-  constructor(isBelow: (one: CallRecord, other: CallRecord) => boolean) {
+  /**
+   * `isBelow` tells whether a record is below another one in their trace, and `mayFollow` whether one of two that seem to
+   * overlap may have started after the other one ended, because their clocks are not exact.
+   */
+  constructor(isBelow: Relation, mayFollow: Relation = () => false) {
     this.#isBelow = isBelow;
+    this.#mayFollow = mayFollow;
   }
 
   /** Adds a record. If its key or id becomes known later, it must be added again. */
@@ -169,7 +176,8 @@ export class CallTable {
   #withEqualKey(call: CallRecord): CallRecord | undefined {
     const members = this.#groupOf(keyEvidence(call));
     const fitting = members.filter((other) => other.source !== call.source && this.#fits(call, other));
-    const alone = fitting.filter(
+    const certain = fitting.filter((other) => this.#areNested(call, other) || !this.#mayFollow(call, other));
+    const alone = certain.filter(
       (found) =>
         !fitting.some((other) => this.#isRival(other, found)) &&
         !members.some((other) => this.#isRival(other, call) && this.#fits(found, other)),

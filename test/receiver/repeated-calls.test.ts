@@ -17,12 +17,12 @@ const MARKS = {
 } as const;
 
 /**
- * Creates a run. `a x 0-9` is a model call with the id `a` from the source `x` that lasts from 0 to 9. Further words are the
+ * Creates a run. `a x 0-9` is a model call with the id `a` from the source `x` that lasts from 0 to 9 ms. Further words are the
  * parent `<p`, the request `#q`, the response id `@r`, the marked run `=b`, the model `~m`, the status `!error` and the type.
  */
 function run(text: string): ComparedRun {
   const [id = '', source, times = '', ...words] = text.split(' ');
-  const [startUs = 0, endUs] = times.split('-').map((time) => (time === '' ? undefined : Number(time)));
+  const [startUs = 0, endUs] = times.split('-').map((time) => (time === '' ? undefined : 1_000 * Number(time)));
   const facts = { parentId: 'root', responseId: undefined, request: undefined, sameCall: undefined, model: undefined };
   const run = { type: 'llm', name: 'chat', status: 'success', ...facts, id, source, startUs, endUs };
   for (const word of words) {
@@ -51,7 +51,6 @@ test.each<[string, string, ...string[]]>([
   ['an equal request beside it', 'b>a', 'a x 0-7 #q', 'b y 1-9 #q'],
   ['an equal request, if only one has an id', 'a>b', 'a x 0-9 #q', 'b y 1-8 <a #q @1'],
   ['an equal request and the same end', 'a>b', 'a x 0-9 #q', 'b y 0-9 <a #q'],
-  ['an equal request that starts at its end', 'b>a', 'a x 0-5 #q', 'b y 5-9 #q'],
   ['an equal request while it is open', 'a>b', 'a x 0- #q', 'b y 1-8 <a #q'],
   ['the only attempt that succeeded', 'a>c', 'a x 0-9 #q', 'b y 1-3 <a #q !error', 'c y 4-8 <a #q'],
   ['each of three sources', 'a>b b>c', 'a x 0-9 #q', 'b y 1-8 <a #q', 'c z 2-7 <b #q'],
@@ -72,6 +71,7 @@ test.each<[string, ...string[]]>([
   ['different requests', 'a x 0-9 #q', 'b y 1-8 <a #p'],
   ['different response ids', 'a x 0-9 #q @1', 'b y 1-8 <a #q @2'],
   ['one after the other', 'a x 0-4 #q', 'b y 5-9 #q'],
+  ['one after the other, or at once in the last millisecond', 'a x 0-5 #q', 'b y 4-9 #q'],
   ['different parents', 'a x 0-9 #q', 'b y 1-8 <elsewhere #q'],
   ['no parent', 'a x 0-9 < #q', 'b y 1-8 < #q'],
   ['two possible partners each', 'a x 0-9 #q', 'b x 0-9 #q', 'c y 1-8 #q', 'd y 1-8 #q'],

@@ -7,6 +7,9 @@ import type { RunStatus } from './run-view.ts';
 /** Maximum number of levels between two records of a call. */
 const LEVELS_MAX = 16;
 
+/** OpenTelemetry starts spans at a whole millisecond and measures their end from there, so both may be too early by one. */
+const CLOCK_PRECISION_US = 1_000;
+
 /** The evidence about a call that is in the run's own messages. */
 export interface CallEvidence {
   /** Undefined if the application itself has recorded the run. */
@@ -108,7 +111,10 @@ export function comparedCalls<Run extends ComparedRun>(
     if (named?.type === call.type && named.first !== call) call.same = named;
   }
   const ended = started.toSorted((a, b) => (a.endUs === b.endUs ? b.depthAtEnd - a.depthAtEnd : a.endUs - b.endUs));
-  const table = new CallTable((one, other) => above(one.id).includes(other.id));
+  const table = new CallTable(
+    (one, other) => above(one.id).includes(other.id),
+    (one, other) => overlapUs(one as TimedCall<Run>, other as TimedCall<Run>) <= CLOCK_PRECISION_US,
+  );
   let [moment, next] = [0, 0];
   for (const call of ended) {
     for (let at = started[next]; at !== undefined && at.startUs <= call.endUs; at = started[++next]) {
@@ -143,6 +149,10 @@ class TimedCall<Run extends ComparedRun> extends CallRecord {
   get depthAtEnd(): number {
     return this.endUs === Number.POSITIVE_INFINITY ? 0 : this.depth;
   }
+}
+
+function overlapUs(one: TimedCall<ComparedRun>, other: TimedCall<ComparedRun>): number {
+  return Math.min(one.endUs, other.endUs) - Math.max(one.startUs, other.startUs);
 }
 
 type RunsAbove = (id: string) => readonly string[];
