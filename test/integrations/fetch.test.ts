@@ -1,5 +1,5 @@
 // Model calls that programs make with `fetch`: which requests are recorded, how a response is followed, and what the
-// application sees. fetch-providers.test.ts tests the formats of the services.
+// application sees. The table of exchanges tests the formats of the services.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { createOpenAI } from '@ai-sdk/openai';

@@ -1,0 +1,77 @@
+// Requests and responses of each service, as the recorder of `fetch` sees them.
+import { GoogleGenAI } from '@google/genai';
+import { Mistral } from '@mistralai/mistralai';
+import { CohereClientV2 } from 'cohere-ai';
+import { Ollama } from 'ollama';
+import { expect, onTestFinished, test } from 'vitest';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { record } from '../instrument/recorder.ts';
+import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
+import { mistral } from './compatible.ts';
+import { ANSWER, type Exchange, exchangeOf } from './exchange.ts';
+import { expectRun, serve } from './run.ts';
+import { callSdk, hasSdk } from './sdks.ts';
+import { exchanges, formats, rows } from './table.ts';
+
+async function recorded(exchange: Exchange, isStreamed: boolean, call: () => unknown) {
+  await serve(exchange, isStreamed);
+  onTestFinished(recordFetch());
+  const recorder = record();
+  await call();
+  expectRun(onlyRun(recorder.runs), exchange, isStreamed);
+}
+
+test.each(rows)('$title is recorded', async ({ exchange, isStreamed }) => {
+  await recorded(exchange, isStreamed, async () => {
+    if (hasSdk(exchange)) await callSdk(exchange, isStreamed, false);
+    else await (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(exchange.body) })).text();
+  });
+});
+
+const model = 'small';
+const messages = [{ role: 'user' as const, content: 'Tea?' }];
+const gemini = new GoogleGenAI({ apiKey: 'a-secret' }).models;
+const cohere = new CohereClientV2({ token: 'a-secret', logging: { silent: true } } as never);
+const { chat, fim } = new Mistral({ apiKey: 'a-secret' });
+const config = { systemInstruction: 'Be brief', temperature: 0.5, maxOutputTokens: 9 };
+const embed = { texts: ['tea', 'soup'], inputType: 'search_query' as const, embeddingTypes: ['float' as const] };
+const mistralChat = exchangeOf(mistral, {
+  title: 'Mistral',
+  url: 'https://api.mistral.ai/v1/chat/completions',
+  provider: 'mistralai',
+});
+
+test.each<[title: string, call: () => unknown, messages?: object[], isStreamed?: boolean, exchange?: Exchange]>([
+  [
+    'Gemini',
+    () => gemini.generateContent({ model, contents: 'Tea?', config }),
+    [{ role: 'system', content: 'Be brief' }, ...messages],
+  ],
+  ['Gemini', async () => chunksOf(await gemini.generateContentStream({ model, contents: 'Tea?' })), messages, true],
+  ['an embedding of Gemini', () => gemini.embedContent({ model, contents: 'tea' })],
+  ['Cohere', () => cohere.chat({ model, messages }), messages],
+  ['Cohere', async () => chunksOf(await cohere.chatStream({ model, messages })), messages, true],
+  ['embeddings of Cohere', () => cohere.embed({ model, ...embed })],
+  ['Ollama', () => new Ollama().chat({ model, messages }), messages],
+  ['Ollama', async () => chunksOf(await new Ollama().chat({ model, messages, stream: true })), messages, true],
+  ['an embedding of Ollama', () => new Ollama().embed({ model, input: 'tea' })],
+  ['Mistral', () => chat.complete({ model, messages }), messages, false, mistralChat],
+  ['a filled gap of Mistral', () => fim.complete({ model, prompt: 'const a = ', suffix: ';' })],
+])('%s is recorded if its own SDK sends the request', async (title, call, asked, isStreamed = false, given) => {
+  const { asked: _, metadata: __, ...exchange } = given ?? (exchanges.find((one) => one.title === title) as Exchange);
+  await recorded({ ...exchange, ...(asked && { inputs: { messages: asked } }) }, isStreamed, call);
+});
+
+test.each(Object.entries(formats).filter(([, { provider }]) => provider !== 'amazon_bedrock'))(
+  'an error in the stream of %s ends the run, even if nobody reads on',
+  async (title, format) => {
+    const events = [...format.events(ANSWER, {}).slice(0, 3), format.error[0]];
+    const exchange = exchangeOf(format, { title, events });
+    await serve(exchange, true, { staysOpen: true });
+    onTestFinished(recordFetch());
+    const recorder = record();
+    const reader = (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(format.body) })).body?.getReader();
+    for (let text = ''; !text.includes('too much'); ) text += new TextDecoder().decode((await reader?.read())?.value);
+    expect(onlyRun(recorder.runs)).toMatchObject({ error: format.error[1], end_time: expect.any(String) });
+  },
+);
