@@ -16,7 +16,7 @@ export const converse: Format = {
     messages: [
       {
         role: 'user',
-        content: [{ text: 'See this.' }, { image: { format: 'png', source: { bytes: Buffer.from(PIXEL, 'base64') } } }],
+        content: [{ text: 'See this.' }, { image: { format: 'png', source: { bytes: PIXEL } } }],
       },
       { role: 'assistant', content: [{ toolUse: { toolUseId: 'call_1', name: 'find', input: { q: 1 } } }] },
       { role: 'user', content: [{ toolResult: { toolUseId: 'call_1', content: [{ json: { found: 2 } }] } }] },
@@ -74,4 +74,52 @@ export const converse: Format = {
   error: [{ error: { code: 'busy', message: 'too much' } }, 'busy: too much'],
 };
 
-export const bedrock: readonly Exchange[] = [exchangeOf(converse, { title: 'Bedrock' })];
+const few = { inputTokens: 1, outputTokens: 2, totalTokens: 3 };
+const blocks = (block: object) => ({
+  ...{ output: { message: { role: 'assistant', content: [block] } }, stopReason: 'end_turn', usage: few },
+});
+/** A message of which only the blocks matter. */
+function blocksOf(title: string, block: object, events: readonly object[], more: Partial<Exchange>): Exchange {
+  const [first, last] = [{ messageStart: { role: 'assistant' } }, { messageStop: { stopReason: 'end_turn' } }];
+  const given = { response: blocks(block), events: [first, ...events, last, { metadata: { usage: few } }] };
+  return exchangeOf(converse, { title: `Bedrock, ${title}`, ...given, counts: few, usage: tokens(1, 2), ...more });
+}
+const start = (value: object) => ({ contentBlockStart: { contentBlockIndex: 0, start: value } });
+const citations = ['x', 'y'].map((title) => ({ title }));
+const used = { toolUseId: 't', name: 'now' };
+
+export const bedrock: readonly Exchange[] = [
+  exchangeOf(converse, { title: 'Bedrock' }),
+  exchangeOf(converse, {
+    title: 'Bedrock, whose input includes cached tokens',
+    counts: { ...converse.counts, inputTokens: 31 },
+  }),
+  blocksOf(
+    'citations',
+    { citationsContent: { content: [{ text: 'a' }], citations } },
+    [delta(0, { text: 'a' }), ...citations.map((citation) => delta(0, { citation }))],
+    {
+      said: ['assistant: a'],
+      streamed: { output: { message: { role: 'assistant', content: [{ text: 'a', citations }] } } },
+    },
+  ),
+  blocksOf(
+    'hidden thoughts',
+    { reasoningContent: { redactedContent: 'eA==' } },
+    [delta(0, { reasoningContent: { redactedContent: 'eA==' } })],
+    {
+      ...{ said: ['assistant: reasoning (hidden by the provider)'], isSilent: true },
+      outputs: blocks({ reasoningContent: { redactedContent: { type: 'Uint8Array', byteLength: 1, base64: 'eA==' } } }),
+    },
+  ),
+  blocksOf('a tool without input', { toolUse: { ...used, input: {} } }, [start({ toolUse: used })], {
+    said: ['assistant: calls now({})#t'],
+    isSilent: true,
+  }),
+  blocksOf(
+    'a result of a tool of the service',
+    { toolResult: { toolUseId: 't', content: [{ text: 'a' }] } },
+    [start({ toolResult: { toolUseId: 't' } }), delta(0, { toolResult: [{ text: 'a' }] })],
+    { said: ['assistant: returned "a"#t'] },
+  ),
+];

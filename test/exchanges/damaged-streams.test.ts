@@ -1,6 +1,7 @@
 // What is recorded of streams that services, gateways and networks damage. In each stream, all texts are different words.
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
+import { modelReader } from '#src/integrations/ai-sdk/answer.ts';
 import { conversation } from '#src/integrations/bedrock/converse.ts';
 import type { AnswerReader, Fold } from '#src/integrations/call-reader.ts';
 import { bodyReader } from '#src/integrations/fetch/body.ts';
@@ -8,7 +9,8 @@ import { readerNamed } from '#src/integrations/fetch/dialects.ts';
 import type { Fields } from '#src/payload/fields.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
-import type { Answer, Format } from './exchange.ts';
+import { majors } from './ai-sdk.ts';
+import { ANSWER, type Answer, type Format } from './exchange.ts';
 import { formats } from './table.ts';
 
 // A property takes long on a busy machine.
@@ -168,3 +170,22 @@ test.each(Object.entries(formats))(
   },
   180_000,
 );
+
+const readers: (readonly [string, AnswerReader, readonly Fields[]])[] = [
+  ...Object.entries(formats).map(
+    ([name, format]) => [name, readerOf(format), format.events(ANSWER, {}) as Fields[]] as const,
+  ),
+  ...majors.map(({ title, stream }) => [`the AI SDK, ${title}`, modelReader, stream as Fields[]] as const),
+];
+test.each(readers)('a full record of a stream of %s counts all characters and keeps no text', (_, reader, events) => {
+  // The last events of a response repeat what the events before them contain.
+  const once = events.filter(({ type }) => !/^response.*(done|completed)$/.test(`${type}`));
+  const [kept, full] = [false, true].map((isFull) => {
+    const fold = reader.fold?.() as Fold;
+    const counts = once.map((event) => fold.add(event, isFull));
+    return { counts, text: JSON.stringify(reader.read(fold.result()).outputs) };
+  });
+  expect(full?.counts).toEqual(kept?.counts);
+  expect(kept?.text).toContain('rains');
+  expect(full?.text).not.toContain('rains');
+});

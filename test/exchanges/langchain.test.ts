@@ -12,6 +12,7 @@ import { answeredByOpenAI, counted } from './table.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 const url = `data:image/png;base64,${PIXEL}`;
+const tools = [{ type: 'function' as const, function: { name: 'find', parameters: {} } }];
 const messages = [
   new SystemMessage('Be kind.'),
   new HumanMessage({
@@ -34,19 +35,24 @@ test.each(answeredByOpenAI)('$title is recorded from ChatOpenAI', async ({ excha
     apiKey: 'a-secret',
     maxRetries: 0,
     temperature: 0.2,
+    maxTokens: 50,
     configuration,
     useResponsesApi,
   });
+  const options = { callbacks, tools, stop: ['.'] };
   const recorder = record();
-  if (isStreamed) await chunksOf(await chat.stream(messages, { callbacks }));
-  else await chat.invoke(messages, { callbacks });
+  if (isStreamed) await chunksOf(await chat.stream(messages, options));
+  else await chat.invoke(messages, options);
   const run = onlyRun(recorder.runs);
   expect(run).toMatchObject({ name: 'ChatOpenAI', run_type: 'llm', end_time: expect.any(String) });
+  expect(run.events?.map((event) => event.name)).toEqual(isStreamed ? ['new_token'] : undefined);
   expect(run.extra?.metadata).toMatchObject({
-    ls_model_name: 'small',
-    ls_temperature: 0.2,
-    response_model: 'small-2026',
-    usage_metadata: usage,
+    ...{ ls_provider: 'openai', ls_model_type: 'chat', ls_model_name: 'small', ls_temperature: 0.2, ls_max_tokens: 50 },
+    ...{
+      ls_stop: ['.'],
+      ls_invocation_params: { model: 'small', tools: [{ type: 'function' }] },
+      response_model: 'small-2026',
+    },
   });
   expect(run.extra?.metadata?.usage_metadata).toEqual(usage);
   expect(run.outputs?.usage_metadata).toEqual(usage);

@@ -53,7 +53,7 @@ export function expectRun(run: RunRecord | undefined, exchange: Exchange, isStre
   const given = run?.extra?.metadata ?? {};
   expect(run).toMatchObject({ name, run_type: runType, end_time: expect.any(String), ...(inputs && { inputs }) });
   expect(run?.error).toBe(error);
-  expect(given).toMatchObject({ ls_provider: provider, ...metadata });
+  expect(given).toMatchObject({ ls_provider: provider, request_id: 'req_1', ...metadata });
   expect(given.usage_metadata).toEqual(usage);
   expect(given).not.toHaveProperty('unreadable');
   const { outputs = exchange.response } = exchange;

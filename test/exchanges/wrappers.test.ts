@@ -1,5 +1,5 @@
 // Calls of the SDKs whose clients are wrapped.
-import { test } from 'vitest';
+import { expect, test } from 'vitest';
 import { record } from '../instrument/recorder.ts';
 import { onlyRun } from '../integrations/local-openai.ts';
 import { expectRun, serve } from './run.ts';
@@ -10,5 +10,8 @@ test.each(rows.filter(({ exchange }) => hasSdk(exchange)))('$title is recorded',
   await serve(exchange, isStreamed);
   const recorder = record();
   await callSdk(exchange, isStreamed, true);
-  expectRun(onlyRun(recorder.runs), exchange, isStreamed);
+  const run = onlyRun(recorder.runs);
+  expectRun(run, exchange, isStreamed);
+  const recorded_by = [exchange.provider === 'anthropic' ? 'wrapAnthropic' : 'wrapOpenAI'];
+  expect(run.extra?.metadata).toMatchObject({ recorded_by });
 });
