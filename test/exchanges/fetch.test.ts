@@ -8,7 +8,7 @@ import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
 import { mistral } from './compatible.ts';
-import { ANSWER, type Exchange, exchangeOf } from './exchange.ts';
+import { ANSWER, type Exchange, exchangeOf, PIXEL } from './exchange.ts';
 import { expectRun, serve } from './run.ts';
 import { callSdk, hasSdk } from './sdks.ts';
 import { exchanges, formats, rows } from './table.ts';
@@ -62,16 +62,37 @@ test.each<[title: string, call: () => unknown, messages?: object[], isStreamed?:
   await recorded({ ...exchange, ...(asked && { inputs: { messages: asked } }) }, isStreamed, call);
 });
 
-test.each(Object.entries(formats).filter(([, { provider }]) => provider !== 'amazon_bedrock'))(
-  'an error in the stream of %s ends the run, even if nobody reads on',
-  async (title, format) => {
-    const events = [...format.events(ANSWER, {}).slice(0, 3), format.error[0]];
-    const exchange = exchangeOf(format, { title, events });
-    await serve(exchange, true, { staysOpen: true });
-    onTestFinished(recordFetch());
+const ofFetch = Object.entries(formats).filter(([, { provider }]) => provider !== 'amazon_bedrock');
+test.each(ofFetch)('an error in the stream of %s ends the run, even if nobody reads on', async (title, format) => {
+  const events = [...format.events(ANSWER, {}).slice(0, 3), format.error[0]];
+  const exchange = exchangeOf(format, { title, events });
+  await serve(exchange, true, { staysOpen: true });
+  onTestFinished(recordFetch());
+  const recorder = record();
+  const reader = (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(format.body) })).body?.getReader();
+  for (let text = ''; !text.includes('too much'); ) text += new TextDecoder().decode((await reader?.read())?.value);
+  expect(onlyRun(recorder.runs)).toMatchObject({ error: format.error[1], end_time: expect.any(String) });
+});
+
+const image = Buffer.concat([Buffer.from(PIXEL, 'base64'), Buffer.alloc(3_000)]);
+test.each(
+  ofFetch.flatMap(([title, format]) =>
+    (hasSdk(format) ? [false, true] : [false]).map((isWrapped) => [title, isWrapped, format] as const),
+  ),
+)(
+  'a large image in a request of %s is an attachment, and the request is sent unchanged, wrapped: %s',
+  async (title, isWrapped, format) => {
+    const body = JSON.parse(JSON.stringify(format.body).replaceAll(PIXEL, image.toString('base64')));
+    const exchange = { ...exchangeOf(format, { title }), body };
+    const sent = await serve(exchange, false);
+    if (!isWrapped) onTestFinished(recordFetch());
     const recorder = record();
-    const reader = (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(format.body) })).body?.getReader();
-    for (let text = ''; !text.includes('too much'); ) text += new TextDecoder().decode((await reader?.read())?.value);
-    expect(onlyRun(recorder.runs)).toMatchObject({ error: format.error[1], end_time: expect.any(String) });
+    if (hasSdk(exchange)) await callSdk(exchange, false, isWrapped);
+    else await (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(body) })).text();
+    expect(sent.map((text) => JSON.parse(`${text}`))).toEqual([body]);
+    const { attachments, inputs } = onlyRun(recorder.runs);
+    expect(attachments).toMatchObject([{ name: 'inputs_1', mimeType: 'image/png' }]);
+    expect(Buffer.compare(attachments?.[0]?.bytes as Uint8Array, image)).toBe(0);
+    expect(JSON.stringify(inputs)).toContain(`[Attachment inputs_1: image/png, ${image.length} bytes]`);
   },
 );

@@ -37,15 +37,21 @@ function wireOf({ response, events: streamed = [], isLines }: Exchange, isStream
   return isLines ? lines(...streamed) : events(...streamed);
 }
 
-/** Sends requests to every address to a local server, which sends the response of an exchange. */
-export async function serve(exchange: Exchange, isStreamed: boolean, more: Partial<WireResponse> = {}): Promise<void> {
+/**
+ * Sends requests to every address to a local server, which sends the response of an exchange. Returns the bodies of the
+ * requests.
+ */
+export async function serve(exchange: Exchange, isStreamed: boolean, more: Partial<WireResponse> = {}) {
   const { fetch: original } = globalThis;
   const server = await serveWire({ ...wireOf(exchange, isStreamed), ...more });
+  const bodies: unknown[] = [];
   vi.stubGlobal('fetch', (input: string | URL | Request, init?: RequestInit) => {
+    bodies.push(init?.body);
     const local = server + new URL(input instanceof Request ? input.url : input).pathname;
     return input instanceof Request ? original(new Request(local, input)) : original(local, init);
   });
   onTestFinished(() => void vi.unstubAllGlobals());
+  return bodies;
 }
 
 export function expectRun(run: RunRecord | undefined, exchange: Exchange, isStreamed: boolean): void {

@@ -32,7 +32,8 @@ const methods: Readonly<Record<string, Method>> = {
 };
 
 /** Whether a client of an SDK sends the request of an exchange. */
-export const hasSdk = ({ name, url }: Exchange): boolean => url.endsWith(methods[name]?.[0] ?? '?');
+export const hasSdk = ({ name, url }: Pick<Exchange, 'name' | 'url'>): boolean =>
+  url.endsWith(methods[name]?.[0] ?? '?');
 
 /** Calls the method of an exchange, and reads a stream to its end. */
 export async function callSdk({ name, url, body }: Exchange, isStreamed: boolean, isWrapped: boolean): Promise<void> {

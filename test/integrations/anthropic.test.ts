@@ -134,39 +134,3 @@ describe('a wrapped client', () => {
     expect(recorder.runs).toMatchObject(Array(2).fill({ outputs: repeated }));
   });
 });
-
-test('images and documents of a request are attachments, and are sent unchanged', async () => {
-  const recorder = record();
-  const [pixels, pages] = [Buffer.alloc(3_000, 7), Buffer.alloc(2_000, 8)];
-  const imageOf = (data: string) => ({
-    type: 'image' as const,
-    source: { type: 'base64' as const, media_type: 'image/png' as const, data },
-  });
-  const pdfOf = (data: string) => ({
-    type: 'document' as const,
-    title: 'pages',
-    source: { type: 'base64' as const, media_type: 'application/pdf' as const, data },
-  });
-  const messagesOf = (image: string, pdf: string): Anthropic.MessageParam[] => [
-    { role: 'user', content: [imageOf(image)] },
-    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'scan', input: {} }] },
-    {
-      role: 'user',
-      content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: [imageOf(image), pdfOf(pdf)] }],
-    },
-  ];
-  const question = ask('', { messages: messagesOf(pixels.toString('base64'), pages.toString('base64')) });
-  const before = structuredClone(question);
-  await makeWrapped().messages.create(question);
-  expect([question, model().requests.at(-1)?.body]).toEqual([before, before]);
-  const [run] = recorder.runs;
-  const markers = ['image/png, 3000', 'application/pdf, 2000'].map(
-    (text, at) => `[Attachment inputs_${at + 1}: ${text} bytes]`,
-  );
-  expect(run?.inputs.messages).toEqual(messagesOf(markers[0] as string, markers[1] as string));
-  expect(run?.attachments).toMatchObject([
-    { name: 'inputs_1', mimeType: 'image/png' },
-    { name: 'inputs_2', mimeType: 'application/pdf' },
-  ]);
-  expect(Buffer.compare(run?.attachments?.[0]?.bytes as Uint8Array, pixels)).toBe(0);
-});

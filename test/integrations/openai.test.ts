@@ -168,26 +168,6 @@ test('a streamed answer has no usage if the application requests none', async ()
   expect(only().extra?.metadata).not.toHaveProperty('usage_metadata');
 });
 
-test('audio in a request is an attachment, and is sent unchanged', async () => {
-  const sound = Buffer.alloc(3_000, 7);
-  const part = (format: 'mp3' | 'wav', data = sound.toString('base64')) => ({
-    type: 'input_audio' as const,
-    input_audio: { data, format },
-  });
-  const { client, model, recorder } = await tracedClient();
-  const body = { model: 'small', messages: [{ role: 'user' as const, content: [part('wav')] }] };
-  const before = structuredClone(body);
-  await client.chat.completions.create(body);
-  await client.responses.create({ model: 'small', input: [{ role: 'user', content: [part('mp3')] }] as never });
-  expect([body, model.requests[0]?.body]).toEqual([before, before]);
-  const [chat, response] = recorder.runs;
-  const marker = '[Attachment inputs_1: audio/wav, 3000 bytes]';
-  expect(chat?.inputs.messages).toEqual([{ role: 'user', content: [part('wav', marker)] }]);
-  expect(chat?.attachments).toMatchObject([{ name: 'inputs_1', mimeType: 'audio/wav' }]);
-  expect(Buffer.compare(chat?.attachments?.[0]?.bytes as Uint8Array, sound)).toBe(0);
-  expect(response?.attachments).toMatchObject([{ name: 'inputs_1', mimeType: 'audio/mpeg' }]);
-});
-
 describe('the provider is determined', () => {
   const providerOf = async (client: OpenAI, url: string) => {
     const recorder = record();

@@ -10,6 +10,7 @@ import { ollamaCalls } from '#src/integrations/fetch/ollama.ts';
 import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Fields } from '#src/payload/fields.ts';
 import { answerEvents } from '#src/replay/events.ts';
+import { exchanges } from '../exchanges/table.ts';
 import { randomFrom } from '../faults/random.ts';
 
 const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
@@ -427,13 +428,12 @@ describe('the exact events', () => {
 });
 
 describe('the SDKs combine the events to the same answer', () => {
+  const options = { apiKey: 'none', maxRetries: 0 };
   /** A client's `fetch` that streams an answer. */
-  const fetchOf = (call: string, answer: object) => async () => {
+  const fetchOf = (call: string, answer: unknown) => async () => {
     const { contentType = '', events = [] } = answerEvents(call, answer as Fields, WITH_USAGE) ?? {};
     return new Response(events.join(''), { headers: { 'content-type': contentType } });
   };
-  const openaiOf = (call: string, answer: object) =>
-    new OpenAI({ apiKey: 'none', maxRetries: 0, fetch: fetchOf(call, answer) });
   /** Removes the fields that the SDKs add for their parsers. */
   const plain = (value: unknown) =>
     JSON.parse(
@@ -467,44 +467,22 @@ describe('the SDKs combine the events to the same answer', () => {
       usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
       system_fingerprint: 'fp',
     };
-    const stream = openaiOf('openai.chat.completions', answer).chat.completions.stream({ model: 'small', messages });
+    const stream = new OpenAI({
+      ...options,
+      fetch: fetchOf('openai.chat.completions', answer),
+    }).chat.completions.stream({ model: 'small', messages });
     expect(plain(await stream.finalChatCompletion())).toEqual(answer);
   });
 
-  test('openai: response', async () => {
-    const g = generator(randomFrom(SEED));
-    for (let at = 0; at < 20; at++) {
-      const answer = responseAnswer(g);
-      const stream = openaiOf('openai.responses', answer).responses.stream({ model: 'small', input: 'What is tea?' });
-      expect(plain(await stream.finalResponse()), `seed ${SEED}, case ${at}`).toEqual(answer);
-    }
-  });
+  const helpers: Readonly<Record<string, (fetch: () => Promise<Response>) => Promise<unknown>>> = {
+    'openai.responses': (fetch) =>
+      new OpenAI({ ...options, fetch }).responses.stream({ model: 'small', input: 'What is tea?' }).finalResponse(),
+    'anthropic.messages': (fetch) =>
+      new Anthropic({ ...options, fetch }).messages.stream({ model: 'small', max_tokens: 10, messages }).finalMessage(),
+  };
+  const complete = exchanges.filter(({ name, response }) => name in helpers && response !== undefined);
 
-  test('@anthropic-ai/sdk: message', async () => {
-    const answer = {
-      id: 'msg_1',
-      type: 'message',
-      role: 'assistant',
-      model: 'small',
-      content: [
-        { type: 'thinking', thinking: 'The question has three words.', signature: 'sign' },
-        { type: 'redacted_thinking', data: 'd' },
-        { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'tea in "cups"' } },
-        {
-          type: 'web_search_tool_result',
-          tool_use_id: 'srvtoolu_1',
-          content: [{ type: 'web_search_result', url: 'u' }],
-        },
-        { type: 'text', text: 'You said:\n tea ', citations: [{ type: 'char_location', cited_text: 'tea' }] },
-        { type: 'tool_use', id: 'toolu_1', name: 'look_up', input: {} },
-      ],
-      stop_reason: 'tool_use',
-      stop_sequence: null,
-      container: { id: 'container_1', expires_at: '2026-01-01T00:00:00Z' },
-      usage: { input_tokens: 3, output_tokens: 9, server_tool_use: { web_search_requests: 1 } },
-    };
-    const client = new Anthropic({ apiKey: 'none', maxRetries: 0, fetch: fetchOf('anthropic.messages', answer) });
-    const stream = client.messages.stream({ model: 'small', max_tokens: 10, messages });
-    expect(plain(await stream.finalMessage())).toEqual(answer);
+  test.each(complete)('$title', async ({ name, response }) => {
+    expect(plain(await helpers[name]?.(fetchOf(name, response)))).toEqual(response);
   });
 });
