@@ -1,5 +1,5 @@
-import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from '../../services/chat.ts';
 import { genAiMetadata, genAiParameters, genAiUsage, reasonsIn } from './genai-rows.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
 import { withoutCredentials } from './protocols.ts';

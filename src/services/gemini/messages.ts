@@ -1,5 +1,5 @@
-import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../payload/fields.ts';
-import { contentOfBlocks, toolCall, urlOfBase64 } from './chat.ts';
+import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from '../chat.ts';
 
 /** Converts a Gemini content to messages. Each function response becomes a separate message. */
 export function geminiMessages(content: unknown): Fields[] {

@@ -1,7 +1,7 @@
 /** Converts AI SDK messages for the AI SDK integration and for AI SDK spans. */
-import { toBase64 } from '../payload/describe.ts';
-import { defined, type Fields, fieldsOf, filled, isFields, mapped, textOf } from '../payload/fields.ts';
-import { contentOfBlocks, toolCall, urlOfBase64 } from './chat.ts';
+import { toBase64 } from '../../payload/describe.ts';
+import { defined, type Fields, fieldsOf, filled, isFields, mapped, textOf } from '../../payload/fields.ts';
+import { contentOfBlocks, toolCall, urlOfBase64 } from '../chat.ts';
 
 /** Minimum length of base64 text. Shorter strings may be words or file ids. */
 const BASE64_MIN = 48;
