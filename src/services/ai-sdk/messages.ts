@@ -88,7 +88,7 @@ function base64Of(data: unknown): string | undefined {
   if (!isFields(data)) return undefined;
   const numbers = data.type === 'Buffer' ? data.data : indexed(data);
   const isBytes = Array.isArray(numbers) && numbers.length > 0 && numbers.every(isByte);
-  return isBytes ? Buffer.from(numbers).toString('base64') : undefined;
+  return isBytes ? toBase64(Uint8Array.from(numbers)) : undefined;
 }
 
 /** Returns the values of an object whose keys are 0, 1, 2, and so on. */
