@@ -1,26 +1,21 @@
-import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
-import { contentOfBlocks, toolCall, urlOfBase64 } from '../chat.ts';
+import { defined, type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
+import { type MessagePart, messagesOfParts, toolCall, urlOfBase64 } from '../chat.ts';
 
 /** Converts a Gemini content to messages. Each function response becomes a separate message. */
 export function geminiMessages(content: unknown): Fields[] {
   const { role = 'user', parts } = fieldsOf(content);
-  const calls: Fields[] = [];
-  const results: Fields[] = [];
-  const blocks: unknown[] = [];
-  for (const part of listOf(parts).map(fieldsOf)) {
-    const call = part.functionCall ?? part.function_call;
-    const result = part.functionResponse ?? part.function_response;
-    const { id, name, args, response } = fieldsOf(call ?? result);
-    if (call !== undefined) calls.push(toolCall(id, name, args));
-    else if (result !== undefined) results.push(defined({ role: 'tool', tool_call_id: id, name, content: response }));
-    else blocks.push(blockOf(part));
-  }
-  const own = defined({
-    role: role === 'model' ? 'assistant' : role,
-    content: contentOfBlocks(blocks),
-    tool_calls: filled(calls),
-  });
-  return Object.keys(own).length > 1 ? [own, ...results] : results;
+  const own = { role: role === 'model' ? 'assistant' : role };
+  return listOf(parts).length === 0 ? [] : messagesOfParts(own, listOf(parts).map(partOf));
+}
+
+function partOf(given: unknown): MessagePart {
+  const part = fieldsOf(given);
+  const call = part.functionCall ?? part.function_call;
+  const result = part.functionResponse ?? part.function_response;
+  const { id, name, args, response } = fieldsOf(call ?? result);
+  if (call !== undefined) return { call: toolCall(id, name, args) };
+  if (result === undefined) return { block: blockOf(part) };
+  return { result: defined({ role: 'tool', tool_call_id: id, name, content: response }) };
 }
 
 /** Converts a message part. Parts of unknown types are not changed. */
