@@ -2,7 +2,7 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import { describe, expect, test } from 'vitest';
 import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
-import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
 import { majors } from './ai-sdk.ts';

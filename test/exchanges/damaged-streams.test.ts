@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { modelReader } from '#src/integrations/ai-sdk/answer.ts';
-import { conversation } from '#src/integrations/bedrock/converse.ts';
-import type { AnswerReader, Fold } from '#src/integrations/call-reader.ts';
 import { bodyReader } from '#src/integrations/fetch/body.ts';
 import { readerNamed } from '#src/integrations/fetch/dialects.ts';
 import type { Fields } from '#src/payload/fields.ts';
+import type { AnswerReader, Fold } from '#src/services/answer.ts';
+import { conversation } from '#src/services/bedrock/converse.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
 import { majors } from './ai-sdk.ts';

@@ -3,7 +3,7 @@ import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from '@langchain/
 import { ChatOpenAI } from '@langchain/openai';
 import { expect, test } from 'vitest';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
-import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
 import { asked, PIXEL } from './exchange.ts';

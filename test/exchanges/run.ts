@@ -1,8 +1,8 @@
 // What every seam checks of a run that is recorded of an exchange.
 import { expect, onTestFinished, vi } from 'vitest';
-import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
-import type { Message, Part } from '#src/messages/message.ts';
 import type { RunRecord } from '#src/run/record.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
+import type { Message, Part } from '#src/services/message.ts';
 import { events, json, lines, serveWire, type WireResponse } from '../integrations/wire-server.ts';
 import type { Exchange } from './exchange.ts';
 

@@ -3,11 +3,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { startRun, type UsageMetadata } from '#src/index.ts';
-import { messageCall } from '#src/integrations/anthropic/calls.ts';
-import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Attributes } from '#src/otel/conventions/values.ts';
 import { metadataOfUsage } from '#src/payload/usage.ts';
-import { aiSdkUsage as usageOf } from '#src/services/ai-sdk.ts';
+import { aiSdkUsage as usageOf } from '#src/services/ai-sdk/usage.ts';
+import { messageCall } from '#src/services/anthropic/calls.ts';
+import { openaiCalls } from '#src/services/openai/calls.ts';
 import { record } from '../instrument/recorder.ts';
 import { mapped } from '../otel/mapped.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
 import { fieldsOf } from '#src/payload/fields.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import { ANSWER, SAID } from '../exchanges/exchange.ts';
 import { linesOf } from '../exchanges/run.ts';
 import { formats } from '../exchanges/table.ts';
