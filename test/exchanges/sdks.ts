@@ -36,10 +36,15 @@ export const hasSdk = ({ name, url }: Pick<Exchange, 'name' | 'url'>): boolean =
   url.endsWith(methods[name]?.[0] ?? '?');
 
 /** Calls the method of an exchange, and reads a stream to its end. */
-export async function callSdk({ name, url, body }: Exchange, isStreamed: boolean, isWrapped: boolean): Promise<void> {
+export async function callSdk(
+  { name, url, body }: Exchange,
+  isStreamed: boolean,
+  isWrapped: boolean,
+  Package: typeof OpenAI = OpenAI,
+): Promise<void> {
   const [path, call] = methods[name] as Method;
   const options = { apiKey: 'a-secret', maxRetries: 0, baseURL: url.slice(0, -path.length) };
-  const [openai, anthropic] = [new OpenAI(options), new Anthropic(options)];
+  const [openai, anthropic] = [new Package(options), new Anthropic(options)];
   const clients = isWrapped
     ? { openai: wrapOpenAI(openai), anthropic: wrapAnthropic(anthropic) }
     : { openai, anthropic };

@@ -1,6 +1,6 @@
 // Anthropic's messages route (https://docs.claude.com/en/api/messages). The answer depends only on the request: it
-// repeats the question, calls the first of the given `tools`, thinks first with `thinking`, and cites documents. Each
-// word counts as a token.
+// repeats the question, calls the first of the given `tools`, and thinks first with `thinking`. Each word counts as a
+// token.
 import { answerEvents } from '../../../node_modules/.cache/modules/replay/events.js';
 import { served } from './service.js';
 
@@ -52,44 +52,11 @@ function answerFor({ messages, tools = [] }) {
   const blocks = blocksOf(messages.at(-1));
   const result = blocks.find(({ type }) => type === 'tool_result');
   if (result !== undefined) return [{ type: 'text', text: `The tool said: ${textOf(result.content)}` }];
-  const document = blocks.find(({ type, citations }) => type === 'document' && citations?.enabled);
-  if (document !== undefined) return [{ type: 'text', text: question, citations: [citationOf(document)] }];
   const [tool] = tools;
   if (tool === undefined) return [{ type: 'text', text: `You said: ${question}` }];
-  if (tool.type?.startsWith('web_search')) return searchFor(question);
   return [
     { type: 'text', text: `I use ${tool.name}.` },
     { type: 'tool_use', id: `toolu_${tool.name}`, name: tool.name, input: inputFor(tool.input_schema, question) },
-  ];
-}
-
-function citationOf({ source, title = null }) {
-  const cited_text = source.data ?? textOf(source.content);
-  const end_char_index = cited_text.length;
-  return {
-    type: 'char_location',
-    cited_text,
-    document_index: 0,
-    document_title: title,
-    start_char_index: 0,
-    end_char_index,
-  };
-}
-
-/** A call to a tool that the service itself runs. */
-function searchFor(query) {
-  const id = 'srvtoolu_search';
-  const page = {
-    type: 'web_search_result',
-    url: 'http://localhost/page',
-    title: query,
-    encrypted_content: '',
-    page_age: null,
-  };
-  return [
-    { type: 'server_tool_use', id, name: 'web_search', input: { query } },
-    { type: 'web_search_tool_result', tool_use_id: id, content: [page] },
-    { type: 'text', text: `There is a page about: ${query}` },
   ];
 }
 
@@ -99,26 +66,14 @@ function inputFor({ properties = {} }, question) {
   return Object.fromEntries(Object.entries(properties).map(([key, { type }]) => [key, values[type] ?? null]));
 }
 
-/** Cached parts of the system prompt count as read from the cache, and those of messages as written to it. */
 function inputUsage({ system = '', messages }) {
-  const read = wordsInCached(blocksOf({ content: system }));
-  const created = wordsInCached(messages.flatMap(blocksOf));
-  const all =
-    wordsIn(textOf(system)) + messages.reduce((total, message) => total + wordsIn(textOf(message.content)), 0);
-  return {
-    input_tokens: all - read - created,
-    cache_creation_input_tokens: created,
-    cache_read_input_tokens: read,
-  };
+  const texts = [system, ...messages.map(({ content }) => content)];
+  return { input_tokens: texts.reduce((total, text) => total + wordsIn(textOf(text)), 0) };
 }
 
 function outputDetails(content) {
   const thought = content.find(({ type }) => type === 'thinking');
-  const searches = content.filter(({ type }) => type === 'server_tool_use').length;
-  return {
-    ...(thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } }),
-    ...(searches > 0 && { server_tool_use: { web_search_requests: searches } }),
-  };
+  return thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } };
 }
 
 function messageEvents(body) {
@@ -139,10 +94,6 @@ function textOf(content = '') {
     .filter(({ type }) => type === 'text')
     .map(({ text }) => text)
     .join(' ');
-}
-
-function wordsInCached(blocks) {
-  return wordsIn(textOf(blocks.filter(({ cache_control }) => cache_control)));
 }
 
 function wordsIn(text) {

@@ -1,11 +1,8 @@
-// OpenAI's routes. Beside the names of models that `service.js` lists:
-//
-//   refuse          a refusal
-//   fail-response   a response that has failed
+// OpenAI's routes.
 import { answerEvents } from '../../../node_modules/.cache/modules/replay/events.js';
 import { responseAnswer } from './openai-responses.js';
 import { served } from './service.js';
-import { answerTo, sampleOf, tokensOf, wordsOf } from './text.js';
+import { answerTo, sampleOf, tokensOf } from './text.js';
 
 export const openaiRoutes = [
   {
@@ -26,7 +23,7 @@ export const openaiRoutes = [
   { method: 'POST', path: /\/embeddings$/, answer: (request) => served(request, openai, embeddingsAnswer) },
   {
     method: 'POST',
-    path: /\/images\/(generations|edits|variations)$/,
+    path: /\/images\/generations$/,
     answer: (request) => served(request, openai, imagesAnswer, imageEvents),
   },
 ];
@@ -67,25 +64,11 @@ function chatHead({ model }, object) {
 
 function chatChoice(body, index) {
   const calls = toolCalls(body);
-  const refused = body.model === 'refuse';
   const text =
     answerTo(body.messages, body.response_format?.json_schema?.schema) + (index === 0 ? '' : ` (${index + 1})`);
-  const content = refused || calls.length > 0 ? null : text;
-  const message = { role: 'assistant', content, refusal: refused ? 'I cannot help with that.' : null };
+  const message = { role: 'assistant', content: calls.length > 0 ? null : text, refusal: null };
   if (calls.length > 0) message.tool_calls = calls;
-  if (body.reasoning_effort !== undefined) message.reasoning_content = 'Let me think.';
-  if (body.modalities?.includes('audio')) {
-    message.audio = { id: 'audio_local', data: PIXEL, transcript: text, expires_at: CREATED };
-    message.content = null;
-  }
-  const tokens = wordsOf(message.content ?? '').map((token) => ({
-    token,
-    logprob: -0.5,
-    bytes: null,
-    top_logprobs: [],
-  }));
-  const logprobs = body.logprobs ? { content: tokens, refusal: null } : null;
-  return { index, message, logprobs, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' };
+  return { index, message, logprobs: null, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' };
 }
 
 /** Calls the first tool, or all tools if the question contains "all". Calls none once a tool has answered. */
@@ -101,21 +84,18 @@ function toolCalls({ tools = [], tool_choice, messages }) {
 }
 
 function chatUsage(body, choices) {
-  const prompt = tokensOf(body.messages.map(({ content }) => content));
-  const completion = tokensOf(
-    choices.map(({ message }) => message.content ?? message.refusal ?? JSON.stringify(message.tool_calls)),
+  const prompt_tokens = tokensOf(body.messages.map(({ content }) => content));
+  const completion_tokens = tokensOf(
+    choices.map(({ message }) => message.content ?? JSON.stringify(message.tool_calls)),
   );
-  const reasoning = body.reasoning_effort === undefined ? 0 : 3;
+  // In a longer conversation, all messages except the last come from the cache.
+  const cached_tokens = tokensOf(body.messages.slice(0, -1).map(({ content }) => content));
   return {
-    prompt_tokens: prompt,
-    completion_tokens: completion + reasoning,
-    total_tokens: prompt + completion + reasoning,
-    // In a longer conversation, all messages except the last come from the cache.
-    prompt_tokens_details: {
-      cached_tokens: tokensOf(body.messages.slice(0, -1).map(({ content }) => content)),
-      audio_tokens: 0,
-    },
-    completion_tokens_details: { reasoning_tokens: reasoning, audio_tokens: 0 },
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: { cached_tokens },
+    completion_tokens_details: { reasoning_tokens: 0 },
   };
 }
 
