@@ -18,26 +18,6 @@ interface ToolCall {
   readonly words: readonly string[];
 }
 
-/** How a service sends answers. */
-export interface Format {
-  readonly name: string;
-  readonly url: string;
-  readonly provider: string;
-  readonly body: object;
-  /** The counts of the service, and what is recorded of them. */
-  readonly counts: object;
-  readonly usage: UsageMetadata;
-  /** The conversation that the page shows, without the answer. */
-  readonly asked: readonly string[];
-  readonly metadata: object;
-  /** Whether the events are lines of JSON. */
-  readonly isLines?: true;
-  response(answer: Answer, counts: object): object;
-  events(answer: Answer, counts: object): object[];
-  /** The last event of a stream that fails, and the recorded error. */
-  readonly error: readonly [event: object, error: string];
-}
-
 /** A request with its response, and the run that is recorded. A run that is streamed equals the one that is not. */
 export interface Exchange {
   readonly title: string;
@@ -48,6 +28,7 @@ export interface Exchange {
   readonly body: object;
   readonly response?: unknown;
   readonly events?: readonly unknown[] | undefined;
+  /** Whether the events are lines of JSON. */
   readonly isLines?: true;
   /** The lines that the page shows of the messages of the request and of the response. */
   readonly asked?: readonly string[];
@@ -66,6 +47,20 @@ export interface Exchange {
   readonly isSilent?: true;
 }
 
+/** How a service sends answers. */
+export interface Format extends Pick<Exchange, 'name' | 'url' | 'provider' | 'isLines' | 'outputs'> {
+  readonly body: object;
+  readonly asked: readonly string[];
+  readonly counts: object;
+  readonly usage: UsageMetadata;
+  readonly metadata: object;
+  response(answer: Answer, counts: object): object;
+  events(answer: Answer, counts: object): object[];
+  /** The last event of a stream that fails, and the recorded error. */
+  readonly error: readonly [event: object, error: string];
+}
+
+/** The answer that every format has. */
 export const ANSWER: Answer = {
   thought: ['Hm, ', 'so.'],
   text: ['It ', 'rains.'],
@@ -102,20 +97,10 @@ export const tokens = (input: number, output: number, input_token_details?: obje
     ...(output_token_details && { output_token_details }),
   }) as UsageMetadata;
 
-/** An exchange of the answer of the table, or of another one. */
-export function exchangeOf(
-  format: Format,
-  more: Partial<Exchange> & { title: string },
-  answer: Answer = ANSWER,
-): Exchange {
+/** An exchange of the answer of the table. */
+export function exchangeOf(format: Format, more: Partial<Exchange> & { title: string }): Exchange {
   const { response, events, error: _, ...rest } = format;
-  const counts = more.counts ?? format.counts;
-  return {
-    ...rest,
-    said: SAID,
-    counts,
-    response: response(answer, counts),
-    events: events(answer, counts),
-    ...more,
-  };
+  const { counts = format.counts } = more;
+  const answered = { response: response(ANSWER, counts), events: events(ANSWER, counts) };
+  return { ...rest, ...answered, said: SAID, counts, ...more };
 }

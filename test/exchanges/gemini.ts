@@ -27,7 +27,7 @@ const recorded = outputs(
   [recordedCall('call_2', 'warn', '{"q":"a storm"}')],
 );
 
-export const generateContent: Format & Pick<Exchange, 'outputs'> = {
+export const generateContent: Format = {
   name: 'gemini.generateContent',
   url: `${HOST}/small:generateContent`,
   provider: 'google_genai',

@@ -234,19 +234,11 @@ const choices = (title: string, list: readonly { message: object }[], said: stri
   });
 
 const failed = { ...responded, status: 'failed', error: { code: 'server_error', message: 'the model gave up' } };
-/** A response whose last event lacks what the events before it contain. */
 const responsesOf = (title: string, more: Partial<Exchange>) =>
   exchangeOf(responses, { title: `OpenAI responses, ${title}`, ...more });
 const pictured = { id: 'ig_1', type: 'image_generation_call', status: 'completed', result: PIXEL };
 const search = { id: 'ws_1', type: 'web_search_call', status: 'completed' };
-const items = (list: readonly object[], last: object) => [
-  ...list.flatMap((item, output_index) => [
-    { type: 'response.output_item.added', output_index, item },
-    { type: 'response.output_item.done', output_index, item },
-  ]),
-  last,
-];
-
+const withItems = { ...responded, output: [pictured, search], usage: responses.counts };
 export const openai: readonly Exchange[] = [
   exchangeOf(chat, { title: 'OpenAI chat' }),
   exchangeOf(responses, { title: 'OpenAI responses' }),
@@ -289,12 +281,12 @@ export const openai: readonly Exchange[] = [
     ...{ metadata: {}, said: undefined },
   },
   responsesOf('with a generated image and a search', {
-    ...{ response: { ...responded, output: [pictured, search], usage: responses.counts }, isSilent: true },
-    events: items([pictured, search], {
-      type: 'response.completed',
-      response: { ...responded, output: [pictured, search], usage: responses.counts },
-    }),
-    outputs: { ...responded, output: [{ ...pictured, result: '[Image: 70 bytes]' }, search], usage: responses.counts },
+    ...{ response: withItems, isSilent: true },
+    events: [
+      ...[pictured, search].map((item, output_index) => ({ type: 'response.output_item.done', output_index, item })),
+      { type: 'response.completed', response: withItems },
+    ],
+    outputs: { ...withItems, output: [{ ...pictured, result: '[Image: 70 bytes]' }, search] },
     said: [
       'assistant: other {"id":"ig_1","type":"image_generation_call","status":"completed","result":"[Image: 70 bytes]"}',
       'assistant: other {"id":"ws_1","type":"web_search_call","status":"completed"}',

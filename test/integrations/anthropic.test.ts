@@ -6,10 +6,10 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { describe, expect, test } from 'vitest';
 import { unwrapAnthropic, wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import { record } from '../instrument/recorder.ts';
-import { ask, localModel, makeClient, WEATHER_TOOL } from './anthropic-client.ts';
-import { chunksOf } from './local-openai.ts';
+import { chunksOf, sharedModel } from './local-openai.ts';
+import { ask, makeClient, WEATHER_TOOL } from './sdks.ts';
 
-const model = localModel();
+const model = sharedModel();
 const makeWrapped = () => wrapAnthropic(makeClient(model()));
 const toolUse = { type: 'tool_use', id: 'toolu_weather', name: 'weather' };
 const repeated = {
