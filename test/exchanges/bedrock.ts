@@ -27,7 +27,9 @@ export const converse: Format = {
   asked: asked('user'),
   metadata: {
     ...{ ls_model_type: 'chat', ls_model_name: 'small', ls_temperature: 0.5, ls_max_tokens: 9, ls_stop: ['END'] },
-    ls_invocation_params: { tools: [toolSpec] },
+    ls_invocation_params: {
+      ...{ model: 'small', max_tokens: 9, temperature: 0.5, stop_sequences: ['END'], tools: [toolSpec] },
+    },
   },
   // 20 input tokens were read from the cache, 6 were written for an hour and 2 for five minutes, and 3 were neither:
   // https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html

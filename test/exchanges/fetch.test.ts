@@ -8,7 +8,8 @@ import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
 import { mistral } from './compatible.ts';
-import { ANSWER, type Exchange, exchangeOf, PIXEL } from './exchange.ts';
+import { ANSWER, type Exchange, exchangeOf, type Format, PIXEL } from './exchange.ts';
+import { generateContent } from './gemini.ts';
 import { expectRun, serve } from './run.ts';
 import { callSdk, hasSdk } from './sdks.ts';
 import { exchanges, formats, rows } from './table.ts';
@@ -32,7 +33,7 @@ const model = 'small';
 const messages = [{ role: 'user' as const, content: 'Tea?' }];
 const gemini = new GoogleGenAI({ apiKey: 'a-secret' }).models;
 const cohere = new CohereClientV2({ token: 'a-secret', logging: { silent: true } } as never);
-const { chat, fim } = new Mistral({ apiKey: 'a-secret' });
+const { chat, fim, embeddings } = new Mistral({ apiKey: 'a-secret' });
 const config = { systemInstruction: 'Be brief', temperature: 0.5, maxOutputTokens: 9 };
 const embed = { texts: ['tea', 'soup'], inputType: 'search_query' as const, embeddingTypes: ['float' as const] };
 const mistralChat = exchangeOf(mistral, {
@@ -56,6 +57,7 @@ test.each<[title: string, call: () => unknown, messages?: object[], isStreamed?:
   ['Ollama', async () => chunksOf(await new Ollama().chat({ model, messages, stream: true })), messages, true],
   ['an embedding of Ollama', () => new Ollama().embed({ model, input: 'tea' })],
   ['Mistral', () => chat.complete({ model, messages }), messages, false, mistralChat],
+  ['embeddings of Mistral', () => embeddings.create({ model, inputs: ['tea', 'soup'] })],
   ['a filled gap of Mistral', () => fim.complete({ model, prompt: 'const a = ', suffix: ';' })],
 ])('%s is recorded if its own SDK sends the request', async (title, call, asked, isStreamed = false, given) => {
   const { asked: _, metadata: __, ...exchange } = given ?? (exchanges.find((one) => one.title === title) as Exchange);
@@ -63,10 +65,14 @@ test.each<[title: string, call: () => unknown, messages?: object[], isStreamed?:
 });
 
 const ofFetch = Object.entries(formats).filter(([, { provider }]) => provider !== 'amazon_bedrock');
-test.each(ofFetch)('an error in the stream of %s ends the run, even if nobody reads on', async (title, format) => {
-  const events = [...format.events(ANSWER, {}).slice(0, 3), format.error[0]];
-  const exchange = exchangeOf(format, { title, events });
-  await serve(exchange, true, { staysOpen: true });
+const notAnEvent = JSON.stringify(generateContent.error[0], undefined, 2);
+test.each<[string, Format, string?]>([
+  ...ofFetch,
+  ['Gemini, as JSON that is not an event,', generateContent, notAnEvent],
+])('an error in the stream of %s ends the run, even if nobody reads on', async (title, format, last) => {
+  const started = format.events(ANSWER, {}).slice(0, 3);
+  const exchange = exchangeOf(format, { title, events: last ? started : [...started, format.error[0]] });
+  await serve(exchange, true, { staysOpen: true, last });
   onTestFinished(recordFetch());
   const recorder = record();
   const reader = (await fetch(exchange.url, { method: 'POST', body: JSON.stringify(format.body) })).body?.getReader();

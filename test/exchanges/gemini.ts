@@ -43,7 +43,8 @@ export const generateContent: Format = {
   outputs: recorded,
   metadata: {
     ...{ ls_model_type: 'chat', ls_model_name: 'small', ls_temperature: 0.5, ls_max_tokens: 9 },
-    ...{ ls_invocation_params: { tools, temperature: 0.5, max_output_tokens: 9 }, response_model: 'small-2026' },
+    ...{ ls_invocation_params: { model: 'small', tools, temperature: 0.5, max_output_tokens: 9 } },
+    response_model: 'small-2026',
   },
   counts: {
     ...{ promptTokenCount: 5, toolUsePromptTokenCount: 2, candidatesTokenCount: 4, thoughtsTokenCount: 3 },

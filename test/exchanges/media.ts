@@ -83,6 +83,14 @@ export const media: readonly Exchange[] = [
     response: vectors(base64),
   },
   {
+    ...{ ...embeddings, title: 'embeddings of Mistral', url: 'https://api.mistral.ai/v1/embeddings' },
+    ...{
+      provider: 'mistralai',
+      body: { ...embed, encoding_format: 'float' },
+      response: { id: 'e_1', ...vectors([1, 2, 3]) },
+    },
+  },
+  {
     ...embeddings,
     title: 'embeddings of OpenAI in the form that the SDK chooses',
     body: embed,

@@ -239,6 +239,8 @@ const responsesOf = (title: string, more: Partial<Exchange>) =>
 const pictured = { id: 'ig_1', type: 'image_generation_call', status: 'completed', result: PIXEL };
 const search = { id: 'ws_1', type: 'web_search_call', status: 'completed' };
 const withItems = { ...responded, output: [pictured, search], usage: responses.counts };
+const answered = responses.response(ANSWER, responses.counts);
+
 export const openai: readonly Exchange[] = [
   exchangeOf(chat, { title: 'OpenAI chat' }),
   exchangeOf(responses, { title: 'OpenAI responses' }),
@@ -304,8 +306,10 @@ export const openai: readonly Exchange[] = [
       { type: 'response.completed', response: { ...responded, output: [], usage: responses.counts } },
     ],
   }),
-  responsesOf('with a stored prompt', {
+  responsesOf('with a stored prompt, that repeats the request', {
     ...{ body: { model: 'small', input: 'Tea?', prompt: { id: 'pmpt_1' } }, asked: ['user: Tea?'], metadata: {} },
     inputs: { messages: [{ role: 'user', content: 'Tea?' }], prompt: { id: 'pmpt_1' } },
+    response: { ...answered, instructions: 'Be kind.', tools: [], prompt: { id: 'pmpt_1' } },
+    outputs: answered,
   }),
 ];

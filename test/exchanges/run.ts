@@ -41,9 +41,15 @@ function wireOf({ response, events: streamed = [], isLines }: Exchange, isStream
  * Sends requests to every address to a local server, which sends the response of an exchange. Returns the bodies of the
  * requests.
  */
-export async function serve(exchange: Exchange, isStreamed: boolean, more: Partial<WireResponse> = {}) {
+export async function serve(
+  exchange: Exchange,
+  isStreamed: boolean,
+  end: { staysOpen?: true; last?: string | undefined } = {},
+) {
   const { fetch: original } = globalThis;
-  const server = await serveWire({ ...wireOf(exchange, isStreamed), ...more });
+  const { parts, ...wire } = wireOf(exchange, isStreamed);
+  const { last, ...more } = end;
+  const server = await serveWire({ ...wire, ...more, parts: last ? [...parts, last] : parts });
   const bodies: unknown[] = [];
   vi.stubGlobal('fetch', (input: string | URL | Request, init?: RequestInit) => {
     bodies.push(init?.body);
@@ -60,6 +66,8 @@ export function expectRun(run: RunRecord | undefined, exchange: Exchange, isStre
   expect(run).toMatchObject({ name, run_type: runType, end_time: expect.any(String), ...(inputs && { inputs }) });
   expect(run?.error).toBe(error);
   expect(given).toMatchObject({ ls_provider: provider, request_id: 'req_1', ...metadata });
+  const { ls_invocation_params: parameters } = (metadata ?? {}) as { ls_invocation_params?: object };
+  if (parameters) expect({ ...(given.ls_invocation_params as object), stream: undefined }).toEqual(parameters);
   expect(given.usage_metadata).toEqual(usage);
   expect(given).not.toHaveProperty('unreadable');
   const { outputs = exchange.response } = exchange;

@@ -179,23 +179,15 @@ describe('the provider is determined', () => {
   const offline = { apiKey: 'none', maxRetries: 0, fetch: async () => Response.json({ choices: [] }) };
 
   test.each([
-    ['https://api.openai.com/v1', 'openai'],
-    ['https://shop.openai.azure.com/openai/v1', 'azure'],
-    ['https://api.deepseek.com', 'deepseek'],
     ['https://x.ai/v1', 'xai'],
     ['https://notx.ai/v1', 'openai'],
-    ['https://gateway.shop.test/v1', 'openai'],
     ['https://api.cerebras.ai/v1', 'cerebras'],
     ['https://ollama.com/v1', 'ollama'],
-    ['http://127.0.0.1:11434/v1', 'ollama'],
     ['http://ollama:8080/v1', 'ollama'],
-    ['http://localhost:8000/v1', 'vllm'],
     ['http://vllm.shop.test/v1', 'vllm'],
-    ['http://localhost:4000', 'litellm'],
     ['https://litellm-proxy.shop.test', 'litellm'],
     ['https://gateway.shop.test:8000/v1', 'openai'],
     ['https://notollama.com/v1', 'openai'],
-    ['http://127.0.0.1:1234/v1', 'openai'],
     ['no address', 'openai'],
   ])('by the host of %s: %s', async (url, provider) => {
     expect(await providerOf(new OpenAI(offline), url)).toBe(provider);
