@@ -139,7 +139,7 @@ export function describeRequest(
     metadata: {
       ls_provider: provider,
       ls_model_type: modelType,
-      ls_model_name: textOf(body.model),
+      ls_model_name: textOf(body.model) ?? textOf(body.agent),
       ls_temperature: numberOf(body.temperature),
       ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens),
       ls_stop: typeof stop === 'string' ? [stop] : stop,

@@ -21,7 +21,7 @@ export function callsOf(message: Fields): Part[] {
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
   // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
-  const id = firstText(call.call_id, call.toolCallId, call.id);
+  const id = firstText(call.call_id, call.tool_call_id, call.toolCallId, call.id);
   const name = firstText(inner.name, call.toolName, call.type) ?? 'tool';
   const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
   return { kind: 'call', id, name, input: parsedStructure(input) };
@@ -69,6 +69,7 @@ function partsByType(block: Fields): Part[] | undefined {
       return textPart('refusal', firstText(block.refusal));
     case 'thinking':
     case 'reasoning':
+    case 'thought':
     case 'redacted_thinking':
       return reasoningOf(block);
     case 'tool_use':
@@ -83,6 +84,7 @@ function partsByType(block: Fields): Part[] | undefined {
     case 'web_search_tool_result':
     case 'tool-result':
     case 'function_call_output':
+    case 'function_result':
       return [resultOf(block, block.content ?? block.output ?? block.result)];
     default:
       return mediaOf(block);
@@ -118,6 +120,7 @@ function mediaOf(block: Fields): Part[] | undefined {
     source.data,
     block.url,
     block.data,
+    block.uri,
     block.image,
     block.file_data,
   );

@@ -7,6 +7,7 @@ import type { AnswerReader, Fold } from '#src/integrations/call-reader.ts';
 import { bodyReader } from '#src/integrations/fetch/body.ts';
 import { cohereChat } from '#src/integrations/fetch/cohere.ts';
 import { geminiGeneration } from '#src/integrations/fetch/gemini.ts';
+import { geminiInteraction } from '#src/integrations/fetch/interactions.ts';
 import { ollamaCalls } from '#src/integrations/fetch/ollama.ts';
 import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Fields } from '#src/payload/fields.ts';
@@ -50,6 +51,20 @@ const geminiChunk = (part: object): Fields => ({
   candidates: [{ index: 0, content: { role: 'model', parts: [part] } }],
   modelVersion: 'small',
 });
+const interaction = (event: string, fields: object): Fields => ({
+  event_type: `interaction.${event}`,
+  interaction: { id: 'i', model: 'small', ...fields },
+});
+const interactionCounts = { total_input_tokens: 3, total_output_tokens: 4, total_tokens: 7 };
+const stepEvents = (kind: 'step' | 'content', index: number, started: object, deltas: readonly object[]): Fields[] => [
+  { event_type: `${kind}.start`, index, [kind]: started },
+  ...deltas.map((delta) => ({ event_type: `${kind}.delta`, index, delta })),
+  { event_type: `${kind}.stop`, index },
+];
+const thoughtDeltas = ({ thought }: Answer): Fields[] => [
+  ...thought.map((text) => ({ type: 'thought_summary', content: { type: 'text', text } })),
+  { type: 'thought_signature', signature: 's' },
+];
 const toolCalls = ({ calls }: Answer) =>
   calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args.join('') } }));
 
@@ -121,6 +136,42 @@ const formats: Readonly<Record<string, Format>> = {
       { candidates: [{ index: 0, finishReason: 'STOP' }], usageMetadata: { promptTokenCount: 3, totalTokenCount: 7 } },
     ],
     error: [{ error: { code: 503, status: 'BUSY', message: 'too much' } }, 'BUSY: too much'],
+  },
+  'Gemini interactions': {
+    ...SSE,
+    reader: geminiInteraction,
+    events: (answer) => [
+      interaction('created', { status: 'in_progress' }),
+      ...stepEvents('step', 0, { type: 'thought' }, thoughtDeltas(answer)),
+      ...stepEvents('step', 1, { type: 'model_output' }, [
+        ...answer.text.map((text) => ({ type: 'text', text })),
+        { type: 'image', mime_type: 'image/png', data: answer.unknown },
+      ]),
+      ...answer.calls.flatMap(({ id, name, args }, at) =>
+        stepEvents('step', at + 2, { type: 'function_call', id, name, arguments: {} }, [
+          ...args.map((word) => ({ type: 'arguments_delta', arguments: word })),
+        ]),
+      ),
+      interaction('completed', { status: 'completed', usage: interactionCounts }),
+    ],
+    error: [{ event_type: 'error', ...nested }, 'busy: too much'],
+  },
+  'Gemini interactions of the first version': {
+    ...SSE,
+    reader: geminiInteraction,
+    events: (answer) => [
+      interaction('start', { status: 'in_progress' }),
+      ...stepEvents('content', 0, { type: 'thought' }, thoughtDeltas(answer)),
+      ...stepEvents('content', 1, { type: 'text' }, [...answer.text.map((text) => ({ type: 'text', text }))]),
+      ...answer.calls.flatMap(({ id, name, args }, at) =>
+        stepEvents('content', at + 2, { type: 'function_call' }, [
+          { type: 'function_call', id, name, arguments: { q: args.join(' ') } },
+        ]),
+      ),
+      ...stepEvents('content', 9, { type: 'new', value: answer.unknown }, []),
+      interaction('complete', { status: 'completed', usage: interactionCounts }),
+    ],
+    error: [{ event_type: 'error', ...nested }, 'busy: too much'],
   },
   Cohere: {
     ...SSE,
@@ -241,7 +292,7 @@ function eachObject(value: unknown, change: (object: Fields) => void): void {
 const copyOf = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 const wordsIn = (value: unknown): string[] => (JSON.stringify(value) ?? '').match(/<\d{5}é>/g) ?? [];
 const INDEX = /^(index|.*_index|contentBlockIndex)$/;
-const KEPT = /^(type|.*index|contentBlockIndex|jsonPath|done)$/;
+const KEPT = /^(type|event_type|.*index|contentBlockIndex|jsonPath|done)$/;
 const LISTS_KEPT = /^(choices|candidates|parts|tool_calls|partialArgs)$/;
 
 /** Returns an event that says nothing: empty texts, nulls and zeros in the form of another event. */
@@ -316,7 +367,7 @@ test.each(Object.entries(formats))(
       expect(recorded(format, neutral(events, g), g)).toEqual(right);
       expectWords(recorded(format, ambiguous(events, g), g), events);
       // A block of Bedrock has no type that tells where the next one begins.
-      const kept = g.isDrawn(0.5) ? /"name":|[_-]start|added/ : /^$/;
+      const kept = g.isDrawn(0.5) ? /"name":|[._-]start|added/ : /^$/;
       const unindexed = events.map((event) => {
         const json = JSON.stringify(event);
         return JSON.parse(json, (key, value) => (INDEX.test(key) && !kept.test(json) ? undefined : value));

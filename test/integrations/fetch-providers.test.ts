@@ -136,6 +136,111 @@ const geminiRows: Row[] = [
   ],
 ];
 
+/** The counts are those of https://ai.google.dev/api/interactions-api. The total shows that thoughts are outside of the output. */
+const interactionUsage = {
+  total_input_tokens: 7,
+  input_tokens_by_modality: [{ modality: 'text', tokens: 7 }],
+  total_output_tokens: 20,
+  total_thought_tokens: 22,
+  total_cached_tokens: 0,
+  total_tool_use_tokens: 0,
+  total_tokens: 49,
+};
+const interaction = { id: 'v1_a', object: 'interaction', model: 'gemini-3-flash', status: 'completed' };
+const called = { type: 'function_call', id: 'c', name: 'look_up', arguments: { q: 1 } };
+const thought = { type: 'thought', summary: [{ type: 'text', text: 'Let me see' }], signature: 's' };
+const answered = { type: 'model_output', content: [{ type: 'text', text: 'A drink.' }] };
+const started = (index: number, step: object) => ({ event_type: 'step.start', index, step });
+const delta = (index: number, given: object) => ({ event_type: 'step.delta', index, delta: given });
+const image = `iVBORw0K${'A'.repeat(2_000)}`;
+
+const interactionRows: Row[] = [
+  [
+    'an interaction of Gemini',
+    json({ ...interaction, steps: [thought, answered, called], usage: interactionUsage }),
+    (url) =>
+      gemini(url).interactions.create({
+        model: 'gemini-3-flash',
+        previous_interaction_id: 'v1_0',
+        system_instruction: 'Be brief',
+        input: [
+          { type: 'user_input', content: [{ type: 'image', mime_type: 'image/png', data: image }] },
+          { type: 'function_result', call_id: 'b', name: 'look_up', result: 'none' },
+        ],
+        tools: [{ type: 'google_search' }],
+        generation_config: { temperature: 0.5, max_output_tokens: 9 },
+      }),
+    {
+      name: 'gemini.interactions',
+      inputs: {
+        messages: [
+          { role: 'system', content: 'Be brief' },
+          {
+            type: 'user_input',
+            content: [{ type: 'image', data: expect.stringContaining('Attachment inputs_1: image/png') }],
+          },
+          { type: 'function_result', call_id: 'b', result: 'none' },
+        ],
+      },
+      outputs: {
+        status: 'completed',
+        steps: [thought, answered, called],
+        usage_metadata: { ...usage(7, 42), output_token_details: { reasoning: 22 } },
+      },
+      extra: metadata('google_genai', 'gemini-3-flash', {
+        ls_temperature: 0.5,
+        ls_max_tokens: 9,
+        response_id: 'v1_a',
+        ls_invocation_params: { tools: [{ type: 'google_search' }], previous_interaction_id: 'v1_0' },
+      }),
+    },
+  ],
+  [
+    'a streamed interaction of Gemini',
+    events(
+      { event_type: 'interaction.created', interaction: { ...interaction, status: 'in_progress' } },
+      started(0, { type: 'thought' }),
+      delta(0, { type: 'thought_summary', content: { type: 'text', text: 'Let me ' } }),
+      delta(0, { type: 'thought_summary', content: { type: 'text', text: 'see' } }),
+      delta(0, { type: 'thought_signature', signature: 's' }),
+      started(1, { type: 'model_output', content: [{ type: 'text', text: 'A ' }] }),
+      delta(1, { type: 'text', text: 'drink.' }),
+      started(2, { ...called, arguments: {} }),
+      delta(2, { type: 'arguments_delta', arguments: '{"q":' }),
+      delta(2, { type: 'arguments_delta', arguments: '1}' }),
+      { event_type: 'step.stop', index: 2 },
+      { event_type: 'interaction.completed', interaction: { ...interaction, usage: interactionUsage } },
+      '[DONE]',
+    ),
+    async (url) => {
+      const request = { model: 'gemini-3-flash', input: 'What is tea?', stream: true } as const;
+      await chunksOf(await gemini(url).interactions.create(request));
+    },
+    {
+      inputs: { messages: question },
+      outputs: { status: 'completed', steps: [thought, answered, called], usage_metadata: usage(7, 42) },
+      events: token,
+    },
+  ],
+  [
+    'an interaction of the first version of the API',
+    json({
+      ...interaction,
+      outputs: [{ type: 'text', text: 'A drink.' }],
+      usage: { total_input_tokens: 7, total_output_tokens: 20, total_reasoning_tokens: 22, total_tokens: 49 },
+    }),
+    async (url) => {
+      const input = [{ type: 'text', text: 'What is tea?' }];
+      const body = JSON.stringify({ model: 'gemini-3-flash', input });
+      await (await fetch(`${url}/v1beta/interactions`, { method: 'POST', body })).json();
+    },
+    {
+      inputs: { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is tea?' }] }] },
+      outputs: { outputs: [{ type: 'text', text: 'A drink.' }], usage_metadata: usage(7, 42) },
+    },
+  ],
+];
+
 const mistral = (url: string) => new Mistral({ apiKey: 'none', serverURL: url });
 const mistralChunk = (delta: object, reason: string | null = null, more: object = {}) => ({
   id: 'cmpl_1',
@@ -470,7 +575,7 @@ const otherRows: Row[] = [
   ],
 ];
 
-test.each([...geminiRows, ...mistralRows, ...cohereRows, ...ollamaRows, ...otherRows])(
+test.each([...geminiRows, ...interactionRows, ...mistralRows, ...cohereRows, ...ollamaRows, ...otherRows])(
   '%s is recorded',
   async (_title, response, call, expected) => {
     const recorder = record();
@@ -520,10 +625,19 @@ test.each<[string, string, WireResponse, string]>([
     events({ type: 'error', error: { type: 'overloaded_error', message: 'overloaded' } }),
     'overloaded_error: overloaded',
   ],
+  [
+    "Gemini's interactions",
+    '/v1beta/interactions',
+    events(started(0, { type: 'model_output' }), {
+      event_type: 'error',
+      error: { code: 'busy', message: 'overloaded' },
+    }),
+    'busy: overloaded',
+  ],
 ])('an error in the stream of %s ends the run, even if nobody reads on', async (_title, path, response, error) => {
   const recorder = record();
   onTestFinished(recordFetch());
-  const body = { model: 'small', messages: question, max_tokens: 9, contents: [{ parts: [{ text: 'What is tea?' }] }] };
+  const body = { model: 'small', messages: question, max_tokens: 9, contents: [{ parts: question }], input: 'tea' };
   const url = (await serveWire({ ...response, staysOpen: true })) + path;
   const reader = (await fetch(url, { method: 'POST', body: JSON.stringify(body) })).body?.getReader();
   for (let text = ''; !text.includes('overloaded'); ) text += new TextDecoder().decode((await reader?.read())?.value);
@@ -559,4 +673,22 @@ test.each<[url: string, name: string, provider: string, model: string]>([
   const body = JSON.stringify(model === 'small' ? { model, ...input } : input);
   await (await fetch(url, { method: 'POST', body })).json();
   expect(onlyRun(recorder.runs)).toMatchObject({ name, extra: metadata(provider, model) });
+});
+
+test('an agent is the model of an interaction, which fails if its status says so', async () => {
+  const failure = { status: 'failed', errors: [{ code: 'busy', message: 'overloaded' }], agent: 'deep-research' };
+  vi.stubGlobal('fetch', async () => Response.json(failure));
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const recorder = record();
+  onTestFinished(recordFetch());
+  const url = 'https://generativelanguage.googleapis.com/v1beta/interactions';
+  for (const background of [true, false]) {
+    const body = JSON.stringify({ agent: 'deep-research', input: 'tea', background });
+    await (await fetch(url, { method: 'POST', body })).json();
+  }
+  // The answer to a background request is not in its response.
+  expect(onlyRun(recorder.runs)).toMatchObject({
+    error: 'busy: overloaded',
+    ...{ extra: metadata('google_genai', 'deep-research') },
+  });
 });

@@ -6,6 +6,7 @@ import { openaiCalls } from '../openai/calls.ts';
 import { providerAt, serviceAt } from '../providers.ts';
 import { cohereChat, cohereEmbedding } from './cohere.ts';
 import { geminiEmbedding, geminiGeneration } from './gemini.ts';
+import { geminiInteraction } from './interactions.ts';
 import { ollamaCalls } from './ollama.ts';
 import { isRequest, requestMethod, requestUrl } from './request.ts';
 
@@ -59,6 +60,7 @@ const DIALECTS: readonly Dialect[] = [
   dialect(`${MODEL}:streamGenerateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:embedContent`, geminiEmbedding, ['content'], 'google_genai'),
   dialect(`${MODEL}:batchEmbedContents`, geminiEmbedding, ['requests'], 'google_genai'),
+  dialect('/interactions', geminiInteraction, ['model', 'input'], 'google_genai'),
 ];
 
 function dialect(path: string, reader: CallReader, required: readonly string[], provider?: string): Dialect {

@@ -1,0 +1,157 @@
+import {
+  defined,
+  emptyFields,
+  type Fields,
+  fieldsOf,
+  isFields,
+  listOf,
+  mapped,
+  parsedJson,
+  textOf,
+  without,
+} from '../../payload/fields.ts';
+import { interactionUsage } from '../../services/gemini.ts';
+import { type CallReader, callReader, type Fold, objectReader, serviceError, withSystem } from '../call-reader.ts';
+import { addDelta, isEmpty, itemFor, update, updated, withoutIndex } from '../deltas.ts';
+import { blockWithDataUri, withField } from '../media.ts';
+
+/** Fields of an answer that repeat the request. */
+const REPEATED: ReadonlySet<string> = new Set(['input', 'system_instruction', 'tools']);
+
+/**
+ * Reads the Interactions API of Gemini: https://ai.google.dev/api/interactions-api. The first version of the API lists the
+ * contents of an answer in `outputs`, and later ones its `steps`.
+ */
+export const geminiInteraction: CallReader = callReader(
+  'gemini.interactions',
+  {
+    modelType: 'chat',
+    inputKeys: ['input', 'system_instruction'],
+    inputs: ({ input, system_instruction }) => ({
+      messages: withSystem(textOf(system_instruction), messagesOf(input)),
+    }),
+    settings: ['generation_config'],
+  },
+  {
+    ...objectReader(
+      ['steps', 'outputs', 'status'],
+      (answer) => ({
+        outputs: defined({
+          ...without(answer, REPEATED),
+          steps: mapped(answer.steps, withMedia),
+          outputs: mapped(answer.outputs, withMedia),
+        }),
+        model: textOf(answer.model) ?? textOf(answer.agent),
+        usage: interactionUsage(answer.usage),
+        error: serviceError(answer) ?? failureOf(answer),
+      }),
+      interactionFold,
+    ),
+    isWhole: true,
+  },
+);
+
+const CONTENT: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'document', 'video']);
+
+function isContent(value: unknown): boolean {
+  return CONTENT.has(fieldsOf(value).type);
+}
+
+/** Returns the messages and steps of an input, which is a text, a content, or a list of contents, steps or turns. */
+function messagesOf(input: unknown): unknown[] {
+  const list = Array.isArray(input) ? input : [input];
+  const content = list.map(withMedia);
+  if (list.every(isContent)) return [{ role: 'user', content }];
+  return content.map((one) => {
+    if (typeof one === 'string') return { role: 'user', content: one };
+    return isContent(one) ? { role: 'user', content: [one] } : one;
+  });
+}
+
+/** Converts the base64 in a content, or in the contents of a step, to data URIs. */
+function withMedia(item: unknown): unknown {
+  const lists = ['content', 'summary', 'result'];
+  return lists.reduce(
+    (step, key) => withField(step, key, mapped(fieldsOf(step)[key], blockWithDataUri)),
+    isContent(item) ? blockWithDataUri(item) : item,
+  );
+}
+
+function failureOf({ status, errors }: Fields): string | undefined {
+  if (status !== 'failed') return undefined;
+  return serviceError({ error: listOf(errors)[0] }) ?? 'failed';
+}
+
+/** Combines the events of a streamed interaction. */
+function interactionFold(): Fold {
+  const answer = emptyFields();
+  const items: unknown[] = [];
+  let key = 'steps';
+  const itemOf = ({ type, id, name }: Fields, index: unknown): Fields => {
+    const item = itemFor(items, { index });
+    return (item.id ?? id) === (id ?? item.id) ? item : itemFor(items, { index, type, id, name });
+  };
+  const fold = {
+    isComplete: false,
+    add(given: unknown, isFull: boolean): number {
+      const event = fieldsOf(given);
+      const { interaction, status, error, usage = fieldsOf(event.metadata).total_usage, index, delta } = event;
+      const type = textOf(event.event_type) ?? '';
+      if (type.startsWith('content.') || Array.isArray(fieldsOf(interaction).outputs)) key = 'outputs';
+      fold.isComplete = /^interaction\.completed?$/.test(type);
+      update(answer, interaction);
+      update(answer, defined({ status, error, usage }));
+      const { step = event.content } = event;
+      if (isFields(step)) {
+        if (!isFull) update(itemFor(items, { ...step, index }), step);
+        const hasNoText = [step.content, step.summary, step.text].every(isEmpty);
+        return hasNoText ? 0 : JSON.stringify(step).length;
+      }
+      if (!isFields(delta)) return 0;
+      return addToStep(isFull ? emptyFields() : itemOf(delta, index), delta);
+    },
+    result() {
+      const given = listOf(answer[key]);
+      const steps = withoutIndex(items).map(withParsedArguments);
+      return { ...answer, [key]: given.length >= steps.length ? updated(steps, given) : steps };
+    },
+  };
+  return fold;
+}
+
+/** Adds a delta to a step, or to a content of the first version, which has the type of its deltas. */
+function addToStep(step: Fields, { type, ...delta }: Fields): number {
+  const { content, arguments: json, annotations } = delta;
+  if (Object.values(delta).every(isEmpty)) return 0;
+  switch (type) {
+    case 'arguments_delta':
+      return addDelta(step, { arguments: json });
+    case 'thought_summary':
+      return isFields(content) ? addContent(step, 'summary', content) : 0;
+    case 'text_annotation_delta':
+      return addDelta(fieldsOf(listOf(step.content).at(-1) ?? step), { annotations });
+    case 'text':
+      return step.type === type ? addDelta(step, delta) : addContent(step, 'content', { type, ...delta });
+  }
+  if (isContent({ type }) && step.type !== type) return addContent(step, 'content', { type, ...delta });
+  update(step, delta);
+  return JSON.stringify(delta).length;
+}
+
+/** Adds a content to a list. Text continues the text before it, and so does base64 without padding. */
+function addContent(step: Fields, key: 'content' | 'summary', added: Fields): number {
+  step[key] = Array.isArray(step[key]) ? step[key] : [];
+  const list = step[key] as unknown[];
+  const { type, data } = added;
+  const last = fieldsOf(list.at(-1));
+  if (typeof data !== 'string' || last.type !== type || !/[^=]$/.test(`${last.data ?? ''}`)) {
+    return addDelta({ content: list }, { content: [added] });
+  }
+  last.data = `${last.data}${data}`;
+  return data.length;
+}
+
+function withParsedArguments(item: unknown): unknown {
+  const { arguments: json } = fieldsOf(item);
+  return typeof json === 'string' ? withField(item, 'arguments', parsedJson(json)) : item;
+}
