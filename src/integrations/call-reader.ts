@@ -69,12 +69,14 @@ export interface CallReader extends AnswerReader {
   describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
 }
 
+const RUN_TYPES = { chat: 'llm', llm: 'llm', embedding: 'embedding', rerank: 'retriever' } as const;
+
 export interface RequestFields {
-  readonly modelType: 'chat' | 'llm' | 'embedding';
+  readonly modelType: keyof typeof RUN_TYPES;
   /** Keys in the request body that are recorded as inputs. All other keys are recorded as parameters. */
   readonly inputKeys: readonly string[];
-  /** Converts the inputs. By default, inputs are recorded unchanged. */
-  readonly inputs?: (body: Fields) => Fields;
+  /** Converts the inputs. By default, inputs are recorded unchanged. Undefined if the request calls no model. */
+  readonly inputs?: (body: Fields) => Fields | undefined;
   /** Keys of objects whose fields are recorded beside the other fields of the body. */
   readonly settings?: readonly string[];
 }
@@ -84,7 +86,7 @@ export function callReader(name: string, fields: RequestFields, answer: AnswerRe
   return {
     ...answer,
     name,
-    runType: fields.modelType === 'embedding' ? 'embedding' : 'llm',
+    runType: RUN_TYPES[fields.modelType],
     describe: (body, provider) => describeRequest(body, provider, fields),
   };
 }
@@ -124,10 +126,11 @@ function withoutCredentials(server: unknown): unknown {
 export function describeRequest(
   given: unknown,
   provider: string,
-  { inputKeys, modelType, inputs, settings }: RequestFields,
+  { inputKeys, modelType, inputs: inputsOf, settings }: RequestFields,
 ): CallDescription | undefined {
   const body = requestFields(given, settings);
-  if (body.background === true && body.stream !== true) return undefined;
+  const inputs = inputsOf ? inputsOf(body) : Object.fromEntries(inputKeys.map((key) => [key, body[key]]));
+  if (inputs === undefined || (body.background === true && body.stream !== true)) return undefined;
   const parameters = without(body, new Set(inputKeys));
   for (const key of SERVER_LISTS) {
     if (parameters[key] !== undefined) parameters[key] = mapped(parameters[key], withoutCredentials);
@@ -135,7 +138,7 @@ export function describeRequest(
   const { max_completion_tokens, max_output_tokens, max_tokens } = body;
   const stop = body.stop ?? body.stop_sequences ?? undefined;
   return {
-    inputs: inputs === undefined ? Object.fromEntries(inputKeys.map((key) => [key, body[key]])) : inputs(body),
+    inputs,
     metadata: {
       ls_provider: provider,
       ls_model_type: modelType,

@@ -8,6 +8,7 @@ import { bodyReader } from '#src/integrations/fetch/body.ts';
 import { cohereChat } from '#src/integrations/fetch/cohere.ts';
 import { geminiGeneration } from '#src/integrations/fetch/gemini.ts';
 import { geminiInteraction } from '#src/integrations/fetch/interactions.ts';
+import { mistralConversation } from '#src/integrations/fetch/mistral.ts';
 import { ollamaCalls } from '#src/integrations/fetch/ollama.ts';
 import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Fields } from '#src/payload/fields.ts';
@@ -51,20 +52,39 @@ const geminiChunk = (part: object): Fields => ({
   candidates: [{ index: 0, content: { role: 'model', parts: [part] } }],
   modelVersion: 'small',
 });
-const interaction = (event: string, fields: object): Fields => ({
-  event_type: `interaction.${event}`,
-  interaction: { id: 'i', model: 'small', ...fields },
-});
-const interactionCounts = { total_input_tokens: 3, total_output_tokens: 4, total_tokens: 7 };
-const stepEvents = (kind: 'step' | 'content', index: number, started: object, deltas: readonly object[]): Fields[] => [
-  { event_type: `${kind}.start`, index, [kind]: started },
-  ...deltas.map((delta) => ({ event_type: `${kind}.delta`, index, delta })),
-  { event_type: `${kind}.stop`, index },
-];
-const thoughtDeltas = ({ thought }: Answer): Fields[] => [
-  ...thought.map((text) => ({ type: 'thought_summary', content: { type: 'text', text } })),
-  { type: 'thought_signature', signature: 's' },
-];
+/** Streams of the first version have contents instead of steps. Their calls are not streamed in pieces. */
+function interactions(kind: 'step' | 'content'): Format {
+  const isFirst = kind === 'content';
+  const event = (type: string, more: object): Fields => ({ event_type: type, ...more });
+  const streamed = (index: number, started: object, deltas: readonly object[]): Fields[] => [
+    event(`${kind}.start`, { index, [kind]: started }),
+    ...deltas.map((delta) => event(`${kind}.delta`, { index, delta })),
+  ];
+  const counts = { total_input_tokens: 3, total_output_tokens: 4, total_tokens: 7 };
+  return {
+    ...SSE,
+    reader: geminiInteraction,
+    events: ({ text, thought, calls, unknown }) => [
+      event('interaction.created', { interaction: { id: 'i', model: 'small', status: 'in_progress' } }),
+      ...streamed(0, { type: 'thought' }, [
+        ...thought.map((word) => ({ type: 'thought_summary', content: { type: 'text', text: word } })),
+        { type: 'thought_signature', signature: 's' },
+      ]),
+      ...streamed(1, { type: isFirst ? 'text' : 'model_output' }, [
+        ...text.map((word) => ({ type: 'text', text: word })),
+      ]),
+      ...calls.flatMap(({ id, name, args }, at) => {
+        const call = { type: 'function_call', id, name, arguments: { q: args.join(' ') } };
+        if (isFirst) return streamed(at + 2, { type: 'function_call' }, [call]);
+        const deltas = args.map((word) => ({ type: 'arguments_delta', arguments: word }));
+        return streamed(at + 2, { ...call, arguments: {} }, deltas);
+      }),
+      ...streamed(9, { type: 'new', value: unknown }, []),
+      event('interaction.completed', { interaction: { id: 'i', status: 'completed', usage: counts } }),
+    ],
+    error: [event('error', nested), 'busy: too much'],
+  };
+}
 const toolCalls = ({ calls }: Answer) =>
   calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args.join('') } }));
 
@@ -137,41 +157,33 @@ const formats: Readonly<Record<string, Format>> = {
     ],
     error: [{ error: { code: 503, status: 'BUSY', message: 'too much' } }, 'BUSY: too much'],
   },
-  'Gemini interactions': {
+  'Gemini interactions': interactions('step'),
+  'Gemini interactions of the first version': interactions('content'),
+  'Mistral conversations': {
     ...SSE,
-    reader: geminiInteraction,
-    events: (answer) => [
-      interaction('created', { status: 'in_progress' }),
-      ...stepEvents('step', 0, { type: 'thought' }, thoughtDeltas(answer)),
-      ...stepEvents('step', 1, { type: 'model_output' }, [
-        ...answer.text.map((text) => ({ type: 'text', text })),
-        { type: 'image', mime_type: 'image/png', data: answer.unknown },
-      ]),
-      ...answer.calls.flatMap(({ id, name, args }, at) =>
-        stepEvents('step', at + 2, { type: 'function_call', id, name, arguments: {} }, [
-          ...args.map((word) => ({ type: 'arguments_delta', arguments: word })),
-        ]),
-      ),
-      interaction('completed', { status: 'completed', usage: interactionCounts }),
-    ],
-    error: [{ event_type: 'error', ...nested }, 'busy: too much'],
-  },
-  'Gemini interactions of the first version': {
-    ...SSE,
-    reader: geminiInteraction,
-    events: (answer) => [
-      interaction('start', { status: 'in_progress' }),
-      ...stepEvents('content', 0, { type: 'thought' }, thoughtDeltas(answer)),
-      ...stepEvents('content', 1, { type: 'text' }, [...answer.text.map((text) => ({ type: 'text', text }))]),
-      ...answer.calls.flatMap(({ id, name, args }, at) =>
-        stepEvents('content', at + 2, { type: 'function_call' }, [
-          { type: 'function_call', id, name, arguments: { q: args.join(' ') } },
-        ]),
-      ),
-      ...stepEvents('content', 9, { type: 'new', value: answer.unknown }, []),
-      interaction('complete', { status: 'completed', usage: interactionCounts }),
-    ],
-    error: [{ event_type: 'error', ...nested }, 'busy: too much'],
+    reader: mistralConversation,
+    events: ({ text, thought, calls, unknown }) => {
+      const output = (content: unknown): Fields => ({
+        type: 'message.output.delta',
+        output_index: 0,
+        id: 'm',
+        content,
+      });
+      return [
+        { type: 'conversation.response.started', conversation_id: 'c' },
+        ...thought.map((word) => output({ type: 'thinking', thinking: [{ type: 'text', text: word }] })),
+        ...text.map(output),
+        output({ type: 'new', value: unknown }),
+        ...calls.flatMap(({ id, name, args }, at) =>
+          args.map((word) => {
+            const call = { output_index: at + 1, id: `f${at}`, tool_call_id: id, name, arguments: word };
+            return { type: 'function.call.delta', ...call };
+          }),
+        ),
+        { type: 'conversation.response.done', usage },
+      ];
+    },
+    error: [{ type: 'conversation.response.error', code: 3, message: 'too much' }, '3: too much'],
   },
   Cohere: {
     ...SSE,

@@ -152,7 +152,8 @@ const thought = { type: 'thought', summary: [{ type: 'text', text: 'Let me see' 
 const answered = { type: 'model_output', content: [{ type: 'text', text: 'A drink.' }] };
 const started = (index: number, step: object) => ({ event_type: 'step.start', index, step });
 const delta = (index: number, given: object) => ({ event_type: 'step.delta', index, delta: given });
-const image = `iVBORw0K${'A'.repeat(2_000)}`;
+const base64 = `iVBORw0K${'A'.repeat(2_000)}`;
+const image = `data:image/png;base64,${base64}`;
 
 const interactionRows: Row[] = [
   [
@@ -164,7 +165,7 @@ const interactionRows: Row[] = [
         previous_interaction_id: 'v1_0',
         system_instruction: 'Be brief',
         input: [
-          { type: 'user_input', content: [{ type: 'image', mime_type: 'image/png', data: image }] },
+          { type: 'user_input', content: [{ type: 'image', mime_type: 'image/png', data: base64 }] },
           { type: 'function_result', call_id: 'b', name: 'look_up', result: 'none' },
         ],
         tools: [{ type: 'google_search' }],
@@ -252,6 +253,10 @@ const mistralChunk = (delta: object, reason: string | null = null, more: object 
 });
 const mistralUsage = { usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 } };
 
+const entryHead = { id: 'msg_1', model: 'mistral-small', role: 'assistant' };
+const entry = { type: 'message.output', ...entryHead, content: 'A drink.' };
+const outputEvent = (type: string, more: object) => ({ type, output_index: 0, ...more });
+
 const mistralRows: Row[] = [
   [
     'chat.complete of Mistral',
@@ -300,6 +305,61 @@ const mistralRows: Row[] = [
     (url) => mistral(url).embeddings.create({ model: 'mistral-embed', inputs: ['tea'] }),
     { run_type: 'embedding', inputs: { input: ['tea'] }, outputs: { count: 1, dimensions: 2 } },
   ],
+  [
+    'a conversation of Mistral',
+    json({
+      ...{ object: 'conversation.response', conversation_id: 'conv_1', outputs: [entry] },
+      // https://docs.mistral.ai/agents/connectors/websearch
+      usage: { prompt_tokens: 188, completion_tokens: 55, total_tokens: 7355, connector_tokens: 7112 },
+    }),
+    (url) =>
+      mistral(url).beta.conversations.start({ agentId: 'ag_1', inputs: 'What is tea?', instructions: 'Be brief' }),
+    {
+      name: 'mistral.conversations',
+      inputs: { messages: [{ role: 'system', content: 'Be brief' }, ...question] },
+      outputs: {
+        outputs: [entry],
+        usage_metadata: { ...usage(7300, 55), input_token_details: { tool_use: 7112 } },
+      },
+      extra: { metadata: { response_model: 'mistral-small', ls_invocation_params: { agent_id: 'ag_1' } } },
+    },
+  ],
+  [
+    'a streamed message in a conversation of Mistral',
+    events(
+      { type: 'conversation.response.started', conversation_id: 'conv_1' },
+      outputEvent('message.output.delta', { ...entryHead, content_index: 0, content: 'A ' }),
+      outputEvent('message.output.delta', { ...entryHead, content_index: 0, content: 'drink.' }),
+      { type: 'conversation.response.done', ...mistralUsage },
+    ),
+    async (url) => {
+      const conversationAppendStreamRequest = { inputs: question, completionArgs: { temperature: 0.5 } };
+      const request = { conversationId: 'conv_1', conversationAppendStreamRequest };
+      await chunksOf(await mistral(url).beta.conversations.appendStream(request));
+    },
+    {
+      inputs: { messages: question },
+      outputs: { conversation_id: 'conv_1', outputs: [entry], usage_metadata: usage(5, 3) },
+      extra: { metadata: { thread_id: 'conv_1', ls_temperature: 0.5 } },
+      events: token,
+    },
+  ],
+  [
+    'ocr of Mistral',
+    json({
+      pages: [{ index: 0, markdown: '# Tea', images: [], dimensions: null }],
+      model: 'ocr',
+      usage_info: { pages_processed: 1 },
+    }),
+    (url) =>
+      mistral(url).ocr.process({ model: 'mistral-ocr-latest', document: { type: 'document_url', documentUrl: image } }),
+    {
+      name: 'mistral.ocr',
+      inputs: { document: { document_url: expect.stringContaining('Attachment inputs_1: image/png') } },
+      outputs: { pages: [{ markdown: '# Tea' }], usage_info: { pages_processed: 1 } },
+      extra: metadata('mistralai', 'mistral-ocr-latest', { response_model: 'ocr' }),
+    },
+  ],
 ];
 
 const cohere = (url: string) =>
@@ -310,6 +370,18 @@ const cohereUsage = {
 };
 
 const cohereRows: Row[] = [
+  [
+    'rerank of Cohere',
+    json({ id: 'c_1', results: [{ index: 1, relevance_score: 0.9 }], meta: { billed_units: { search_units: 1 } } }),
+    (url) => cohere(url).rerank({ model: 'rerank-v3.5', query: 'tea', documents: ['cup', 'leaf'], topN: 1 }),
+    {
+      name: 'cohere.rerank',
+      run_type: 'retriever',
+      inputs: { query: 'tea', documents: ['cup', 'leaf'] },
+      outputs: { ranking: [{ index: 1, relevance_score: 0.9 }], meta: { billed_units: { search_units: 1 } } },
+      extra: metadata('cohere', 'rerank-v3.5', { ls_model_type: 'rerank', ls_invocation_params: { top_n: 1 } }),
+    },
+  ],
   [
     'chat of Cohere',
     json({

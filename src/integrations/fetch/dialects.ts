@@ -1,20 +1,24 @@
-import { type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { messageCall } from '../anthropic/calls.ts';
 import type { CallReader } from '../call-reader.ts';
 import { audioCalls } from '../openai/audio.ts';
 import { openaiCalls } from '../openai/calls.ts';
 import { providerAt, serviceAt } from '../providers.ts';
-import { cohereChat, cohereEmbedding } from './cohere.ts';
+import { cohereChat, cohereEmbedding, cohereRerank } from './cohere.ts';
 import { geminiEmbedding, geminiGeneration } from './gemini.ts';
 import { geminiInteraction } from './interactions.ts';
+import { mistralConversation, mistralOcr } from './mistral.ts';
 import { ollamaCalls } from './ollama.ts';
 import { isRequest, requestMethod, requestUrl } from './request.ts';
 
 /** One kind of request to a model service. */
 interface Dialect {
-  /** Matches the URL path. If the request body names no model, the group `model` contains the model. */
+  /**
+   * Matches the URL path. The group `model` contains the model if the request body names none, and the group `conversation`
+   * the id of the conversation.
+   */
   readonly path: RegExp;
-  /** The last word of the URL path. */
+  /** The last word of the URL path. Empty if it is an id. */
   readonly ending: string;
   readonly reader: CallReader;
   /**
@@ -27,6 +31,7 @@ interface Dialect {
 }
 
 const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
+const CONVERSATION = '/v1/conversations/(?<conversation>[\\w-]+)';
 const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
 
 /**
@@ -56,6 +61,11 @@ const DIALECTS: readonly Dialect[] = [
   dialect(`${MODEL}:streamRawPredict`, messageCall, ['messages', 'max_tokens'], 'anthropic'),
   dialect('/v2/chat', cohereChat, ['model', 'messages'], 'cohere'),
   dialect('/v2/embed', cohereEmbedding, ['model', 'input_type'], 'cohere'),
+  dialect('/v2/rerank', cohereRerank, ['model', 'query', 'documents'], 'cohere'),
+  dialect('/v1/conversations', mistralConversation, ['inputs', 'stream'], 'mistralai'),
+  dialect(CONVERSATION, mistralConversation, ['inputs', 'stream'], 'mistralai'),
+  dialect(`${CONVERSATION}/restart`, mistralConversation, ['inputs', 'stream'], 'mistralai'),
+  dialect('/v1/ocr', mistralOcr, ['model', 'document'], 'mistralai'),
   dialect(`${MODEL}:generateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:streamGenerateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:embedContent`, geminiEmbedding, ['content'], 'google_genai'),
@@ -64,7 +74,8 @@ const DIALECTS: readonly Dialect[] = [
 ];
 
 function dialect(path: string, reader: CallReader, required: readonly string[], provider?: string): Dialect {
-  return { path: new RegExp(`${path}$`), ending: path.slice(endingAt(path, path.length)), reader, required, provider };
+  const ending = path.endsWith(')') ? '' : path.slice(endingAt(path, path.length));
+  return { path: new RegExp(`${path}$`), ending, reader, required, provider };
 }
 
 /** Returns the reader with a name, for example `openai.chat.completions`. */
@@ -73,7 +84,7 @@ export function readerNamed(name: string): CallReader | undefined {
 }
 
 /** The last words of all matched paths, for example `completions` and `generateContent`. */
-const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
+const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending).filter((ending) => ending !== ''));
 
 /** Returns whether a request may match a dialect. This check must be fast, because it runs for every request. */
 export function mayBeModelCall(input: unknown, init: unknown): boolean {
@@ -81,9 +92,9 @@ export function mayBeModelCall(input: unknown, init: unknown): boolean {
   try {
     if (requestMethod(input, init).toUpperCase() !== 'POST') return false;
     const url = requestUrl(input);
-    const query = url.indexOf('?');
-    const end = query < 0 ? url.length : query;
-    return ENDINGS.has(url.slice(endingAt(url, end), end));
+    const [query, hash] = [url.indexOf('?'), url.indexOf('#')];
+    const end = query >= 0 ? query : hash >= 0 ? hash : url.length;
+    return ENDINGS.has(url.slice(endingAt(url, end), end)) || url.includes('/v1/conversations/');
   } catch {
     return false;
   }
@@ -126,11 +137,12 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
   for (const { path, ending, reader, required, provider } of DIALECTS) {
     const match = pathname.endsWith(ending) ? path.exec(pathname) : null;
     if (match === null || (service === undefined && !hasFields(body, required))) continue;
-    const model = textOf(fieldsOf(body).model) ?? (match.groups?.model && decodeURIComponent(match.groups.model));
+    const { model: named, conversation } = match.groups ?? {};
+    const model = textOf(fieldsOf(body).model) || (named && decodeURIComponent(named));
     return {
       reader,
       provider: service ?? provider ?? providerAt(url) ?? 'openai',
-      request: isFields(body) ? { ...body, ...(model !== undefined && { model }) } : undefined,
+      request: isFields(body) ? { ...body, ...defined({ model, conversation }) } : undefined,
     };
   }
   return undefined;

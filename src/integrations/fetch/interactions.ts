@@ -12,7 +12,7 @@ import {
 } from '../../payload/fields.ts';
 import { interactionUsage } from '../../services/gemini.ts';
 import { type CallReader, callReader, type Fold, objectReader, serviceError, withSystem } from '../call-reader.ts';
-import { addDelta, isEmpty, itemFor, update, updated, withoutIndex } from '../deltas.ts';
+import { addDelta, hasOnlyType, itemFor, update, updated, withoutIndex } from '../deltas.ts';
 import { blockWithDataUri, withField } from '../media.ts';
 
 /** Fields of an answer that repeat the request. */
@@ -104,7 +104,7 @@ function interactionFold(): Fold {
       const { step = event.content } = event;
       if (isFields(step)) {
         if (!isFull) update(itemFor(items, { ...step, index }), step);
-        const hasNoText = [step.content, step.summary, step.text].every(isEmpty);
+        const hasNoText = hasOnlyType({ content: step.content, summary: step.summary, text: step.text });
         return hasNoText ? 0 : JSON.stringify(step).length;
       }
       if (!isFields(delta)) return 0;
@@ -120,9 +120,10 @@ function interactionFold(): Fold {
 }
 
 /** Adds a delta to a step, or to a content of the first version, which has the type of its deltas. */
-function addToStep(step: Fields, { type, ...delta }: Fields): number {
+function addToStep(step: Fields, given: Fields): number {
+  const { type, ...delta } = given;
   const { content, arguments: json, annotations } = delta;
-  if (Object.values(delta).every(isEmpty)) return 0;
+  if (hasOnlyType(given)) return 0;
   switch (type) {
     case 'arguments_delta':
       return addDelta(step, { arguments: json });
@@ -130,10 +131,9 @@ function addToStep(step: Fields, { type, ...delta }: Fields): number {
       return isFields(content) ? addContent(step, 'summary', content) : 0;
     case 'text_annotation_delta':
       return addDelta(fieldsOf(listOf(step.content).at(-1) ?? step), { annotations });
-    case 'text':
-      return step.type === type ? addDelta(step, delta) : addContent(step, 'content', { type, ...delta });
   }
-  if (isContent({ type }) && step.type !== type) return addContent(step, 'content', { type, ...delta });
+  if (isContent(given) && step.type !== type) return addContent(step, 'content', given);
+  if (type === 'text') return addDelta(step, delta);
   update(step, delta);
   return JSON.stringify(delta).length;
 }
