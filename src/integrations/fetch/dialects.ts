@@ -86,18 +86,21 @@ export function readerNamed(name: string): CallReader | undefined {
 /** The last words of all matched paths, for example `completions` and `generateContent`. */
 const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending).filter((ending) => ending !== ''));
 
-/** Returns whether a request may match a dialect. This check must be fast, because it runs for every request. */
-export function mayBeModelCall(input: unknown, init: unknown): boolean {
-  if (init === undefined && !isRequest(input)) return false;
+/** Returns the address of a POST request. This must be fast, because it runs for every request. */
+export function postAddress(input: unknown, init: unknown): string | undefined {
+  if (init === undefined && !isRequest(input)) return undefined;
   try {
-    if (requestMethod(input, init).toUpperCase() !== 'POST') return false;
-    const url = requestUrl(input);
-    const [query, hash] = [url.indexOf('?'), url.indexOf('#')];
-    const end = query >= 0 ? query : hash >= 0 ? hash : url.length;
-    return ENDINGS.has(url.slice(endingAt(url, end), end)) || url.includes('/v1/conversations/');
+    return requestMethod(input, init).toUpperCase() === 'POST' ? requestUrl(input) : undefined;
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** Returns whether a POST request may match a dialect. This check must be fast, because it runs for every POST request. */
+export function mayBeModelCall(address: string): boolean {
+  const [query, hash] = [address.indexOf('?'), address.indexOf('#')];
+  const end = query >= 0 ? query : hash >= 0 ? hash : address.length;
+  return ENDINGS.has(address.slice(endingAt(address, end), end)) || address.includes('/v1/conversations/');
 }
 
 const BEDROCK_HOST = /^bedrock-runtime(-fips)?\./;
@@ -110,11 +113,9 @@ const BEDROCK_PATH = /^\/model\/[^/]+\/(invoke|converse)(-with-response-stream|-
 export function isModelAddress(url: URL): boolean {
   const { hostname, pathname } = url;
   if (BEDROCK_HOST.test(hostname)) return BEDROCK_PATH.test(pathname);
-  if (!mayBeModelCall(url.href, POST) || !DIALECTS.some(({ path }) => path.test(pathname))) return false;
+  if (!mayBeModelCall(url.href) || !DIALECTS.some(({ path }) => path.test(pathname))) return false;
   return serviceAt(url) !== undefined || providerAt(url) === 'ollama' || pathname.endsWith('/chat/completions');
 }
-
-const POST = { method: 'POST' };
 
 /** Returns the index of the last word in a path. The word follows a slash or a colon. */
 function endingAt(path: string, end: number): number {

@@ -18,10 +18,11 @@ import type { RunSink } from '../../run/sink.ts';
 import { markUnreadable } from '../answer-stream.ts';
 import type { CallReader } from '../call-reader.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
-import { dialectOf, mayBeModelCall } from './dialects.ts';
+import { dialectOf, mayBeModelCall, postAddress } from './dialects.ts';
 import { exchangeFor, type KeepExchange, unsent } from './exchange.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
+import { isAtService, warnIfUnread } from './unread.ts';
 
 const OPERATION = 'recordFetch';
 /** The name of this recorder among the sources of a run. */
@@ -92,25 +93,36 @@ export function fetchShapedLike(replacement: Method, original: Method): Method {
   return disguise;
 }
 
-function install(): (() => void) | undefined {
-  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
-  const original = globalThis.fetch as unknown as Method;
-  if (typeof original !== 'function') return undefined;
-  let isOn = true;
+/** Records the model calls of another implementation of `fetch`, while `recordFetch` is on. */
+export function recordedFetch(original: Method): Method {
+  return recorderOf(original, () => state.stop !== undefined);
+}
+
+function recorderOf(original: Method, isOn: () => boolean): Method {
   const recorder = {
     fetch(this: unknown, ...args: unknown[]): unknown {
       const { transport } = state;
-      const isPassedOn = !isOn && transport === undefined;
-      if (isPassedOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
+      const isPassedOn = (!isOn() && transport === undefined) || ownRequests.has(args[1] as object);
+      const address = isPassedOn ? undefined : postAddress(args[0], args[1]);
+      if (address === undefined || !mayBeModelCall(address)) {
+        if (address !== undefined && isAtService(address)) guard(OPERATION, () => warnIfUnread(address));
         return Reflect.apply(original, this, args);
       }
       if (transport === undefined) return recordCall(original, this, args);
       const send = (): Promise<Response> => Reflect.apply(original, this, args) as Promise<Response>;
       const answer = (): Promise<Response> => transport(args[0], args[1], send);
-      return isOn ? recordCall(answer, this, args) : answer();
+      return isOn() ? recordCall(answer, this, args) : answer();
     },
   };
-  const replacement = fetchShapedLike(recorder.fetch, original);
+  return fetchShapedLike(recorder.fetch, original);
+}
+
+function install(): (() => void) | undefined {
+  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
+  const original = globalThis.fetch as unknown as Method;
+  if (typeof original !== 'function') return undefined;
+  let isOn = true;
+  const replacement = recorderOf(original, () => isOn);
   const value: FetchRecorder = { realm: globalThis, original };
   Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
   // In Vercel's edge runtime, `fetch` is writable but not configurable.
@@ -216,7 +228,10 @@ interface FetchRequest {
  */
 function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
-  if (found === undefined) return undefined;
+  if (found === undefined) {
+    warnIfUnread(requestUrl(input));
+    return undefined;
+  }
   const { reader, provider, request } = found;
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
