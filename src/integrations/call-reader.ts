@@ -75,8 +75,8 @@ export interface RequestFields {
   readonly modelType: keyof typeof RUN_TYPES;
   /** Keys in the request body that are recorded as inputs. All other keys are recorded as parameters. */
   readonly inputKeys: readonly string[];
-  /** Converts the inputs. By default, inputs are recorded unchanged. Undefined if the request calls no model. */
-  readonly inputs?: (body: Fields) => Fields | undefined;
+  /** Converts the inputs. By default, inputs are recorded unchanged. */
+  readonly inputs?: (body: Fields) => Fields;
   /** Keys of objects whose fields are recorded beside the other fields of the body. */
   readonly settings?: readonly string[];
 }
@@ -126,11 +126,10 @@ function withoutCredentials(server: unknown): unknown {
 export function describeRequest(
   given: unknown,
   provider: string,
-  { inputKeys, modelType, inputs: inputsOf, settings }: RequestFields,
+  { inputKeys, modelType, inputs, settings }: RequestFields,
 ): CallDescription | undefined {
   const body = requestFields(given, settings);
-  const inputs = inputsOf ? inputsOf(body) : Object.fromEntries(inputKeys.map((key) => [key, body[key]]));
-  if (inputs === undefined || (body.background === true && body.stream !== true)) return undefined;
+  if (body.background === true && body.stream !== true) return undefined;
   const parameters = without(body, new Set(inputKeys));
   for (const key of SERVER_LISTS) {
     if (parameters[key] !== undefined) parameters[key] = mapped(parameters[key], withoutCredentials);
@@ -138,7 +137,7 @@ export function describeRequest(
   const { max_completion_tokens, max_output_tokens, max_tokens } = body;
   const stop = body.stop ?? body.stop_sequences ?? undefined;
   return {
-    inputs,
+    inputs: inputs === undefined ? Object.fromEntries(inputKeys.map((key) => [key, body[key]])) : inputs(body),
     metadata: {
       ls_provider: provider,
       ls_model_type: modelType,

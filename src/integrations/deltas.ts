@@ -76,7 +76,7 @@ function blocksOf(value: unknown): unknown[] {
 }
 
 /** Lists whose items are streamed in parts. */
-const IN_PARTS: ReadonlySet<string> = new Set(['content', 'thinking', 'tool_calls']);
+const IN_PARTS: ReadonlySet<string> = new Set(['content', 'summary', 'thinking', 'tool_calls']);
 /** Types of items that a later part without an index may continue. The text of the item has the same key. */
 const CONTINUED: readonly string[] = ['text', 'thinking', 'function', 'custom'];
 

@@ -142,8 +142,6 @@ const interactionUsage = {
   input_tokens_by_modality: [{ modality: 'text', tokens: 7 }],
   total_output_tokens: 20,
   total_thought_tokens: 22,
-  total_cached_tokens: 0,
-  total_tool_use_tokens: 0,
   total_tokens: 49,
 };
 const interaction = { id: 'v1_a', object: 'interaction', model: 'gemini-3-flash', status: 'completed' };
@@ -154,6 +152,7 @@ const started = (index: number, step: object) => ({ event_type: 'step.start', in
 const delta = (index: number, given: object) => ({ event_type: 'step.delta', index, delta: given });
 const base64 = `iVBORw0K${'A'.repeat(2_000)}`;
 const image = `data:image/png;base64,${base64}`;
+const attached = expect.stringContaining('Attachment inputs_1: image/png');
 
 const interactionRows: Row[] = [
   [
@@ -176,10 +175,7 @@ const interactionRows: Row[] = [
       inputs: {
         messages: [
           { role: 'system', content: 'Be brief' },
-          {
-            type: 'user_input',
-            content: [{ type: 'image', data: expect.stringContaining('Attachment inputs_1: image/png') }],
-          },
+          { type: 'user_input', content: [{ type: 'image', data: attached }] },
           { type: 'function_result', call_id: 'b', result: 'none' },
         ],
       },
@@ -214,30 +210,14 @@ const interactionRows: Row[] = [
       '[DONE]',
     ),
     async (url) => {
-      const request = { model: 'gemini-3-flash', input: 'What is tea?', stream: true } as const;
+      const input = { type: 'text', text: 'What is tea?' } as const;
+      const request = { model: 'gemini-3-flash', input, stream: true } as const;
       await chunksOf(await gemini(url).interactions.create(request));
     },
     {
-      inputs: { messages: question },
+      inputs: { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is tea?' }] }] },
       outputs: { status: 'completed', steps: [thought, answered, called], usage_metadata: usage(7, 42) },
       events: token,
-    },
-  ],
-  [
-    'an interaction of the first version of the API',
-    json({
-      ...interaction,
-      outputs: [{ type: 'text', text: 'A drink.' }],
-      usage: { total_input_tokens: 7, total_output_tokens: 20, total_reasoning_tokens: 22, total_tokens: 49 },
-    }),
-    async (url) => {
-      const input = [{ type: 'text', text: 'What is tea?' }];
-      const body = JSON.stringify({ model: 'gemini-3-flash', input });
-      await (await fetch(`${url}/v1beta/interactions`, { method: 'POST', body })).json();
-    },
-    {
-      inputs: { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is tea?' }] }] },
-      outputs: { outputs: [{ type: 'text', text: 'A drink.' }], usage_metadata: usage(7, 42) },
     },
   ],
 ];
@@ -255,7 +235,7 @@ const mistralUsage = { usage: { prompt_tokens: 5, completion_tokens: 3, total_to
 
 const entryHead = { id: 'msg_1', model: 'mistral-small', role: 'assistant' };
 const entry = { type: 'message.output', ...entryHead, content: 'A drink.' };
-const outputEvent = (type: string, more: object) => ({ type, output_index: 0, ...more });
+const entryDelta = (content: string) => ({ ...entryHead, type: 'message.output.delta', output_index: 0, content });
 
 const mistralRows: Row[] = [
   [
@@ -328,8 +308,8 @@ const mistralRows: Row[] = [
     'a streamed message in a conversation of Mistral',
     events(
       { type: 'conversation.response.started', conversation_id: 'conv_1' },
-      outputEvent('message.output.delta', { ...entryHead, content_index: 0, content: 'A ' }),
-      outputEvent('message.output.delta', { ...entryHead, content_index: 0, content: 'drink.' }),
+      entryDelta('A '),
+      entryDelta('drink.'),
       { type: 'conversation.response.done', ...mistralUsage },
     ),
     async (url) => {
@@ -355,7 +335,7 @@ const mistralRows: Row[] = [
       mistral(url).ocr.process({ model: 'mistral-ocr-latest', document: { type: 'document_url', documentUrl: image } }),
     {
       name: 'mistral.ocr',
-      inputs: { document: { document_url: expect.stringContaining('Attachment inputs_1: image/png') } },
+      inputs: { document: { document_url: attached } },
       outputs: { pages: [{ markdown: '# Tea' }], usage_info: { pages_processed: 1 } },
       extra: metadata('mistralai', 'mistral-ocr-latest', { response_model: 'ocr' }),
     },
@@ -640,10 +620,8 @@ const otherRows: Row[] = [
     }),
     async (url) => {
       const path = '/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21';
-      const response = await fetch(url + path, {
-        method: 'POST',
-        body: JSON.stringify({ model: '', messages: question }),
-      });
+      const body = JSON.stringify({ model: '', messages: question });
+      const response = await fetch(url + path, { method: 'POST', body });
       await response.json();
     },
     { outputs: { choices: [{ message: { content: 'A drink.' } }] }, extra: metadata('azure', 'my-gpt') },
@@ -700,19 +678,10 @@ test.each<[string, string, WireResponse, string]>([
     events({ type: 'error', error: { type: 'overloaded_error', message: 'overloaded' } }),
     'overloaded_error: overloaded',
   ],
-  [
-    "Gemini's interactions",
-    '/v1beta/interactions',
-    events(started(0, { type: 'model_output' }), {
-      event_type: 'error',
-      error: { code: 'busy', message: 'overloaded' },
-    }),
-    'busy: overloaded',
-  ],
 ])('an error in the stream of %s ends the run, even if nobody reads on', async (_title, path, response, error) => {
   const recorder = record();
   onTestFinished(recordFetch());
-  const body = { model: 'small', messages: question, max_tokens: 9, contents: [{ parts: question }], input: 'tea' };
+  const body = { model: 'small', messages: question, max_tokens: 9, contents: [{ parts: [{ text: 'What is tea?' }] }] };
   const url = (await serveWire({ ...response, staysOpen: true })) + path;
   const reader = (await fetch(url, { method: 'POST', body: JSON.stringify(body) })).body?.getReader();
   for (let text = ''; !text.includes('overloaded'); ) text += new TextDecoder().decode((await reader?.read())?.value);
@@ -765,20 +734,21 @@ test.each<[url: string, name: string, provider: string, model: string]>([
   expect(onlyRun(recorder.runs)).toMatchObject({ name, extra: metadata(provider, model) });
 });
 
-test('an agent is the model of an interaction, which fails if its status says so', async () => {
-  const failure = { status: 'failed', errors: [{ code: 'busy', message: 'overloaded' }], agent: 'deep-research' };
-  vi.stubGlobal('fetch', async () => Response.json(failure));
+test('an interaction of an agent fails if its status says so, and is not recorded in the background', async () => {
+  vi.stubGlobal('fetch', async () => Response.json({ status: 'failed', errors: [{ message: 'overloaded' }] }));
   onTestFinished(() => void vi.unstubAllGlobals());
   const recorder = record();
   onTestFinished(recordFetch());
-  const url = 'https://generativelanguage.googleapis.com/v1beta/interactions';
   for (const background of [true, false]) {
     const body = JSON.stringify({ agent: 'deep-research', input: 'tea', background });
-    await (await fetch(url, { method: 'POST', body })).json();
+    await (
+      await fetch('https://generativelanguage.googleapis.com/v1beta/interactions', { method: 'POST', body })
+    ).json();
   }
-  // The answer to a background request is not in its response.
+  const extra = metadata('google_genai', 'deep-research');
   expect(onlyRun(recorder.runs)).toMatchObject({
-    error: 'busy: overloaded',
-    ...{ extra: metadata('google_genai', 'deep-research') },
+    error: 'overloaded',
+    inputs: { messages: [{ content: 'tea' }] },
+    extra,
   });
 });

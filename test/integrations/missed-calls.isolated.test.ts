@@ -155,39 +155,33 @@ test('a POST request to a model service that has no reader is one line per path,
   vi.stubGlobal('fetch', async () => new Response());
   onTestFinished(() => void vi.unstubAllGlobals());
   onTestFinished(recordFetch());
-  const post = (url: string) => fetch(url, { method: 'POST', body: '{}' });
-  const unknown = [
-    'https://api.openai.com/v1/batches?key=secret',
-    'https://user:secret@api.openai.com/v1/batches/batch_1/run#secret',
-    'https://api.openai.com/v1/batches/batch_2/run',
-    'https://generativelanguage.googleapis.com/v1beta/models/veo-3:predictLongRunning',
-    `https://api.openai.com/v1/${'s'.repeat(33)}/videos`,
-  ];
-  const others = [
-    ...[
-      'https://api.openai.com/v1/files',
-      'https://api.openai.com/v1/uploads/u/parts',
-      'https://example.com/v1/batches',
-    ],
-    ...['https://api.openai.com/v1/conversations', 'https://api.anthropic.com/v1/messages/count_tokens'],
-    'https://generativelanguage.googleapis.com/v1beta/models/gemini-3:countTokens',
-  ];
+  const post = (url: string, own = { method: 'POST' }) => fetch(url, own);
+  const batches = 'https://api.openai.com/v1/batches?key=secret';
   const untraced = logLines('warn');
-  for (const url of unknown) await post(url);
+  await post(batches);
   expect(untraced).toEqual([]);
   const lines = warnings();
   const own = { method: 'POST' };
   ownRequests.add(own);
-  await fetch(unknown[0] as string, own);
-  await fetch(unknown[0] as string);
-  await traceable(post, { name: 'start', runType: 'llm' })(unknown[0] as string);
-  for (const url of others) await post(url);
-  expect(lines).toEqual([]);
-  for (const url of [...unknown, ...unknown]) await post(url);
-  const paths = [
-    ...['api.openai.com/v1/batches', 'api.openai.com/v1/batches/*/run'],
-    ...['generativelanguage.googleapis.com/v1beta/models/*:predictLongRunning', 'api.openai.com/v1/*/videos'],
+  await post(batches, own);
+  await fetch(batches);
+  await traceable(post, { name: 'start', runType: 'llm' })(batches);
+  const others = [
+    'openai.com/v1/files',
+    'openai.com/v1/conversations',
+    'anthropic.com/v1/messages/count_tokens',
+    'a.test/v1/x',
   ];
+  for (const other of others) await post(`https://api.${other}`);
+  expect(lines).toEqual([]);
+  const long = `https://api.openai.com/v1/${'s'.repeat(33)}/videos`;
+  const predict = 'https://generativelanguage.googleapis.com/v1beta/models/veo-3:predictLongRunning';
+  for (const id of [1, 2]) {
+    for (const url of [batches, `https://user:secret@api.openai.com/v1/batches/batch_${id}#secret`, long, predict])
+      await post(url);
+  }
+  const paths = ['api.openai.com/v1/batches', 'api.openai.com/v1/batches/*', 'api.openai.com/v1/*/videos'];
+  paths.push('generativelanguage.googleapis.com/v1beta/models/*:predictLongRunning');
   const advice = "call it in a function wrapped by traceable with runType 'llm'";
   expect(lines).toEqual(paths.map((path) => `warn: not recorded: POST ${path}; ${advice}`));
 });

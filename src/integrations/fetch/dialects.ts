@@ -22,8 +22,8 @@ interface Dialect {
   readonly ending: string;
   readonly reader: CallReader;
   /**
-   * Required body fields if the host is unknown. `messages` must be a list. Requests to known model services are not
-   * checked.
+   * Required body fields if the host is unknown, or if OpenAI may use the path for something else. `messages` must be a
+   * list. Requests to other known model services are not checked.
    */
   readonly required: readonly string[];
   /** The provider to record if the host is unknown. */
@@ -113,8 +113,9 @@ const BEDROCK_PATH = /^\/model\/[^/]+\/(invoke|converse)(-with-response-stream|-
 export function isModelAddress(url: URL): boolean {
   const { hostname, pathname } = url;
   if (BEDROCK_HOST.test(hostname)) return BEDROCK_PATH.test(pathname);
-  if (!mayBeModelCall(url.href) || !DIALECTS.some(({ path }) => path.test(pathname))) return false;
-  return serviceAt(url) !== undefined || providerAt(url) === 'ollama' || pathname.endsWith('/chat/completions');
+  const found = mayBeModelCall(url.href) ? DIALECTS.find(({ path }) => path.test(pathname)) : undefined;
+  if (found === undefined) return false;
+  return isOf(serviceAt(url), found.provider) || providerAt(url) === 'ollama' || pathname.endsWith('/chat/completions');
 }
 
 /** Returns the index of the last word in a path. The word follows a slash or a colon. */
@@ -137,7 +138,7 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
   const service = serviceAt(url);
   for (const { path, ending, reader, required, provider } of DIALECTS) {
     const match = pathname.endsWith(ending) ? path.exec(pathname) : null;
-    if (match === null || (service === undefined && !hasFields(body, required))) continue;
+    if (match === null || (!isOf(service, provider) && !hasFields(body, required))) continue;
     const { model: named, conversation } = match.groups ?? {};
     const model = textOf(fieldsOf(body).model) || (named && decodeURIComponent(named));
     return {
@@ -147,6 +148,11 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
     };
   }
   return undefined;
+}
+
+/** Whether a request to a known service is in the format of `provider`. OpenAI has only its own formats. */
+function isOf(service: string | undefined, provider: string | undefined): boolean {
+  return service !== undefined && (service !== 'openai' || provider === undefined);
 }
 
 function hasFields(body: unknown, required: readonly string[]): boolean {

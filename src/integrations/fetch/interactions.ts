@@ -78,8 +78,7 @@ function withMedia(item: unknown): unknown {
 }
 
 function failureOf({ status, errors }: Fields): string | undefined {
-  if (status !== 'failed') return undefined;
-  return serviceError({ error: listOf(errors)[0] }) ?? 'failed';
+  return status === 'failed' ? (serviceError({ error: listOf(errors)[0] }) ?? 'failed') : undefined;
 }
 
 /** Combines the events of a streamed interaction. */
@@ -104,8 +103,7 @@ function interactionFold(): Fold {
       const { step = event.content } = event;
       if (isFields(step)) {
         if (!isFull) update(itemFor(items, { ...step, index }), step);
-        const hasNoText = hasOnlyType({ content: step.content, summary: step.summary, text: step.text });
-        return hasNoText ? 0 : JSON.stringify(step).length;
+        return hasOnlyType(step) ? 0 : JSON.stringify(step).length;
       }
       if (!isFields(delta)) return 0;
       return addToStep(isFull ? emptyFields() : itemOf(delta, index), delta);
@@ -124,31 +122,13 @@ function addToStep(step: Fields, given: Fields): number {
   const { type, ...delta } = given;
   const { content, arguments: json, annotations } = delta;
   if (hasOnlyType(given)) return 0;
-  switch (type) {
-    case 'arguments_delta':
-      return addDelta(step, { arguments: json });
-    case 'thought_summary':
-      return isFields(content) ? addContent(step, 'summary', content) : 0;
-    case 'text_annotation_delta':
-      return addDelta(fieldsOf(listOf(step.content).at(-1) ?? step), { annotations });
-  }
-  if (isContent(given) && step.type !== type) return addContent(step, 'content', given);
+  if (type === 'arguments_delta') return addDelta(step, { arguments: json });
+  if (type === 'thought_summary') return addDelta(step, { summary: [content] });
+  if (type === 'text_annotation_delta') return addDelta(step, { content: [{ type: 'text', text: '', annotations }] });
+  if (isContent(given) && step.type !== type) return addDelta(step, { content: [given] });
   if (type === 'text') return addDelta(step, delta);
   update(step, delta);
   return JSON.stringify(delta).length;
-}
-
-/** Adds a content to a list. Text continues the text before it, and so does base64 without padding. */
-function addContent(step: Fields, key: 'content' | 'summary', added: Fields): number {
-  step[key] = Array.isArray(step[key]) ? step[key] : [];
-  const list = step[key] as unknown[];
-  const { type, data } = added;
-  const last = fieldsOf(list.at(-1));
-  if (typeof data !== 'string' || last.type !== type || !/[^=]$/.test(`${last.data ?? ''}`)) {
-    return addDelta({ content: list }, { content: [added] });
-  }
-  last.data = `${last.data}${data}`;
-  return data.length;
 }
 
 function withParsedArguments(item: unknown): unknown {

@@ -27,8 +27,7 @@ export const mistralConversation: CallReader = callReader(
     inputKeys: ['inputs', 'instructions'],
     inputs: ({ inputs, instructions }) => {
       const entries = typeof inputs === 'string' ? [{ role: 'user', content: inputs }] : inputs;
-      // OpenAI has the same paths, for conversations that are stored without a call.
-      return entries === undefined ? undefined : { messages: withSystem(textOf(instructions), entries) };
+      return { messages: withSystem(textOf(instructions), entries) };
     },
     settings: ['completion_args'],
   },
