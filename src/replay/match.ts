@@ -1,7 +1,7 @@
 import { cut } from '../base/text.ts';
-import { toolsOf } from '../messages/call-settings.ts';
-import { messagesOfInputs } from '../messages/conversation.ts';
 import { type Fields, isFields, textOf } from '../payload/fields.ts';
+import { toolsOf } from '../services/call-settings.ts';
+import { messagesOfInputs } from '../services/conversation.ts';
 import type { RecordedCall, ReplayMode } from './fixture.ts';
 
 /** A model call of the replayed program. */

@@ -1,10 +1,10 @@
-import type { CallReader } from '../integrations/call-reader.ts';
 import { readerNamed } from '../integrations/fetch/dialects.ts';
 import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import { MODEL_TYPES } from '../run/same-call.ts';
+import type { CallReader } from '../services/call-reader.ts';
 import { pathText, pathTo } from '../testing/forest.ts';
 import { canStream } from './events.ts';
 import { masked, type RecordedCall, requestOf } from './fixture.ts';

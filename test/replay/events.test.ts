@@ -2,14 +2,15 @@
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import { messageCall } from '#src/integrations/anthropic/calls.ts';
-import type { CallReader, Fold } from '#src/integrations/call-reader.ts';
-import { LineFold } from '#src/integrations/deltas.ts';
-import { geminiGeneration } from '#src/integrations/fetch/gemini.ts';
-import { ollamaCalls } from '#src/integrations/fetch/ollama.ts';
-import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Fields } from '#src/payload/fields.ts';
 import { answerEvents } from '#src/replay/events.ts';
+import type { Fold } from '#src/services/answer.ts';
+import { messageCall } from '#src/services/anthropic/calls.ts';
+import type { CallReader } from '#src/services/call-reader.ts';
+import { LineFold } from '#src/services/deltas.ts';
+import { geminiGeneration } from '#src/services/gemini/calls.ts';
+import { ollamaCalls } from '#src/services/ollama/calls.ts';
+import { openaiCalls } from '#src/services/openai/calls.ts';
 import { randomFrom } from '../faults/random.ts';
 
 const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };

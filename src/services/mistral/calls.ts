@@ -8,9 +8,11 @@ import {
   listOf,
   textOf,
 } from '../../payload/fields.ts';
-import { openaiCounts } from '../../services/openai.ts';
-import { type CallReader, callReader, type Fold, objectReader, withSystem } from '../call-reader.ts';
+import { type Fold, objectReader } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, hasOnlyType, update, withoutIndex } from '../deltas.ts';
+import { openaiCounts } from '../openai/usage.ts';
+import { withSystem } from '../request.ts';
 
 /** Reads pages of documents. Images in the request and the answer are data URIs, which become attachments. */
 export const mistralOcr: CallReader = callReader(

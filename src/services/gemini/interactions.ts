@@ -10,10 +10,12 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
-import { interactionUsage } from '../../services/gemini.ts';
-import { type CallReader, callReader, type Fold, objectReader, serviceError, withSystem } from '../call-reader.ts';
+import { type Fold, objectReader, serviceError } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, hasOnlyType, itemFor, update, updated, withoutIndex } from '../deltas.ts';
 import { blockWithDataUri, withField } from '../media.ts';
+import { withSystem } from '../request.ts';
+import { interactionUsage } from './usage.ts';
 
 /** Fields of an answer that repeat the request. */
 const REPEATED: ReadonlySet<string> = new Set(['input', 'system_instruction', 'tools']);
