@@ -17,8 +17,8 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);
   if (Array.isArray(fields.candidates)) return fields.candidates.flatMap((one) => messagesOf([fieldsOf(one).content]));
   if (Array.isArray(fields.generations)) return fields.generations.flat(2).flatMap(generationOf);
-  const items = [fields.output, fields.steps, fields.outputs].find((one) => Array.isArray(one) && one.some(isOutput));
-  if (items !== undefined) return messagesOf((items as unknown[]).map(inMessage));
+  const items = [fields.output, fields.steps, fields.outputs].find((list) => listOf(list).some(isOutput));
+  if (items !== undefined) return messagesOf(listOf(items));
   if (Array.isArray(fields.messages)) return messagesOf(fields.messages.flat());
   if (isMessage(fields)) return messagesOf([fields]);
   const { message } = isFields(fields.output) ? fields.output : fields;
@@ -62,15 +62,11 @@ function isItem(value: unknown): boolean {
   return isMessage(value) || ITEM.test(`${fieldsOf(value).type}`);
 }
 
-const ITEM = /^(reasoning|thought|tool\.execution|.*[._](call|result)|.*_call_output)$/;
+const ITEM = /^(reasoning|thought|tool.execution|.*[._](call|result)(_output)?)$/;
 
 /** Early answers of Gemini's Interactions API list texts beside their items. */
 function isOutput(value: unknown): boolean {
-  return isItem(value) || (fieldsOf(value).type === 'text' && typeof fieldsOf(value).text === 'string');
-}
-
-function inMessage(value: unknown): unknown {
-  return isItem(value) ? value : { role: 'assistant', content: [value] };
+  return isItem(value) || fieldsOf(value).type === 'text';
 }
 
 function isMessage(value: unknown): boolean {
@@ -89,6 +85,7 @@ const ROLES: ReadonlyMap<string, string> = new Map([
   ['model', 'assistant'],
   ['user_input', 'user'],
   ['model_output', 'assistant'],
+  ['text', 'assistant'],
   ['system', 'system'],
   ['tool', 'tool'],
   ['function', 'tool'],

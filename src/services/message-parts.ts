@@ -84,7 +84,6 @@ function partsByType(block: Fields): Part[] | undefined {
     case 'web_search_tool_result':
     case 'tool-result':
     case 'function_call_output':
-    case 'function_result':
       return [resultOf(block, block.content ?? block.output ?? block.result)];
     default:
       return mediaOf(block);
