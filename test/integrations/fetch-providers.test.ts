@@ -688,18 +688,6 @@ test.each<[string, string, WireResponse, string]>([
   expect(onlyRun(recorder.runs)).toMatchObject({ error, end_time: expect.any(String) });
 });
 
-const compatible = Object.entries({
-  'api.moonshot.ai': 'moonshot',
-  'dashscope-intl.aliyuncs.com': 'dashscope',
-  'api.z.ai': 'zai',
-  'open.bigmodel.cn': 'zhipuai',
-  'ai-gateway.vercel.sh': 'vercel',
-  'router.huggingface.co': 'huggingface',
-  'mine.eu-west-1.aws.endpoints.huggingface.cloud': 'huggingface',
-  'integrate.api.nvidia.com': 'nvidia',
-  'api.sambanova.ai': 'sambanova',
-  'api.minimax.io': 'minimax',
-});
 const vertex = 'https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers';
 test.each<[url: string, name: string, provider: string, model: string]>([
   [
@@ -718,9 +706,14 @@ test.each<[url: string, name: string, provider: string, model: string]>([
   ['https://api.groq.com/openai/v1/chat/completions', 'openai.chat.completions', 'groq', 'small'],
   ['https://api.mistral.ai/v1/agents/completions', 'openai.chat.completions', 'mistralai', 'small'],
   ['https://openrouter.ai/api/v1/embeddings', 'openai.embeddings', 'openrouter', 'small'],
-  ...compatible.map(([host, provider]): [string, string, string, string] => {
-    return [`https://${host}/v1/chat/completions`, 'openai.chat.completions', provider, 'small'];
-  }),
+  ['https://api.moonshot.cn/v1/chat/completions', 'openai.chat.completions', 'moonshot', 'small'],
+  ['https://open.bigmodel.cn/api/paas/v4/chat/completions', 'openai.chat.completions', 'zhipuai', 'small'],
+  [
+    'https://mine.aws.endpoints.huggingface.cloud/v1/chat/completions',
+    'openai.chat.completions',
+    'huggingface',
+    'small',
+  ],
   ['http://localhost:11434/v1/chat/completions', 'openai.chat.completions', 'ollama', 'small'],
   ['http://litellm.shop.test/v1/messages', 'anthropic.messages', 'anthropic', 'small'],
 ])('a request to %s is a call of %s', async (url, name, provider, model) => {

@@ -9,8 +9,9 @@ export interface CallCode {
 
 /** Services whose API is compatible with OpenAI's. */
 const COMPATIBLE: ReadonlySet<string> = new Set(
-  `openai azure cerebras dashscope deepseek fireworks groq huggingface litellm minimax mistralai moonshot nvidia ollama
-  openrouter perplexity sambanova together vercel vllm xai zai zhipuai`.split(/\s+/),
+  'openai azure cerebras deepseek fireworks groq litellm mistralai ollama openrouter perplexity together vllm xai'.split(
+    ' ',
+  ),
 );
 /** Parameters that belong to OpenAI's Responses API only. */
 const RESPONSES = ['max_output_tokens', 'previous_response_id', 'text', 'truncation', 'use_responses_api'];
@@ -81,7 +82,7 @@ function requestOf(call: Parameters<typeof codeOf>[0]): Request | undefined {
     const body = { ...parameters, ...(first === undefined ? {} : { system: first }) };
     return { method: 'messages.create', body: { ...body, messages: asked.filter((one) => !isSystem(one)) } };
   }
-  if (!COMPATIBLE.has(provider) || call.name === 'mistral.conversations') return undefined;
+  if (!/^openai\./.test(call.name) && (!COMPATIBLE.has(provider) || /^mistral\.c/.test(call.name))) return undefined;
   const isItem = (one: unknown): boolean => firstText(fieldsOf(one).role) === undefined;
   if (
     /responses/i.test(call.name) ||
