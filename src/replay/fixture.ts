@@ -1,8 +1,8 @@
 import { RunspanError } from '../base/errors.ts';
 import { type Fields, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
-import type { PayloadLimits } from '../payload/plain.ts';
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
+import type { PayloadRules } from '../payload/truncate.ts';
 import type { CallDescription } from '../run/run.ts';
 
 /**
@@ -44,8 +44,12 @@ export interface RecordedCall {
   readonly request: Fields;
   /** The status of the response. Absent if there was none. */
   readonly status?: number;
-  /** The body of the response. A streamed response has the format of a response that is not streamed. */
+  /** The body of a response that is JSON. */
   readonly response?: unknown;
+  /** The content type of a stream. */
+  readonly contentType?: string;
+  /** The events or lines of a stream as they were received, with the line breaks that end each. */
+  readonly events?: readonly string[];
   /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
   /** Whether this call and all later ones are sent, because a test of a failed call needs the service. */
@@ -88,8 +92,9 @@ export function fixtureText(fixture: Fixture): string {
 }
 
 function isCall(value: unknown): boolean {
-  const { call, request, status, error, isLive } = fieldsOf(value);
-  const isAnswered = Number.isInteger(status) || typeof error === 'string' || isLive === true;
+  const { call, request, status, error, isLive, events = [] } = fieldsOf(value);
+  const isAnswered =
+    (Number.isInteger(status) || typeof error === 'string' || isLive === true) && Array.isArray(events);
   return textOf(call) !== undefined && isFields(request) && isAnswered;
 }
 
@@ -99,9 +104,14 @@ export function requestOf({ inputs, metadata }: CallDescription): Fields {
 }
 
 const MAX = Number.MAX_SAFE_INTEGER;
-const UNLIMITED: PayloadLimits = { depth: MAX, width: MAX, nodes: MAX, bytes: MAX };
+/** The rules by which the secrets of a fixture are masked, which are those of payloads by default. */
+export const fixtureRules = (): PayloadRules => ({
+  ...{ depth: MAX, width: MAX, nodes: MAX, bytes: MAX },
+  isInline: true,
+  redaction: defaultRedaction(),
+});
 
-/** Returns a value as it is in a fixture, with the secrets masked that are masked by default. */
+/** Returns a value as it is in a fixture, with its secrets masked. */
 export function masked(value: unknown): unknown {
-  return JSON.parse(serialize(value, { ...UNLIMITED, isInline: true, redaction: defaultRedaction() }));
+  return JSON.parse(serialize(value, fixtureRules()));
 }
