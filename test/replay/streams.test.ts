@@ -98,6 +98,17 @@ const ROWS: readonly Row[] = [
       named({ type: 'ping' }),
       named({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Té 🍵' } }),
       named({ type: 'content_block_stop', index: 0 }),
+      named({
+        type: 'content_block_start',
+        index: 1,
+        content_block: { type: 'thinking', thinking: '', signature: '' },
+      }),
+      named({
+        type: 'content_block_delta',
+        index: 1,
+        delta: { type: 'signature_delta', signature: 'EqQBCkgIARABGAIi' },
+      }),
+      named({ type: 'content_block_stop', index: 1 }),
       named({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } }),
       named({ type: 'message_stop' }),
     ],
@@ -169,8 +180,8 @@ async function twice(url: string, call: (url: string) => Promise<unknown>) {
 /** A request that each of the services accepts. */
 const body = JSON.stringify({ model, messages, prompt, input: prompt, contents: prompt, max_tokens: 9, stream: true });
 
-async function chunksAt(url: string, last?: string): Promise<string[]> {
-  const { headers, body: stream } = await fetch(url, { method: 'POST', body });
+async function chunksAt(url: string, last?: string, sent = body): Promise<string[]> {
+  const { headers, body: stream } = await fetch(url, { method: 'POST', body: sent });
   const texts = [`${headers.get('content-type')}`];
   for await (const bytes of stream ?? []) {
     texts.push(Buffer.from(bytes).toString());
@@ -231,6 +242,15 @@ test('an event that was cut off is left out', async () => {
   expect(seen).toEqual(words.slice(0, 2));
 });
 
+test('a request without a stream does not get one', async () => {
+  const [path, type, events] = ROWS.find(([address]) => address.endsWith(':streamGenerateContent')) as Row;
+  const url = await serveWire({ type, parts: events });
+  const ask = (address: string) => chunksAt(address, undefined, JSON.stringify({ contents: prompt }));
+  const recorded = await recordedProgram(() => ask(`${url}${path}`));
+  const run = () => ask(`${NOWHERE}${path.replace('streamGenerate', 'generate')}`);
+  await expect(replay(fixtureFile(recorded), { run })).rejects.toThrow('  stream: recorded true, got nothing');
+});
+
 test('a streamed request that gets JSON gets JSON again', async () => {
   const completion = { object: 'chat.completion', choices: [{ index: 0, message: { content: '🍵' } }] };
   const { first, second } = await twice(await serveWire(json(completion)), (at) => chunksAt(`${at}${CHAT}`));
@@ -249,7 +269,7 @@ async function missingOf(events: readonly string[], options: RecordOptions, vari
   return { attached: texts.join(), missing: fixtureFrom(runs).missing };
 }
 
-const SECRET = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
+const NOT_SHOWN = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
 const patterns = { redact: redact({ patterns: [/key-\d+/] }) };
 
 test.each<[string, RecordOptions, readonly string[]]>([
@@ -259,7 +279,7 @@ test.each<[string, RecordOptions, readonly string[]]>([
   ['a pattern in a comment', patterns, [chunk({ content: 'tea' }), ': key-4711\n\n']],
 ])('the stream of %s is not attached', async (_, options, events) => {
   const { attached, missing } = await missingOf([...events, DONE], options);
-  expect(missing).toEqual([`openai.chat.completions: ${SECRET}`]);
+  expect(missing).toEqual([`openai.chat.completions: ${NOT_SHOWN}`]);
   expect(attached).not.toContain('47');
 });
 
@@ -267,7 +287,7 @@ test('a stream that only a fixture must not contain is missing there', async () 
   const events = ['', '{"api', '_key":"key-', '4711"}'].map(argumentsChunk);
   const { attached, missing } = await missingOf([...events, DONE], { redact: redact({ keys: false }) });
   expect(attached).toContain('4711');
-  expect(missing).toEqual([`openai.chat.completions: ${SECRET}`]);
+  expect(missing).toEqual([`openai.chat.completions: ${NOT_SHOWN}`]);
 });
 
 test('a stream that exceeds the limit of payloads, alone or with its answer, is missing', async () => {
@@ -275,7 +295,7 @@ test('a stream that exceeds the limit of payloads, alone or with its answer, is 
   const payloadBytes = events.join('').length;
   const tooLong = await missingOf(events, { limits: { payloadBytes: payloadBytes - 1 } });
   expect(tooLong.attached).not.toContain('chat.completion.chunk');
-  expect(tooLong.missing).toEqual([`openai.chat.completions: ${SECRET}`]);
+  expect(tooLong.missing).toEqual([`openai.chat.completions: ${NOT_SHOWN}`]);
   const { missing } = await missingOf(events, { limits: { payloadBytes } });
   expect(missing).toEqual(['openai.chat.completions: it is truncated; raise `limits` of `configure`']);
 });
