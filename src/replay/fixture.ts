@@ -104,12 +104,10 @@ export function requestOf({ inputs, metadata }: CallDescription): Fields {
 }
 
 const MAX = Number.MAX_SAFE_INTEGER;
-/** The rules by which the secrets of a fixture are masked, which are those of payloads by default. */
-export const fixtureRules = (): PayloadRules => ({
-  ...{ depth: MAX, width: MAX, nodes: MAX, bytes: MAX },
-  isInline: true,
-  redaction: defaultRedaction(),
-});
+/** Returns the rules by which the secrets of a fixture are masked, which are those of payloads by default. */
+export function fixtureRules(): PayloadRules {
+  return { depth: MAX, width: MAX, nodes: MAX, bytes: MAX, isInline: true, redaction: defaultRedaction() };
+}
 
 /** Returns a value as it is in a fixture, with its secrets masked. */
 export function masked(value: unknown): unknown {

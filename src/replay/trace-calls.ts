@@ -54,7 +54,7 @@ class NotReplayable extends Error {}
 
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
 const NO_STREAM = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
-const NO_SHOWN_STREAM = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
+const NOT_SHOWN = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
 
 /** A call before it is checked. The response of a stream is also combined. */
 interface OwnCall extends Omit<RecordedCall, 'below' | 'events'> {
@@ -128,7 +128,7 @@ function complete(own: OwnCall): Omit<RecordedCall, 'below'> {
     if (ATTACHED.test(JSON.stringify(response) ?? '')) throw new NotReplayable('its answer contains a file');
     return call;
   }
-  if (stream === undefined || !isShown(stream, response, fixtureRules())) throw new NotReplayable(NO_SHOWN_STREAM);
+  if (stream === undefined || !isShown(stream, response, fixtureRules())) throw new NotReplayable(NOT_SHOWN);
   // A blank line ends a server-sent event.
   const events = stream.split(contentType.includes('event-stream') ? /(?<=\n\r?\n|\r\r)/ : /(?<=\n)/);
   return { ...call, response: undefined, events };

@@ -101,7 +101,7 @@ export class StreamText {
 }
 
 /** Match a last line: a JSON object without a line break, and data of an event without an empty line after it. */
-const LAST_VALUE = /(?<![^\r\n])(?:data:\s*)?\{[^\r\n]*$/;
+const LAST_VALUE = /(?<![^\r\n])(?:data: *)?\{[^\r\n]*$/;
 const LAST_DATA = /(?<![^\r\n])data:[^\r\n]*\r?\n$/;
 
 /** Whether a sink changes recorded inputs and outputs in a way that cannot be applied to an attachment. */
