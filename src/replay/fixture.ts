@@ -7,7 +7,7 @@ import type { CallDescription } from '../run/run.ts';
 
 /**
  * How a replay finds the recorded call for a request. `strict`: the request is the same. `failed`: the model, the names
- * of the tools and the number of earlier answers are the same.
+ * of the tools, the number of earlier answers and `stream` are the same.
  */
 export type ReplayMode = 'strict' | 'failed';
 
