@@ -92,9 +92,8 @@ export function fixtureText(fixture: Fixture): string {
 }
 
 function isCall(value: unknown): boolean {
-  const { call, request, status, error, isLive, events = [] } = fieldsOf(value);
-  const isAnswered =
-    (Number.isInteger(status) || typeof error === 'string' || isLive === true) && Array.isArray(events);
+  const { call, request, status, error, isLive } = fieldsOf(value);
+  const isAnswered = Number.isInteger(status) || typeof error === 'string' || isLive === true;
   return textOf(call) !== undefined && isFields(request) && isAnswered;
 }
 
@@ -104,6 +103,7 @@ export function requestOf({ inputs, metadata }: CallDescription): Fields {
 }
 
 const MAX = Number.MAX_SAFE_INTEGER;
+
 /** Returns the rules by which the secrets of a fixture are masked, which are those of payloads by default. */
 export function fixtureRules(): PayloadRules {
   return { depth: MAX, width: MAX, nodes: MAX, bytes: MAX, isInline: true, redaction: defaultRedaction() };

@@ -12,6 +12,7 @@ import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Fields } from '#src/payload/fields.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
+import { messageEvents } from '../support/local-model/anthropic.js';
 import { responseEvents } from '../support/local-model/openai-responses.js';
 
 // A property takes long on a busy machine.
@@ -91,33 +92,14 @@ const formats: Readonly<Record<string, Format>> = {
     ...SSE,
     reader: messageCall,
     events: ({ text, thought, calls, unknown }) => {
-      const message = { id: 'm', type: 'message', role: 'assistant', model: 'small', content: [], stop_reason: null };
-      const counts = { input_tokens: 3, output_tokens: 4 };
-      const blocks: [begun: object, deltas: object[]][] = [
-        [
-          { type: 'thinking', thinking: '', signature: '' },
-          [
-            ...thought.map((thinking) => ({ type: 'thinking_delta', thinking })),
-            { type: 'signature_delta', signature: 's' },
-          ],
-        ],
-        [{ type: 'text', text: '' }, text.map((word) => ({ type: 'text_delta', text: word }))],
-        ...calls.map(({ id, name, args }): [object, object[]] => [
-          { type: 'tool_use', id, name, input: {} },
-          ['', `{"q":"${args[0]}`, `${args[1]}"}`].map((json) => ({ type: 'input_json_delta', partial_json: json })),
-        ]),
-        [{ type: 'new_block', value: unknown }, []],
+      const content = [
+        { type: 'thinking', thinking: thought.join(' '), signature: 's' },
+        { type: 'text', text: text.join(' ') },
+        ...calls.map(({ id, name, args }) => ({ type: 'tool_use', id, name, input: { q: args.join(' ') } })),
+        { type: 'new_block', value: unknown },
       ];
-      return [
-        { type: 'message_start', message: { ...message, usage: { ...counts, output_tokens: 1 } } },
-        ...blocks.flatMap(([content_block, deltas], index) => [
-          { type: 'content_block_start', index, content_block },
-          ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
-          { type: 'content_block_stop', index },
-        ]),
-        { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: counts },
-        { type: 'message_stop' },
-      ];
+      const head = { id: 'm', type: 'message', role: 'assistant', model: 'small', stop_reason: 'end_turn' };
+      return [...messageEvents({ ...head, content, usage: { input_tokens: 3, output_tokens: 4 } })];
     },
     error: [{ type: 'error', error: { type: 'busy', message: 'too much' } }, 'busy: too much'],
   },

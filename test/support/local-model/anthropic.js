@@ -4,7 +4,7 @@
 import { served } from './service.js';
 
 export const anthropicRoutes = [
-  { method: 'POST', path: /\/v1\/messages$/, answer: (request) => named(request, messageFor, messageEvents) },
+  { method: 'POST', path: /\/v1\/messages$/, answer: (request) => named(request, messageFor, eventsFor) },
 ];
 
 const eventOf = (name, value) => `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`;
@@ -18,6 +18,10 @@ const anthropic = {
   // By then, the answer has begun: message, block, ping, and the first words.
   eventsBeforeFailure: 4,
 };
+
+function eventsFor(body) {
+  return [...messageEvents(messageFor(body))].map((event) => eventOf(event.type, event));
+}
 
 /** The same request always has the same id. */
 function named(request, answer, events) {
@@ -120,11 +124,7 @@ function outputDetails(content) {
   };
 }
 
-function messageEvents(body) {
-  return [...eventsOf(messageFor(body))].map((event) => eventOf(event.type, event));
-}
-
-function* eventsOf({ content, stop_reason, stop_sequence, usage, ...message }) {
+export function* messageEvents({ content, stop_reason, stop_sequence, usage, ...message }) {
   const { output_tokens, output_tokens_details, server_tool_use, ...input } = usage;
   const begun = { content: [], stop_reason: null, stop_sequence: null, usage: { ...input, output_tokens: 1 } };
   yield { type: 'message_start', message: { ...message, ...begun } };
