@@ -342,7 +342,7 @@ function installedPackages() {
 
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, `core.js` the modules that entries without
- * delivery also load, including all of `payload/`, `messages/` and `services/`, and `integrations.js` all of
+ * delivery also load, including all of `payload/` and `services/`, and `integrations.js` all of
  * `integrations/`, which `register.js` loads. Fewer files load faster. Rollup distributes all other modules. On edge
  * runtimes, `register.js` loads few integrations.
  */

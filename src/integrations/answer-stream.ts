@@ -6,7 +6,7 @@ import { type Collector, StreamRecorder } from '../instrument/results/recorder.t
 import { metadataOfUsage } from '../payload/usage.ts';
 import type { Run } from '../run/run.ts';
 import { RESPONSE_ID } from '../run/same-call.ts';
-import type { Answer, AnswerReader, Fold } from './call-reader.ts';
+import type { Answer, AnswerReader, Fold } from '../services/answer.ts';
 
 /** Records that the request or response of a model call has an unknown format. */
 export function markUnreadable(run: Run, part: 'request' | 'response'): void {

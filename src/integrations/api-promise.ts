@@ -9,9 +9,9 @@ import {
 import { deriveOne } from '../instrument/results/promise.ts';
 import { types } from '../platform/node.ts';
 import type { Run } from '../run/run.ts';
+import type { AnswerReader } from '../services/answer.ts';
+import { eventReader } from '../services/deltas.ts';
 import { endWithAnswer, followStream } from './answer-stream.ts';
-import type { AnswerReader } from './call-reader.ts';
-import { eventReader } from './deltas.ts';
 import { followResponse } from './fetch/response.ts';
 
 /** What the SDK knows about a request once the response headers have arrived. */

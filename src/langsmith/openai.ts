@@ -1,6 +1,5 @@
-import type { CallReader } from '../integrations/call-reader.ts';
 import { openaiSdk } from '../integrations/openai/client.ts';
-import { type Sdk, wrapClient } from '../integrations/sdk-client.ts';
+import { type MethodReader, type Sdk, wrapClient } from '../integrations/sdk-client.ts';
 import { defined, type Fields, fieldsOf, isFields } from '../payload/fields.ts';
 import type { CallDescription } from '../run/run.ts';
 import { exporterOf } from './client.ts';
@@ -64,7 +63,7 @@ function methodsWith(config: Partial<RunTreeConfig>): Sdk['methods'] {
   // LangSmith records only the model calls of `runTools`.
   const { 'chat.completions.runTools': _, ...methods } = openaiSdk.methods;
   const method = (path: string, usualName: string, parameters?: Fields) => ({
-    [path]: asLangSmith(methods[path] as CallReader, { ...config, name: config.name ?? usualName }, parameters),
+    [path]: asLangSmith(methods[path] as MethodReader, { ...config, name: config.name ?? usualName }, parameters),
   });
   return {
     ...methods,
@@ -75,7 +74,7 @@ function methodsWith(config: Partial<RunTreeConfig>): Sdk['methods'] {
 }
 
 /** Returns a copy of `call` that records the same name, inputs, outputs and metadata as LangSmith. */
-function asLangSmith(call: CallReader, config: RunTreeConfig, parameters?: Fields): CallReader {
+function asLangSmith(call: MethodReader, config: RunTreeConfig, parameters?: Fields): MethodReader {
   return {
     ...call,
     name: config.name,

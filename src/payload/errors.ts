@@ -130,3 +130,9 @@ function otherText(thrown: unknown, redaction: Redaction | undefined): string {
   const isMute = typeof thrown === 'object' && thrown !== null && /^\[(object|unprintable) /.test(text);
   return isMute ? serialize(thrown, { ...OBJECT_LIMITS, redaction }, PATH) : shownError(text, redaction);
 }
+
+/** Formats an error as one line. Returns undefined if neither value is a string. */
+export function errorLine(kind: unknown, message: unknown): string | undefined {
+  const parts = [kind, message].filter((part) => typeof part === 'string');
+  return parts.length === 0 ? undefined : parts.join(': ');
+}

@@ -1,5 +1,5 @@
 import { guard } from '../base/guard.ts';
-import { errorLine } from '../integrations/call-reader.ts';
+import { errorLine } from '../payload/errors.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';

@@ -1,8 +1,8 @@
 import { cut } from '../base/text.ts';
 import { isStreamed } from '../integrations/fetch/exchange.ts';
-import { parametersOf, toolsOf } from '../messages/call-settings.ts';
-import { messagesOfInputs } from '../messages/conversation.ts';
 import { type Fields, isFields } from '../payload/fields.ts';
+import { parametersOf, toolsOf } from '../services/call-settings.ts';
+import { messagesOfInputs } from '../services/conversation.ts';
 import type { RecordedCall, ReplayMode } from './fixture.ts';
 
 /** A model call of the replayed program. */

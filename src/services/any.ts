@@ -1,11 +1,11 @@
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import type { UsageMetadata } from '../payload/usage.ts';
-import { anthropicUsage } from './anthropic.ts';
-import { bedrockUsage } from './bedrock.ts';
-import { cohereUsage } from './cohere.ts';
-import { geminiUsage } from './gemini.ts';
-import { ollamaUsage } from './ollama.ts';
-import { openaiCounts } from './openai.ts';
+import { anthropicUsage } from './anthropic/usage.ts';
+import { bedrockUsage } from './bedrock/usage.ts';
+import { cohereUsage } from './cohere/usage.ts';
+import { geminiUsage } from './gemini/usage.ts';
+import { ollamaUsage } from './ollama/usage.ts';
+import { openaiCounts } from './openai/usage.ts';
 
 type Reader = (usage: Fields, serviceTier?: unknown) => UsageMetadata | undefined;
 

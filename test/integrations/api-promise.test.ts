@@ -1,7 +1,7 @@
 // Promises of SDK versions that the suite does not install, and races that a real client does not show.
 import { describe, expect, test } from 'vitest';
 import { followApiPromise } from '#src/integrations/api-promise.ts';
-import type { AnswerReader } from '#src/integrations/call-reader.ts';
+import type { AnswerReader } from '#src/services/answer.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { makeRun } from '../run/memory-sink.ts';
 import { collected } from '../support/garbage.ts';

@@ -1,15 +1,15 @@
 // What is recorded of streams that services, gateways and networks damage. In each stream, all texts are different words.
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { messageCall } from '#src/integrations/anthropic/calls.ts';
-import { conversation } from '#src/integrations/bedrock/converse.ts';
-import type { AnswerReader, Fold } from '#src/integrations/call-reader.ts';
 import { bodyReader } from '#src/integrations/fetch/body.ts';
-import { cohereChat } from '#src/integrations/fetch/cohere.ts';
-import { geminiGeneration } from '#src/integrations/fetch/gemini.ts';
-import { ollamaCalls } from '#src/integrations/fetch/ollama.ts';
-import { openaiCalls } from '#src/integrations/openai/calls.ts';
 import type { Fields } from '#src/payload/fields.ts';
+import type { AnswerReader, Fold } from '#src/services/answer.ts';
+import { messageCall } from '#src/services/anthropic/calls.ts';
+import { conversation } from '#src/services/bedrock/converse.ts';
+import { cohereChat } from '#src/services/cohere/calls.ts';
+import { geminiGeneration } from '#src/services/gemini/calls.ts';
+import { ollamaCalls } from '#src/services/ollama/calls.ts';
+import { openaiCalls } from '#src/services/openai/calls.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
 import { messageEvents } from '../support/local-model/anthropic.js';

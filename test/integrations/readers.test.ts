@@ -2,12 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { generatedAnswer, modelReader, operationReader } from '#src/integrations/ai-sdk/answer.ts';
 import { describeModelCall, describeOperation } from '#src/integrations/ai-sdk/calls.ts';
-import { messageCall as message } from '#src/integrations/anthropic/calls.ts';
-import { conversation } from '#src/integrations/bedrock/converse.ts';
-import { invocation } from '#src/integrations/bedrock/invoke.ts';
-import type { AnswerReader, CallReader, Fold } from '#src/integrations/call-reader.ts';
-import { geminiGeneration } from '#src/integrations/fetch/gemini.ts';
-import { openaiCalls } from '#src/integrations/openai/calls.ts';
+import type { AnswerReader, Fold } from '#src/services/answer.ts';
+import { messageCall as message } from '#src/services/anthropic/calls.ts';
+import { conversation } from '#src/services/bedrock/converse.ts';
+import { invocation } from '#src/services/bedrock/invoke.ts';
+import type { CallReader } from '#src/services/call-reader.ts';
+import { geminiGeneration } from '#src/services/gemini/calls.ts';
+import { openaiCalls } from '#src/services/openai/calls.ts';
 
 const { chat } = openaiCalls;
 

@@ -27,6 +27,12 @@ describe('the source', () => {
     expect(cycles(factsOf(Object.fromEntries(sources)))).toEqual([]);
   });
 
+  it('has readers of services that need no runtime of their own', () => {
+    const readers = FILES.filter((path) => path.startsWith('services/'));
+    expect(readers.filter((path) => /\.(edge|browser)\.ts$/.test(path))).toEqual([]);
+    expect(readers.filter((path) => /from 'node:|\bBuffer[.(]/.test(SOURCES[path] ?? ''))).toEqual([]);
+  });
+
   it('has one file for each entry point, its variant for browsers, and runspan.ts', () => {
     const expected = [...entries.map((name) => `${name}.ts`), 'index.browser.ts', 'runspan.ts'].sort();
     expect(FILES.filter((path) => !path.includes('/'))).toEqual(expected);

@@ -2,7 +2,7 @@
 // can go, and says in its body why the rest is needed.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Metafile } from 'esbuild';
 import { expect, it } from 'vitest';
 import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
@@ -17,6 +17,9 @@ const BUILT = {
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
   dist: 4_260,
 };
+
+/** Thousands of bytes of `src/services/` that an entry loads at once: the page the readers of messages, `openai` its formats. */
+const SERVICES = { 'src/index.ts': 0, 'src/openai.ts': 16, 'src/viewer/main.tsx': 8 };
 
 it('the source and the tests have at most the lines of the table', () => {
   const linesOf = (folder: string, ending: RegExp): number =>
@@ -43,4 +46,29 @@ it('a bundle of the package and the built files have at most the bytes of the ta
   const kilobytes = { bundle: Math.ceil(bundle / 1_000), dist: Math.ceil(dist / 1_000) };
   expect(kilobytes.bundle).toBeLessThanOrEqual(BUILT.bundle);
   expect(kilobytes.dist).toBeLessThanOrEqual(BUILT.dist);
+});
+
+/** Returns the size of the readers of services in an output and in the outputs that it imports statically. */
+function bytesOfServices({ outputs }: Metafile, entry: string): number {
+  const reached = new Set<string>();
+  const visit = (path: string): void => {
+    const output = outputs[path];
+    if (output === undefined || reached.has(path)) return;
+    reached.add(path);
+    for (const { path: imported, kind } of output.imports) if (kind === 'import-statement') visit(imported);
+  };
+  visit(Object.keys(outputs).find((path) => outputs[path]?.entryPoint === entry) ?? entry);
+  const inputs = [...reached].flatMap((path) => Object.entries(outputs[path]?.inputs ?? {}));
+  const ofServices = inputs.filter(([path]) => path.startsWith('src/services/'));
+  return ofServices.reduce((bytes, [, { bytesInOutput }]) => bytes + bytesInOutput, 0);
+}
+
+it.each(Object.entries(SERVICES))('%s loads at most %s kB of readers of services', async (entry, limit) => {
+  const { metafile } = await build({
+    ...{ absWorkingDir: root, entryPoints: [entry], outdir: 'out', write: false, metafile: true, logLevel: 'silent' },
+    ...{ bundle: true, splitting: true, platform: 'node', format: 'esm', minify: true, packages: 'external' },
+    loader: { '.css': 'empty', '.svg': 'empty' },
+  });
+  expect(Object.keys(metafile.inputs)).toContain(entry);
+  expect(Math.ceil(bytesOfServices(metafile, entry) / 1_000)).toBeLessThanOrEqual(limit);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parametersOf, toolsOf } from '#src/messages/call-settings.ts';
+import { parametersOf, toolsOf } from '#src/services/call-settings.ts';
 import { codeOf } from '#src/viewer/payload/call-code.ts';
 
 const schema = { type: 'object', properties: { order: { type: 'string' } } };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { messagesOfInputs, messagesOfOutputs } from '#src/messages/conversation.ts';
-import type { Message, Part } from '#src/messages/message.ts';
 import { fieldsOf } from '#src/payload/fields.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
+import type { Message, Part } from '#src/services/message.ts';
 
 /** One line per message: its role, name and parts. */
 const lines = (messages: Message[] | undefined): string[] | undefined =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Message } from '#src/messages/message.ts';
 import type { RunDetails } from '#src/receiver/domain/run-view.ts';
+import type { Message } from '#src/services/message.ts';
 import { diffFields, diffMessages } from '#src/viewer/compare/run-diff.ts';
 
 const message = (role: string, text: string): Message => ({ role, parts: [{ kind: 'text', text }] });

@@ -1,8 +1,8 @@
-import { aiSdkFile, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, fieldsOf, filled, listOf, textOf } from '../../payload/fields.ts';
-import { aiSdkUsage } from '../../services/ai-sdk.ts';
-import { type Answer, type AnswerReader, type Fold, vectorsOf } from '../call-reader.ts';
-import { copyOf } from '../deltas.ts';
+import { aiSdkFile, aiSdkToolCall } from '../../services/ai-sdk/messages.ts';
+import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
+import { type Answer, type AnswerReader, type Fold, vectorsOf } from '../../services/answer.ts';
+import { copyOf } from '../../services/deltas.ts';
 import { mediaOutputs } from './media.ts';
 
 /** The combined parts of a result, streamed or not. */

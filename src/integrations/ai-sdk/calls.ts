@@ -1,6 +1,6 @@
-import { aiSdkMessages } from '../../messages/ai-sdk.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription } from '../../run/run.ts';
+import { aiSdkMessages } from '../../services/ai-sdk/messages.ts';
 import { mediaInputs } from './media.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { defined, type Fields, fieldsOf, isFields, mapped, textOf } from '../../payload/fields.ts';
-import { mediaMarker } from '../media.ts';
+import { mediaMarker } from '../../services/media.ts';
 
 /** Options of image, speech and transcription calls that contain no media. */
 const OPTIONS = ['text', 'instructions', 'voice', 'outputFormat', 'speed', 'language', 'n', 'size', 'aspectRatio'];

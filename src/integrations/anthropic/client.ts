@@ -1,6 +1,6 @@
+import { messageCall } from '../../services/anthropic/calls.ts';
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { tracedToolRunner } from '../tool-runners.ts';
-import { messageCall } from './calls.ts';
 
 /** The part of an `@anthropic-ai/sdk` client that tracing requires. Bedrock and Vertex clients also work. */
 export interface AnthropicLike {

@@ -7,13 +7,13 @@ import { type Fields, fieldsOf, signalOf, textOf } from '../../payload/fields.ts
 import { currentContext, sinkOf } from '../../run/context.ts';
 import { usableOptions } from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
+import { type BedrockCall, conversation } from '../../services/bedrock/converse.ts';
+import { invocation } from '../../services/bedrock/invoke.ts';
 import { endWithAnswer, followStream } from '../answer-stream.ts';
 import type { CallFilter } from '../fetch/record-fetch.ts';
 import { takeModelStep } from '../langchain/steps.ts';
 import { type CallOptions, clientChecks, type TracedClientOptions } from '../sdk-client.ts';
 import { warnUntraced } from '../warn-untraced.ts';
-import { type BedrockCall, conversation } from './converse.ts';
-import { invocation } from './invoke.ts';
 
 const PLACE = 'wrapBedrock';
 /** The name of the middleware in a client's stack. */

@@ -1,17 +1,18 @@
 import { clock } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type Collector, StreamRecorder } from '../../instrument/results/recorder.ts';
+import { errorLine } from '../../payload/errors.ts';
 import { defined, type Fields, fieldsOf, listOf, numberOf, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
 import type { StartOptions } from '../../run/run-options.ts';
-import { agentUsage } from '../../services/anthropic.ts';
+import type { Fold } from '../../services/answer.ts';
+import { messageCall } from '../../services/anthropic/calls.ts';
+import { messageFold } from '../../services/anthropic/stream.ts';
+import { agentUsage } from '../../services/anthropic/usage.ts';
+import { copyOf } from '../../services/deltas.ts';
 import { recordAnswer } from '../answer-stream.ts';
-import { messageCall } from '../anthropic/calls.ts';
-import { messageFold } from '../anthropic/message-fold.ts';
-import { errorLine, type Fold } from '../call-reader.ts';
-import { copyOf } from '../deltas.ts';
 
 /** The name of this integration among the sources of a run. */
 export const SOURCE = 'claude-agent';

@@ -1,6 +1,6 @@
 import { parsedJson } from '../../payload/fields.ts';
-import type { AnswerReader, Fold } from '../call-reader.ts';
-import { isData, LineFold } from '../deltas.ts';
+import type { AnswerReader, Fold } from '../../services/answer.ts';
+import { isData, LineFold } from '../../services/deltas.ts';
 
 /**
  * Maximum size of a body that is not a stream of events, in characters or bytes. Longer bodies are recorded as

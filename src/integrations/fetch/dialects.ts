@@ -1,12 +1,12 @@
 import { type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
-import { messageCall } from '../anthropic/calls.ts';
-import type { CallReader } from '../call-reader.ts';
-import { audioCalls } from '../openai/audio.ts';
-import { openaiCalls } from '../openai/calls.ts';
+import { messageCall } from '../../services/anthropic/calls.ts';
+import type { CallReader } from '../../services/call-reader.ts';
+import { cohereChat, cohereEmbedding } from '../../services/cohere/calls.ts';
+import { geminiEmbedding, geminiGeneration } from '../../services/gemini/calls.ts';
+import { ollamaCalls } from '../../services/ollama/calls.ts';
+import { audioCalls } from '../../services/openai/audio.ts';
+import { openaiCalls } from '../../services/openai/calls.ts';
 import { providerAt, serviceAt } from '../providers.ts';
-import { cohereChat, cohereEmbedding } from './cohere.ts';
-import { geminiEmbedding, geminiGeneration } from './gemini.ts';
-import { ollamaCalls } from './ollama.ts';
 import { isRequest, requestMethod, requestUrl } from './request.ts';
 
 /** One kind of request to a model service. */

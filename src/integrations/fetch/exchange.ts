@@ -4,7 +4,7 @@ import { encodePayload, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';
 import { type CapturePolicy, noopSink, type RunSink } from '../../run/sink.ts';
-import { isData } from '../deltas.ts';
+import { isData } from '../../services/deltas.ts';
 
 /**
  * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,

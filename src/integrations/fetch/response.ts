@@ -4,8 +4,8 @@ import { followIfThenable } from '../../instrument/results/promise.ts';
 import { followBranches, followReadableStream, isReadableStream } from '../../instrument/results/stream.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
+import type { AnswerReader } from '../../services/answer.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
-import type { AnswerReader } from '../call-reader.ts';
 import { bodyReader, isStreamType } from './body.ts';
 import { type KeepExchange, StreamText } from './exchange.ts';
 

@@ -1,7 +1,7 @@
 import { ignoreErrors } from '../../base/guard.ts';
-import { toolCall } from '../../messages/chat.ts';
 import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../../payload/fields.ts';
-import { blockWithDataUri } from '../media.ts';
+import { toolCall } from '../../services/chat.ts';
+import { blockWithDataUri } from '../../services/media.ts';
 
 /**
  * Maximum depth and number of values to search for messages and documents. The depth is large, because LangGraph nests

@@ -9,7 +9,7 @@ import { type Hiding, type StartOptions, sharedChecks, usableOptions } from '../
 import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
-import { aiSdkUsage } from '../../services/ai-sdk.ts';
+import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
 
 const PLACE = 'RunspanBridge';

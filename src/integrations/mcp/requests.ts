@@ -1,7 +1,7 @@
 import type { PlanOptions } from '../../instrument/plan.ts';
 import { defined, type Fields, fieldsOf, isFields, mapped, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
-import { blockWithDataUri, dataUriOf, withField } from '../media.ts';
+import { blockWithDataUri, dataUriOf, withField } from '../../services/media.ts';
 
 /** A request that becomes a run, on the side that sends it or on the side that handles it. */
 export interface McpRequest {

@@ -1,8 +1,8 @@
+import { audioCalls } from '../../services/openai/audio.ts';
+import { openaiCalls as calls } from '../../services/openai/calls.ts';
 import { providerAt } from '../providers.ts';
 import { type Sdk, type TracedClientOptions, unwrapClient, wrapClient } from '../sdk-client.ts';
 import { tracedRunTools } from '../tool-runners.ts';
-import { audioCalls } from './audio.ts';
-import { openaiCalls as calls } from './calls.ts';
 
 /** The part of a client that tracing requires. Clients from compatible packages also work. */
 export interface OpenAILike {

@@ -1,5 +1,5 @@
-import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../messages/ai-sdk.ts';
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
+import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../services/ai-sdk/messages.ts';
 import { type Attributes, anyJson, json, objects, text } from './values.ts';
 
 /** Converts `ai.prompt.messages` to messages of the form `{ role, content, tool_calls }`. */

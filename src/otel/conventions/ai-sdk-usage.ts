@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
-import { aiSdkTier, aiSdkUsage as readUsage } from '../../services/ai-sdk.ts';
+import { aiSdkTier, aiSdkUsage as readUsage } from '../../services/ai-sdk/usage.ts';
 import { type Attributes, count, jsonObject, type Read } from './values.ts';
 import { type Row, type Rows, SERVICE_TIER } from './vocabulary.ts';
 

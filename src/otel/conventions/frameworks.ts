@@ -1,8 +1,8 @@
-import { contentOfBlocks } from '../../messages/chat.ts';
-import { geminiMessages } from '../../messages/gemini.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, filled, isFields, listOf } from '../../payload/fields.ts';
 import { timestampUs } from '../../run/time.ts';
-import { geminiUsage } from '../../services/gemini.ts';
+import { contentOfBlocks } from '../../services/chat.ts';
+import { geminiMessages } from '../../services/gemini/messages.ts';
+import { geminiUsage } from '../../services/gemini/usage.ts';
 import { genAiInputMessages, genAiOutputMessages } from './genai.ts';
 import { vocabularyOf } from './span-vocabulary.ts';
 import { type Attributes, anyJson, count, json, jsonObject, objects, type Read } from './values.ts';

@@ -1,5 +1,5 @@
-import { contentOfBlocks, toolCall, urlOfBase64 } from '../../messages/chat.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
+import { contentOfBlocks, type MessagePart, messagesOfParts, toolCall, urlOfBase64 } from '../../services/chat.ts';
 import { genAiMetadata, genAiParameters, genAiUsage, reasonsIn } from './genai-rows.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
 import { withoutCredentials } from './protocols.ts';
@@ -146,21 +146,13 @@ function isRepeatedBy([first]: readonly Fields[], instructions: Fields): boolean
 }
 
 /** Converts a message. Each tool response becomes a separate message. */
-function messagesOf(message: Fields): Fields[] {
-  const { parts, ...rest } = message;
-  if (!Array.isArray(parts)) return [defined(rest)];
-  const calls: Fields[] = [];
-  const answers: Fields[] = [];
-  const blocks: Fields[] = [];
-  for (const part of objects(parts)) {
-    if (part.type === 'tool_call') calls.push(toolCallOf(part));
-    else if (part.type === 'tool_call_response') answers.push(toolResultOf(part));
-    else blocks.push(blockOf(part));
-  }
-  const content = contentOfBlocks(blocks);
-  if (content === undefined && calls.length === 0 && answers.length > 0) return answers;
-  const own = defined({ ...rest, content, tool_calls: filled(calls) });
-  return [own, ...answers];
+function messagesOf({ parts, ...message }: Fields): Fields[] {
+  return Array.isArray(parts) ? messagesOfParts(message, objects(parts).map(partOf)) : [defined(message)];
+}
+
+function partOf(part: Fields): MessagePart {
+  if (part.type === 'tool_call') return { call: toolCallOf(part) };
+  return part.type === 'tool_call_response' ? { result: toolResultOf(part) } : { block: blockOf(part) };
 }
 
 /** Converts a message part. Server-side tool calls, files and parts of unknown types are not changed. */

@@ -1,5 +1,5 @@
-import { asText } from '../../messages/chat.ts';
 import { defined, type Fields, isFields } from '../../payload/fields.ts';
+import { asText } from '../../services/chat.ts';
 import { json } from './values.ts';
 
 export function isMessageList(value: unknown): value is Fields[] {

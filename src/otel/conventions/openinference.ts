@@ -1,5 +1,5 @@
-import { toolCall } from '../../messages/chat.ts';
 import { defined, type Fields, fieldsOf, filled, isFields, listOf } from '../../payload/fields.ts';
+import { toolCall } from '../../services/chat.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
 import { foundDocument } from './model-messages.ts';
 import { type Attributes, cost, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';

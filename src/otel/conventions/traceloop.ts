@@ -1,5 +1,5 @@
-import { toolCall } from '../../messages/chat.ts';
 import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
+import { toolCall } from '../../services/chat.ts';
 import { foundDocument } from './model-messages.ts';
 import {
   type Attributes,

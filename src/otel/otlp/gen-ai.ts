@@ -1,6 +1,6 @@
-import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
-import type { Message, Part } from '../../messages/message.ts';
 import { defined, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
+import type { Message, Part } from '../../services/message.ts';
 import { genAiMetadata, genAiParameters, genAiUsage } from '../conventions/genai-rows.ts';
 import type { Rows } from '../conventions/vocabulary.ts';
 import type { AttributeValue } from './otlp-span.ts';

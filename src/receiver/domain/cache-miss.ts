@@ -1,8 +1,8 @@
-import { parametersOf, type RecordedCall, toolsOf } from '../../messages/call-settings.ts';
-import { asText } from '../../messages/chat.ts';
-import { messagesOfInputs } from '../../messages/conversation.ts';
-import type { Message, Part as MessagePart } from '../../messages/message.ts';
 import { definedOrNone, type Fields, fieldsOf, isFields, without } from '../../payload/fields.ts';
+import { parametersOf, type RecordedCall, toolsOf } from '../../services/call-settings.ts';
+import { asText } from '../../services/chat.ts';
+import { messagesOfInputs } from '../../services/conversation.ts';
+import type { Message, Part as MessagePart } from '../../services/message.ts';
 import type { CacheComparison, PromptDifference } from './run-view.ts';
 import { outputsUsageOf, usageIn } from './usage.ts';
 

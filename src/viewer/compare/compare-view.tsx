@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import { ApiError, api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, back, go } from '../data/navigation.ts';

@@ -1,7 +1,7 @@
 import { diffArrays } from 'diff';
-import type { Message, Part } from '../../messages/message.ts';
 import { isFields } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import type { Message, Part } from '../../services/message.ts';
 import { duration, latencyOf, millisecondsAt } from '../elements/figures.ts';
 import { type DiffLine, diffLines, linesOf, textLines } from './line-diff.ts';
 

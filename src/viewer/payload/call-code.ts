@@ -1,5 +1,5 @@
-import { parametersOf, type RecordedCall, toolsOf } from '../../messages/call-settings.ts';
 import { type Fields, fieldsOf, firstText, isFields, listOf } from '../../payload/fields.ts';
+import { parametersOf, type RecordedCall, toolsOf } from '../../services/call-settings.ts';
 
 /** Programs that repeat a model call. They contain no keys. */
 export interface CallCode {

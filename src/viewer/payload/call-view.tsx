@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { parametersOf, toolsOf } from '../../messages/call-settings.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import { parametersOf, toolsOf } from '../../services/call-settings.ts';
 import { CopyButton, Facts } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';

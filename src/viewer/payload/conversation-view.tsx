@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Message, Part } from '../../messages/message.ts';
 import { type AttachmentInfo, IMAGE_TYPES } from '../../receiver/domain/run-view.ts';
+import type { Message, Part } from '../../services/message.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';

@@ -1,9 +1,9 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
 import { fieldsOf, isFields } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import { payloadUrl } from '../data/api.ts';
 import { usePayload } from '../data/payloads.ts';
 import { isMarkdown } from '../data/preferences.ts';

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
-import type { Message } from '../../messages/message.ts';
 import type { ThreadSummary, TraceSummary } from '../../receiver/domain/run-view.ts';
+import type { Message } from '../../services/message.ts';
 import { api } from '../data/api.ts';
 import { condition } from '../data/filter.ts';
 import { changesOf, useLive } from '../data/live-value.ts';

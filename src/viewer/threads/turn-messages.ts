@@ -1,6 +1,6 @@
-import { messagesOfInputs, messagesOfOutputs } from '../../messages/conversation.ts';
-import type { Message } from '../../messages/message.ts';
 import { fieldsOf, firstText } from '../../payload/fields.ts';
+import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
+import type { Message } from '../../services/message.ts';
 
 /**
  * Returns the messages that a turn adds to its conversation: the user's input and the answer. Payloads often repeat the

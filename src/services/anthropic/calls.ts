@@ -1,7 +1,9 @@
-import { anthropicUsage } from '../../services/anthropic.ts';
-import { type CallReader, callReader, objectReader, withSystem } from '../call-reader.ts';
+import { objectReader } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
-import { messageFold } from './message-fold.ts';
+import { withSystem } from '../request.ts';
+import { messageFold } from './stream.ts';
+import { anthropicUsage } from './usage.ts';
 
 /** Reads requests to Anthropic's Messages API. Other Anthropic requests are not recorded. */
 export const messageCall: CallReader = callReader(

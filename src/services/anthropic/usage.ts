@@ -1,6 +1,6 @@
-import { type Fields, fieldsOf, listOf, sumOfCounts } from '../payload/fields.ts';
-import type { UsageMetadata } from '../payload/usage.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import { type Fields, fieldsOf, listOf, sumOfCounts } from '../../payload/fields.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /**
  * https://docs.claude.com/en/docs/build-with-claude/prompt-caching

@@ -8,18 +8,12 @@ import {
   mapped,
   textOf,
 } from '../../payload/fields.ts';
-import { ollamaUsage } from '../../services/ollama.ts';
-import {
-  type AnswerReader,
-  type CallReader,
-  callReader,
-  type Fold,
-  objectReader,
-  type RequestFields,
-  vectorsOf,
-} from '../call-reader.ts';
+import { type AnswerReader, type Fold, objectReader, vectorsOf } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
+import type { RequestFields } from '../request.ts';
+import { ollamaUsage } from './usage.ts';
 
 const generated: AnswerReader = {
   ...objectReader(['message', 'response'], (answer) => ({ usage: ollamaUsage(answer) }), generationFold),

@@ -1,18 +1,6 @@
-import {
-  defined,
-  definedOrNone,
-  type Fields,
-  fieldsOf,
-  firstText,
-  isFields,
-  listOf,
-  mapped,
-  numberOf,
-  textOf,
-  without,
-} from '../payload/fields.ts';
-import type { RunType, UsageMetadata } from '../run/record.ts';
-import type { CallDescription } from '../run/run.ts';
+import { errorLine } from '../payload/errors.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf, textOf } from '../payload/fields.ts';
+import type { UsageMetadata } from '../payload/usage.ts';
 import { base64Bytes } from './media.ts';
 
 /** The part of a model's response that is recorded. */
@@ -59,103 +47,6 @@ export interface Fold {
   readonly isComplete?: boolean;
   /** Whether part of the response has an unknown format. */
   readonly isUnreadable?: boolean;
-}
-
-/** Reads one kind of model request and its response, for example a chat completion. */
-export interface CallReader extends AnswerReader {
-  readonly name: string;
-  readonly runType: RunType;
-  /** Describes a request. Returns undefined if the request must not be recorded. */
-  describe(body: unknown, provider: string, options?: unknown): CallDescription | undefined;
-}
-
-export interface RequestFields {
-  readonly modelType: 'chat' | 'llm' | 'embedding';
-  /** Keys in the request body that are recorded as inputs. All other keys are recorded as parameters. */
-  readonly inputKeys: readonly string[];
-  /** Converts the inputs. By default, inputs are recorded unchanged. */
-  readonly inputs?: (body: Fields) => Fields;
-  /** Keys of objects whose fields are recorded beside the other fields of the body. */
-  readonly settings?: readonly string[];
-}
-
-/** Returns a reader of one kind of request and its response. */
-export function callReader(name: string, fields: RequestFields, answer: AnswerReader): CallReader {
-  return {
-    ...answer,
-    name,
-    runType: fields.modelType === 'embedding' ? 'embedding' : 'llm',
-    describe: (body, provider) => describeRequest(body, provider, fields),
-  };
-}
-
-/** Maps the names of parameters in some services to the names that other services use. */
-const RENAMED: ReadonlyMap<string, string> = new Map([
-  ['modelId', 'model'],
-  ['inputText', 'input'],
-  ['maxTokens', 'max_tokens'],
-  ['maxTokenCount', 'max_tokens'],
-  ['max_gen_len', 'max_tokens'],
-  ['num_predict', 'max_tokens'],
-  ['maxOutputTokens', 'max_output_tokens'],
-  ['stopSequences', 'stop_sequences'],
-  ['toolChoice', 'tool_choice'],
-]);
-
-/** Returns the fields of a request and of its `settings`, with the names that other services use. */
-export function requestFields(given: unknown, settings: readonly string[] = []): Fields {
-  const body = fieldsOf(given);
-  const all = [without(body, new Set(settings)), ...settings.map((key) => fieldsOf(body[key]))].flatMap(Object.entries);
-  return defined(Object.fromEntries(all.map(([key, value]) => [RENAMED.get(key) ?? key, value])));
-}
-
-/** Lists in a request body whose items may contain credentials. */
-const SERVER_LISTS = ['tools', 'mcp_servers'];
-const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'authorization_token', 'headers']);
-
-/** Returns a tool or server without credentials. Bedrock nests a tool in `toolSpec`. */
-function withoutCredentials(server: unknown): unknown {
-  const { toolSpec = server } = fieldsOf(server);
-  const hasCredentials = isFields(toolSpec) && Object.keys(toolSpec).some((key) => CREDENTIALS.has(key));
-  return hasCredentials ? without(toolSpec, CREDENTIALS) : toolSpec;
-}
-
-/** Describes a request. Background requests are not recorded, because their response does not contain the answer. */
-export function describeRequest(
-  given: unknown,
-  provider: string,
-  { inputKeys, modelType, inputs, settings }: RequestFields,
-): CallDescription | undefined {
-  const body = requestFields(given, settings);
-  if (body.background === true && body.stream !== true) return undefined;
-  const parameters = without(body, new Set(inputKeys));
-  for (const key of SERVER_LISTS) {
-    if (parameters[key] !== undefined) parameters[key] = mapped(parameters[key], withoutCredentials);
-  }
-  const { max_completion_tokens, max_output_tokens, max_tokens } = body;
-  const stop = body.stop ?? body.stop_sequences ?? undefined;
-  return {
-    inputs: inputs === undefined ? Object.fromEntries(inputKeys.map((key) => [key, body[key]])) : inputs(body),
-    metadata: {
-      ls_provider: provider,
-      ls_model_type: modelType,
-      ls_model_name: textOf(body.model),
-      ls_temperature: numberOf(body.temperature),
-      ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens),
-      ls_stop: typeof stop === 'string' ? [stop] : stop,
-      ls_invocation_params: definedOrNone(parameters),
-    },
-    ids: {
-      thread_id: textOf(body.conversation) || textOf(fieldsOf(body.conversation).id) || undefined,
-      user_id:
-        textOf(body.user) || textOf(body.safety_identifier) || textOf(fieldsOf(body.metadata).user_id) || undefined,
-    },
-  };
-}
-
-/** Returns the messages of a request, with its instructions as the first message. */
-export function withSystem(system: unknown, messages: unknown): unknown {
-  return system === undefined ? messages : [{ role: 'system', content: system }, ...listOf(messages)];
 }
 
 /**
@@ -239,10 +130,4 @@ export function serviceError(value: unknown): string | undefined {
   if (!isNested && fields.type !== 'error' && fields.object !== 'error') return undefined;
   const { code, status, type, message } = isNested ? error : fields;
   return errorLine(firstText(code, status, type === 'error' ? '' : type, `${code ?? ''}`), message) ?? 'error';
-}
-
-/** Formats an error as one line. Returns undefined if neither value is a string. */
-export function errorLine(kind: unknown, message: unknown): string | undefined {
-  const parts = [textOf(kind), textOf(message)].filter((part) => part !== undefined);
-  return parts.length === 0 ? undefined : parts.join(': ');
 }

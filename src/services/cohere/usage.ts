@@ -1,5 +1,5 @@
-import type { UsageMetadata } from '../payload/usage.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** `billed_units` exclude the tokens that Cohere adds to a prompt: https://docs.cohere.com/reference/chat */
 const USAGE: UsagePaths = {

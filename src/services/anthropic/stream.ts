@@ -1,5 +1,5 @@
 import { emptyFields, type Fields, fieldsOf, listOf, parsedJson, textOf } from '../../payload/fields.ts';
-import type { Fold } from '../call-reader.ts';
+import type { Fold } from '../answer.ts';
 import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 
 /** The field that each type of delta extends. The field has the same name in the delta and in the block. */

@@ -1,8 +1,8 @@
 import { fieldsOf, isFields, mapped, textOf, without } from '../../payload/fields.ts';
-import { openaiUsage } from '../../services/openai.ts';
-import { type AnswerReader, objectReader, vectorsOf } from '../call-reader.ts';
+import { type AnswerReader, objectReader, vectorsOf } from '../answer.ts';
 import { mediaMarker } from '../media.ts';
-import { choicesFold, imagesFold, responseFold } from './stream-folds.ts';
+import { choicesFold, imagesFold, responseFold } from './stream.ts';
+import { openaiUsage } from './usage.ts';
 
 /** Reads chat completions and text completions. */
 export const choicesReader: AnswerReader = {

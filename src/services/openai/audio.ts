@@ -1,9 +1,10 @@
 import { fromBase64 } from '../../payload/describe.ts';
 import { type Fields, fieldsOf, textOf, without } from '../../payload/fields.ts';
-import { openaiUsage } from '../../services/openai.ts';
-import { type AnswerReader, type CallReader, callReader, type Fold, objectReader } from '../call-reader.ts';
+import { type AnswerReader, type Fold, objectReader } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { update } from '../deltas.ts';
 import { uploadOf } from './calls.ts';
+import { openaiUsage } from './usage.ts';
 
 const object = objectReader(['text'], (answer) => ({ usage: openaiUsage(answer) }), transcriptFold);
 /** Reads a transcription. The response is plain text if the request asks for text. */

@@ -10,8 +10,8 @@ import {
   textOf,
   without,
 } from '../payload/fields.ts';
-import { laterUsage } from '../services/usage.ts';
-import { type AnswerReader, type Fold, serviceError } from './call-reader.ts';
+import { type AnswerReader, type Fold, serviceError } from './answer.ts';
+import { laterUsage } from './usage.ts';
 
 /** Keys in a delta whose text replaces earlier text. Text under all other keys is appended. */
 const REPLACED: ReadonlySet<string> = new Set([

@@ -8,13 +8,15 @@ import {
   mapped,
   parsedJson,
 } from '../../payload/fields.ts';
-import { invocationUsage } from '../../services/bedrock.ts';
+import { type Fold, vectorsOf } from '../answer.ts';
 import { messageCall } from '../anthropic/calls.ts';
-import { type CallReader, describeRequest, type Fold, requestFields, vectorsOf } from '../call-reader.ts';
+import type { CallReader } from '../call-reader.ts';
 import { addDelta } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
 import { openaiCalls } from '../openai/calls.ts';
+import { describeRequest, requestFields } from '../request.ts';
 import { type BedrockCall, converseCall } from './converse.ts';
+import { invocationUsage } from './usage.ts';
 
 /** The key of the token counts that Bedrock adds to the last chunk of each streamed response. */
 const METRICS = 'amazon-bedrock-invocationMetrics';

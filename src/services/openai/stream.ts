@@ -10,7 +10,7 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
-import type { Fold } from '../call-reader.ts';
+import type { Fold } from '../answer.ts';
 import { addDelta, itemFor, update, updated, withoutIndex } from '../deltas.ts';
 import { withField } from '../media.ts';
 

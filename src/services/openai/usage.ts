@@ -1,6 +1,6 @@
-import { type Fields, fieldsOf, listOf } from '../payload/fields.ts';
-import type { UsageMetadata } from '../payload/usage.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import { type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /**
  * The token counts of OpenAI and of services with its format. Chat completions, completions and embeddings report prompt

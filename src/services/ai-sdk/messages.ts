@@ -1,7 +1,7 @@
 /** Converts AI SDK messages for the AI SDK integration and for AI SDK spans. */
-import { toBase64 } from '../payload/describe.ts';
-import { defined, type Fields, fieldsOf, filled, isFields, mapped, textOf } from '../payload/fields.ts';
-import { contentOfBlocks, toolCall, urlOfBase64 } from './chat.ts';
+import { toBase64 } from '../../payload/describe.ts';
+import { defined, type Fields, fieldsOf, isFields, mapped, textOf } from '../../payload/fields.ts';
+import { type MessagePart, messagesOfParts, toolCall, urlOfBase64 } from '../chat.ts';
 
 /** Minimum length of base64 text. Shorter strings may be words or file ids. */
 const BASE64_MIN = 48;
@@ -11,21 +11,16 @@ const BASE64_MIN = 48;
  * values are returned unchanged.
  */
 export function aiSdkMessages(messages: readonly unknown[]): unknown[] {
-  return messages.flatMap((message) => {
-    const { role, content, ...rest } = fieldsOf(message);
-    if (!Array.isArray(content)) return [message];
-    const calls: Fields[] = [];
-    const answers: Fields[] = [];
-    const blocks: unknown[] = [];
-    for (const part of content) {
-      const { type } = fieldsOf(part);
-      if (type === 'tool-call') calls.push(aiSdkToolCall(part));
-      else if (type === 'tool-result') answers.push(toolResultOf(part));
-      else blocks.push(blockOf(part));
-    }
-    if (role === 'tool' && blocks.length === 0) return answers;
-    return [defined({ role, content: contentOfBlocks(blocks), tool_calls: filled(calls), ...rest }), ...answers];
+  return messages.flatMap((message): unknown[] => {
+    const { content, ...rest } = fieldsOf(message);
+    return Array.isArray(content) ? messagesOfParts(rest, content.map(partOf)) : [message];
   });
+}
+
+function partOf(part: unknown): MessagePart {
+  const { type } = fieldsOf(part);
+  if (type === 'tool-call') return { call: aiSdkToolCall(part) };
+  return type === 'tool-result' ? { result: toolResultOf(fieldsOf(part)) } : { block: blockOf(part) };
 }
 
 function blockOf(part: unknown): unknown {
@@ -88,7 +83,7 @@ function base64Of(data: unknown): string | undefined {
   if (!isFields(data)) return undefined;
   const numbers = data.type === 'Buffer' ? data.data : indexed(data);
   const isBytes = Array.isArray(numbers) && numbers.length > 0 && numbers.every(isByte);
-  return isBytes ? Buffer.from(numbers).toString('base64') : undefined;
+  return isBytes ? toBase64(Uint8Array.from(numbers)) : undefined;
 }
 
 /** Returns the values of an object whose keys are 0, 1, 2, and so on. */

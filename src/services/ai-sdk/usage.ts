@@ -1,8 +1,8 @@
-import { defined, definedOrNone, type Fields, fieldsOf, firstText, isFields } from '../payload/fields.ts';
-import type { UsageMetadata } from '../payload/usage.ts';
-import { wholeUsage } from './any.ts';
-import { costInMetadata, reportedCost } from './cost.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, firstText, isFields } from '../../payload/fields.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { wholeUsage } from '../any.ts';
+import { costInMetadata, reportedCost } from '../cost.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /**
  * The paths of token counts in all AI SDK versions. Version 4 reports `promptTokens`. Version 5 reports `inputTokens` and

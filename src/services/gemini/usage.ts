@@ -1,6 +1,6 @@
-import { type Fields, fieldsOf, listOf } from '../payload/fields.ts';
-import type { UsageMetadata } from '../payload/usage.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import { type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /**
  * `candidatesTokenCount` excludes thoughts, and `promptTokenCount` excludes the results of built-in tools:

@@ -1,6 +1,6 @@
-import { fieldsOf, listOf } from '../payload/fields.ts';
-import type { UsageMetadata } from '../payload/usage.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import { fieldsOf, listOf } from '../../payload/fields.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /**
  * `inputTokens` exclude cached tokens, but those of some models include them, and the total shows it:

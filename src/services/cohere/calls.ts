@@ -1,8 +1,9 @@
 import { defined, emptyFields, type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
-import { cohereUsage } from '../../services/cohere.ts';
-import { type CallReader, callReader, type Fold, objectReader, vectorsOf } from '../call-reader.ts';
+import { type Fold, objectReader, vectorsOf } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update, withoutIndex } from '../deltas.ts';
 import { withDataUris } from '../media.ts';
+import { cohereUsage } from './usage.ts';
 
 export const cohereChat: CallReader = callReader(
   'cohere.chat',

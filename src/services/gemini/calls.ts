@@ -1,4 +1,3 @@
-import { geminiMessages } from '../../messages/gemini.ts';
 import {
   defined,
   emptyFields,
@@ -10,9 +9,11 @@ import {
   numberOf,
   textOf,
 } from '../../payload/fields.ts';
-import { geminiUsage } from '../../services/gemini.ts';
-import { type CallReader, callReader, type Fold, objectReader, vectorsOf } from '../call-reader.ts';
+import { type Fold, objectReader, vectorsOf } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { copyOf, isEmpty, itemFor, update, updated } from '../deltas.ts';
+import { geminiMessages } from './messages.ts';
+import { geminiUsage } from './usage.ts';
 
 export const geminiGeneration: CallReader = callReader(
   'gemini.generateContent',

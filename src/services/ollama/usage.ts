@@ -1,5 +1,5 @@
-import type { UsageMetadata } from '../payload/usage.ts';
-import { readUsage, type UsagePaths } from './usage.ts';
+import type { UsageMetadata } from '../../payload/usage.ts';
+import { readUsage, type UsagePaths } from '../usage.ts';
 
 /** https://docs.ollama.com/api/usage */
 const USAGE: UsagePaths = { input_tokens: ['prompt_eval_count'], output_tokens: ['eval_count'] };

@@ -11,10 +11,12 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
-import { bedrockUsage } from '../../services/bedrock.ts';
-import { type CallReader, callReader, type Fold, objectReader, withSystem } from '../call-reader.ts';
+import { type Fold, objectReader } from '../answer.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, itemFor, update, withoutIndex } from '../deltas.ts';
 import { dataUriOf, withField } from '../media.ts';
+import { withSystem } from '../request.ts';
+import { bedrockUsage } from './usage.ts';
 
 /** Reads one kind of call of the client. */
 export interface BedrockCall extends CallReader {

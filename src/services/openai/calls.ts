@@ -1,7 +1,8 @@
 import { type Fields, isFields, listOf, mapped, textOf } from '../../payload/fields.ts';
-import { type CallReader, callReader, type RequestFields, withSystem } from '../call-reader.ts';
+import { type CallReader, callReader } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
-import { choicesReader, embeddingsReader, imagesReader, markedOutput, responseReader } from './answers.ts';
+import { type RequestFields, withSystem } from '../request.ts';
+import { choicesReader, embeddingsReader, imagesReader, markedOutput, responseReader } from './answer.ts';
 
 const chat: RequestFields = {
   modelType: 'chat',
