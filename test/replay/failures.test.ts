@@ -7,6 +7,7 @@ import OpenAI from 'openai';
 import { expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { replay } from '#src/replay/run-replay.ts';
 import type { RecordedRun } from '#src/testing/record-runs.ts';
 import { startLocalModel } from '../support/local-model/server.js';
@@ -24,6 +25,10 @@ async function read(chunks: AsyncIterable<unknown>): Promise<void> {
 const PROGRAMS: Readonly<Record<string, Program>> = {
   async openai(url, model) {
     const client = new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 1 });
+    await read(await client.chat.completions.create({ model, messages, stream: true }));
+  },
+  async wrapped(url, model) {
+    const client = wrapOpenAI(new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 1 }));
     await read(await client.chat.completions.create({ model, messages, stream: true }));
   },
   async responses(url, model) {
