@@ -125,10 +125,11 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
     const match = pathname.endsWith(ending) ? path.exec(pathname) : null;
     if (match === null || (service === undefined && !hasFields(body, required))) continue;
     const model = textOf(fieldsOf(body).model) ?? (match.groups?.model && decodeURIComponent(match.groups.model));
+    const streamed = ending.startsWith('stream') ? { stream: true } : {};
     return {
       reader,
       provider: service ?? provider ?? providerAt(url) ?? 'openai',
-      request: isFields(body) ? { ...body, ...(model !== undefined && { model }) } : undefined,
+      request: isFields(body) ? { ...body, ...(model !== undefined && { model }), ...streamed } : undefined,
     };
   }
   return undefined;
