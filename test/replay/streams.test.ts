@@ -275,6 +275,7 @@ const patterns = { redact: redact({ patterns: [/key-\d+/] }) };
 test.each<[string, RecordOptions, readonly string[]]>([
   ['a name in an answer', {}, ['', '{"api', '_key":"key-', '4711"}'].map(argumentsChunk)],
   ['a pattern in several events', patterns, ['key', '-47', '11'].map((text) => chunk({ content: text }))],
+  ['a pattern in a field that no answer contains', patterns, ['key', '-47', '11'].map((x) => data({ other: { x } }))],
   ['a name after the end of the answer', {}, [chunk({ content: 'tea' }), DONE + data({ api_key: 'key-4711' })]],
   ['a pattern in a comment', patterns, [chunk({ content: 'tea' }), ': key-4711\n\n']],
 ])('the stream of %s is not attached', async (_, options, events) => {

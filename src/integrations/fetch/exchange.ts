@@ -61,11 +61,23 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
 
 /**
  * Whether redaction leaves a stream as it is. A secret may be divided among several events, and is found only in the
- * response that they are combined to.
+ * response that they are combined to, or in the text that a field has in all events together.
  */
 export function isShown(stream: string, response: unknown, rules: PayloadRules): boolean {
-  const values = [response, stream, ...stream.split(/[\r\n]+/).map(valueIn)];
+  const events = stream.split(/[\r\n]+/).map(valueIn);
+  const values = [response, stream, ...events, ...textsIn(events)];
   return values.every((value) => serialize(value, rules) === JSON.stringify(value));
+}
+
+/** Returns the text of each field, joined over all events. */
+function textsIn(events: readonly unknown[]): Iterable<string> {
+  const texts = new Map<string, string>();
+  const add = (value: unknown, path: string): void => {
+    if (typeof value === 'string') texts.set(path, (texts.get(path) ?? '') + value);
+    else for (const [key, item] of Object.entries(value ?? {})) add(item, `${path}.${key}`);
+  };
+  for (const event of events) add(event, '');
+  return texts.values();
 }
 
 /** Returns the JSON value in a line of a stream. Returns other lines as they are. */
