@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { bodyReader } from '#src/integrations/fetch/body.ts';
 import type { Fields } from '#src/payload/fields.ts';
-import { answerEvents } from '#src/replay/events.ts';
 import type { AnswerReader, Fold } from '#src/services/answer.ts';
 import { messageCall } from '#src/services/anthropic/calls.ts';
 import { conversation } from '#src/services/bedrock/converse.ts';
@@ -15,6 +14,8 @@ import { ollamaCalls } from '#src/services/ollama/calls.ts';
 import { openaiCalls } from '#src/services/openai/calls.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
+import { messageEvents } from '../support/local-model/anthropic.js';
+import { responseEvents } from '../support/local-model/openai-responses.js';
 
 // A property takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -33,12 +34,6 @@ interface Format {
   readonly events: (answer: Answer) => Fields[];
   /** An event that reports an error, and the error that is recorded. */
   readonly error: [event: Fields, text: string];
-}
-
-function replayed(call: string, answer: object): Fields[] {
-  const body = answerEvents(call, answer as Fields, { stream_options: { include_usage: true } });
-  const events = body?.events.filter((event) => event.includes('{')) ?? [];
-  return events.map((event) => JSON.parse(event.slice(event.indexOf('{'))));
 }
 
 const SSE = { type: 'text/event-stream' };
@@ -88,39 +83,44 @@ function interactions(kind: 'step' | 'content'): Format {
 const toolCalls = ({ calls }: Answer) =>
   calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args.join('') } }));
 
+function eventsOfResponse({ text, thought, calls, unknown }: Answer): Fields[] {
+  const summary = { type: 'summary_text', text: thought.join(' ') };
+  const content = { type: 'output_text', text: text.join(' '), annotations: [] };
+  const other = { type: 'new_part', value: unknown };
+  const output = [
+    { id: 'rs', type: 'reasoning', summary: [summary] },
+    { id: 'msg', type: 'message', role: 'assistant', status: 'completed', content: [content, other] },
+    ...calls.map(({ id, name, args }, at) => ({
+      ...{ id: `fc_${at}`, type: 'function_call', call_id: id, name, arguments: args.join('') },
+      status: 'completed',
+    })),
+  ];
+  const counts = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
+  const response = { id: 'r', status: 'completed', model: 'small', output, usage: counts };
+  return responseEvents(response).map((event) => JSON.parse(event.slice(event.indexOf('{'))));
+}
+
 const formats: Readonly<Record<string, Format>> = {
   'OpenAI chat': {
     ...SSE,
     reader: openaiCalls.chat,
-    events: (answer) => {
-      const [content, reasoning_content] = [answer.text.join(' '), answer.thought.join(' ')];
-      const annotations = [{ type: 'new', value: answer.unknown }];
-      const message = { role: 'assistant', content, reasoning_content, annotations, tool_calls: toolCalls(answer) };
-      const head = { id: 'c', object: 'chat.completion', created: 1, model: 'small', usage };
-      const choices = [{ index: 0, message, finish_reason: 'stop' }];
-      return replayed('openai.chat.completions', { ...head, choices });
-    },
+    events: ({ text, thought, calls, unknown }) => [
+      chunk({ role: 'assistant', content: '', reasoning_content: '', annotations: [{ type: 'new', value: unknown }] }),
+      ...thought.map((word) => chunk({ reasoning_content: word })),
+      ...text.map((word) => chunk({ content: word })),
+      ...calls.flatMap(({ id, name, args }, index) => [
+        chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] }),
+        ...args.map((word) => chunk({ tool_calls: [{ index, function: { arguments: word } }] })),
+      ]),
+      chunk({}, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
+      chunk({}, { choices: [], usage }),
+    ],
     error: [nested, 'busy: too much'],
   },
   'OpenAI responses': {
     ...SSE,
     reader: openaiCalls.response,
-    events: ({ text, thought, calls, unknown }) => {
-      const content = [
-        { type: 'output_text', text: text.join(' '), annotations: [] },
-        { type: 'new_part', value: unknown },
-      ];
-      const output = [
-        { id: 'rs', type: 'reasoning', summary: [{ type: 'summary_text', text: thought.join(' ') }] },
-        { id: 'msg', type: 'message', role: 'assistant', status: 'completed', content },
-        ...calls.map(({ id, name, args }, at) => ({
-          ...{ id: `fc_${at}`, type: 'function_call', call_id: id, name, arguments: args.join('') },
-          status: 'completed',
-        })),
-      ];
-      const counts = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
-      return replayed('openai.responses', { id: 'r', status: 'completed', model: 'small', output, usage: counts });
-    },
+    events: eventsOfResponse,
     error: [{ type: 'error', code: 'busy', message: 'too much', param: null }, 'busy: too much'],
   },
   Anthropic: {
@@ -134,7 +134,7 @@ const formats: Readonly<Record<string, Format>> = {
         { type: 'new_block', value: unknown },
       ];
       const head = { id: 'm', type: 'message', role: 'assistant', model: 'small', stop_reason: 'end_turn' };
-      return replayed('anthropic.messages', { ...head, content, usage: { input_tokens: 3, output_tokens: 4 } });
+      return [...messageEvents({ ...head, content, usage: { input_tokens: 3, output_tokens: 4 } })];
     },
     error: [{ type: 'error', error: { type: 'busy', message: 'too much' } }, 'busy: too much'],
   },
@@ -227,10 +227,17 @@ const formats: Readonly<Record<string, Format>> = {
     type: 'application/x-ndjson',
     reader: ollamaCalls.chat,
     events: ({ text, thought, calls, unknown }) => {
+      const line = (message: object, more: object = { done: false }) => ({
+        ...{ model: 'small', created_at: 'now', message: { role: 'assistant', content: '', ...message } },
+        ...more,
+      });
       const tool_calls = calls.map(({ name, args }) => ({ function: { name, arguments: { q: args.join('') } } }));
-      const message = { role: 'assistant', content: text.join(' '), thinking: thought.join(' '), tool_calls };
-      const head = { model: 'small', created_at: 'now', done: true, done_reason: 'stop', prompt_eval_count: 3 };
-      return replayed('ollama.chat', { ...head, eval_count: 4, message: { ...message, new: unknown } });
+      return [
+        ...thought.map((thinking) => line({ thinking })),
+        ...text.map((content) => line({ content })),
+        line({ tool_calls, new: unknown }),
+        line({}, { done: true, done_reason: 'stop', prompt_eval_count: 3, eval_count: 4 }),
+      ];
     },
     error: [{ error: 'too much' }, 'too much'],
   },
@@ -261,7 +268,7 @@ function generator(seed: number) {
   const random = randomFrom(seed);
   const below = (count: number): number => Math.floor(random() * count);
   let last = 0;
-  // The words have eight characters, like the pieces in which replays send arguments.
+  // The words have eight characters, like the pieces in which arguments are streamed.
   const word = (): string => `<${String(++last).padStart(5, '0')}é>`;
   const words = (): string[] => Array.from({ length: 1 + below(3) }, word);
   const answer = (): Answer => ({

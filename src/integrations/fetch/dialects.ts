@@ -141,10 +141,11 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
     if (match === null || (!isOf(service, provider) && !hasFields(body, required))) continue;
     const { model: named, conversation } = match.groups ?? {};
     const model = textOf(fieldsOf(body).model) || (named && decodeURIComponent(named));
+    const streamed = ending.startsWith('stream') ? { stream: true } : {};
     return {
       reader,
       provider: service ?? provider ?? providerAt(url) ?? 'openai',
-      request: isFields(body) ? { ...body, ...defined({ model, conversation }) } : undefined,
+      request: isFields(body) ? { ...body, ...defined({ model, conversation }), ...streamed } : undefined,
     };
   }
   return undefined;

@@ -19,7 +19,7 @@ import type { CallReader } from '../../services/call-reader.ts';
 import { markUnreadable } from '../answer-stream.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
 import { dialectOf, mayBeModelCall, postAddress } from './dialects.ts';
-import { exchangeFor, type KeepExchange, unsent } from './exchange.ts';
+import { exchangeFor, isStreamed, type KeepExchange, unsent } from './exchange.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
 import { isAtService, warnIfUnread } from './unread.ts';
@@ -38,7 +38,7 @@ export type CallFilter = (
 interface State {
   stop: (() => void) | undefined;
   filter: CallFilter | undefined;
-  /** Whether requests and responses are attached to runs that do not contain them. */
+  /** Whether requests and responses are attached to runs that do not contain them, or not as streams. */
   areExchangesKept: boolean;
   /** Sends or answers the requests that may be model calls. Undefined if they are sent. */
   transport: FetchTransport | undefined;
@@ -237,15 +237,17 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
-  const keepFor = (run: Run | undefined): KeepExchange | undefined =>
-    run && state.areExchangesKept && isFields(request) ? exchangeFor(run, name, request) : undefined;
+  /** The inputs and outputs of a run may be a request and its response, but do not contain the events of a stream. */
+  const keepFor = (run: Run, isWhole: boolean): KeepExchange | undefined =>
+    state.areExchangesKept && isFields(request) && (!isWhole || isStreamed(name, request))
+      ? exchangeFor(run, name, request)
+      : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
-  // The run of a method with the same reader already contains the request and the response.
-  if (sender !== undefined) return callOfExchange(sender, reader, sender.name === name ? undefined : keepFor(sender));
+  if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
-  if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run)));
+  if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run, false)));
   const header = (key: string) => requestHeader(input, init, key);
   if (state.filter?.(header, runType, model) === false) return undefined;
   const options: StartOptions = { name, runType, source: SOURCE, ...(startUs !== undefined && { startUs }) };
@@ -259,7 +261,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   return {
     context: run.context,
     fulfilled(response) {
-      if (run.isOpen) followResponse(response as Response, run, reader, reader.isWhole ? undefined : keepFor(run));
+      if (run.isOpen) followResponse(response as Response, run, reader, keepFor(run, reader.isWhole === true));
     },
     fail: (error) => run.fail(error),
   };
