@@ -69,7 +69,22 @@ export const cohereChat: Format = {
 
 const embed = { texts: ['tea', 'soup'], input_type: 'search_query', embedding_types: ['float'] };
 
+const ranking = [{ index: 1, relevance_score: 0.9 }];
+const meta = { billed_units: { search_units: 1 } };
+
 export const cohere: readonly Exchange[] = [
+  {
+    ...{
+      title: 'a ranking of Cohere',
+      name: 'cohere.rerank',
+      url: 'https://api.cohere.com/v2/rerank',
+      provider: 'cohere',
+    },
+    ...{ runType: 'retriever', body: { model: 'small', query: 'tea', documents: ['cup', 'leaf'], top_n: 1 } },
+    ...{ inputs: { query: 'tea', documents: ['cup', 'leaf'] }, response: { id: 'c_1', results: ranking, meta } },
+    metadata: { ls_model_type: 'rerank', ls_invocation_params: { model: 'small', top_n: 1 } },
+    outputs: { ranking, meta },
+  },
   exchangeOf(cohereChat, { title: 'Cohere' }),
   {
     ...{

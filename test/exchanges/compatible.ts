@@ -1,5 +1,5 @@
 // Services with OpenAI's format. Only what differs is in a row. A row without an address rests on the report that it names.
-import { type Exchange, exchangeOf, type Format, pieces, tokens } from './exchange.ts';
+import { type Exchange, exchangeOf, tokens } from './exchange.ts';
 import { chat, choice, chunk, completion, delta } from './openai.ts';
 
 const prompt = (prompt_tokens: number, completion_tokens: number, more: object = {}) => ({
@@ -61,7 +61,7 @@ const usages: readonly Row[] = [
   // https://www.alibabacloud.com/help/model-studio/context-cache
   [
     'Qwen',
-    'openai',
+    'dashscope',
     'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
     {
       ...prompt(3019, 104),
@@ -72,14 +72,14 @@ const usages: readonly Row[] = [
   // https://docs.z.ai/guides/capabilities/cache
   [
     'Z.ai',
-    'openai',
+    'zai',
     'https://api.z.ai/api/paas/v4',
     { ...prompt(1200, 300), ...cached(800) },
     tokens(1200, 300, { cache_read: 800 }),
   ],
   [
     "Vercel's gateway",
-    'openai',
+    'vercel',
     'https://ai-gateway.vercel.sh/v1',
     prompt(20, 9, { cost: '0.0045' }),
     { ...tokens(20, 9), total_cost: 0.0045 },
@@ -94,6 +94,12 @@ const usages: readonly Row[] = [
   ['vLLM', 'vllm', 'http://localhost:8000/v1', prompt(3, 4), tokens(3, 4)],
   ['LM Studio', 'openai', 'http://localhost:1234/v1', prompt(3, 4), tokens(3, 4)],
   ['Ollama with the format of OpenAI', 'ollama', 'http://localhost:11434/v1', prompt(3, 4), tokens(3, 4)],
+];
+
+const addresses: readonly [provider: string, url: string][] = [
+  ['moonshot', 'https://api.moonshot.cn/v1'],
+  ['zhipuai', 'https://open.bigmodel.cn/api/paas/v4'],
+  ['huggingface', 'https://mine.aws.endpoints.huggingface.cloud/v1'],
 ];
 
 const usageRows = usages.map(([title, provider, url, counts, usage]) =>
@@ -154,7 +160,12 @@ const streams: readonly Exchange[] = [
     ['assistant: ab'],
     {
       url: 'https://shop.openai.azure.com/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21',
-      ...{ provider: 'azure', body: { messages: [] }, asked: undefined, metadata: { ls_model_name: 'my-gpt' } },
+      ...{
+        provider: 'azure',
+        body: { model: '', messages: [] },
+        asked: undefined,
+        metadata: { ls_model_name: 'my-gpt' },
+      },
     },
   ),
   streamOf(
@@ -209,22 +220,10 @@ const streams: readonly Exchange[] = [
   ),
 ];
 
-export const mistral: Format = {
-  ...chat,
-  events: (answer, given) => [
-    start,
-    ...answer.thought.map((text) => delta(thinking(text))),
-    ...(answer.unknown ? [delta({ content: [{ type: 'new', value: answer.unknown }] })] : []),
-    ...answer.text.map((content) => delta({ content })),
-    ...answer.calls.map((call, index) => {
-      const json = pieces(call).join('');
-      return delta({
-        tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: json } }],
-      });
-    }),
-    { ...delta({ content: '' }, { finish_reason: 'stop' }), usage: given },
-  ],
-  error: [{ object: 'error', type: 'busy', message: 'too much' }, 'busy: too much'],
-};
-
-export const compatible: readonly Exchange[] = [...usageRows, ...streams];
+export const compatible: readonly Exchange[] = [
+  ...usageRows,
+  ...streams,
+  ...addresses.map(([provider, url]) =>
+    exchangeOf(chat, { title: provider, provider, url: `${url}/chat/completions` }),
+  ),
+];

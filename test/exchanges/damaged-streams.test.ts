@@ -69,7 +69,7 @@ function eachObject(value: unknown, change: (object: Fields) => void): void {
 const copyOf = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 const wordsIn = (value: unknown): string[] => (JSON.stringify(value) ?? '').match(/<\d{5}é>/g) ?? [];
 const INDEX = /^(index|.*_index|contentBlockIndex)$/;
-const KEPT = /^(type|.*index|contentBlockIndex|jsonPath|done)$/;
+const KEPT = /^(type|event_type|.*index|contentBlockIndex|jsonPath|done)$/;
 const LISTS_KEPT = /^(choices|candidates|parts|tool_calls|partialArgs)$/;
 
 /** Returns an event that says nothing: empty texts, nulls and zeros in the form of another event. */
@@ -145,7 +145,7 @@ test.each(Object.entries(formats))(
       expect(recorded(format, neutral(events, g), g)).toEqual(right);
       expectWords(recorded(format, ambiguous(events, g), g), events);
       // A block of Bedrock has no type that tells where the next one begins.
-      const kept = g.isDrawn(0.5) ? /"name":|[_-]start|added/ : /^$/;
+      const kept = g.isDrawn(0.5) ? /"name":|[._-]start|added/ : /^$/;
       const unindexed = events.map((event) => {
         const json = JSON.stringify(event);
         return JSON.parse(json, (key, value) => (INDEX.test(key) && !kept.test(json) ? undefined : value));

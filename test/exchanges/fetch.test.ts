@@ -7,9 +7,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { record } from '../instrument/recorder.ts';
 import { chunksOf, onlyRun } from '../integrations/local-openai.ts';
-import { mistral } from './compatible.ts';
 import { ANSWER, type Exchange, exchangeOf, type Format, PIXEL } from './exchange.ts';
 import { generateContent } from './gemini.ts';
+import { mistral } from './mistral.ts';
 import { expectRun, serve } from './run.ts';
 import { callSdk, hasSdk } from './sdks.ts';
 import { exchanges, formats, rows } from './table.ts';
@@ -31,11 +31,13 @@ test.each(rows)('$title is recorded', async ({ exchange, isStreamed }) => {
 
 const model = 'small';
 const messages = [{ role: 'user' as const, content: 'Tea?' }];
-const gemini = new GoogleGenAI({ apiKey: 'a-secret' }).models;
+const google = new GoogleGenAI({ apiKey: 'a-secret' });
+const gemini = google.models;
 const cohere = new CohereClientV2({ token: 'a-secret', logging: { silent: true } } as never);
-const { chat, fim, embeddings } = new Mistral({ apiKey: 'a-secret' });
+const { chat, fim, embeddings, ocr, beta } = new Mistral({ apiKey: 'a-secret' });
 const config = { systemInstruction: 'Be brief', temperature: 0.5, maxOutputTokens: 9 };
 const embed = { texts: ['tea', 'soup'], inputType: 'search_query' as const, embeddingTypes: ['float' as const] };
+const page = `data:image/png;base64,${PIXEL}`;
 const mistralChat = exchangeOf(mistral, {
   title: 'Mistral',
   url: 'https://api.mistral.ai/v1/chat/completions',
@@ -57,6 +59,26 @@ test.each<[title: string, call: () => unknown, messages?: object[], isStreamed?:
   ['Ollama', async () => chunksOf(await new Ollama().chat({ model, messages, stream: true })), messages, true],
   ['an embedding of Ollama', () => new Ollama().embed({ model, input: 'tea' })],
   ['Mistral', () => chat.complete({ model, messages }), messages, false, mistralChat],
+  ['Gemini interactions', () => google.interactions.create({ model, input: 'Tea?' }), messages],
+  [
+    'Gemini interactions',
+    async () => chunksOf(await google.interactions.create({ model, input: 'Tea?', stream: true })),
+    messages,
+    true,
+  ],
+  ['a ranking of Cohere', () => cohere.rerank({ model, query: 'tea', documents: ['cup', 'leaf'], topN: 1 })],
+  ['Mistral conversations', () => beta.conversations.start({ agentId: 'ag_1', inputs: 'Tea?' }), messages],
+  [
+    'Mistral, a message appended to a conversation',
+    async () => {
+      const conversationAppendStreamRequest = { inputs: messages };
+      const request = { conversationId: 'conv_1', conversationAppendStreamRequest };
+      await chunksOf(await beta.conversations.appendStream(request));
+    },
+    messages,
+    true,
+  ],
+  ['a page read by Mistral', () => ocr.process({ model, document: { type: 'document_url', documentUrl: page } })],
   ['embeddings of Mistral', () => embeddings.create({ model, inputs: ['tea', 'soup'] })],
   ['a filled gap of Mistral', () => fim.complete({ model, prompt: 'const a = ', suffix: ';' })],
 ])('%s is recorded if its own SDK sends the request', async (title, call, asked, isStreamed = false, given) => {
@@ -102,3 +124,13 @@ test.each(
     expect(JSON.stringify(inputs)).toContain(`[Attachment inputs_1: image/png, ${image.length} bytes]`);
   },
 );
+
+test('an interaction in the background is not recorded', async () => {
+  const exchange = exchanges.find(({ name }) => name === 'gemini.interactions') as Exchange;
+  await serve(exchange, false);
+  onTestFinished(recordFetch());
+  const recorder = record();
+  const body = JSON.stringify({ ...exchange.body, background: true });
+  await (await fetch(exchange.url, { method: 'POST', body })).json();
+  expect(recorder.runs).toEqual([]);
+});

@@ -1,10 +1,11 @@
 import { anthropic, messages } from './anthropic.ts';
 import { bedrock, converse } from './bedrock.ts';
 import { cohere, cohereChat } from './cohere.ts';
-import { compatible, mistral } from './compatible.ts';
+import { compatible } from './compatible.ts';
 import { type Exchange, type Format, SAID } from './exchange.ts';
-import { gemini, generateContent } from './gemini.ts';
+import { firstInteractions, gemini, generateContent, interactions } from './gemini.ts';
 import { media } from './media.ts';
+import { conversations, mistral, ofMistral } from './mistral.ts';
 import { ollama, ollamaChat } from './ollama.ts';
 import { chat, openai, responses } from './openai.ts';
 
@@ -13,13 +14,16 @@ export const formats: Readonly<Record<string, Format>> = {
   'OpenAI responses': responses,
   Anthropic: messages,
   Gemini: generateContent,
+  'Gemini interactions': interactions,
+  'Gemini interactions of the first version': firstInteractions,
+  'Mistral conversations': conversations,
   Cohere: cohereChat,
   Mistral: mistral,
   Ollama: ollamaChat,
   Bedrock: converse,
 };
 
-const ofFetch = [...openai, ...compatible, ...media, ...anthropic, ...gemini, ...cohere, ...ollama];
+const ofFetch = [...openai, ...compatible, ...media, ...anthropic, ...gemini, ...cohere, ...ofMistral, ...ollama];
 export const exchanges: readonly Exchange[] = [...ofFetch, ...bedrock];
 
 /** The exchanges of services that are called with `fetch`, at once and streamed. */

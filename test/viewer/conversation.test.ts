@@ -17,8 +17,8 @@ const langchain = (type: string, content: string) => ({
 const call = { id: 'c', type: 'function', function: { name: 'find', arguments: '{"q":1}' } };
 const CALL = 'assistant: calls find({"q":1})#c';
 
-// Requests of Ollama are not recorded as they are: their images have no type.
-const { Ollama: _, ...others } = formats;
+// Requests of these services are not recorded as they are.
+const { Ollama: _, 'Mistral conversations': __, ...others } = formats;
 test.each(Object.entries(others))('a request and a response in the format of %s are a conversation', (name, format) => {
   // The page takes the id of a result from other fields than Gemini's.
   const asked = name === 'Gemini' ? [...format.asked.slice(0, -1), 'user: returned {"found":2}'] : format.asked;
@@ -44,6 +44,43 @@ test.each<[string, object, string[]]>([
       ...['user: failed "broken"#d', 'user: failed "No"#d', 'user: other {"cachePoint":{"type":"default"}}'],
       'assistant: Two',
     ],
+  ],
+  [
+    'Gemini interactions',
+    {
+      messages: [
+        { role: 'system', content: 'Be kind' },
+        {
+          type: 'user_input',
+          content: [text('See'), { type: 'image', uri: 'https://x/y.png', mime_type: 'image/png' }],
+        },
+        { type: 'thought', summary: [text('Hm')], signature: 's' },
+        { type: 'function_call', id: 'c', name: 'find', arguments: { q: 1 } },
+        { type: 'function_result', call_id: 'c', name: 'find', result: [text('found')], is_error: true },
+        { type: 'model_output', content: [text('Two')] },
+      ],
+    },
+    [
+      'system: Be kind',
+      'user: See',
+      'user: media image/png https://',
+      'assistant: reasoning Hm',
+      CALL,
+      'tool: failed "found"#c',
+      'assistant: Two',
+    ],
+  ],
+  [
+    'Mistral conversations',
+    {
+      messages: [
+        { object: 'entry', type: 'message.input', ...user('Hello') },
+        { object: 'entry', type: 'function.call', id: 'fc', tool_call_id: 'c', name: 'find', arguments: '{"q":1}' },
+        { object: 'entry', type: 'function.result', tool_call_id: 'c', result: 'found' },
+        { object: 'entry', type: 'tool.execution', id: 't', name: 'web_search', arguments: '{"q":2}' },
+      ],
+    },
+    ['user: Hello', CALL, 'tool: returned "found"#c', 'assistant: calls web_search({"q":2})#t'],
   ],
   ['serialized LangChain messages', { messages: [[langchain('HumanMessage', 'Hello')]] }, ['user: Hello']],
   [
@@ -86,6 +123,22 @@ test.each<[string, object, string[]]>([
     'the AI SDK',
     { text: 'Hi', reasoning: 'hm', toolCalls: [{ toolCallId: 'c', toolName: 'find', input: { q: 1 } }] },
     ['assistant: reasoning hm', 'assistant: Hi', 'assistant: calls find({"q":1})#c'],
+  ],
+  [
+    'Gemini interactions',
+    {
+      id: 'i',
+      steps: [
+        { type: 'thought', signature: 's' },
+        { type: 'model_output', content: [text('Hi')] },
+      ],
+    },
+    ['assistant: reasoning (hidden by the provider)', 'assistant: Hi'],
+  ],
+  [
+    'early Gemini interactions',
+    { id: 'i', outputs: [text('Hi'), { type: 'function_call', id: 'c', name: 'find', arguments: { q: 1 } }] },
+    ['assistant: Hi', CALL],
   ],
   ['a text', { output: 'Because' }, ['assistant: Because']],
   ['a message', assistant({ content: 'Hi' }), ['assistant: Hi']],
