@@ -87,8 +87,7 @@ function reasoningOf(block: Fields): Part[] {
 
 /** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
-  const { type } = block;
-  if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;
+  if (!/image|file|audio|document|media|video/.test(`${block.type}`)) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
   const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
