@@ -116,7 +116,7 @@ function messageOf(value: unknown): Message {
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
   const parts: Part[] = [
-    ...textPart('reasoning', firstText(fields.reasoning_content, fields.reasoning)),
+    ...textPart('reasoning', firstText(fields.reasoning_content, fields.reasoning, fields.thinking)),
     ...partsOf(content),
     ...textPart('refusal', firstText(fields.refusal)),
     ...withoutRepeated(callsOf(fields), content),
