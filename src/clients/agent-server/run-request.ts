@@ -3,21 +3,18 @@ import { required, TEXT, TEXTS } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
 import type { Checkpoint, RunCommand } from './thread.ts';
 
-export const STREAM_MODES = [
-  'values',
-  'messages',
-  'messages-tuple',
-  'updates',
-  'events',
-  'tasks',
-  'checkpoints',
-  'debug',
-  'custom',
-  'tools',
-] as const;
-
 /** Type of events that a run streams. A run can use several stream modes. */
-export type StreamMode = (typeof STREAM_MODES)[number];
+export type StreamMode =
+  | 'values'
+  | 'messages'
+  | 'messages-tuple'
+  | 'updates'
+  | 'events'
+  | 'tasks'
+  | 'checkpoints'
+  | 'debug'
+  | 'custom'
+  | 'tools';
 
 /** Fields of every request that creates a run. */
 export interface RunSettings {
@@ -81,6 +78,19 @@ export interface StatelessRunRequest extends RunSettings {
    */
   on_completion?: 'delete' | 'keep';
 }
+
+export const STREAM_MODES: readonly StreamMode[] = [
+  'values',
+  'messages',
+  'messages-tuple',
+  'updates',
+  'events',
+  'tasks',
+  'checkpoints',
+  'debug',
+  'custom',
+  'tools',
+];
 
 /**
  * Schema that validates only `assistant_id` and `feedback_keys`. The server validates all other fields. A server may
