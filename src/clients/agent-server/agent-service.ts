@@ -1,6 +1,5 @@
 import * as v from 'valibot';
-import { type Checks, TRUE_OR_FALSE } from '../../config/checker.ts';
-import { fieldsOf } from '../../payload/fields.ts';
+import { type Checks, isObject, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { Run } from '../../run/run.ts';
 import { type Api, type ApiResponse, serviceApi } from '../api.ts';
 import type { BodySchema } from '../body.ts';
@@ -87,7 +86,7 @@ export class AgentService {
       const response = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
       const { data } = response;
       // Some servers return a plain array instead of an object with the field `listField`.
-      const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldsOf(data)[endpoint.listField];
+      const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
       if (!Array.isArray(items)) throw this.api.invalidResponse(call, response, 'has no list');
       const next = nextOffset(response.headers, offset + items.length, items.length >= limit);
       // Stop if the next offset does not advance, to avoid requesting the same page forever.
@@ -141,4 +140,8 @@ function nextOffset(headers: ApiResponse<unknown>['headers'], end: number, isFul
 
 function numberOf(header: string | string[] | undefined): number | undefined {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
+}
+
+function fieldOf(data: unknown, field: string): unknown {
+  return isObject(data) ? data[field] : undefined;
 }
