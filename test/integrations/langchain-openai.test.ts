@@ -2,10 +2,8 @@
 // the question and counts words as tokens.
 import '@langchain/core/context';
 import { AIMessage, HumanMessage, SystemMessage } from '@langchain/core/messages';
-import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { expect, onTestFinished, test } from 'vitest';
-import { z } from 'zod';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import type { RunRecord } from '#src/run/record.ts';
@@ -23,17 +21,6 @@ async function start(options: ConstructorParameters<typeof ChatOpenAI>[0] = {}) 
 
 const messages = [new SystemMessage('Be brief'), new HumanMessage({ content: 'What is tea?', name: 'ada' })];
 const answer = { role: 'assistant', content: 'You said: What is tea?', finish_reason: 'stop' };
-const lookUp = tool(async () => 'a drink', {
-  name: 'look_up',
-  description: 'looks up',
-  schema: z.object({ query: z.string() }),
-});
-const lookedUp = [{ type: 'function', function: { name: 'look_up', arguments: '{"query":"What is tea?"}' } }];
-
-async function readAll(chat: Pick<ChatOpenAI, 'stream'>): Promise<void> {
-  for await (const _ of await chat.stream(messages, { callbacks }));
-}
-
 type Row = [string, ConstructorParameters<typeof ChatOpenAI>[0], (chat: ChatOpenAI) => Promise<unknown>, object];
 
 test.each<Row>([
@@ -62,12 +49,6 @@ test.each<Row>([
     },
   ],
   [
-    'that streams a tool call, with an event for its first part',
-    {},
-    (chat) => readAll(chat.bindTools([lookUp]) as never),
-    { outputs: { messages: [{ tool_calls: lookedUp }] }, events: [{ name: 'new_token' }] },
-  ],
-  [
     'that fails',
     { model: 'fail-400' },
     (chat) => expect(chat.invoke(messages, { callbacks })).rejects.toThrow('400'),
@@ -83,7 +64,7 @@ test.each<Row>([
 
 test('a streamed call has no token counts if the service reports none', async () => {
   const { chat, recorder } = await start({ streamUsage: false });
-  await readAll(chat);
+  for await (const _ of await chat.stream(messages, { callbacks }));
   const [run] = recorder.runs as [RunRecord];
   for (const fields of [run.outputs, run.extra?.metadata]) expect(fields).not.toHaveProperty('usage_metadata');
 });

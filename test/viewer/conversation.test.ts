@@ -46,31 +46,6 @@ test.each<[string, object, string[]]>([
     ],
   ],
   [
-    'Gemini interactions',
-    {
-      messages: [
-        { role: 'system', content: 'Be kind' },
-        {
-          type: 'user_input',
-          content: [text('See'), { type: 'image', uri: 'https://x/y.png', mime_type: 'image/png' }],
-        },
-        { type: 'thought', summary: [text('Hm')], signature: 's' },
-        { type: 'function_call', id: 'c', name: 'find', arguments: { q: 1 } },
-        { type: 'function_result', call_id: 'c', name: 'find', result: [text('found')], is_error: true },
-        { type: 'model_output', content: [text('Two')] },
-      ],
-    },
-    [
-      'system: Be kind',
-      'user: See',
-      'user: media image/png https://',
-      'assistant: reasoning Hm',
-      CALL,
-      'tool: failed "found"#c',
-      'assistant: Two',
-    ],
-  ],
-  [
     'Mistral conversations',
     {
       messages: [
@@ -83,11 +58,7 @@ test.each<[string, object, string[]]>([
     ['user: Hello', CALL, 'tool: returned "found"#c', 'assistant: calls web_search({"q":2})#t'],
   ],
   ['serialized LangChain messages', { messages: [[langchain('HumanMessage', 'Hello')]] }, ['user: Hello']],
-  [
-    'stored LangChain messages',
-    { messages: [{ type: 'ai', data: { content: 'Hi', tool_calls: [{ name: 'find', args: {}, id: 'c' }] } }] },
-    ['assistant: Hi', 'assistant: calls find({})#c'],
-  ],
+  ['stored LangChain messages', { messages: [{ type: 'ai', data: { content: 'Hi' } }] }, ['assistant: Hi']],
   ['plain LangChain messages', { messages: [{ type: 'human', content: 'Hello' }] }, ['user: Hello']],
   ['LangChain prompts', { prompts: ['Hello'] }, ['user: Hello']],
   [
@@ -134,11 +105,6 @@ test.each<[string, object, string[]]>([
       ],
     },
     ['assistant: reasoning (hidden by the provider)', 'assistant: Hi'],
-  ],
-  [
-    'early Gemini interactions',
-    { id: 'i', outputs: [text('Hi'), { type: 'function_call', id: 'c', name: 'find', arguments: { q: 1 } }] },
-    ['assistant: Hi', CALL],
   ],
   ['a text', { output: 'Because' }, ['assistant: Because']],
   ['a message', assistant({ content: 'Hi' }), ['assistant: Hi']],
