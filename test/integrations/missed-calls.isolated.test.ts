@@ -168,7 +168,8 @@ test('a POST request to a model service that has no reader is one line per path,
   await traceable(post, { name: 'start', runType: 'llm' })(batches);
   const others = [
     'openai.com/v1/files',
-    'openai.com/v1/conversations',
+    'x.ai/v1/conversations',
+    'openai.com/oauth/token',
     'anthropic.com/v1/messages/count_tokens',
     'a.test/v1/x',
   ];

@@ -655,7 +655,6 @@ describe('with OpenTelemetry', () => {
         ? ['GET / (chain)', '  step (chain)', '    answer (chain)', '  answer (chain)']
         : ['GET / (chain)', '  answer (chain)', '  answer (chain)'];
     await until(() => recorder.runs.length === expected.length);
-    // The clock of OpenTelemetry decides where the span is among its siblings.
     expect((await outline(recorder)).sort()).toEqual(expected.sort());
   });
 });

@@ -151,9 +151,10 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
   return undefined;
 }
 
-/** Whether a request to a known service is in the format of `provider`. OpenAI has only its own formats. */
+/** Whether a request to a known service is in the format of `provider`. OpenAI and Mistral have paths in common. */
 function isOf(service: string | undefined, provider: string | undefined): boolean {
-  return service !== undefined && (service !== 'openai' || provider === undefined);
+  if (service === undefined || provider === undefined) return service !== undefined;
+  return provider === 'mistralai' ? service === provider : service !== 'openai';
 }
 
 function hasFields(body: unknown, required: readonly string[]): boolean {

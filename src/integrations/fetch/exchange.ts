@@ -64,7 +64,10 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
  * response that they are combined to, or in the text that a field has in all events together.
  */
 export function isShown(stream: string, response: unknown, rules: PayloadRules): boolean {
-  const events = stream.split(/[\r\n]+/).map(valueIn);
+  const lines = stream.split(/[\r\n]+/);
+  const events = lines.map(valueIn);
+  // The names in a line are known only if it is JSON.
+  if (lines.some((line, at) => events[at] === line.replace(/^data:/, '') && /["{]/.test(line))) return false;
   const values = [response, stream, ...events, ...textsIn(events)];
   return values.every((value) => serialize(value, rules) === JSON.stringify(value));
 }

@@ -228,10 +228,7 @@ interface FetchRequest {
  */
 function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
-  if (found === undefined) {
-    warnIfUnread(requestUrl(input));
-    return undefined;
-  }
+  if (found === undefined) return warnIfUnread(requestUrl(input));
   const { reader, provider, request } = found;
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;

@@ -3,9 +3,9 @@ import { currentContext, ownerWith, sinkOf } from '../../run/context.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { serviceAt } from '../providers.ts';
 
-/** Paths at model services that call no model: storage, counts of tokens, and requests that stop another one. */
+/** Paths at model services that call no model: storage, keys, counts of tokens, and requests that stop another one. */
 const NO_CALL =
-  /\/(files|uploads|vector_stores|conversations|cachedContents)(\/|$)|[/:](count_?tokens|(de)?tokenize|cancel)$/i;
+  /\/(files|uploads|vector_stores|conversations|cachedContents|oauth|auth|organization|event_logging)(\/|$)|[/:]((count|compute|input)_?tokens|client_secrets|(de)?tokenize|cancel)$/i;
 const VERSION = /^v\d+((alpha|beta)\d*)?$/;
 /** Matches parts of a path that may be different in each request, such as ids. */
 const VARIABLE = /\d|.{33}/;
@@ -24,7 +24,7 @@ export function isAtService(address: string): boolean {
 }
 
 /** Logs a line, once per path, for a POST request to a model service that neither the recorder nor a call around it records. */
-export function warnIfUnread(address: string): void {
+export function warnIfUnread(address: string): undefined {
   if (!isAtService(address) || !URL.canParse(address)) return;
   const { host, pathname } = new URL(address);
   const context = currentContext();
