@@ -61,6 +61,6 @@ export function providerAt(url: URL): string | undefined {
   if (known !== undefined) return known;
   if (port === OLLAMA_PORT) return 'ollama';
   const own = OWN_SERVERS.exec(hostname)?.[1] ?? (isLoopback(hostname) ? OWN_PORTS.get(port) : undefined);
-  // A resource of Azure may have a host name of its owner.
+  // Azure resources may have a custom host name.
   return own ?? (pathname.includes('/openai/deployments/') ? 'azure' : undefined);
 }

@@ -145,7 +145,7 @@ function roleOf(fields: Fields): string {
 /** Converts an item that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
   const type = `${fields.type}`.replace('.', '_');
-  if (fields.role !== undefined || !ITEM.test(`${fields.type}`)) return undefined;
+  if (fields.role !== undefined || !ITEM.test(type)) return undefined;
   if (type === 'reasoning' || type === 'thought') return { role: 'assistant', parts: partsOf([fields]) };
   if (/_(output|result)$/.test(type)) {
     return { role: 'tool', parts: [resultOf(fields, fields.output ?? fields.result ?? fields.content)] };

@@ -22,8 +22,8 @@ interface Dialect {
   readonly ending: string;
   readonly reader: CallReader;
   /**
-   * Required body fields if the host is unknown, or if OpenAI may use the path for something else. `messages` must be a
-   * list. Requests to other known model services are not checked.
+   * Required body fields if the host is unknown, or if its service may use the path for something else. `messages` must be
+   * a list. Other requests to known model services are not checked.
    */
   readonly required: readonly string[];
   /** The provider to record if the host is unknown. */

@@ -1,5 +1,5 @@
 import { makeSlot } from '../../base/slot.ts';
-import { type Fields, parsedJson } from '../../payload/fields.ts';
+import { type Fields, isFields, parsedJson } from '../../payload/fields.ts';
 import { encodePayload, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';
@@ -64,10 +64,10 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
  * response that they are combined to, or in the text that a field has in all events together.
  */
 export function isShown(stream: string, response: unknown, rules: PayloadRules): boolean {
-  const lines = stream.split(/[\r\n]+/);
-  const events = lines.map(valueIn);
-  // The names in a line are known only if it is JSON.
-  if (lines.some((line, at) => events[at] === line.replace(/^data:/, '') && /["{]/.test(line))) return false;
+  const texts = stream.split(/[\r\n]+/).map((line) => line.replace(/^data:/, ''));
+  const events = texts.map(parsedJson);
+  // Redaction finds the names of secrets only in JSON.
+  if (texts.some((text, at) => events[at] === text && /["{]/.test(text))) return false;
   const values = [response, stream, ...events, ...textsIn(events)];
   return values.every((value) => serialize(value, rules) === JSON.stringify(value));
 }
@@ -81,11 +81,6 @@ function textsIn(events: readonly unknown[]): Iterable<string> {
   };
   for (const event of events) add(event, '');
   return texts.values();
-}
-
-/** Returns the JSON value in a line of a stream. Returns other lines as they are. */
-function valueIn(line: string): unknown {
-  return parsedJson(line.replace(/^data:/, ''));
 }
 
 /** Keeps the text of a stream of events, up to a maximum length. */
@@ -109,14 +104,14 @@ export class StreamText {
   kept(): Pick<Exchange, 'contentType' | 'stream'> {
     const contentType = this.#contentType;
     if (this.#text.length > this.#charactersMax) return { contentType };
-    const text = this.#text.replace(LAST_VALUE, (line) => (typeof valueIn(line) === 'string' ? '' : line));
-    // The run may end at the last event before the empty line after it is read.
+    const text = this.#text.replace(LAST_VALUE, (line, json: string) => (isFields(parsedJson(json)) ? line : ''));
+    // If the run has ended at the last event, the empty line after it was not read.
     return { contentType, stream: text.replace(LAST_DATA, '$&\n') };
   }
 }
 
 /** Match a last line: a JSON object without a line break, and data of an event without an empty line after it. */
-const LAST_VALUE = /(?<![^\r\n])(?:data: *)?\{[^\r\n]*$/;
+const LAST_VALUE = /(?<![^\r\n])(?:data: *)?(\{[^\r\n]*)$/;
 const LAST_DATA = /(?<![^\r\n])data:[^\r\n]*\r?\n$/;
 
 /** Whether a sink changes recorded inputs and outputs in a way that cannot be applied to an attachment. */

@@ -227,8 +227,9 @@ interface FetchRequest {
  * method that runs, or of an open LangChain step. Returns undefined if the request must not be observed.
  */
 function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
-  const found = dialectOf(requestUrl(input), body);
-  if (found === undefined) return warnIfUnread(requestUrl(input));
+  const address = requestUrl(input);
+  const found = dialectOf(address, body);
+  if (found === undefined) return warnIfUnread(address);
   const { reader, provider, request } = found;
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;

@@ -40,7 +40,7 @@ export function extractedFor(
 ): ExtractedRun | undefined {
   const extracted = context.getValue(KEY);
   if (!(extracted instanceof ExtractedRun)) return undefined;
-  // A context may still contain a run from an earlier message than the span's.
+  // The run in a context may be from an earlier message than the span.
   const isBeside = extracted.spanId === undefined || extracted.spanId === span?.spanContext().spanId;
   return isBeside ? extracted : undefined;
 }
