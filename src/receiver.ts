@@ -12,7 +12,7 @@ export {
   type UnpricedRun,
 } from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
-export type { Removal, RemovalJob, RemovalTarget } from './receiver/domain/removal.ts';
+export type { Removal, RemovalTarget } from './receiver/domain/removal.ts';
 export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
@@ -47,10 +47,8 @@ export {
   DEFAULT_SCOPE,
   type FeedbackStore,
   type IngestStore,
-  type JobStore,
   type MergedRun,
   type QueryStore,
-  type RemovalOptions,
   type RemovalStore,
   type Store,
   type StoreChange,

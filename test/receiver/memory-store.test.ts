@@ -126,14 +126,3 @@ describe('a memory store', () => {
     expect([received, lines]).toEqual([[[id(1)]], ["a listener of the receiver's store failed: no"]]);
   });
 });
-
-test('a job that has ended is kept for a day, and a running job longer', async () => {
-  const store = new MemoryStore();
-  const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
-  const job = { ...DEFAULT_SCOPE, target: { kind: 'user', id: 'ada' } as const, runs: 0, traces: 0 };
-  const times = { start_time: ago(48), update_time: ago(48) };
-  await store.putJob({ ...job, ...times, id: 'late', state: 'done', end_time: ago(23.9) });
-  await store.putJob({ ...job, ...times, id: 'going on', state: 'running' });
-  await store.putJob({ ...job, ...times, id: 'old', state: 'done', end_time: ago(24.1) });
-  expect((await store.jobs()).map(({ id: of }) => of)).toEqual(['late', 'going on']);
-});

@@ -1,11 +1,10 @@
 import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { comparable } from './comparable.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { grouped } from './grouped.ts';
 import { addCost, type PriceList } from './prices.ts';
 import type { Scope } from './query.ts';
-import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
+import type { CoveredTrace } from './removal.ts';
 import { type ComparedRun, callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
 import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from './run-values.ts';
@@ -75,11 +74,6 @@ export class AssembledRun {
   get projects(): string[] {
     const { name, run_type, start_time } = this.fields;
     return name === undefined || run_type === undefined || start_time === undefined ? [] : projectNames(this.fields);
-  }
-
-  /** Whether a message names a parent, which may not have arrived. */
-  get namesParent(): boolean {
-    return (this.fields.parent_run_id ?? this.spans.parentSpan) !== undefined;
   }
 
   payload(field: PayloadField): string | undefined {
@@ -155,7 +149,7 @@ export interface TracedRun extends TreeNode, FilteredRun, ComparedRun {
 }
 
 /** A trace. */
-export class AssembledTrace {
+export class AssembledTrace implements CoveredTrace {
   readonly id: string;
   /** All runs, including those that are not visible yet. */
   readonly members: readonly AssembledRun[];
@@ -202,22 +196,13 @@ export class AssembledTrace {
     return usage !== undefined && countsUsage(run_type, this.#idsAboveUsage.has(id));
   }
 
-  /** Returns the runs that a call of `remove` deletes, which may be none. See `RemovalTarget`. */
-  selected(scope: Scope, { kind, id: given }: RemovalTarget): Selection<AssembledRun> {
-    const id = comparable(given);
-    const { members, root, runs } = this;
-    const isRootIn = (project: string): boolean => root !== undefined && isOfProject(root.summary, project);
-    const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {
-      run: () => scope.project === undefined || runs.some((run) => run.id === id && isInScope(scope, run)),
-      trace: () => this.id === id,
-      thread: () => runs.some(({ summary }) => summary.thread === id),
-      user: () => runs.some(({ summary }) => summary.user === id),
-      project: () => isRootIn(id),
-    };
-    if ((scope.project !== undefined && !isRootIn(scope.project)) || !isTarget[kind]()) return NOTHING;
-    return kind === 'run'
-      ? subtreeIn(members, (run) => this.#parentIds.get(run.id), id)
-      : { runs: members, isTrace: true };
+  get startUs(): number | undefined {
+    return this.runs.length === 0 ? undefined : Math.min(...this.runs.map(({ startUs }) => startUs));
+  }
+
+  names(): ReturnType<CoveredTrace['names']> {
+    const of = (field: 'thread' | 'user'): string[] => this.runs.flatMap(({ summary }) => summary[field] ?? []);
+    return { thread: of('thread'), user: of('user'), project: this.root ? projectNames(this.root.summary) : [] };
   }
 
   totals(): TraceSummary['trace'] {

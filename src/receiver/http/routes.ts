@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import type { Store } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
-import { RemovalJobs } from './removal-jobs.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 import { unservedError } from './unserved.ts';
@@ -27,14 +26,13 @@ export interface RoutesOptions
   extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping'> {
   readonly store: Store & { readonly lag?: string | undefined };
   readonly metrics?: Metrics;
-  readonly jobs?: RemovalJobs;
 }
 
 /** Returns a function that responds to requests. `others` are the routes that strict mode hides. */
 export function createRoutes(
   routes: readonly Route[],
   others: readonly Route[],
-  { store, metrics = new Metrics(), jobs = new RemovalJobs(store), ...options }: RoutesOptions,
+  { store, metrics = new Metrics(), ...options }: RoutesOptions,
 ): Routes {
   const { strict, access } = options;
   const endpoints = endpointsOf(routes);
@@ -47,7 +45,6 @@ export function createRoutes(
     lag: () => store.lag,
     tokens: access.tokens,
     metrics,
-    jobs,
     bodies: new RequestBodies(undefined, (bytes) => {
       metrics.receivedBytes += bytes;
     }),

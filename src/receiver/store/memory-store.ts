@@ -24,7 +24,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import { type Removal, type RemovalJob, type RemovalTarget, RemovedIds } from '../domain/removal.ts';
+import { Deletions, deletionAt, namesOf, type Removal, type RemovalTarget, Tombstones } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -42,15 +42,7 @@ import { outlineOf } from '../domain/summary.ts';
 import { inOrder, type SpanIds, spanKey } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
-import {
-  JOB_AGE_MS,
-  type MergedRun,
-  type RemovalOptions,
-  refuseManyAttachments,
-  type Store,
-  type StoreChange,
-  type TokenSecret,
-} from './store.ts';
+import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
@@ -82,7 +74,7 @@ const CHECKS: Checks<MemoryStoreOptions> = {
  * store would have to search for old traces.
  */
 const SLACK = 0.05;
-/** Maximum number of ids of removed runs in a tenant. The same limit applies to traces. */
+/** Maximum number of ids of deleted traces in a tenant. The same limit applies to runs without a `trace_id`. */
 const REMOVED_MAX = 100_000;
 /** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */
 const TURN_MS = 10;
@@ -94,7 +86,7 @@ class Tenant {
   readonly runs = new Map<string, AssembledRun>();
   /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
   readonly revokedMs = new Map<string, number>();
-  readonly removed = new RemovedIds();
+  readonly tombstones = new Tombstones();
 }
 
 /**
@@ -107,7 +99,7 @@ export class MemoryStore implements Store {
   readonly #prices: PriceList;
   readonly #tenants = new Map<string, Tenant>();
   readonly #tokenSecrets = new Map<string, TokenSecret>();
-  readonly #jobs = new Map<string, RemovalJob>();
+  readonly #deletions = new Deletions();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
   #turnAtMs = 0;
@@ -119,14 +111,13 @@ export class MemoryStore implements Store {
   }
 
   async apply(scope: Scope, messages: readonly RunOperation[]): Promise<number | undefined> {
-    const { runs, removed } = this.#tenant(scope);
+    const { runs, tombstones } = this.#tenant(scope);
     const created = new Set<string>();
-    const operations = messages.filter(({ id, fields: { trace_id, parent_run_id } }) => {
-      const isRefused = removed.refuses(id, trace_id, parent_run_id, runs.has(id) || created.has(id));
+    const operations = messages.filter(({ id, fields }) => {
+      const isRefused = tombstones.refuses(namesOf(id, fields), runs.has(id) || created.has(id));
       if (!isRefused) created.add(id);
       return !isRefused;
     });
-    removed.limit(REMOVED_MAX);
     refuseManyAttachments(operations, (id) => runs.get(id)?.attachments.keys());
     const before = new Places(runs);
     const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
@@ -147,8 +138,10 @@ export class MemoryStore implements Store {
       if (fields.trace_id !== undefined || arrived.has(id)) continue;
       if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
     }
+    this.#remove(scope, this.#covered(scope, this.#deletions, touched));
+    const stored = operations.filter(({ id }) => runs.has(id));
     this.#report(scope, touched, projectsBefore);
-    return messages.length - operations.length;
+    return messages.length - stored.length;
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
@@ -227,7 +220,7 @@ export class MemoryStore implements Store {
   }
 
   async outline(scope: Scope, traceId: string): Promise<string[]> {
-    const runs = this.#traces(scope, traceId).flatMap((trace) => inOrder(trace.runs));
+    const runs = this.#traces(scope, new Set([traceId])).flatMap((trace) => inOrder(trace.runs));
     return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
   }
 
@@ -337,41 +330,34 @@ export class MemoryStore implements Store {
   }
 
   async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const counts = this.#traces(scope).map((trace) => trace.selected(scope, target).runs.length);
-    return { runs: counts.reduce((sum, runs) => sum + runs, 0), traces: counts.filter((runs) => runs > 0).length };
+    return removalOf(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
   }
 
-  async remove(scope: Scope, target: RemovalTarget, { onProgress }: RemovalOptions = {}): Promise<Removal> {
-    const { runs, removed } = this.#tenant(scope);
-    const touched = new Set<string>();
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const deletion = deletionAt(Date.now(), scope, target);
     const projectsBefore = this.#projects(scope);
-    const runsBefore = runs.size;
-    for (const trace of this.#traces(scope)) {
-      const selected = trace.selected(scope, target);
-      if (selected.runs.length === 0) continue;
-      touched.add(trace.id);
-      if (selected.isTrace) removed.traces.add(trace.id);
-      for (const { id } of selected.runs) {
-        removed.runs.add(id);
-        runs.delete(id);
-      }
+    const covered = this.#covered(scope, new Deletions([deletion]));
+    this.#deletions.add(deletion);
+    this.#remove(scope, covered);
+    this.#report(scope, new Set(covered.map(({ id }) => id)), projectsBefore);
+    return removalOf(covered);
+  }
+
+  #covered(scope: Scope, deletions: Deletions, among?: ReadonlySet<string>): AssembledTrace[] {
+    if (deletions.isEmpty) return [];
+    return this.#traces(scope, among).filter((trace) => deletions.covers(scope.tenant, trace));
+  }
+
+  #remove(scope: Scope, traces: readonly AssembledTrace[]): void {
+    const { runs, tombstones } = this.#tenant(scope);
+    for (const { id, members } of traces) {
+      tombstones.add(
+        id,
+        members.map((run) => namesOf(run.id, run.fields)),
+      );
+      for (const run of members) runs.delete(run.id);
     }
-    removed.limit(REMOVED_MAX);
-    const removal = { runs: runsBefore - runs.size, traces: touched.size };
-    this.#report(scope, touched, projectsBefore);
-    onProgress?.(removal);
-    return removal;
-  }
-
-  async putJob(job: RemovalJob): Promise<void> {
-    const hasEnded = (this.#jobs.get(job.id)?.state ?? 'running') !== 'running';
-    if (!hasEnded || job.state !== 'running') this.#jobs.set(job.id, structuredClone(job));
-  }
-
-  async jobs(): Promise<RemovalJob[]> {
-    const oldMs = Date.now() - JOB_AGE_MS;
-    for (const { id, end_time: end } of this.#jobs.values()) if (Date.parse(end ?? '') < oldMs) this.#jobs.delete(id);
-    return structuredClone([...this.#jobs.values()]);
+    tombstones.limit(REMOVED_MAX);
   }
 
   #tenant({ tenant: name }: Scope): Tenant {
@@ -380,17 +366,17 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns all traces in a tenant, or only the trace `traceId` if `traceId` is set. */
-  #traces(scope: Scope, traceId?: string): AssembledTrace[] {
+  /** Returns all traces in a tenant, or those with the given ids. */
+  #traces(scope: Scope, ids?: ReadonlySet<string>): AssembledTrace[] {
     const places = new Places(this.#tenant(scope).runs);
-    const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
+    const traces = [...places.runsByTrace()].filter(([id]) => ids?.has(id) ?? true);
     return traces.map(([id, runs]) => new AssembledTrace(id, runs, places, this.#prices));
   }
 
   #find(scope: Scope, runId: string): TracedRun | undefined {
     const { runs } = this.#tenant(scope);
     const run = runs.get(runId);
-    const [trace] = run === undefined ? [] : this.#traces(scope, new Places(runs).traceIdOf(run));
+    const [trace] = run === undefined ? [] : this.#traces(scope, new Set([new Places(runs).traceIdOf(run)]));
     return trace?.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
@@ -398,7 +384,9 @@ export class MemoryStore implements Store {
   async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
     const filter = within(scope, query.filter);
     const found: TracedRun[] = [];
-    for (const run of this.#traces(scope, valueIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
+    const traceId = valueIn(filter, 'trace');
+    const traces = this.#traces(scope, traceId === undefined ? undefined : new Set([traceId]));
+    for (const run of traces.flatMap(({ runs }) => runs)) {
       if (!matchesFilter(filter, run, run.summary.usage)) continue;
       if (await this.#hasWords([run], filter)) found.push(run);
     }
@@ -477,4 +465,8 @@ export class MemoryStore implements Store {
     }
     return forgotten;
   }
+}
+
+function removalOf(traces: readonly AssembledTrace[]): Removal {
+  return { runs: traces.reduce((sum, { members }) => sum + members.length, 0), traces: traces.length };
 }

@@ -12,7 +12,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
@@ -199,43 +199,24 @@ export interface TokenStore {
   tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined>;
 }
 
-/** Controls a call of `RemovalStore.remove`. */
-export interface RemovalOptions {
-  /** If the signal aborts, the promise resolves after the current step. The counts are those of the deleted runs. */
-  readonly signal?: AbortSignal;
-  /** Called in each step with the counts of all runs that are deleted or being deleted. */
-  readonly onProgress?: (removal: Removal) => void;
-}
-
-/** Removes runs. */
+/** Removes traces. */
 export interface RemovalStore {
   /** Counts the runs that `remove` would delete. */
   removable(scope: Scope, target: RemovalTarget): Promise<Removal>;
   /**
-   * Deletes runs with their payloads, attachments and feedback. When the promise resolves, no query
-   * returns the data. For at least 30 days, `apply` then ignores messages for the deleted runs, for runs in deleted
-   * traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the runs may
-   * remain.
+   * Deletes the traces of the target whose first run started before the call, with their payloads, attachments and
+   * feedback. A trace that is named by its id may have started later. For 30 days, `apply` ignores the messages of such
+   * traces, also of those that arrive for the first time.
+   *
+   * The promise resolves within about a second, with the number of runs that were found. If more time is needed, the store
+   * continues in the background, also after a restart. Rejects with a `StoreError` whose reason is `busy` if 100 deletions
+   * continue.
    */
-  remove(scope: Scope, target: RemovalTarget, options?: RemovalOptions): Promise<Removal>;
+  remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
 }
 
-/** Stores deletions that take long, so that they continue after a restart of the receiver. */
-export interface JobStore {
-  /**
-   * Stores a job. Replaces the job with the same id, unless that job has ended and `job` is running. The store may delete
-   * a job a day after it ended.
-   */
-  putJob(job: RemovalJob): Promise<void>;
-  /** Returns the jobs of all tenants. */
-  jobs(): Promise<RemovalJob[]>;
-}
-
-/** Time for which a store keeps a job that has ended, in milliseconds. */
-export const JOB_AGE_MS: number = 24 * 3_600_000;
-
-/** Stores runs, attachments, feedback, the secrets and revocations of feedback tokens, and long deletions. */
-export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore, JobStore {}
+/** Stores runs, attachments, feedback, and the secrets and revocations of feedback tokens. */
+export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
 
 /** Figures of a store for monitoring. */
 export interface StoreStatus {
@@ -278,6 +259,4 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   tokensRevokedMs: 0,
   removable: 0,
   remove: 0,
-  putJob: 0,
-  jobs: 0,
 } satisfies Record<keyof Store, 0>) as (keyof Store)[];

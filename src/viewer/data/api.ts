@@ -1,7 +1,7 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -66,13 +66,7 @@ export const api = {
   importTraces: upload,
   /** Counts the runs that `remove` would delete. */
   removable: (target: RemovalTarget, signal?: AbortSignal): Promise<Removal> => remove(target, '', signal),
-  /** Deletes runs. If this takes long, returns a job. */
-  remove: (target: RemovalTarget): Promise<Removal | { job: RemovalJob }> =>
-    remove(target, `?confirm=${encodeURIComponent(target.id)}`),
-  jobs: (): Promise<{ items: RemovalJob[] }> => get('/query/jobs'),
-  job: (id: string): Promise<RemovalJob> => get(`/query/jobs/${id}`),
-  cancelJob: async (id: string): Promise<RemovalJob> =>
-    parseResponse(await fetch(`/query/jobs/${id}`, { method: 'DELETE' })),
+  remove: (target: RemovalTarget): Promise<Removal> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
   login: (key: string): Promise<unknown> => send('/login', { key }),
 };
 
@@ -131,11 +125,7 @@ async function upload(
   return parseResponse(await response);
 }
 
-async function remove<Result extends Removal | { job: RemovalJob }>(
-  { kind, id }: RemovalTarget,
-  search: string,
-  signal?: AbortSignal,
-): Promise<Result> {
+async function remove({ kind, id }: RemovalTarget, search: string, signal?: AbortSignal): Promise<Removal> {
   const path = `/query/${kind}s/${encodeURIComponent(id)}${search}`;
   const response = await fetch(path, { method: 'DELETE', ...(signal && { signal }) });
   // The receiver responds with status 409 and the counts if the request is not confirmed.

@@ -240,18 +240,6 @@ export const callCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'The inner record of a call counts again after the outer record is removed',
-    run: async (store) => {
-      const sibling = call(4, 'fetch', { ms: 5_000, tokens: 10, responseId: 'resp_1', error });
-      const further = call(5, 'openai', { ms: 6_000, moved: 12, same: 2 });
-      await store.apply(SCOPE, [root, call(2, 'langchain', { ms: 9_000, tokens: 10, responseId: 'resp_1' }), sibling]);
-      await store.apply(SCOPE, [further]);
-      await check(store, { tokens: 10, calls: 1, same: { 4: 2, 5: 2 } });
-      await store.remove(SCOPE, { kind: 'run', id: id(2) });
-      await check(store, { tokens: 22, calls: 2, errors: 1, same: {} });
-    },
-  },
-  {
     title: 'A record of a call that moves to another trace counts there',
     run: async (store) => {
       const { trace_id: _, dotted_order: __, ...fields } = call(3, 'fetch', short).fields;

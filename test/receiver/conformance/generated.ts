@@ -132,7 +132,7 @@ const aFeedback: fc.Arbitrary<Feedback> = fc.record({
 });
 
 const aTarget: fc.Arbitrary<RemovalTarget> = fc.oneof(
-  fc.record({ kind: fc.constantFrom('run', 'trace'), id: anId }),
+  fc.record({ kind: fc.constant('trace'), id: anId }),
   fc.record({ kind: fc.constantFrom('thread', 'user'), id: fc.constantFrom('ada', 'cancelled') }),
   fc.record({ kind: fc.constant('project'), id: fc.constantFrom('shop', 'desk', 'default') }),
 );
@@ -197,7 +197,7 @@ const TOOLS: readonly number[] = [3, 5];
 /** Steps in which several runs record the same call. Parents have smaller ids, so that they form no cycle. */
 export const callSteps: fc.Arbitrary<Step[]> = fc.tuple(...IDS.slice(1).map((_, at) => fc.nat(at))).chain((parents) => {
   const operations = fc.array(aCallMessage(parents), { minLength: 1, maxLength: 6 });
-  const target = fc.record({ kind: fc.constantFrom('run' as const, 'trace' as const), id: anId });
+  const target = fc.record({ kind: fc.constant('trace' as const), id: anId });
   const step: fc.Arbitrary<Step> = fc.oneof(
     { arbitrary: fc.record({ operations }), weight: 6 },
     { arbitrary: fc.record({ target }), weight: 1 },

@@ -201,7 +201,7 @@ const statistics: StoreCase[] = [
       const { roots, model_calls } = (await statisticsOf(store)).total;
       matches([roots, model_calls], [{ runs: 2 }, { runs: 2 }]);
       within(roots.latency_ms?.p50, 50);
-      await store.remove(SCOPE, { kind: 'run', id: id(1) });
+      await store.remove(SCOPE, { kind: 'trace', id: id(1) });
       equal((await statisticsOf(store)).total.roots.runs, 1);
     },
   },
@@ -383,7 +383,7 @@ const changes: StoreCase[] = [
       equal(await apply(simple(11, { parent: 10, ...bank })), [11]);
       equal(await apply(simple(10)), [10, 11], 'the run has left its trace');
       equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(4) })), []);
-      equal(await after(store.remove(SCOPE, { kind: 'run', id: id(11) })), [10]);
+      equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(10) })), [10]);
       equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(3) })), [3]);
       for (const stop of stops) stop();
     },

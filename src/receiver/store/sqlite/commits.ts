@@ -4,7 +4,7 @@ import type { ProjectAges } from '../../domain/ages.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
+import { deletionAt, type RemovalTarget } from '../../domain/removal.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -25,8 +25,10 @@ const GROUP_MS = 50;
 const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
-/** Duration of a step that removes runs by request, in milliseconds. */
+/** Duration of a step that removes traces by request, in milliseconds. */
 const REMOVAL_STEP_MS = 20;
+/** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
+const REMOVAL_MS = 1_000;
 /**
  * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
  * long steps cost less than many short steps.
@@ -129,32 +131,21 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
-  putJob(job: RemovalJob): Promise<void> {
-    return this.#call(() => this.#writer.putJob(job));
+  /** Stores a deletion, and deletes traces for about a second. */
+  async remove(scope: Scope, target: RemovalTarget): Promise<void> {
+    const deletion = deletionAt(this.#nowMs(), scope, target);
+    await this.#call(() => this.#writer.addDeletion(deletion));
+    this.#writer.deletions.remember(deletion);
+    await this.removed(REMOVAL_MS);
   }
 
-  /**
-   * Marks some of the target's runs for deletion, in a short transaction. `last` is that of the previous step. Runs that
-   * arrive after the first step stay.
-   */
-  async markStep(
-    scope: Scope,
-    target: RemovalTarget,
-    last: number = this.#connection.number('SELECT max(n) FROM runs'),
-  ): Promise<Removal & { readonly last: number; readonly hasFound: boolean }> {
-    const { runs, traces, hasFound } = await this.#call(() => {
-      const { change, ...marked } = this.#writer.remove(scope, target, last, REMOVAL_STEP_MS);
-      if (change !== undefined) this.#changes.push(change);
-      return marked;
-    });
-    return { runs, traces, last, hasFound };
-  }
-
-  /** Deletes all marked runs in short transactions, so that other writes do not wait. */
-  async deleteMarked(): Promise<void> {
+  /** Waits until no trace is left to be deleted by request, for at most `maxMs` milliseconds. */
+  async removed(maxMs: number): Promise<void> {
+    const untilMs = performance.now() + maxMs;
     // Each call is followed by a step that deletes runs.
-    while (await this.#call(() => this.#retention.isRemoving)) {
+    while (await this.#call(() => this.#writer.deletions.isOpen || this.#retention.isRemoving)) {
       if (this.#stepError !== undefined) throw this.#stepError;
+      if (performance.now() > untilMs) return;
     }
   }
 
@@ -197,13 +188,13 @@ export class SqliteCommits {
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
     // Check the limits here, so that they are enforced even if writes never pause.
-    if (this.#retention.isDue) this.#runStep();
+    if (this.#isDue) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
   /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
-    const hasWork = this.#index.waiting > 0 || this.#retention.isDue || this.#retention.isLoose;
+    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
   }
 
@@ -221,6 +212,7 @@ export class SqliteCommits {
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
       if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
+      else if (this.#writer.deletions.isOpen && !isBehind) this.#inTransaction(() => this.#mark());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(0);
@@ -231,6 +223,15 @@ export class SqliteCommits {
       if (isDamage(error)) this.#damage = error;
       else this.#plan(BACKGROUND_DELAY_MS);
     }
+  }
+
+  get #isDue(): boolean {
+    return this.#retention.isDue || this.#writer.deletions.isOpen;
+  }
+
+  #mark(): void {
+    const change = this.#writer.deletions.step(REMOVAL_STEP_MS);
+    if (change !== undefined && change.traces.length > 0) this.#changes.push(change);
   }
 
   #indexRuns(): void {

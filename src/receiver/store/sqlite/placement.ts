@@ -90,14 +90,6 @@ export class Placement {
     for (const trace of this.#traces.values()) this.#compareCalls(trace);
   }
 
-  /** Recalculates a trace from which runs were moved by SQL statements. */
-  recount(traceId: string): void {
-    const trace = this.trace(traceId);
-    trace.isStale = true;
-    this.#recountUsage(trace);
-    this.#compareCalls(trace);
-  }
-
   /** Writes the changed traces and returns them. */
   finish(seq: number, nowMs: number): ChangedTrace[] {
     for (const trace of this.#traces.values()) trace.write(this.#connection, this, seq, nowMs);

@@ -13,7 +13,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
+import { deletionAt, type Removal, type RemovalTarget } from '../../domain/removal.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,
@@ -36,7 +36,7 @@ import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
-import { RemovalSearch } from './removal.ts';
+import { removalIn } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -311,12 +311,9 @@ export class SqliteReader {
     return times.some((ms) => ms > 0) ? Math.max(...times) : undefined;
   }
 
-  jobs(): RemovalJob[] {
-    return this.#connection.all<{ json: string }>('SELECT json FROM jobs').map(({ json }) => JSON.parse(json));
-  }
-
   removable(scope: Scope, target: RemovalTarget): Removal {
-    return new RemovalSearch(this.#connection, this.#tenant(scope), scope, target).count(() => this.#check());
+    const deletion = deletionAt(Date.now(), scope, target);
+    return removalIn(this.#connection, this.#tenant(scope), deletion, () => this.#check());
   }
 
   backup(path: string): void {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
+import { DELETIONS_MS } from '../../domain/removal.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
-import { JOB_AGE_MS } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
@@ -79,15 +79,16 @@ export class SqliteRetention {
   }
 
   /**
-   * Checks the clocks, and whether traces have expired in a project. Deletes the ids of runs that were removed long ago,
-   * and jobs that ended long ago. This takes too long to repeat it after each write. Returns how far the retention time is
+   * Checks the clocks, and whether traces have expired in a project. Forgets what was removed
+   * long ago. This takes too long to repeat it after each write. Returns how far the retention time is
    * behind the wall clock.
    */
   checkAge(wallMs: number): number {
     const timeMs = this.#time.check(wallMs, this.#stored.read());
     if (timeMs !== undefined) this.#stored.write(timeMs);
-    this.#connection.run(FORGET_REMOVED, this.#time.timeMs - REMOVED_MS);
-    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', this.#time.timeMs - JOB_AGE_MS);
+    const oldMs = this.#time.timeMs - DELETIONS_MS;
+    this.#connection.run(FORGET_REMOVED, oldMs);
+    this.#connection.run('DELETE FROM deletions WHERE is_open = 0 AND at_ms < ?', oldMs);
     this.#expired = this.#expiredInProject() !== undefined;
     return wallMs - this.#time.timeMs;
   }
@@ -189,8 +190,6 @@ export class SqliteRetentionTime {
   }
 }
 
-/** Time for which the ids of removed runs are kept, in milliseconds: 30 days. */
-const REMOVED_MS = 30 * 24 * 3_600_000;
 const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
   SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s * 1000 < ?)`;
 const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';

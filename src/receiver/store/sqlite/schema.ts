@@ -3,8 +3,8 @@ import { WORDS_TABLE } from './database.ts';
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
-/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 and 2. */
-export const FORMAT_VERSION = 3;
+/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 to 3. */
+export const FORMAT_VERSION = 4;
 
 /**
  * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
@@ -190,7 +190,7 @@ export const SCHEMA: string = `
   CREATE INDEX feedback_by_trace ON feedback (trace);
   CREATE INDEX feedback_by_id ON feedback (id);
 
-  -- Messages with these ids are ignored. The kind is 1 for a run and 2 for a trace.
+  -- The names of deleted traces. Their messages are ignored. The kind is 1 for a run without trace_id, else 2.
   CREATE TABLE removed (
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
@@ -218,10 +218,17 @@ export const SCHEMA: string = `
     tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID;
 
-  -- Deletions that take long.
-  CREATE TABLE jobs (
-    id TEXT PRIMARY KEY, is_ended INTEGER NOT NULL, stored_ms INTEGER NOT NULL, json TEXT NOT NULL
-  ) WITHOUT ROWID;
+  -- Deletions by request. A deletion is open until its stored traces are marked, see REMOVED.
+  CREATE TABLE deletions (
+    n INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    project TEXT,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    is_open INTEGER NOT NULL
+  );
+  CREATE INDEX open_deletions ON deletions (n) WHERE is_open = 1;
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

@@ -21,7 +21,7 @@ import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
-import { type RemovalOptions, type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
+import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { DISK_FULL } from './database.ts';
@@ -101,9 +101,8 @@ export type WriterCalls = Pick<
   | 'removeFeedback'
   | 'addTokenSecret'
   | 'revokeTokens'
-  | 'markStep'
-  | 'deleteMarked'
-  | 'putJob'
+  | 'remove'
+  | 'removed'
   | 'useKey'
   | 'setOwner'
   | 'setProjectAges'
@@ -136,8 +135,7 @@ export class SqliteStore implements Store {
   readonly #apply = this.#writing('apply');
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
-  readonly #markStep = this.#writing('markStep');
-  readonly #deleteMarked = this.#writing('deleteMarked');
+  readonly #remove = this.#writing('remove');
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
@@ -214,14 +212,14 @@ export class SqliteStore implements Store {
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
   readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');
-  readonly putJob: Store['putJob'] = this.#writing('putJob');
-  readonly jobs: Store['jobs'] = this.#reading('jobs');
   /** @internal */
   readonly tenants: RemoteCall<ReaderCalls['tenants']> = this.#reading('tenants');
   /** @internal */
   readonly revokedTokens: RemoteCall<ReaderCalls['revokedTokens']> = this.#reading('revokedTokens');
   /** @internal */
   readonly key: KeyStore['key'] = this.#reading('key');
+  /** @internal */
+  readonly removed: RemoteCall<WriterCalls['removed']> = this.#writing('removed');
   /** @internal */
   readonly useKey: KeyStore['useKey'] = this.#writing('useKey');
   /** @internal */
@@ -256,19 +254,10 @@ export class SqliteStore implements Store {
     }
   }
 
-  async remove(scope: Scope, target: RemovalTarget, { signal, onProgress }: RemovalOptions = {}): Promise<Removal> {
-    const removed = { runs: 0, traces: 0 };
-    let last: number | undefined;
-    for (let hasFound = true; hasFound && !signal?.aborted; ) {
-      const step = await this.#markStep(scope, target, last);
-      ({ last, hasFound } = step);
-      removed.runs += step.runs;
-      removed.traces += step.traces;
-      // A job that continues after a kill finds only runs that are not marked.
-      onProgress?.({ ...removed });
-      await this.#deleteMarked();
-    }
-    return removed;
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const removal = await this.removable(scope, target);
+    await this.#remove(scope, target);
+    return removal;
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {

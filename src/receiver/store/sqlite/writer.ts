@@ -1,19 +1,19 @@
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { Scope } from '../../domain/query.ts';
-import { type RemovalJob, type RemovalTarget, RemovedIds } from '../../domain/removal.ts';
+import { type Deletion, Tombstones } from '../../domain/removal.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import { type Marked, markRemoved, RemovalSearch } from './removal.ts';
+import { SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 /** Writes to the store in the caller's transaction. */
 export class SqliteWriter {
   readonly counters: Counters;
+  readonly deletions: SqliteDeletions;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;
   readonly #nowMs: () => number;
@@ -23,10 +23,11 @@ export class SqliteWriter {
     this.#prices = prices;
     this.#nowMs = nowMs;
     this.counters = new Counters(connection);
+    this.deletions = new SqliteDeletions(connection, this.counters);
   }
 
   /**
-   * Applies the operations in a request. Discards those for removed runs. Returns no change if nothing changes.
+   * Applies the operations in a request. Discards those of deleted traces. Returns no change if nothing changes.
    * Without operations, writes as much as a small run needs, because fewer bytes may fit into the WAL of a full disk.
    */
   apply(tenant: string, operations: readonly EncodedOperation[]): { discarded: number; change?: TenantChange } {
@@ -42,13 +43,16 @@ export class SqliteWriter {
       run.take(operation);
       received.add(run);
     }
-    const discarded = operations.length - accepted.length;
-    if (received.size === 0) return { discarded };
+    if (received.size === 0) return { discarded: operations.length };
     placement.write(received);
     const keys = JSON.stringify([...received].map(({ row }) => row?.n));
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
-    return { discarded, change: this.#finish(tenant, placement) };
+    const change = this.#finish(tenant, placement);
+    const ids = change.traces.map(({ id }) => id);
+    const covered = this.deletions.removeCovered(tenant, ids);
+    const stored = accepted.filter(({ id }) => !covered.has(placement.find(id)?.traceId ?? ''));
+    return { discarded: operations.length - stored.length, change };
   }
 
   /** Adds feedback. Returns the change, or undefined if the run is unknown. */
@@ -87,19 +91,8 @@ export class SqliteWriter {
     this.#connection.run(REVOKE, this.#tenant(tenant), idBytes(id), revokedMs);
   }
 
-  /** Marks some of the runs that `target` selects for deletion. */
-  remove(scope: Scope, target: RemovalTarget, last: number, limitMs: number): Marked & { change?: TenantChange } {
-    const placement = this.#placement(scope.tenant);
-    const search = new RemovalSearch(this.#connection, this.#tenant(scope.tenant), scope, target);
-    const marked = markRemoved(this.#connection, search, placement, last, limitMs);
-    if (marked.traces === 0) return marked;
-    const seq = this.#nextSeq();
-    const left = placement.finish(seq, this.#nowMs());
-    return { ...marked, change: { tenant: scope.tenant, traces: [...marked.changed, ...left] } };
-  }
-
-  putJob(job: RemovalJob): void {
-    this.#connection.run(PUT_JOB, job.id, +(job.state !== 'running'), this.#nowMs(), JSON.stringify(job));
+  addDeletion(deletion: Deletion): void {
+    this.deletions.add(this.#tenant(deletion.tenant), deletion);
   }
 
   #nextSeq(): number {
@@ -115,26 +108,26 @@ export class SqliteWriter {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  /** Returns the operations that belong to no removed run or trace. */
+  /** Returns the operations that belong to no deleted trace. */
   #withoutRemoved(
     tenant: string,
     operations: readonly EncodedOperation[],
     placement: Placement,
   ): readonly EncodedOperation[] {
     if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return operations;
-    const ids = operations.flatMap(({ id, traceId = id, parentId = id }) => [id, traceId, parentId]);
+    const ids = operations.flatMap(({ names }) => Object.values(names).filter((id) => id !== undefined));
     const tenantN = this.#tenant(tenant);
     const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
-    const removed = new RemovedIds();
+    const removed = new Tombstones();
     for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenantN, json)) {
       (kind === 2 ? removed.traces : removed.runs).add(idText(id));
     }
     if (removed.runs.size + removed.traces.size === 0) return operations;
     const known = removed.runs.size;
     const created = new Set<string>();
-    const accepted = operations.filter(({ id, traceId, parentId }) => {
+    const accepted = operations.filter(({ id, names }) => {
       const isStored = created.has(id) || placement.find(id) !== undefined;
-      const isRefused = removed.refuses(id, traceId, parentId, isStored);
+      const isRefused = removed.refuses(names, isStored);
       if (!isRefused) created.add(id);
       return !isRefused;
     });
@@ -164,10 +157,6 @@ const TEST_WRITE = "REPLACE INTO meta VALUES ('test', randomblob(262144))";
 
 const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET revoked_ms = max(revoked_ms, excluded.revoked_ms)`;
-
-const PUT_JOB = `INSERT INTO jobs (id, is_ended, stored_ms, json) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
-  SET is_ended = excluded.is_ended, stored_ms = excluded.stored_ms, json = excluded.json
-  WHERE excluded.is_ended >= jobs.is_ended`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
