@@ -484,7 +484,7 @@ test('Queries equal a scan of all messages after runs were patched late, deleted
   for (const operation of [...linked, posts]) await step((store) => store.apply(TENANT, [operation].flat()));
   await step((store) => store.apply(TENANT, [late[0] ?? [], late[14] ?? []].flat()));
   await step((store) => store.remove(TENANT, { kind: 'trace', id: id(4) }));
-  await step((store) => store.remove(TENANT, { kind: 'run', id: id(8) }));
+  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(8) }));
   await step((store) => store.remove(TENANT, { kind: 'trace', id: id(11) }));
   await step((store) => store.apply(TENANT, [...late.filter(({ fields }) => fields.trace_id === undefined), ...below]));
   await step((store) => store.apply(TENANT, [...posts, ...linked]));

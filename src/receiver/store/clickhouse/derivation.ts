@@ -7,6 +7,7 @@ import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
 import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type LinkedGroups, stepsOf } from './groups.ts';
+import type { ClickHouseDeletions } from './removal.ts';
 import { RowWriter } from './row-writer.ts';
 import {
   earlierPositionUs,
@@ -74,6 +75,7 @@ interface LeftGroup extends GroupKey {
 export class Derivation {
   readonly #db: ClickHouse;
   readonly #rows: RowWriter;
+  readonly #deletions: ClickHouseDeletions;
   readonly #clock: StoreClock;
   readonly #due = new Map<string, Due>();
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
@@ -99,9 +101,16 @@ export class Derivation {
   #failures = 0;
   #isClosed = false;
 
-  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, clock: StoreClock) {
+  constructor(
+    db: ClickHouse,
+    prices: PriceList,
+    changes: ClickHouseChanges,
+    clock: StoreClock,
+    deletions: ClickHouseDeletions,
+  ) {
     this.#db = db;
-    this.#rows = new RowWriter(db, prices, changes);
+    this.#deletions = deletions;
+    this.#rows = new RowWriter(db, prices, changes, deletions);
     this.#clock = clock;
   }
 
@@ -159,6 +168,7 @@ export class Derivation {
   /** Derives groups now. Calls `onDerived` with those that were derived. */
   async derive(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     if (groups.length === 0) return;
+    await this.#deletions.refresh();
     for await (const step of stepsOf(this.#db, groups)) {
       await this.#rows.write(step);
       const small = step.filter(({ messages }) => messages <= OTHERS_MESSAGES_MAX);
@@ -242,6 +252,7 @@ export class Derivation {
 
   async #run(): Promise<void> {
     try {
+      await this.#deletions.refresh();
       await this.#deriveDue();
       await this.#sweep();
       this.#failures = 0;

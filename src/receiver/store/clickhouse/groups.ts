@@ -2,14 +2,18 @@ import { type AssembledRun, AssembledTrace, Places } from '../../domain/assemble
 import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
+import { otelTraceIdOf } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { type ClickHouse, integer, QueryLimitError, type Sql, sql, strings, uuid, uuids } from './connection.ts';
 import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, PATCH, runOf, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 import { RELATED_RUNS } from './schema.ts';
 
-/** A tombstone deletes a run with all its descendants, including those that arrive later, or a trace. */
-export type TombstoneKind = 'subtree' | 'trace';
+/** A tombstone has the id of a trace or an OpenTelemetry trace, or of a run without a `trace_id`. */
+export type TombstoneKind = 'run' | 'trace';
+
+/** SQL for the id of a message's OpenTelemetry trace, or null if it has none. */
+export const OTEL_TRACE_ID = "toUUIDOrNull(JSONExtractString(searched, 'extra', 'metadata', 'otel', 'trace_id'))";
 
 /** The messages that are stored under one id. */
 export interface GroupKey {
@@ -254,7 +258,7 @@ async function groupOf(
   slices: AsyncIterable<GroupRow[]> | Iterable<GroupRow[]>,
   prices: PriceList,
 ): Promise<Group> {
-  const tombstones: Tombstones = { subtree: new Set(), trace: new Set() };
+  const tombstones: Tombstones = { run: new Set(), trace: new Set() };
   const found: [id: string, run: MergedRun][] = [];
   let [messages, seenUs] = [0, 0];
   for await (const rows of slices) {
@@ -282,7 +286,7 @@ async function groupOf(
 /** Ids of deleted runs and traces by kind, because a trace and its root run may have the same id. */
 type Tombstones = Readonly<Record<TombstoneKind, Set<string>>>;
 
-/** Returns true if the run, its trace or a run above it was deleted. */
+/** Returns true if the trace of a run was deleted. */
 function isDeleted(
   run: AssembledRun,
   runs: ReadonlyMap<string, AssembledRun>,
@@ -290,13 +294,14 @@ function isDeleted(
   tombstones: Tombstones,
 ): boolean {
   if (tombstones.trace.has(places.traceIdOf(run))) return true;
-  if (tombstones.subtree.size === 0) return false;
   const path = new Set<string>();
   for (let id: string | undefined = run.id; id !== undefined && !path.has(id); ) {
-    if (tombstones.subtree.has(id)) return true;
+    if (tombstones.run.has(id)) return true;
     path.add(id);
     const above = runs.get(id);
-    id = above && places.parentIdOf(above);
+    if (above === undefined || above.fields.trace_id !== undefined) return false;
+    if (tombstones.trace.has(otelTraceIdOf(above.fields) ?? '')) return true;
+    id = places.parentIdOf(above);
   }
   return false;
 }

@@ -1,5 +1,4 @@
-import { isObject } from '../../../config/checker.ts';
-import { canonicalId } from '../../../run/time.ts';
+import { otelTraceIdOf } from '../../domain/removal.ts';
 import { type ClickHouse, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
@@ -44,7 +43,7 @@ export class PlaceFinder {
       const message = byRun.get(key);
       if (places.has(key) || message === undefined) return places.get(key);
       const { tenant, id, fields } = message;
-      const trace = otelTraceOf(message);
+      const trace = otelTraceIdOf(message.fields);
       const own = { group_id: trace ?? id, day: storedDay(dayOf(fields), today) };
       // Must come before the recursion, which would otherwise never end if runs are each other's parents.
       places.set(key, own);
@@ -107,15 +106,7 @@ function keyOf({ tenant, id }: RunKey): string {
 export const KEYS = '(SELECT arrayJoin(arrayZip(?, arrayMap(id -> toUInt128(id), ?))))';
 
 function isLinked(message: Message): boolean {
-  return message.fields.parent_run_id !== undefined || otelTraceOf(message) !== undefined;
-}
-
-/** Returns a message's OpenTelemetry trace id as a UUID. */
-function otelTraceOf({ fields }: Message): string | undefined {
-  const otel = fields.extra?.metadata?.otel;
-  const id = isObject(otel) ? otel.trace_id : undefined;
-  if (typeof id !== 'string' || !/^[0-9a-f]{32}$/i.test(id)) return undefined;
-  return canonicalId(id);
+  return message.fields.parent_run_id !== undefined || otelTraceIdOf(message.fields) !== undefined;
 }
 
 /** Returns `day`, or `today` if `day` is missing, earlier than 2000 or later than tomorrow. */

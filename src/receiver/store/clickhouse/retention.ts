@@ -12,6 +12,8 @@ import { latestTimeUs } from './sweep.ts';
 const DAY_MS = 86_400_000;
 /** Extra retention time of tombstones, in milliseconds. They must outlast messages that arrive late. */
 const TOMBSTONES_MS = 30 * DAY_MS;
+/** Age from which on messages are derived, in milliseconds. */
+const DERIVED_MS = 3_600_000;
 
 /** The retention time of a database, which its receivers share. */
 export class ClickHouseRetentionTime {
@@ -58,7 +60,7 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
   const steps = [
     // ClickHouse's type `Date` cannot represent days before 1970.
     () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
-    () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS)),
+    () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS), (nowMs - DERIVED_MS) * 1_000),
     () => deleteExpiredProjects(db, ages, nowMs, longestMs),
     () => applyDeletions(db),
   ];

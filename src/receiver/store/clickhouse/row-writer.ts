@@ -4,6 +4,7 @@ import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
 import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
 import { GROUP_MESSAGES_MAX, type LinkedGroups, readFirstRuns, readGroups } from './groups.ts';
+import type { ClickHouseDeletions } from './removal.ts';
 import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
 
 /** Maximum number of rows per insert. */
@@ -14,17 +15,20 @@ export class RowWriter {
   readonly #db: ClickHouse;
   readonly #prices: PriceList;
   readonly #changes: ClickHouseChanges;
+  readonly #deletions: ClickHouseDeletions;
 
-  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges) {
+  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, deletions: ClickHouseDeletions) {
     this.#db = db;
     this.#prices = prices;
     this.#changes = changes;
+    this.#deletions = deletions;
   }
 
   /** Derives the groups of a step (see `stepsOf`). If `isRepeated`, also inserts the rows that are stored. */
   async write(step: readonly LinkedGroups[], isRepeated = false): Promise<void> {
     let rows: DerivedRow[] = [];
-    for await (const group of this.#groupsOf(step)) {
+    for await (const found of this.#groupsOf(step)) {
+      const group = await this.#deletions.applied(found);
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
           // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.

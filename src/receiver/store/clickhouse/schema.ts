@@ -206,18 +206,18 @@ const REVOKED_TOKENS = `CREATE TABLE IF NOT EXISTS revoked_tokens {cluster} (
   revoked_ms Int64
 ) ENGINE = {replicated}ReplacingMergeTree(revoked_ms) ORDER BY (tenant, id)`;
 
-/** Deletions that take long. A job that has ended never becomes a running job again. */
-const JOBS = `CREATE TABLE IF NOT EXISTS jobs {cluster} (
+/** Deletions by request. The row that is not open is valid. */
+const DELETIONS = `CREATE TABLE IF NOT EXISTS deletions {cluster} (
   id UUID,
-  is_ended UInt8,
-  stored_ms Int64,
+  at_ms Int64,
+  is_open UInt8,
   json String,
-  version UInt64 MATERIALIZED is_ended * 1000000000000000 + stored_ms
+  version UInt8 MATERIALIZED 1 - is_open
 ) ENGINE = {replicated}ReplacingMergeTree(version) ORDER BY id
-TTL toDateTime(intDiv(stored_ms, 1000)) + INTERVAL 30 DAY`;
+TTL toDateTime(intDiv(at_ms, 1000)) + INTERVAL 31 DAY`;
 
 /** Number of the first migration. Databases with earlier numbers were created by builds before the first release. */
-const FIRST_VERSION = 6;
+const FIRST_VERSION = 7;
 
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
@@ -233,7 +233,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     KEY_USES,
     TOKEN_SECRETS,
     REVOKED_TOKENS,
-    JOBS,
+    DELETIONS,
   ],
 ];
 
