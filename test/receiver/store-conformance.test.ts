@@ -1,6 +1,7 @@
 import { afterAll, describe, test } from 'vitest';
 import { MemoryStore, type Store } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
+import { checkDeletions } from './conformance/deletions.ts';
 import { anySteps, callSteps } from './conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from './conformance/model.ts';
 import { storeCases } from './conformance/store-cases.ts';
@@ -32,4 +33,23 @@ describe('a store on disk answers like a store in memory', () => {
   test('after messages of runs that record the same calls', { timeout: MODEL_TIMEOUT_MS }, () =>
     compareWithMemory({ stores: [withOwnTenants(onDisk, 'calls')] }, callSteps, cases(60)),
   );
+});
+
+describe('exactly the traces that deletions select are gone after any late messages', () => {
+  test('from a store in memory', async () => {
+    await checkDeletions(() => {
+      const store = new MemoryStore();
+      return { store: async () => store, restart: async () => {} };
+    }, cases(200));
+  });
+
+  test('from a store on disk that is opened again', { timeout: MODEL_TIMEOUT_MS }, async () => {
+    const file = storePath();
+    let store = await openLocalStore(file);
+    const restart = async (): Promise<void> => {
+      await store.close();
+      store = await openLocalStore(file);
+    };
+    await checkDeletions(() => ({ store: async () => store, restart }), cases(40));
+  });
 });
