@@ -6,6 +6,7 @@ import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store
 import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { createReceiver, type Receiver, type RunOperation } from '#src/receiver.ts';
+import { checkDeletions } from '../receiver/conformance/deletions.ts';
 import { anySteps, callSteps, withoutRemovals } from '../receiver/conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from '../receiver/conformance/model.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
@@ -53,6 +54,22 @@ describe('two stores with the same database', () => {
     { timeout: MODEL_TIMEOUT_MS },
     () => compareWithMemory(tested('calls'), withoutRemovals(callSteps), cases(10)),
   );
+
+  test('keep exactly the traces that no deletion selects', { timeout: MODEL_TIMEOUT_MS }, async () => {
+    const own = [await openStore(), await openStore()];
+    let at = 0;
+    const next = async (): Promise<ClickHouseStore> => {
+      for (const one of [...own, ...own]) await one.settled();
+      at += 1;
+      return own[at % own.length] ?? store;
+    };
+    const restart = async (): Promise<void> => {
+      await own[0]?.close();
+      own[0] = await openStore();
+    };
+    await checkDeletions(() => ({ store: next, restart }), cases(10));
+    await Promise.all(own.map((one) => one.close()));
+  });
 
   test.each<[string, RunOperation[]]>([
     ['only the post names its trace', [post(1), simple(2, { trace_id: id(1) }), patch(2, ENDED)]],

@@ -101,9 +101,7 @@ export async function checkDeletions(
         if (step === 'restart') await restart();
         else if ('trace' in step) {
           const trace = traces[step.trace] as SentTrace;
-          const runs = [0, 1, 2].filter(
-            (run) => (step.runs >> run) % 2 === 1 || (run === 0 && trace.form !== 'named'),
-          );
+          const runs = [0, 1, 2].filter((run) => (step.runs >> run) % 2 === 1 || (run === 0 && trace.form !== 'named'));
           for (const run of runs) sent[step.trace]?.add(run);
           await (await store()).apply(
             { tenant },
