@@ -1,11 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { isModelAddress } from '../integrations/fetch/dialects.ts';
-import { isModelStepOpen } from '../integrations/langchain/steps.ts';
+import { isRecordedAround } from '../integrations/fetch/unread.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import { channel } from '../platform/node.ts';
-import { currentContext, ownerWith, sinkOf } from '../run/context.ts';
-import { MODEL_TYPES } from '../run/same-call.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
 import { isLeftToLangsmith } from './langsmith.ts';
 
@@ -43,20 +41,12 @@ export function warnOfMissedCalls(): void {
 }
 
 function observe(url: URL, method: unknown, headerOf: (name: string) => unknown, module = 'node:http'): void {
-  if (method !== 'POST' || !isModelAddress(url) || isRecorded(headerOf)) return;
+  if (method !== 'POST' || !isModelAddress(url) || isRecordedAround()) return;
+  if (isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined)) return;
   const userAgent = `${headerOf('user-agent')}`;
   const client = CLIENTS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? module;
   diagnostics.warnOnce(
     `missed call ${client}`,
     `a model call to ${url.hostname} is not recorded, because ${client} does not send it with fetch; record it with traceable, or see https://github.com/runspan/runspan/blob/main/docs/fetch.md#limits`,
   );
-}
-
-/** Returns whether tracing is off, or another integration or the application records the model call. */
-function isRecorded(headerOf: (name: string) => unknown): boolean {
-  const context = currentContext();
-  const sink = sinkOf(context);
-  if (sink === undefined || context?.sampled === false) return true;
-  if (MODEL_TYPES.includes(ownerWith(sink, context)?.call?.type ?? '') || isModelStepOpen(context, sink)) return true;
-  return isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined);
 }

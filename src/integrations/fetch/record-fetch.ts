@@ -138,8 +138,8 @@ function install(): (() => void) | undefined {
 }
 
 /**
- * Returns the run of the wrapped method that runs, if the method sends this request. A method may also send others, for
- * example in a `fetch` function of the client.
+ * Returns the run of the wrapped method that runs, or of another replacement of `fetch`, if it sends this request. A method
+ * may also send others, for example in a `fetch` function of the client.
  */
 function senderOf(
   around: RunContext | undefined,
@@ -242,6 +242,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
       : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
+  if (sender?.call?.source === SOURCE) return undefined;
   if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
@@ -255,7 +256,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     signal: requestSignal(input, init),
     started: (begun: Run) => description ?? markUnreadable(begun, 'request'),
   };
-  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs }), details);
+  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs, isSender: true }), details);
   return {
     context: run.context,
     fulfilled(response) {
