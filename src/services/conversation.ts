@@ -1,6 +1,6 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
 import type { Message, Part } from './message.ts';
-import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
+import { callOf, callsOf, mediaOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
 /** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
@@ -121,6 +121,8 @@ function messageOf(value: unknown): Message {
     ...textPart('refusal', firstText(fields.refusal)),
     ...withoutRepeated(callsOf(fields), content),
   ];
+  const media = parts.length === 0 ? mediaOf(fields) : undefined;
+  if (media !== undefined) return { role: firstText(fields.role) ?? 'assistant', name, parts: media };
   const shown = parts.length === 0 && Object.keys(fields).length > 2 ? [{ kind: 'other', value } as const] : parts;
   return { role, name, parts: shown };
 }

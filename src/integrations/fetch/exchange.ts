@@ -23,7 +23,10 @@ export interface Exchange {
   readonly response?: unknown;
   /** The content type of a stream of events. */
   readonly contentType?: string;
-  /** The text of a stream of events, as it was received. Absent if redaction would change it, or if it exceeds a limit. */
+  /**
+   * The text of a stream of events, as it was received. Absent if redaction would change it, if it exceeds a limit, or if the
+   * program has read it as a `Blob`.
+   */
   readonly stream?: string;
   /** Why there was no response, in the format of a run's error. */
   readonly error?: string;
@@ -89,6 +92,7 @@ export class StreamText {
   readonly #charactersMax: number;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   #text = '';
+  #isKnown = true;
 
   constructor(contentType: string, charactersMax: number) {
     this.#contentType = contentType;
@@ -96,14 +100,15 @@ export class StreamText {
   }
 
   add(chunk: unknown): void {
-    if (!isData(chunk) || this.#text.length > this.#charactersMax) return;
+    this.#isKnown = this.#isKnown && isData(chunk) && this.#text.length <= this.#charactersMax;
+    if (!isData(chunk) || !this.#isKnown) return;
     this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
   }
 
-  /** Returns the text without a last line that was cut off. If the text is too long, returns none. */
+  /** Returns the text without a last line that was cut off. If the text is too long or unknown, returns none. */
   kept(): Pick<Exchange, 'contentType' | 'stream'> {
     const contentType = this.#contentType;
-    if (this.#text.length > this.#charactersMax) return { contentType };
+    if (!this.#isKnown || this.#text.length > this.#charactersMax) return { contentType };
     const text = this.#text.replace(LAST_VALUE, (line, json: string) => (isFields(parsedJson(json)) ? line : ''));
     // If the run has ended at the last event, the empty line after it was not read.
     return { contentType, stream: text.replace(LAST_DATA, '$&\n') };
