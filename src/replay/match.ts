@@ -69,10 +69,12 @@ export function differences(recorded: unknown, got: unknown, path = ''): string[
     return [...keys].flatMap((key) => differences(recorded[key], got[key], path === '' ? key : `${path}.${key}`));
   }
   if (Object.is(recorded, got)) return [];
-  const [one, other] = [textOf(recorded), textOf(got)];
-  const same = one && other ? [...one].findIndex((character, at) => character !== other[at]) : 0;
+  const [one = '', other] = [textOf(recorded), textOf(got)];
+  let same = 0;
+  while (same < one.length && one[same] === other?.[same]) same++;
+  // Texts that differ late are shown from shortly before the difference.
   const start = same < VALUE_MAX / 2 ? 0 : same - VALUE_MAX / 4;
-  const [before, after] = [recorded, got].map((value) => shown(typeof value === 'string' ? value.slice(start) : value));
+  const [before, after] = [recorded, got].map((value) => shown(textOf(value)?.slice(start) ?? value));
   return [`${path}${start === 0 ? '' : ` from character ${start}`}: recorded ${before}, got ${after}`];
 }
 

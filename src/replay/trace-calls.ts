@@ -58,8 +58,7 @@ class NotReplayable extends Error {}
 
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
 const NO_STREAM = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
-const NOT_SHOWN =
-  'its stream is not recorded, because it contains a secret, is longer than a limit, or was read with `blob()`';
+const NOT_SHOWN = 'its stream is not recorded: it contains a secret, exceeds a limit or was read with `blob()`';
 
 /** A call before it is checked. The response of a stream is also combined. */
 interface OwnCall extends Omit<RecordedCall, 'below' | 'events'> {

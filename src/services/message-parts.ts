@@ -86,7 +86,7 @@ function reasoningOf(block: Fields): Part[] {
 }
 
 /** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
-export function mediaOf(block: Fields): Part[] | undefined {
+function mediaOf(block: Fields): Part[] | undefined {
   if (!/image|file|audio|document|media|video/.test(`${block.type}`)) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);

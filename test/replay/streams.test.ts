@@ -151,8 +151,7 @@ async function missingOf(events: readonly string[], options: RecordOptions, vari
   return { attached: texts.join(), missing: fixtureFrom(runs).missing };
 }
 
-const NOT_SHOWN =
-  'its stream is not recorded, because it contains a secret, is longer than a limit, or was read with `blob()`';
+const NOT_SHOWN = 'its stream is not recorded: it contains a secret, exceeds a limit or was read with `blob()`';
 const NO_STREAM = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
 const patterns = { redact: redact({ patterns: [/key-\d+/] }) };
 

@@ -108,7 +108,10 @@ test.each<[string, object, string[]]>([
   ],
   [
     'Gemini interactions of the first version',
-    { outputs: [text('Hi'), { type: 'image', data: 'aWNvbg==' }, { type: 'function_call', id: 'c', name: 'find' }] },
+    {
+      id: 'i',
+      outputs: [text('Hi'), { type: 'image', data: 'aWNvbg==' }, { type: 'function_call', id: 'c', name: 'find' }],
+    },
     ['assistant: Hi', 'assistant: media undefined aWNvbg==', 'assistant: calls find({})#c'],
   ],
   ['a text', { output: 'Because' }, ['assistant: Because']],

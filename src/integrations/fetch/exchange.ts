@@ -23,12 +23,9 @@ export interface Exchange {
   readonly response?: unknown;
   /** The content type of a stream of events. */
   readonly contentType?: string;
-  /**
-   * The text of a stream of events, as it was received. Absent if redaction would change it, if it exceeds a limit, or if the
-   * program has read it as a `Blob`.
-   */
+  /** The text of a stream of events. Absent if redaction would change it, if it exceeds a limit or was read with `blob()`. */
   readonly stream?: string;
-  /** Why there was no response, in the format of a run's error. */
+  /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
 }
 
@@ -91,8 +88,7 @@ export class StreamText {
   readonly #contentType: string;
   readonly #charactersMax: number;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  #text = '';
-  #isKnown = true;
+  #text: string | undefined = '';
 
   constructor(contentType: string, charactersMax: number) {
     this.#contentType = contentType;
@@ -100,15 +96,16 @@ export class StreamText {
   }
 
   add(chunk: unknown): void {
-    this.#isKnown = this.#isKnown && isData(chunk) && this.#text.length <= this.#charactersMax;
-    if (!isData(chunk) || !this.#isKnown) return;
-    this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    const text = isData(chunk) && typeof chunk !== 'string' ? this.#decoder.decode(chunk, { stream: true }) : chunk;
+    const isKept =
+      typeof text === 'string' && (this.#text?.length ?? this.#charactersMax) + text.length <= this.#charactersMax;
+    this.#text = isKept ? this.#text + text : undefined;
   }
 
   /** Returns the text without a last line that was cut off. If the text is too long or unknown, returns none. */
   kept(): Pick<Exchange, 'contentType' | 'stream'> {
     const contentType = this.#contentType;
-    if (!this.#isKnown || this.#text.length > this.#charactersMax) return { contentType };
+    if (this.#text === undefined) return { contentType };
     const text = this.#text.replace(LAST_VALUE, (line, json: string) => (isFields(parsedJson(json)) ? line : ''));
     // If the run has ended at the last event, the empty line after it was not read.
     return { contentType, stream: text.replace(LAST_DATA, '$&\n') };
