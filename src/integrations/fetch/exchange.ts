@@ -96,10 +96,10 @@ export class StreamText {
   }
 
   add(chunk: unknown): void {
+    if (this.#text === undefined) return;
     const text = isData(chunk) && typeof chunk !== 'string' ? this.#decoder.decode(chunk, { stream: true }) : chunk;
-    const isKept =
-      typeof text === 'string' && (this.#text?.length ?? this.#charactersMax) + text.length <= this.#charactersMax;
-    this.#text = isKept ? this.#text + text : undefined;
+    const all = typeof text === 'string' ? this.#text + text : undefined;
+    this.#text = all !== undefined && all.length <= this.#charactersMax ? all : undefined;
   }
 
   /** Returns the text without a last line that was cut off. If the text is too long or unknown, returns none. */
