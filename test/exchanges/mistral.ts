@@ -53,7 +53,7 @@ export const conversations: Format = {
     ],
   },
   asked: asked(),
-  metadata: { ls_model_type: 'chat', ls_temperature: 0.5, response_model: 'small-2026' },
+  metadata: { ls_model_type: 'chat', ls_model_name: 'small-2026', ls_temperature: 0.5, response_model: 'small-2026' },
   // https://docs.mistral.ai/agents/connectors/websearch
   counts: { prompt_tokens: 188, completion_tokens: 55, total_tokens: 7355, connector_tokens: 7112 },
   usage: tokens(7300, 55, { tool_use: 7112 }),

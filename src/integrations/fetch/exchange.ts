@@ -121,7 +121,7 @@ export function isExchange(name: string): boolean {
 }
 
 /** Returns a sink for a run that follows a response without being sent. */
-export function unsent({ capture }: Run): RunSink {
+export function unsent(run: Run): RunSink {
   const { isOff: _, ...sink } = noopSink;
-  return { ...sink, capture: { ...capture, hideOutputs: true, hooks: undefined }, start: () => true };
+  return { ...sink, capture: { ...run.capture, hideOutputs: true, hooks: undefined }, start: () => true };
 }

@@ -47,13 +47,12 @@ export const mistralConversation: CallReader = callReader(
 function conversationFold(): Fold {
   const answer = emptyFields();
   const entries: Fields[] = [];
-  /** The last entry of each id and index. */
-  const last = new Map<unknown, Fields>();
+  const byIdOrIndex = new Map<unknown, Fields>();
   const entryOf = (index: unknown, id: string | undefined): Fields => {
-    const known = last.get(id ?? index);
+    const known = byIdOrIndex.get(id ?? index);
     const entry: Fields = known ?? Object.assign(emptyFields(), { index });
     if (known === undefined) entries.push(entry);
-    for (const key of [index, id]) if (key !== undefined) last.set(key, entry);
+    for (const key of [index, id]) if (key !== undefined) byIdOrIndex.set(key, entry);
     return entry;
   };
   const fold = {
