@@ -68,6 +68,11 @@ export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
 }
 
+/** Returns a copy of an object with each value mapped. */
+export function withValues(object: Fields, map: (value: unknown, key: string) => unknown): Fields {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
+}
+
 /** Adds up the numbers in two objects and in their nested objects. Other values are those of `one`. */
 export function sumOfCounts(one: Fields, other: Fields): Fields {
   const sum = { ...one };

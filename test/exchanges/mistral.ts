@@ -1,5 +1,15 @@
 // https://docs.mistral.ai/agents/agents_basics and https://docs.mistral.ai/capabilities/reasoning
-import { type Answer, asked, type Exchange, exchangeOf, type Format, PIXEL, pieces, tokens } from './exchange.ts';
+import {
+  type Answer,
+  asked,
+  called,
+  type Exchange,
+  exchangeOf,
+  type Format,
+  PIXEL,
+  pieces,
+  tokens,
+} from './exchange.ts';
 import { chat, delta } from './openai.ts';
 
 const thinking = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] });
@@ -13,9 +23,7 @@ export const mistral: Format = {
     ...answer.text.map((content) => delta({ content })),
     ...answer.calls.map((call, index) => {
       const json = pieces(call).join('');
-      return delta({
-        tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: json } }],
-      });
+      return delta({ tool_calls: [{ index, ...called(call.id, call.name, json) }] });
     }),
     { ...delta({ content: '' }, { finish_reason: 'stop' }), usage },
   ],
@@ -45,7 +53,7 @@ export const conversations: Format = {
     ],
   },
   asked: asked(),
-  metadata: { ls_model_type: 'chat', ls_temperature: 0.5, response_model: 'small-2026' },
+  metadata: { ls_model_type: 'chat', ls_model_name: 'small-2026', ls_temperature: 0.5, response_model: 'small-2026' },
   // https://docs.mistral.ai/agents/connectors/websearch
   counts: { prompt_tokens: 188, completion_tokens: 55, total_tokens: 7355, connector_tokens: 7112 },
   usage: tokens(7300, 55, { tool_use: 7112 }),

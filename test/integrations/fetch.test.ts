@@ -10,10 +10,11 @@ import { generateText, streamText } from 'ai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FetchClient } from '#src/http/fetch-client.ts';
 import type { HttpClientOptions, HttpRequest } from '#src/http/transport.ts';
+import type { Method } from '#src/instrument/results/observer.ts';
 import { traceable } from '#src/instrument/traceable.ts';
 import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
 import { wrapAnthropic } from '#src/integrations/anthropic/client.ts';
-import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { recordedFetch, recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
@@ -452,6 +453,14 @@ describe('a call that two integrations see', () => {
     await chat('small');
     await chat('small');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['llm', 'llm', 'openai.chat.completions']);
+  });
+
+  test('is one run if a recorded `fetch` sends the requests of another', async () => {
+    vi.stubGlobal('fetch', recordedFetch(globalThis.fetch as Method));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const { client, only } = await recorded();
+    await client.chat.completions.create(ask);
+    expect(only().name).toBe('openai.chat.completions');
   });
 
   test('is recorded below a function of the application, even if the function has the type `llm`', async () => {

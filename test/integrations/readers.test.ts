@@ -7,6 +7,7 @@ import { messageCall as message } from '#src/services/anthropic/calls.ts';
 import { invocation } from '#src/services/bedrock/invoke.ts';
 import type { CallReader } from '#src/services/call-reader.ts';
 import { geminiGeneration } from '#src/services/gemini/calls.ts';
+import { geminiInteraction } from '#src/services/gemini/interactions.ts';
 import { openaiCalls } from '#src/services/openai/calls.ts';
 
 const { chat } = openaiCalls;
@@ -234,6 +235,18 @@ describe('a message of the AI SDK', () => {
     expect(namesOf([{ name: 'a' }, { name: 'b' }])).toEqual(['a', 'b']);
     expect(namesOf(undefined)).toBeUndefined();
   });
+});
+
+test('calls of an interaction that share an index keep their type', () => {
+  const calls = ['1', '2'].map((id) => ({ type: 'function_call', id, name: 'find', arguments: {} }));
+  const start = { event_type: 'content.start', index: 0, content: { type: 'function_call' } };
+  const events = calls.map((one) => ({ event_type: 'content.delta', index: 0, delta: one }));
+  expect(answerOf(geminiInteraction, [start, ...events]).outputs).toEqual({ outputs: calls });
+});
+
+test('an interaction without an input has no message', () => {
+  const request = { model: 'small', previous_interaction_id: 'v1_a' };
+  expect(geminiInteraction.describe(request, 'google_genai')?.inputs).toEqual({ messages: [] });
 });
 
 test.each([undefined, '', 'no JSON', '[1]', 'null', new Uint8Array([255, 0])])(

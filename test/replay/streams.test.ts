@@ -151,7 +151,8 @@ async function missingOf(events: readonly string[], options: RecordOptions, vari
   return { attached: texts.join(), missing: fixtureFrom(runs).missing };
 }
 
-const NOT_SHOWN = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
+const NOT_SHOWN = 'its stream is not recorded: it contains a secret, exceeds a limit or was read with `blob()`';
+const NO_STREAM = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
 const patterns = { redact: redact({ patterns: [/key-\d+/] }) };
 
 test.each<[string, RecordOptions, readonly string[]]>([
@@ -187,6 +188,14 @@ test('a stream that exceeds the limit of payloads, alone or with its answer, is 
 test('a stream that is not attached is missing', async () => {
   const { attached, missing } = await missingOf([...words, DONE], {}, { RUNSPAN_EXCHANGES: 'false' });
   expect(attached).toBe('');
-  const reason = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
-  expect(missing).toEqual([`openai.chat.completions: ${reason}`]);
+  expect(missing).toEqual([`openai.chat.completions: ${NO_STREAM}`]);
+});
+
+test.each([
+  [EVENTS, 'blob', NOT_SHOWN],
+  ['text/plain', 'text', NO_STREAM],
+] as const)('a stream of the type %s that is read with `%s()` is missing', async (type, method, reason) => {
+  const url = await serveWire({ type, parts: [...words, DONE] });
+  const runs = await recordedProgram(async () => (await fetch(`${url}${CHAT}`, { method: 'POST', body }))[method]());
+  expect(fixtureFrom(runs).missing).toEqual([`openai.chat.completions: ${reason}`]);
 });

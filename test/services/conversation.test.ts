@@ -106,6 +106,14 @@ test.each<[string, object, string[]]>([
     },
     ['assistant: reasoning (hidden by the provider)', 'assistant: Hi'],
   ],
+  [
+    'Gemini interactions of the first version',
+    {
+      id: 'i',
+      outputs: [text('Hi'), { type: 'image', data: 'aWNvbg==' }, { type: 'function_call', id: 'c', name: 'find' }],
+    },
+    ['assistant: Hi', 'assistant: media undefined aWNvbg==', 'assistant: calls find({})#c'],
+  ],
   ['a text', { output: 'Because' }, ['assistant: Because']],
   ['a message', assistant({ content: 'Hi' }), ['assistant: Hi']],
   ['messages', { messages: [assistant({ content: 'Hi' })] }, ['assistant: Hi']],

@@ -31,7 +31,7 @@ interface Dialect {
 }
 
 const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
-const CONVERSATION = '/v1/conversations/(?<conversation>[\\w-]+)';
+const CONVERSATION = '/v1/conversations/(?<conversation>[\\w-]+)(?:/restart|)';
 const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
 
 /**
@@ -64,7 +64,6 @@ const DIALECTS: readonly Dialect[] = [
   dialect('/v2/rerank', cohereRerank, ['model', 'query', 'documents'], 'cohere'),
   dialect('/v1/conversations', mistralConversation, ['inputs', 'stream'], 'mistralai'),
   dialect(CONVERSATION, mistralConversation, ['inputs', 'stream'], 'mistralai'),
-  dialect(`${CONVERSATION}/restart`, mistralConversation, ['inputs', 'stream'], 'mistralai'),
   dialect('/v1/ocr', mistralOcr, ['model', 'document'], 'mistralai'),
   dialect(`${MODEL}:generateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:streamGenerateContent`, geminiGeneration, ['contents'], 'google_genai'),

@@ -6,13 +6,7 @@ import type { Run } from '../../run/run.ts';
 import { type CapturePolicy, noopSink, type RunSink } from '../../run/sink.ts';
 import { isData } from '../../services/deltas.ts';
 
-/**
- * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,
- * the next attachments are `exchange-2`, `exchange-3` and so on.
- */
-const EXCHANGE = 'exchange';
-
-/** The content of the attachment, which is JSON text. */
+/** The request and the response of a model call. Attached to its run as JSON text. */
 export interface Exchange {
   /** The name of the reader of the request's format, for example `openai.chat.completions`. */
   readonly call: string;
@@ -23,9 +17,9 @@ export interface Exchange {
   readonly response?: unknown;
   /** The content type of a stream of events. */
   readonly contentType?: string;
-  /** The text of a stream of events, as it was received. Absent if redaction would change it, or if it exceeds a limit. */
+  /** The text of a stream of events. Absent if redaction would change it, if it exceeds a limit or was read with `blob()`. */
   readonly stream?: string;
-  /** Why there was no response, in the format of a run's error. */
+  /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
 }
 
@@ -54,7 +48,7 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
     const text = `${head},"request":${requestJson},${json.slice(1)}`;
     const { count } = countOf.get(run) ?? { count: 0 };
     countOf.set(run, { count: count + 1 });
-    const name = count === 0 ? EXCHANGE : `${EXCHANGE}-${count + 1}`;
+    const name = count === 0 ? 'exchange' : `exchange-${count + 1}`;
     run.attach(name, new TextEncoder().encode(text), 'application/json');
   };
 }
@@ -88,7 +82,7 @@ export class StreamText {
   readonly #contentType: string;
   readonly #charactersMax: number;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  #text = '';
+  #text: string | undefined = '';
 
   constructor(contentType: string, charactersMax: number) {
     this.#contentType = contentType;
@@ -96,14 +90,16 @@ export class StreamText {
   }
 
   add(chunk: unknown): void {
-    if (!isData(chunk) || this.#text.length > this.#charactersMax) return;
-    this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    if (this.#text === undefined) return;
+    const text = isData(chunk) && typeof chunk !== 'string' ? this.#decoder.decode(chunk, { stream: true }) : chunk;
+    const all = typeof text === 'string' ? this.#text + text : undefined;
+    this.#text = all !== undefined && all.length <= this.#charactersMax ? all : undefined;
   }
 
-  /** Returns the text without a last line that was cut off. If the text is too long, returns none. */
+  /** Returns the text without a last line that was cut off. If the text is too long or unknown, returns none. */
   kept(): Pick<Exchange, 'contentType' | 'stream'> {
     const contentType = this.#contentType;
-    if (this.#text.length > this.#charactersMax) return { contentType };
+    if (this.#text === undefined) return { contentType };
     const text = this.#text.replace(LAST_VALUE, (line, json: string) => (isFields(parsedJson(json)) ? line : ''));
     // If the run has ended at the last event, the empty line after it was not read.
     return { contentType, stream: text.replace(LAST_DATA, '$&\n') };
@@ -119,13 +115,13 @@ export function changesPayloads({ hooks, payload }: CapturePolicy): boolean {
   return hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
 }
 
-/** Returns whether an attachment of this name may be a request and its response. */
+/** Whether an attachment of this name may be an exchange. If a run sends several requests, the second is `exchange-2`. */
 export function isExchange(name: string): boolean {
   return /^exchange(-\d+)?$/.test(name);
 }
 
 /** Returns a sink for a run that follows a response without being sent. */
-export function unsent({ capture }: Run): RunSink {
+export function unsent(run: Run): RunSink {
   const { isOff: _, ...sink } = noopSink;
-  return { ...sink, capture: { ...capture, hideOutputs: true, hooks: undefined }, start: () => true };
+  return { ...sink, capture: { ...run.capture, hideOutputs: true, hooks: undefined }, start: () => true };
 }

@@ -36,23 +36,18 @@ export type CallFilter = (
 ) => boolean;
 
 interface State {
-  stop: (() => void) | undefined;
-  filter: CallFilter | undefined;
+  stop?: (() => void) | undefined;
+  filter?: CallFilter | undefined;
   /** Whether requests and responses are attached to runs that do not contain them, or not as streams. */
   areExchangesKept: boolean;
   /** Sends or answers the requests that may be model calls. Undefined if they are sent. */
-  transport: FetchTransport | undefined;
+  transport?: FetchTransport | undefined;
 }
 
 /** Answers a call of `fetch`. `send` sends the request. */
 export type FetchTransport = (input: unknown, init: unknown, send: () => Promise<Response>) => Promise<Response>;
 
-const state: State = shared('recordFetch', () => ({
-  stop: undefined,
-  filter: undefined,
-  areExchangesKept: false,
-  transport: undefined,
-}));
+const state: State = shared('recordFetch', () => ({ areExchangesKept: false }));
 
 /**
  * Replaces `globalThis.fetch` to record the model calls that the process makes through it. Each model call becomes an
@@ -138,8 +133,8 @@ function install(): (() => void) | undefined {
 }
 
 /**
- * Returns the run of the wrapped method that runs, if the method sends this request. A method may also send others, for
- * example in a `fetch` function of the client.
+ * Returns the run of the wrapped method that runs, or of another replacement of `fetch`, if it sends this request. A method
+ * may also send others, for example in a `fetch` function of the client.
  */
 function senderOf(
   around: RunContext | undefined,
@@ -149,11 +144,10 @@ function senderOf(
   inputs: unknown,
 ): Run | undefined {
   const owner = ownerWith(sink, around);
-  if (!(owner instanceof Run) || !owner.isOpen || owner.call?.isSender !== true || owner.runType !== type) {
-    return undefined;
-  }
-  if (!mayBeOneModel(owner.call.model, model)) return undefined;
-  const key = owner.call.readKey();
+  if (!(owner instanceof Run) || !owner.isOpen || owner.runType !== type) return undefined;
+  const { call } = owner;
+  if (call?.isSender !== true || !mayBeOneModel(call.model, model)) return undefined;
+  const key = call.readKey();
   return key !== undefined && key === callKey(type, inputs) ? owner : undefined;
 }
 
@@ -242,6 +236,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
       : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
+  if (sender?.call?.source === SOURCE) return undefined;
   if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
@@ -255,7 +250,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     signal: requestSignal(input, init),
     started: (begun: Run) => description ?? markUnreadable(begun, 'request'),
   };
-  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs }), details);
+  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs, isSender: true }), details);
   return {
     context: run.context,
     fulfilled(response) {
@@ -285,13 +280,8 @@ function callOfExchange(run: Run, reader: CallReader, keep: KeepExchange | undef
   return {
     fulfilled(response) {
       if (!run.isOpen) return;
-      const options: StartOptions = { name, runType, source: SOURCE };
-      followResponse(
-        response as Response,
-        beginRun(prepareRun({ ...options, exporter: unsent(run) }, run.context)),
-        reader,
-        keep,
-      );
+      const options: StartOptions = { name, runType, source: SOURCE, exporter: unsent(run) };
+      followResponse(response as Response, beginRun(prepareRun(options, run.context)), reader, keep);
     },
     fail(error) {
       if (run.isOpen) keep({ error: errorText(error) });

@@ -1,6 +1,6 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { currentContext, ownerWith, sinkOf } from '../../run/context.ts';
-import { isCallType } from '../../run/same-call.ts';
+import { isModelStepOpen } from '../langchain/steps.ts';
 import { serviceAt } from '../providers.ts';
 
 /** Paths at model services that call no model: storage, keys, counts of tokens, and requests that stop another one. */
@@ -27,13 +27,19 @@ export function isAtService(address: string): boolean {
 export function warnIfUnread(address: string): undefined {
   if (!isAtService(address) || !URL.canParse(address)) return;
   const { host, pathname } = new URL(address);
-  const context = currentContext();
-  const sink = sinkOf(context);
-  if (NO_CALL.test(pathname) || sink === undefined || isCallType(ownerWith(sink, context)?.call?.type)) return;
+  if (NO_CALL.test(pathname) || isRecordedAround()) return;
   const path = pathname.replace(/[^/:]+/g, (part) => (VARIABLE.test(part) && !VERSION.test(part) ? '*' : part));
   const request = `POST ${host}${path}`;
   diagnostics.warnOnce(
     request,
     `not recorded: ${request}; call it in a function wrapped by traceable with runType 'llm'`,
   );
+}
+
+/** Returns whether tracing is off, or a call around the current request records it. A tool's requests are not its call. */
+export function isRecordedAround(): boolean {
+  const context = currentContext();
+  const sink = sinkOf(context);
+  if (sink === undefined || context?.sampled === false) return true;
+  return !['tool', undefined].includes(ownerWith(sink, context)?.call?.type) || isModelStepOpen(context, sink);
 }

@@ -10,7 +10,7 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
-import { type Fold, objectReader, serviceError } from '../answer.ts';
+import { type Fold, serviceError, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, hasOnlyType, itemFor, update, updated, withoutIndex } from '../deltas.ts';
 import { blockWithDataUri, withField } from '../media.ts';
@@ -34,23 +34,20 @@ export const geminiInteraction: CallReader = callReader(
     }),
     settings: ['generation_config'],
   },
-  {
-    ...objectReader(
-      ['steps', 'outputs', 'status'],
-      (answer) => ({
-        outputs: defined({
-          ...without(answer, REPEATED),
-          steps: mapped(answer.steps, withMedia),
-          outputs: mapped(answer.outputs, withMedia),
-        }),
-        model: textOf(answer.model) ?? textOf(answer.agent),
-        usage: interactionUsage(answer.usage),
-        error: serviceError(answer) ?? failureOf(answer),
+  wholeReader(
+    ['steps', 'outputs', 'status'],
+    (answer) => ({
+      outputs: defined({
+        ...without(answer, REPEATED),
+        steps: mapped(answer.steps, withMedia),
+        outputs: mapped(answer.outputs, withMedia),
       }),
-      interactionFold,
-    ),
-    isWhole: true,
-  },
+      model: textOf(answer.model) ?? textOf(answer.agent),
+      usage: interactionUsage(answer.usage),
+      error: serviceError(answer) ?? failureOf(answer),
+    }),
+    interactionFold,
+  ),
 );
 
 const CONTENT: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'document', 'video']);
@@ -61,6 +58,7 @@ function isContent(value: unknown): boolean {
 
 /** Returns the messages and steps of an input, which is a text, a content, or a list of contents, steps or turns. */
 function messagesOf(input: unknown): unknown[] {
+  if (input === undefined) return [];
   const list = Array.isArray(input) ? input : [input];
   const content = list.map(withMedia);
   if (list.every(isContent)) return [{ role: 'user', content }];
@@ -90,7 +88,10 @@ function interactionFold(): Fold {
   let key = 'steps';
   const itemOf = ({ type, id, name }: Fields, index: unknown): Fields => {
     const item = itemFor(items, { index });
-    return (item.id ?? id) === (id ?? item.id) ? item : itemFor(items, { index, type, id, name });
+    if ((item.id ?? id) === (id ?? item.id)) return item;
+    const other = itemFor(items, { index, type, id, name });
+    other.type ??= item.type;
+    return other;
   };
   const fold = {
     isComplete: false,

@@ -8,7 +8,7 @@ import {
   listOf,
   textOf,
 } from '../../payload/fields.ts';
-import { type Fold, objectReader } from '../answer.ts';
+import { type Fold, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, hasOnlyType, update, withoutIndex } from '../deltas.ts';
 import { openaiCounts } from '../openai/usage.ts';
@@ -18,7 +18,7 @@ import { withSystem } from '../request.ts';
 export const mistralOcr: CallReader = callReader(
   'mistral.ocr',
   { modelType: 'llm', inputKeys: ['document'] },
-  { ...objectReader(['pages'], () => ({})), isWhole: true },
+  wholeReader(['pages'], () => ({})),
 );
 
 /** Reads the start of a conversation, and what is appended to it. https://docs.mistral.ai/agents/agents_basics */
@@ -33,27 +33,26 @@ export const mistralConversation: CallReader = callReader(
     },
     settings: ['completion_args'],
   },
-  {
-    ...objectReader(
-      ['outputs'],
-      ({ outputs, usage }) => ({
-        model: firstText(...listOf(outputs).map((entry) => fieldsOf(entry).model)),
-        usage: openaiCounts(usage),
-      }),
-      conversationFold,
-    ),
-    isWhole: true,
-  },
+  wholeReader(
+    ['outputs'],
+    ({ outputs, usage }) => ({
+      model: firstText(...listOf(outputs).map((entry) => fieldsOf(entry).model)),
+      usage: openaiCounts(usage),
+    }),
+    conversationFold,
+  ),
 );
 
 /** Combines the events of a conversation. An entry has the type of its events without their last word. */
 function conversationFold(): Fold {
   const answer = emptyFields();
   const entries: Fields[] = [];
+  const byIdOrIndex = new Map<unknown, Fields>();
   const entryOf = (index: unknown, id: string | undefined): Fields => {
-    const known = entries.findLast((entry) => (id === undefined ? entry.index === index : entry.id === id));
+    const known = byIdOrIndex.get(id ?? index);
     const entry: Fields = known ?? Object.assign(emptyFields(), { index });
     if (known === undefined) entries.push(entry);
+    for (const key of [index, id]) if (key !== undefined) byIdOrIndex.set(key, entry);
     return entry;
   };
   const fold = {
@@ -70,7 +69,8 @@ function conversationFold(): Fold {
       const entry = isFull ? emptyFields() : entryOf(index, firstText(rest.id));
       update(entry, { type, ...rest });
       const added = isFields(content) ? (hasOnlyType(content) ? undefined : [content]) : content;
-      return addDelta(entry, defined({ content: added, arguments: json }));
+      const result = rest.info === undefined ? 0 : JSON.stringify(rest.info).length;
+      return result + addDelta(entry, defined({ content: added, arguments: json }));
     },
     result: () => ({ ...answer, outputs: withoutIndex(entries) }),
   };
