@@ -7,6 +7,7 @@ import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { StoreClock } from '#src/receiver/store/clickhouse/clock.ts';
 import { ClickHouse, integer, sql, string } from '#src/receiver/store/clickhouse/connection.ts';
+import { TOMBSTONE } from '#src/receiver/store/clickhouse/messages.ts';
 import type { Store, StoreError } from '#src/receiver/store/store.ts';
 import { MemoryStore, type Receiver } from '#src/receiver.ts';
 import { id, patch, post, runsOf, second, simple } from '../receiver/conformance/support.ts';
@@ -226,7 +227,7 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
     day: '2026-11-20',
     group_id: id(102),
     id: id(102),
-    kind: 3,
+    kind: TOMBSTONE,
     received_us: now,
     fields: 'x',
   };
@@ -463,7 +464,7 @@ test('Queries equal a scan of all messages after runs were patched late, deleted
     post(root + 1, { parent: root, inputs }),
     post(root + 2, { parent: root, parent_run_id: id(root + 1) }),
   ]);
-  // The parents arrive later, so that the trace consists of several groups.
+  // The parents arrive later, so that each run has a trace of its own.
   const linked = [simple(13, { parent: 12, inputs }), simple(12, { parent: 11 }), simple(11, { inputs, extra })];
   const late = [1, 2, 4, 5, 8, 9, 11, 12, 13].flatMap((number) => [
     patch(number, { end_time: second(number + 3_600), tags: ['late'], outputs: { text: 'another word' } }),

@@ -1,4 +1,5 @@
 import { grouped } from './grouped.ts';
+import type { Identity } from './identity.ts';
 import type { Scope } from './query.ts';
 
 /**
@@ -64,21 +65,20 @@ export function subtreeIn<Run extends { readonly id: string; readonly namesParen
   return { runs: [...found], isTrace: found.size === runs.length && top?.namesParent === false };
 }
 
-/** Ids of removed runs and traces. */
+/** Ids of removed runs, and names of removed traces. */
 export class RemovedIds {
   readonly traces: Set<string> = new Set();
   readonly runs: Set<string> = new Set();
 
   /**
-   * Returns whether the message belongs to a removed run or trace, or to a new run below a removed run. `isStored` is true
-   * if the run is stored. A stored run may be below a removed run of another trace.
+   * Returns whether the message is of a removed run, or of a new run in a removed trace or below a removed run. A stored run
+   * stays in its trace, whatever its messages name.
    */
-  refuses(id: string, traceId: string | undefined, parentId: string | undefined, isStored: boolean): boolean {
-    if (this.runs.has(id)) return true;
-    const isBelow = !isStored && this.runs.has(parentId ?? '');
-    const isRefused = isBelow || this.traces.has(traceId ?? '');
+  refuses(id: string, { traceId, otelTraceId, parentId }: Identity, isStored: boolean): boolean {
+    if (isStored || this.runs.has(id)) return this.runs.has(id);
+    const isRefused = this.runs.has(parentId ?? '') || this.traces.has(traceId ?? otelTraceId ?? '');
     // Later messages may contain neither the trace id nor the parent.
-    if (isRefused && !isStored) this.runs.add(id);
+    if (isRefused) this.runs.add(id);
     return isRefused;
   }
 

@@ -17,6 +17,7 @@ import {
   SCOPE,
   type StoreCase,
   simple,
+  span,
   statisticsOf,
   table,
   traced,
@@ -144,6 +145,15 @@ export const removalCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [post(16, { extra: { metadata: { user_id: 'bob' } } }), post(17, { parent: 1 })]);
       equal((await outlined(store, 1)).length, 3);
       equal(await traced(store, { filter: 'meta.user_id=bob' }), [16]);
+    },
+  },
+  {
+    title: 'Late spans of a removed trace are ignored, whichever name of the trace they have',
+    run: async (store) => {
+      await store.apply(SCOPE, [span(1), simple(2, { ...span(2, 1, 9).fields, trace_id: id(2) })]);
+      for (const trace of [0, 2]) await store.remove(SCOPE, { kind: 'trace', id: id(trace) });
+      await store.apply(SCOPE, [span(3, 1), span(4, 99), span(5, 2, 9), simple(6, { trace_id: id(2) })]);
+      equal(await numbersOf(store), []);
     },
   },
   {

@@ -9,18 +9,10 @@ import type { ChangedTrace } from '../subscribers.ts';
 import { PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, type InsertRow, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
-import {
-  type Group,
-  type GroupKey,
-  type LinkedGroups,
-  readGroups,
-  stepsOf,
-  type TombstoneKind,
-  versionAfter,
-} from './groups.ts';
+import { type ClickHouse, type InsertRow, inParts, integer, type Sql, sql, string, uuid } from './connection.ts';
+import { type GroupKey, readGroups, type StoredGroup, stepsOf, type TombstoneKind, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
-import { groupsOfRun, groupsOfTrace } from './reads.ts';
+import { groupsOf } from './reads.ts';
 
 /** Number of group ids per query. */
 const PAGE_GROUPS = 50_000;
@@ -46,35 +38,37 @@ export async function readRemovable(
   { signal, onProgress, removeLarge }: RemovalOptions & { removeLarge?: (trace: LargeTrace) => Promise<void> } = {},
 ): Promise<Removal> {
   let [runs, traces] = [0, 0];
-  for await (const group_ids of groupsOfTarget(db, scope, target)) {
-    const keys = group_ids.map((group_id): GroupKey => ({ tenant: scope.tenant, group_id }));
-    const tooLarge: GroupKey[] = [];
+  const count = (removed: Removal): void => {
+    [runs, traces] = [runs + removed.runs, traces + removed.traces];
+    onProgress?.({ runs, traces });
+  };
+  for await (const found of groupsOfTarget(db, scope, target)) {
+    const keys = found.map((group_id): GroupKey => ({ tenant: scope.tenant, group_id }));
+    const tooLarge: string[] = [];
     // The runs below a run can be found only in the whole group.
-    const skip = target.kind === 'run' ? undefined : (linked: LinkedGroups) => void tooLarge.push(...linked.keys);
-    const select = async (part: readonly LinkedGroups[]): Promise<TraceSelection[]> => {
+    const skip = target.kind === 'run' ? undefined : ({ group_id }: StoredGroup) => void tooLarge.push(group_id);
+    const select = async (part: readonly StoredGroup[]): Promise<TraceSelection[]> => {
       const selections: TraceSelection[] = [];
-      for await (const group of readGroups(db, part, prices)) selections.push(...selectionsIn(group, scope, target));
+      for await (const { group_id, trace } of readGroups(db, part, prices)) {
+        const selected = trace.selected(scope, target);
+        if (selected.runs.length > 0) selections.push({ ...selected, group_id, trace });
+      }
       return selections;
     };
-    for await (const step of stepsOf(db, keys)) {
+    for (const step of await stepsOf(db, keys)) {
       for await (const selections of inParts(step, select, skip)) {
         await remove?.(selections);
-        for (const selection of selections) runs += selection.runs.length;
-        traces += selections.length;
-        onProgress?.({ runs, traces });
+        const selected = selections.reduce((sum, selection) => sum + selection.runs.length, 0);
+        count({ runs: selected, traces: selections.length });
         if (signal?.aborted) return { runs, traces };
       }
     }
-    const removed = new Set<string>();
-    for (const { group_id } of tooLarge) {
-      for (const large of await largeTraces(db, scope, target, group_id)) {
-        if (removed.has(large.trace)) continue;
-        removed.add(large.trace);
-        await removeLarge?.(large);
-        [runs, traces] = [runs + large.runs, traces + 1];
-        onProgress?.({ runs, traces });
-        if (signal?.aborted) return { runs, traces };
-      }
+    for (const group_id of tooLarge) {
+      const large = await largeTrace(db, scope, target, group_id);
+      if (large === undefined) continue;
+      await removeLarge?.(large);
+      count({ runs: large.runs, traces: 1 });
+      if (signal?.aborted) return { runs, traces };
     }
   }
   return { runs, traces };
@@ -93,8 +87,7 @@ export async function removeRuns(
   const remove = async (selections: readonly TraceSelection[]): Promise<void> => {
     const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, clock.nowUs()));
     await db.insert('messages', tombstones);
-    const changed = new Set(selections.flatMap(({ group_ids }) => group_ids));
-    await derive([...changed].map((group_id): GroupKey => ({ tenant, group_id })));
+    await derive(selections.map(({ group_id }): GroupKey => ({ tenant, group_id })));
     await onRemoved(
       tenant,
       selections.map(({ trace }) => trace),
@@ -110,19 +103,19 @@ export async function removeRuns(
 /** A trace whose messages are too many to be read. */
 interface LargeTrace {
   readonly trace: string;
-  readonly group_ids: readonly string[];
+  readonly group_id: string;
   readonly projects: readonly string[];
   /** Number of its runs in lists. */
   readonly runs: number;
 }
 
-/** Returns the traces of a group that match the target within the scope, as lists show them. */
-async function largeTraces(
+/** Returns the trace of a group as lists show it, if it matches the target within the scope. */
+async function largeTrace(
   db: ClickHouse,
   { tenant, project }: Scope,
   { kind, id }: RemovalTarget,
   group_id: string,
-): Promise<LargeTrace[]> {
+): Promise<LargeTrace | undefined> {
   const anyRun = ({ sql: condition, params }: Sql): Sql => sql(`max(${condition}) = 1`, ...params);
   const rootIn = (name: string): Sql =>
     anyRun(all([sql('is_root = 1'), insideOf(tenant, { projects: [comparable(name)] })]));
@@ -131,41 +124,33 @@ async function largeTraces(
     return kind === 'project' ? rootIn(id) : anyRun(sql(`${kind} = ?`, string(comparable(id))));
   };
   const { sql: having, params } = all([ofTarget(), ...(project === undefined ? [] : [rootIn(project)])]);
-  return await db.rows<LargeTrace>({
-    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.group_ids))) AS group_ids, ${PROJECTS} AS projects, count() AS runs
-      FROM runs AS stored FINAL
-      WHERE tenant = ? AND has(stored.group_ids, ?) GROUP BY trace HAVING ${having}`,
+  const [row] = await db.rows<LargeTrace>({
+    sql: `SELECT trace, group_id, ${PROJECTS} AS projects, count() AS runs FROM runs FINAL
+      WHERE tenant = ? AND group_id = ? GROUP BY trace, group_id HAVING ${having}`,
     params: [string(tenant), uuid(group_id), ...params],
   });
+  return row;
 }
 
 /** Removes a trace without reading its messages: ClickHouse adds the tombstones of its runs, and hides their rows. */
 async function removeLargeTrace(
   db: ClickHouse,
   tenant: string,
-  { trace, group_ids }: LargeTrace,
+  { trace, group_id }: LargeTrace,
   day: string,
   receivedUs: number,
 ): Promise<void> {
-  const tombstone = tombstones(tenant, day, receivedUs);
-  await db.insert(
-    'messages',
-    [...new Set([...group_ids, trace])].map((group_id) => tombstone(group_id, trace, 'trace')),
-  );
+  await db.insert('messages', [tombstones(tenant, day, receivedUs)(group_id, trace, 'trace')]);
   await db.command(
     sql(
       `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields)
         SELECT DISTINCT tenant, toDate(?), group_id, id, ${TOMBSTONE}, ?, ? FROM messages
-        WHERE tenant = ? AND group_id IN (?) AND kind != ${TOMBSTONE}
-          AND id NOT IN (SELECT id FROM runs FINAL WHERE tenant = ? AND hasAny(group_ids, ?) AND trace != ?)`,
+        WHERE tenant = ? AND group_id = ? AND kind != ${TOMBSTONE}`,
       string(day),
       integer(receivedUs),
       string(JSON.stringify({ kind: 'subtree' satisfies TombstoneKind })),
       string(tenant),
-      uuids(group_ids),
-      string(tenant),
-      uuids(group_ids),
-      uuid(trace),
+      uuid(group_id),
     ),
   );
   await db.command(
@@ -194,13 +179,8 @@ export async function readJobs(db: ClickHouse, nowMs: number): Promise<RemovalJo
 
 /** The removed runs of a trace. */
 interface TraceSelection extends Selection<AssembledRun> {
-  readonly group_ids: readonly string[];
+  readonly group_id: string;
   readonly trace: AssembledTrace;
-}
-
-function selectionsIn({ group_ids, traces }: Group, scope: Scope, target: RemovalTarget): TraceSelection[] {
-  const selections = traces.map((trace) => ({ ...trace.selected(scope, target), group_ids, trace }));
-  return selections.filter(({ runs }) => runs.length > 0);
 }
 
 /** Yields the ids of groups that contain runs of the target. */
@@ -209,12 +189,8 @@ async function* groupsOfTarget(
   { tenant }: Scope,
   { kind, id }: RemovalTarget,
 ): AsyncGenerator<string[]> {
-  if (kind === 'trace') {
-    yield await groupsOfTrace(db, tenant, id);
-    return;
-  }
-  if (kind === 'run') {
-    yield await groupsOfRun(db, tenant, id);
+  if (kind === 'trace' || kind === 'run') {
+    yield await groupsOf(db, tenant, kind, id);
     return;
   }
   const projects = kind === 'project' ? [comparable(id)] : [];
@@ -228,12 +204,9 @@ async function* groupsOfTarget(
 }
 
 async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | undefined): Promise<string[]> {
-  const { sql: where, params } = all([
-    condition,
-    ...(after === undefined ? [] : [sql('group_ids[1] > ?', uuid(after))]),
-  ]);
+  const { sql: where, params } = all([condition, ...(after === undefined ? [] : [sql('group_id > ?', uuid(after))])]);
   const rows = await db.rows<{ group_id: string }>({
-    sql: `SELECT DISTINCT group_ids[1] AS group_id FROM runs FINAL WHERE ${where} ORDER BY group_id LIMIT ${PAGE_GROUPS}`,
+    sql: `SELECT DISTINCT group_id FROM runs FINAL WHERE ${where} ORDER BY group_id LIMIT ${PAGE_GROUPS}`,
     params,
   });
   return rows.map(({ group_id }) => group_id);
@@ -242,15 +215,13 @@ async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | unde
 function tombstonesOf(
   tenant: string,
   day: string,
-  { group_ids, trace, runs, isTrace }: TraceSelection,
+  { group_id, trace, runs, isTrace }: TraceSelection,
   receivedUs: number,
 ): InsertRow[] {
   const tombstone = tombstones(tenant, day, receivedUs);
-  // Later messages with this trace id are stored in the group of the same id.
-  const groups = isTrace ? new Set([...group_ids, trace.id]) : [];
   return [
-    ...runs.flatMap((run) => group_ids.map((group_id) => tombstone(group_id, run.id, 'subtree'))),
-    ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
+    ...runs.map((run) => tombstone(group_id, run.id, 'subtree')),
+    ...(isTrace ? [tombstone(group_id, trace.id, 'trace')] : []),
   ];
 }
 
@@ -285,7 +256,7 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<v
       'tenant, toUInt128(group_id), toUInt128(id)',
       `kind != ${TOMBSTONE} AND (tenant, toUInt128(group_id), toUInt128(id))`,
     ],
-    ['runs', 'tenant, group_id, id', 'is_deleted = 0 AND (tenant, group_ids[1], id)'],
+    ['runs', 'tenant, group_id, id', 'is_deleted = 0 AND (tenant, group_id, id)'],
     ['attachments', 'tenant, id', '(tenant, run)'],
     ['feedback', 'tenant, id', '(tenant, run)'],
   ];

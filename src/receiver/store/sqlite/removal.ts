@@ -9,6 +9,7 @@ import { type Condition, ofProject } from './lists.ts';
 import type { Placement } from './placement.ts';
 import { type ProjectColumns, projectNamesIn } from './run-row.ts';
 import { EVICTED, REMOVED } from './schema.ts';
+import { forgetNames } from './stored-trace.ts';
 
 /** The runs of a trace that a call removes. */
 interface Selected {
@@ -128,12 +129,13 @@ export function markRemoved(
     // A root that stays becomes the root again when the placement writes the trace.
     placement.counters.setRoot(row.root, trace, 0);
     if (selected.keys === undefined) {
-      connection.run('INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 2)', search.tenant, row.id);
+      connection.run(KEEP_NAMES, trace);
+      forgetNames(connection, trace);
       connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
       connection.run(KEEP_IDS, trace);
     } else {
       connection.run(KEEP_IDS, moveOut(connection, search.tenant, selected.keys));
-      placement.recount(idText(row.id));
+      placement.recount(trace);
     }
     runs += selected.runs;
   }
@@ -165,3 +167,5 @@ const TRACE = 'SELECT id, seq, root FROM traces WHERE n = ?';
 const INSERT_REMOVED_TRACE = `INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ${REMOVED}, 0, 0, 0, 0)`;
 /** Keeps the ids of the runs of a trace, because a message may contain no trace id. */
 const KEEP_IDS = 'INSERT OR IGNORE INTO removed (tenant, id, kind) SELECT tenant, id, 1 FROM runs WHERE trace = ?';
+const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind) SELECT tenant, id, 2 FROM (
+  SELECT tenant, id FROM traces WHERE n = ?1 UNION ALL SELECT tenant, id FROM trace_names WHERE trace = ?1)`;

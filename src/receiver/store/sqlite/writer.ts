@@ -44,7 +44,7 @@ export class SqliteWriter {
     }
     const discarded = operations.length - accepted.length;
     if (received.size === 0) return { discarded };
-    placement.write(received);
+    placement.write(received, accepted);
     const keys = JSON.stringify([...received].map(({ row }) => row?.n));
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
@@ -63,7 +63,7 @@ export class SqliteWriter {
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
     const json = JSON.stringify({ ...feedback, created_at });
     this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
-    placement.trace(run.traceId).addProjects(run.row);
+    run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -75,7 +75,7 @@ export class SqliteWriter {
     const count = this.#connection.number('SELECT count(*) FROM feedback WHERE run = ? AND id = ?', n, id);
     if (run === undefined || count === 0) return undefined;
     this.#connection.run('DELETE FROM feedback WHERE run = ? AND id = ?', n, id);
-    placement.trace(run.traceId).addProjects(run.row);
+    run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -122,7 +122,9 @@ export class SqliteWriter {
     placement: Placement,
   ): readonly EncodedOperation[] {
     if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return operations;
-    const ids = operations.flatMap(({ id, traceId = id, parentId = id }) => [id, traceId, parentId]);
+    const ids = operations.flatMap(({ id, identity: { traceId = id, otelTraceId = id, parentId = id } }) => [
+      ...[id, traceId, otelTraceId, parentId],
+    ]);
     const tenantN = this.#tenant(tenant);
     const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
     const removed = new RemovedIds();
@@ -132,9 +134,9 @@ export class SqliteWriter {
     if (removed.runs.size + removed.traces.size === 0) return operations;
     const known = removed.runs.size;
     const created = new Set<string>();
-    const accepted = operations.filter(({ id, traceId, parentId }) => {
+    const accepted = operations.filter(({ id, identity }) => {
       const isStored = created.has(id) || placement.find(id) !== undefined;
-      const isRefused = removed.refuses(id, traceId, parentId, isStored);
+      const isRefused = removed.refuses(id, identity, isStored);
       if (!isRefused) created.add(id);
       return !isRefused;
     });
