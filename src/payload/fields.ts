@@ -41,7 +41,12 @@ export function firstText(...values: readonly unknown[]): string | undefined {
  * counts.
  */
 export function numberOf(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+  return Number.isFinite(value) ? (value as number) : undefined;
+}
+
+/** Returns an id as text. Some applications have numbers as ids. */
+export function idTextOf(value: unknown): string | undefined {
+  return numberOf(value)?.toString() ?? firstText(value);
 }
 
 export function signalOf(value: unknown): AbortSignal | undefined {

@@ -8,7 +8,7 @@ import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
-import { id, numberOf, post, SCOPE, simple } from '../receiver/conformance/support.ts';
+import { id, numberOf, post, SCOPE, simple, span } from '../receiver/conformance/support.ts';
 import {
   type AgedStore,
   type Clocks,
@@ -149,21 +149,18 @@ describe('the maximum age of traces in ClickHouse', () => {
     moveClock(20 * DAY_MS);
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     await expire(db, MAX_AGE, nowMs + 32 * DAY_MS);
-    // Only the two tombstones of the removed trace are left.
-    expect(await rowCounts()).toMatchObject({ messages: 2, runs: 0 });
+    // Only the tombstone of the removed trace is left.
+    expect(await rowCounts()).toMatchObject({ messages: 1, runs: 0 });
   });
 
   test('keeps the tombstones of removed runs, and their groups, for 30 more days', async () => {
     const store = await openStore();
-    // The child arrives first, so that its group is also that of its parent.
-    for (const run of [simple(2, { parent: 1 }), simple(1)]) {
-      await store.apply(SCOPE, [run]);
-      await store.settled();
-    }
-    await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+    await store.apply(SCOPE, [span(2, 1), span(1)]);
+    await store.settled();
+    await store.remove(SCOPE, { kind: 'trace', id: id(0) });
     await expire(db, MAX_AGE, Date.now() + 50 * DAY_MS);
-    // Tombstones for two runs, and for their trace in its own group and in that of the child.
-    await expect.poll(rowCounts).toMatchObject({ messages: 4, run_ids: 2 });
+    // The tombstone of the trace, and the names of two runs and their trace.
+    await expect.poll(rowCounts).toMatchObject({ messages: 1, run_ids: 3 });
     await expire(db, MAX_AGE, Date.now() + 62 * DAY_MS);
     expect(await rowCounts()).toMatchObject({ messages: 0, run_ids: 0 });
   });

@@ -25,7 +25,7 @@ interface Sample {
 
 const run = (fields: object = {}) => ({ id: RUN, name: 'attack', run_type: 'chain', start_time: START, ...fields });
 const post = run({ inputs: {}, session_name: 'lab' });
-const span = { traceId: RUN.replaceAll('-', ''), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
+const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
 const spans = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] };
 const exception = { key: 'exception.message', value: { stringValue: 'attack' } };
 const log = { traceId: span.traceId, spanId: span.spanId, eventName: 'exception', attributes: [exception] };

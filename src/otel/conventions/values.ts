@@ -1,4 +1,4 @@
-import { defined, definedOrNone, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, filled, idTextOf, isFields, parsedJson } from '../../payload/fields.ts';
 import { tokenCount, cost as validCost, validUsage } from '../../payload/usage.ts';
 
 /** The attributes of a span. SDK 3.x allows objects as values. */
@@ -135,7 +135,6 @@ const THREAD_KEYS: readonly string[] = [
 
 /** Adds `thread_id` and `user_id`, unless the metadata already contains them. Keeps the original keys. */
 export function withThreadAndUser(metadata: Fields): Fields {
-  const threadKey = THREAD_KEYS.find((key) => text(metadata[key]) !== undefined);
-  const thread_id = threadKey && metadata[threadKey];
-  return { ...defined({ thread_id, user_id: text(metadata.userId) }), ...metadata };
+  const thread_id = THREAD_KEYS.map((key) => idTextOf(metadata[key])).find(Boolean);
+  return { ...defined({ thread_id, user_id: idTextOf(metadata.userId) }), ...metadata };
 }

@@ -1,8 +1,7 @@
-import { isObject } from '../../config/checker.ts';
 import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
+import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { Scope } from './query.ts';
-import type { RunFields } from './run-message.ts';
 
 /**
  * Selects the traces to remove. `id` is the id of a trace, thread or user, or the name or id of a project.
@@ -107,57 +106,57 @@ function keyOf(...parts: readonly (string | undefined)[]): string {
   return JSON.stringify(parts);
 }
 
-/** The ids by which a message can mean a deleted trace. */
-export interface MessageNames {
-  readonly id: string;
-  readonly traceId: string | undefined;
-  /** Id of the OpenTelemetry trace as a UUID. A `trace_id` takes precedence. */
-  readonly otelTraceId: string | undefined;
-  readonly parentId: string | undefined;
-}
+/** Stands for a deleted trace. */
+class DeletedTrace implements KnownTrace {
+  readonly key: string;
+  readonly isNamed: boolean;
 
-export function namesOf(id: string, fields: RunFields): MessageNames {
-  const { trace_id: traceId, parent_run_id: parentId } = fields;
-  return { id, traceId, otelTraceId: otelTraceIdOf(fields), parentId };
-}
-
-/** Returns the id of the OpenTelemetry trace as a UUID. */
-export function otelTraceIdOf({ extra }: RunFields): string | undefined {
-  const otel = extra?.metadata?.otel;
-  const id = isObject(otel) ? otel.trace_id : undefined;
-  return typeof id === 'string' && /^[0-9a-f]{32}$/i.test(id) ? canonicalId(id) : undefined;
+  constructor(key: string, isNamed: boolean) {
+    this.key = key;
+    this.isNamed = isNamed;
+  }
 }
 
 /** The names of deleted traces, for messages that arrive later. */
 export class Tombstones {
-  /** Ids of traces and of OpenTelemetry traces. */
-  readonly traces: Set<string> = new Set();
+  /** Maps the names of traces to whether they were more than the key of a trace without a `trace_id`. */
+  readonly traces: Map<string, boolean> = new Map();
   /** Ids of runs without a `trace_id`. */
   readonly runs: Set<string> = new Set();
 
-  /** Keeps the names of the runs of a deleted trace. */
-  add(traceId: string, runs: readonly MessageNames[]): void {
-    this.traces.add(traceId);
-    for (const { id, traceId: named, otelTraceId } of runs) {
-      if (named === undefined) this.runs.add(id);
-      if (otelTraceId !== undefined) this.traces.add(otelTraceId);
+  /** Decides the traces of runs. Omits the runs of deleted traces, and keeps the further names of these traces. */
+  decideTraces<Trace extends KnownTrace>(
+    runs: ReadonlyMap<string, Identity>,
+    names: TraceNames<Trace>,
+  ): ReadonlyMap<string, Trace> {
+    const decided = decideTraces<Trace | DeletedTrace>(runs, {
+      ofRun: (id) => {
+        // A late message without a name may have stored the run as a trace of its own.
+        const isDeleted = this.runs.has(id) || this.traces.has(runs.get(id)?.traceId ?? '');
+        return isDeleted ? new DeletedTrace('', true) : names.ofRun(id);
+      },
+      named: (name) => {
+        const isNamed = this.traces.get(name);
+        return isNamed === undefined ? names.named(name) : new DeletedTrace(name, isNamed);
+      },
+      create: (key, isNamed) => names.create(key, isNamed),
+      setName: (trace, name, isTraceId) => {
+        if (!(trace instanceof DeletedTrace)) names.setName(trace, name, isTraceId);
+        else for (const one of isTraceId ? [trace.key, name] : [name]) this.traces.set(one, true);
+      },
+    });
+    const kept = new Map<string, Trace>();
+    for (const [id, trace] of decided) {
+      if (!(trace instanceof DeletedTrace)) kept.set(id, trace);
+      else if (runs.get(id)?.traceId === undefined) this.runs.add(id);
     }
-  }
-
-  /** Returns whether a message belongs to a deleted trace. `isStored` is true if its run is stored. */
-  refuses({ id, traceId, otelTraceId = '', parentId = '' }: MessageNames, isStored: boolean): boolean {
-    if (this.runs.has(id)) return true;
-    if (traceId !== undefined) return this.traces.has(traceId);
-    const isRefused = !isStored && (this.traces.has(otelTraceId) || this.runs.has(parentId));
-    // Runs below it may name only this run.
-    if (isRefused) this.runs.add(id);
-    return isRefused;
+    return kept;
   }
 
   /** Deletes the oldest names above `max`. */
   limit(max: number): void {
     for (const ids of [this.runs, this.traces]) {
-      for (const id of ids) {
+      for (const id of ids.keys()) {
         if (ids.size <= max) break;
         ids.delete(id);
       }

@@ -20,9 +20,8 @@ const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
 /** Parses a timestamp to seconds and nanoseconds. Returns undefined if the value is invalid. */
 export function parseTime(value: unknown): [number, number] | undefined {
-  const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
-  if (!isInteger) return undefined;
-  const all = BigInt(value as bigint | number | string);
+  const all = integerIn(value);
+  if (all === undefined) return undefined;
   const seconds = all / NANOSECONDS;
   if (all < 0 || seconds >= SECONDS_MAX || isInOtherUnit(Number(all))) return undefined;
   return [Number(seconds), Number(all % NANOSECONDS)];
@@ -63,15 +62,14 @@ export function anyValueOf(value: unknown, warn: Warn = silently): unknown {
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
   if (typeof stringValue === 'string') return stringValue;
   if (typeof boolValue === 'boolean') return boolValue;
-  if (typeof intValue === 'number' || typeof intValue === 'string') return intOf(intValue) ?? malformed(value, warn);
-  if (typeof doubleValue === 'number') return doubleValue;
-  if (doubleValue === 'NaN' || doubleValue === 'Infinity' || doubleValue === '-Infinity') return Number(doubleValue);
+  const scalar = intOf(intValue) ?? numberIn(doubleValue);
+  if (scalar !== undefined) return scalar;
   if (isObject(arrayValue))
     return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map((item) => anyValueOf(item, warn));
   if (isObject(kvlistValue)) return attributesIn(kvlistValue.values, warn);
   if (bytesValue instanceof Uint8Array) return bytesValue;
   if (typeof bytesValue === 'string') return Uint8Array.from(Buffer.from(bytesValue, 'base64'));
-  return Object.keys(value).length === 0 ? undefined : malformed(value, warn);
+  return Object.values(value).every((one) => one === null) ? undefined : malformed(value, warn);
 }
 
 function malformed(value: unknown, warn: Warn): undefined {
@@ -79,17 +77,30 @@ function malformed(value: unknown, warn: Warn): undefined {
   warn(`Expected a value such as { "stringValue": "text" } or { "intValue": "1" }, got ${cut(`${given}`, 100)}`);
 }
 
-/**
- * Returns a safe integer as a number, and any other integer as text. Returns undefined if the text is not an integer.
- */
-function intOf(value: number | string): number | string | undefined {
-  if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;
-  const int = Number(value);
-  return Number.isSafeInteger(int) ? int : value;
+/** Returns a 64-bit integer, as text if the integer is text that a number cannot hold. */
+function intOf(value: unknown): number | string | undefined {
+  const int = integerIn(value);
+  if (int === undefined || BigInt.asIntN(64, int) !== int) return undefined;
+  return typeof value === 'number' || Number.isSafeInteger(Number(int)) ? Number(int) : `${int}`;
+}
+
+/** Text of a number in protobuf's JSON format, which also allows numbers as text: https://protobuf.dev/programming-guides/json/ */
+const NUMBER = /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/;
+
+function numberIn(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : NUMBER.test(textOf(value)) ? Number(value) : undefined;
+}
+
+/** Returns an integer. Its text may have an exponent or decimal zeros. */
+function integerIn(value: unknown): bigint | undefined {
+  if (typeof value === 'bigint' || /^-?\d{1,20}$/.test(textOf(value))) return BigInt(value as bigint | string);
+  const number = numberIn(value) ?? Number.NaN;
+  return Number.isInteger(number) ? BigInt(number) : undefined;
 }
 
 export function countOrZero(value: unknown): number {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
+  const count = Number(integerIn(value));
+  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
 }
 
 export function textOf(value: unknown): string {

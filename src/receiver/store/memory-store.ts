@@ -6,11 +6,18 @@ import {
   assembledThread,
   compareStarts,
   isInScope,
-  Places,
   type TracedRun,
 } from '../domain/assemble.ts';
 import { pageOf } from '../domain/cursor.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import {
+  identitiesIn,
+  identityOf,
+  type KnownTrace,
+  type SpanIds,
+  spanKey,
+  type TraceNames,
+} from '../domain/identity.ts';
 import { PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   ListQuery,
@@ -24,7 +31,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import { Deletions, deletionAt, namesOf, type Removal, type RemovalTarget, Tombstones } from '../domain/removal.ts';
+import { Deletions, deletionAt, type Removal, type RemovalTarget, Tombstones } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -39,7 +46,7 @@ import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf } from '../domain/summary.ts';
-import { inOrder, type SpanIds, spanKey } from '../domain/tree.ts';
+import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
 import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
@@ -81,12 +88,61 @@ const TURN_MS = 10;
 
 type ProjectsByTrace = ReadonlyMap<string, readonly string[]>;
 
+/** A trace, and its runs in the order of their arrival. */
+interface MemoryTrace extends KnownTrace {
+  id: string;
+  isNamed: boolean;
+  readonly names: Set<string>;
+  readonly runs: Set<MemoryRun>;
+}
+
+class MemoryRun extends AssembledRun {
+  readonly trace: MemoryTrace;
+
+  constructor(id: string, n: number, trace: MemoryTrace) {
+    super(id, n);
+    this.trace = trace;
+    trace.runs.add(this);
+  }
+}
+
 /** The runs and other data of one tenant. */
-class Tenant {
-  readonly runs = new Map<string, AssembledRun>();
+class Tenant implements TraceNames<MemoryTrace> {
+  readonly runs = new Map<string, MemoryRun>();
+  /** The traces by their names, in the order in which their first run arrived. */
+  readonly #traces = new Map<string, MemoryTrace>();
   /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
   readonly revokedMs = new Map<string, number>();
   readonly tombstones = new Tombstones();
+
+  get traces(): ReadonlySet<MemoryTrace> {
+    return new Set(this.#traces.values());
+  }
+
+  ofRun(id: string): MemoryTrace | undefined {
+    return this.runs.get(id)?.trace;
+  }
+
+  named(name: string): MemoryTrace | undefined {
+    return this.#traces.get(name);
+  }
+
+  create(key: string, isNamed: boolean): MemoryTrace {
+    const trace = { key, id: key, isNamed, names: new Set<string>(), runs: new Set<MemoryRun>() };
+    this.setName(trace, key, isNamed);
+    return trace;
+  }
+
+  setName(trace: MemoryTrace, name: string, isTraceId: boolean): void {
+    trace.names.add(name);
+    this.#traces.set(name, trace);
+    if (isTraceId) Object.assign(trace, { id: name, isNamed: true });
+  }
+
+  delete({ names, runs }: MemoryTrace): void {
+    for (const { id } of runs) this.runs.delete(id);
+    for (const name of names) this.#traces.delete(name);
+  }
 }
 
 /**
@@ -111,32 +167,22 @@ export class MemoryStore implements Store {
   }
 
   async apply(scope: Scope, messages: readonly RunOperation[]): Promise<number | undefined> {
-    const { runs, tombstones } = this.#tenant(scope);
-    const created = new Set<string>();
-    const operations = messages.filter(({ id, fields }) => {
-      const isRefused = tombstones.refuses(namesOf(id, fields), runs.has(id) || created.has(id));
-      if (!isRefused) created.add(id);
-      return !isRefused;
-    });
-    refuseManyAttachments(operations, (id) => runs.get(id)?.attachments.keys());
-    const before = new Places(runs);
-    const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
-    const touched = new Set(known.map((run) => before.traceIdOf(run)));
+    const tenant = this.#tenant(scope);
+    const { runs, tombstones } = tenant;
+    refuseManyAttachments(messages, (id) => runs.get(id)?.attachments.keys());
+    const identified = messages.map((operation) => ({ ...operation, identity: identityOf(operation.fields) }));
     const projectsBefore = this.#projects(scope);
-    const keysBefore = new Set(known.flatMap(({ keys }) => keys));
+    const known = identified.flatMap(({ identity: { otelTraceId = '' } }) => tenant.named(otelTraceId) ?? []);
+    // A trace gets another id when a message names it by a `trace_id`.
+    const touched = new Set(known.map(({ id }) => id));
+    const traces = tombstones.decideTraces(identitiesIn(identified), tenant);
+    const operations = messages.filter(({ id }) => traces.has(id));
     for (const operation of operations) {
-      const run = runs.get(operation.id) ?? new AssembledRun(operation.id, ++this.#lastN);
-      runs.set(run.id, run);
+      const { id } = operation;
+      const run = runs.get(id) ?? new MemoryRun(id, ++this.#lastN, traces.get(id) as MemoryTrace);
+      runs.set(id, run);
       run.take(operation);
-    }
-    const applied = operations.flatMap(({ id }) => runs.get(id) ?? []);
-    const after = new Places(runs);
-    for (const run of applied) touched.add(after.traceIdOf(run));
-    // Until its parent arrived, a run without a `trace_id` formed its own trace.
-    const arrived = new Set(applied.flatMap(({ keys }) => keys).filter((key) => !keysBefore.has(key)));
-    for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
-      if (fields.trace_id !== undefined || arrived.has(id)) continue;
-      if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
+      touched.add(run.trace.id);
     }
     this.#remove(scope, this.#covered(scope, this.#deletions, touched));
     const stored = operations.filter(({ id }) => runs.has(id));
@@ -253,7 +299,7 @@ export class MemoryStore implements Store {
   async mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]> {
     const keys = new Set<string | undefined>(runs.map((run) => (typeof run === 'string' ? run : spanKey(run))));
     const found = [...this.#tenant(scope).runs.values()].filter(
-      ({ id, spans }) => keys.has(id) || keys.has(spans.span),
+      ({ id, identity }) => keys.has(id) || keys.has(identity.span),
     );
     return structuredClone(found.map(({ id, fields }) => ({ id, fields })));
   }
@@ -282,13 +328,12 @@ export class MemoryStore implements Store {
     const run = runs.get(feedback.run_id);
     if (run === undefined) return false;
     run.addFeedback(feedback);
-    this.#report(scope, new Set([new Places(runs).traceIdOf(run)]));
+    this.#report(scope, new Set([run.trace.id]));
     return true;
   }
 
   async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
-    const wanted = new Set(traceIds);
-    const traces = this.#traces(scope).filter(({ id }) => wanted.has(id));
+    const traces = this.#traces(scope, new Set(traceIds));
     const runs = traces.flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
     const all = runs.flatMap(({ run }) => [...run.feedback.values()]);
     return structuredClone(
@@ -306,7 +351,7 @@ export class MemoryStore implements Store {
     const { runs } = this.#tenant(scope);
     const run = runs.get(run_id);
     if (!run?.removeFeedback(id)) return false;
-    this.#report(scope, new Set([new Places(runs).traceIdOf(run)]));
+    this.#report(scope, new Set([run.trace.id]));
     return true;
   }
 
@@ -349,13 +394,12 @@ export class MemoryStore implements Store {
   }
 
   #remove(scope: Scope, traces: readonly AssembledTrace[]): void {
-    const { runs, tombstones } = this.#tenant(scope);
-    for (const { id, members } of traces) {
-      tombstones.add(
-        id,
-        members.map((run) => namesOf(run.id, run.fields)),
-      );
-      for (const run of members) runs.delete(run.id);
+    const tenant = this.#tenant(scope);
+    const { tombstones } = tenant;
+    for (const trace of traces.flatMap(({ id }) => tenant.named(id) ?? [])) {
+      for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.key);
+      for (const { id, identity } of trace.runs) if (identity.traceId === undefined) tombstones.runs.add(id);
+      tenant.delete(trace);
     }
     tombstones.limit(REMOVED_MAX);
   }
@@ -368,16 +412,16 @@ export class MemoryStore implements Store {
 
   /** Returns all traces in a tenant, or those with the given ids. */
   #traces(scope: Scope, ids?: ReadonlySet<string>): AssembledTrace[] {
-    const places = new Places(this.#tenant(scope).runs);
-    const traces = [...places.runsByTrace()].filter(([id]) => ids?.has(id) ?? true);
-    return traces.map(([id, runs]) => new AssembledTrace(id, runs, places, this.#prices));
+    const traces = [...this.#tenant(scope).traces].filter(({ id }) => ids?.has(id) ?? true);
+    return traces.map(({ id, runs }) => new AssembledTrace(id, [...runs], this.#prices));
   }
 
   #find(scope: Scope, runId: string): TracedRun | undefined {
-    const { runs } = this.#tenant(scope);
-    const run = runs.get(runId);
-    const [trace] = run === undefined ? [] : this.#traces(scope, new Set([new Places(runs).traceIdOf(run)]));
-    return trace?.runs.find((traced) => traced.run === run && isInScope(scope, traced));
+    const run = this.#tenant(scope).runs.get(runId);
+    if (run === undefined) return undefined;
+    const { id, runs } = run.trace;
+    const trace = new AssembledTrace(id, [...runs], this.#prices);
+    return trace.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
   /** Returns the visible runs that match a query. */
@@ -425,8 +469,8 @@ export class MemoryStore implements Store {
   /** Returns the projects of each trace, or nothing if no listener is limited to a project. */
   #projects(scope: Scope): ProjectsByTrace {
     if (!this.#subscribers.isLimited(scope.tenant)) return new Map();
-    const traces = [...new Places(this.#tenant(scope).runs).runsByTrace()];
-    return new Map(traces.map(([id, runs]) => [id, runs.flatMap((run) => run.projects)]));
+    const traces = [...this.#tenant(scope).traces];
+    return new Map(traces.map(({ id, runs }) => [id, [...runs].flatMap((run) => run.projects)]));
   }
 
   /**
@@ -446,20 +490,18 @@ export class MemoryStore implements Store {
     const others = [...this.#tenants.keys()].filter((name) => name !== tenantName);
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
-      const traces = [...new Places(tenant.runs).runsByTrace()];
-      const isShown = ([, runs]: (typeof traces)[number]): boolean =>
-        runs.some(({ fields }) => fields.name !== undefined);
+      const traces = [...tenant.traces];
+      const isShown = ({ runs }: MemoryTrace): boolean => [...runs].some(({ fields }) => fields.name !== undefined);
       // Traces that no query returns are deleted first, for example log records of spans that never arrived.
-      for (const [traceId, runs] of [...traces.filter((trace) => !isShown(trace)), ...traces.filter(isShown)]) {
+      for (const trace of [...traces.filter((one) => !isShown(one)), ...traces.filter(isShown)]) {
+        const { id, runs } = trace;
         // Traces in the current request are deleted only to meet the limit, not to free additional space.
-        if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
-        for (const { id, sizeBytes } of runs) {
-          tenant.runs.delete(id);
-          bytesLeft -= sizeBytes;
-        }
-        runsLeft -= runs.length;
-        if (name === tenantName) touched.add(traceId);
-        forgotten.runs += runs.length;
+        if (isWithin(touched.has(id) ? 1 : 1 - SLACK)) return forgotten;
+        tenant.delete(trace);
+        for (const { sizeBytes } of runs) bytesLeft -= sizeBytes;
+        runsLeft -= runs.size;
+        if (name === tenantName) touched.add(id);
+        forgotten.runs += runs.size;
         forgotten.traces += 1;
       }
     }

@@ -1,5 +1,6 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import type { SpanIds } from '../domain/identity.ts';
 import type {
   ListQuery,
   Page,
@@ -22,7 +23,6 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../domain/run-view.ts';
-import type { SpanIds } from '../domain/tree.ts';
 import type { Parsed } from '../filter/run-filter.ts';
 
 /** Scope for a receiver without tenants. */
@@ -76,13 +76,14 @@ export function refuseManyAttachments(
  * Stores the runs that clients send.
  *
  * The posts and patches of a run can arrive in any order and more than once. The store merges messages field by field,
- * and merges `extra` and `extra.metadata` key by key. Patches take precedence over posts. Later messages take
- * precedence over earlier messages of the same kind. A run becomes visible when its name, type and start time are
- * known.
+ * and merges `extra` and `extra.metadata` key by key. Patches take precedence over posts. Of posts, one with an end takes
+ * precedence over one without, and a real end over that of an incomplete or interrupted run. Otherwise, later messages take
+ * precedence. A run becomes visible when its name, type and start time are known.
  *
- * A run belongs to the trace with the id `trace_id`. A run without a `trace_id` belongs to its parent's trace, or forms
- * its own trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
- * `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel` identifies the parent.
+ * When its first message arrives, a run gets the trace with the id `trace_id`, or else that of the OpenTelemetry trace in
+ * `extra.metadata.otel`, that of its parent if the parent is stored, or its own. The parent is the run with the id
+ * `parent_run_id`. If a run has neither `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel`
+ * identifies a parent in the same trace.
  */
 export interface IngestStore {
   /**
@@ -139,8 +140,7 @@ export interface QueryStore {
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   /**
    * Returns the runs with the given ids and the runs of the given OpenTelemetry spans, also those that are not visible.
-   * Unlike other queries, includes everything that `apply` has stored, and ignores the project of the scope. A
-   * `ClickHouseStore` finds the run of a span only if the run has no `trace_id`, or if its `trace_id` is that of the span.
+   * Unlike other queries, includes everything that `apply` has stored, and ignores the project of the scope.
    */
   mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]>;
   statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics>;

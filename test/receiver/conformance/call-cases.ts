@@ -5,7 +5,6 @@ import {
   countedTokens,
   equal,
   id,
-  listed,
   matches,
   numberOf,
   outlined,
@@ -237,21 +236,6 @@ export const callCases: readonly StoreCase[] = [
       const circle = [call(2, 'fetch', { ...long, same: 3 }), call(3, 'fetch', { ...short, same: 2 })];
       await store.apply(SCOPE, [root, ...circle, call(4, 'fetch', { ...short, same: 3 })]);
       await check(store, { tokens: 10, calls: 1, same: { 3: 2, 4: 2 } });
-    },
-  },
-  {
-    title: 'A record of a call that moves to another trace counts there',
-    run: async (store) => {
-      const { trace_id: _, dotted_order: __, ...fields } = call(3, 'fetch', short).fields;
-      await store.apply(SCOPE, [root, outer, { kind: 'post', id: id(3), fields, attachments: [] }]);
-      await check(store, { tokens: 10, calls: 1, same: { 3: 2 } });
-      await store.apply(SCOPE, [post(50, { ms: 10 }), patch(3, { parent_run_id: id(50), trace_id: id(50) })]);
-      equal(await listed(store, { filter: 'tokens:10 type:llm' }), [3, 2]);
-      matches((await statisticsOf(store)).total, { usage: { total_tokens: 20 }, model_calls: { runs: 2 } });
-      equal(
-        (await outlined(store, 50)).map(({ same_call_as }) => same_call_as ?? ''),
-        ['', ''],
-      );
     },
   },
 ];

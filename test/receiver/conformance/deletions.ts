@@ -3,13 +3,14 @@ import fc from 'fast-check';
 import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { Store } from '#src/receiver/store/store.ts';
+import { canonicalId } from '#src/run/time.ts';
 import { equal, id, post, runsOf, simple } from './support.ts';
 
 const RUNS = 3;
 
 interface SentTrace {
-  /** Whether its runs name the trace, only their parent, or only their OpenTelemetry span. */
-  readonly form: 'named' | 'unnamed' | 'span';
+  /** Whether its runs name the trace, only their parent, only their span, or only the first one names the trace too. */
+  readonly form: 'named' | 'unnamed' | 'span' | 'both';
   readonly project: string;
   /** The position of the run that has the user, the thread, or neither. */
   readonly user: number;
@@ -18,7 +19,7 @@ interface SentTrace {
 }
 
 const aTrace: fc.Arbitrary<SentTrace> = fc.record({
-  form: fc.constantFrom('named', 'unnamed', 'span'),
+  form: fc.constantFrom('named', 'unnamed', 'span', 'both'),
   project: fc.constantFrom('shop', 'bank'),
   user: fc.nat(RUNS),
   thread: fc.nat(RUNS),
@@ -32,8 +33,12 @@ type Step =
 
 const TRACES = 4;
 const rootId = (trace: number): string => id(10 * trace);
+const spanId = (trace: number, run: number): string => (10 * trace + run).toString(16).padStart(16, 'a');
+const otelTraceId = (trace: number): string => spanId(trace, 0) + spanId(trace, 9);
 const aTarget: fc.Arbitrary<RemovalTarget> = fc.oneof(
-  fc.nat(TRACES - 1).map((trace) => ({ kind: 'trace' as const, id: rootId(trace) })),
+  fc
+    .tuple(fc.constantFrom(rootId, otelTraceId), fc.nat(TRACES - 1))
+    .map(([idOf, trace]) => ({ kind: 'trace' as const, id: canonicalId(idOf(trace)) })),
   fc.constantFrom({ kind: 'user', id: 'ada' }, { kind: 'thread', id: 't' }, { kind: 'project', id: 'shop' }),
 );
 const someSteps: fc.Arbitrary<Step[]> = fc.array(
@@ -51,16 +56,16 @@ const someSteps: fc.Arbitrary<Step[]> = fc.array(
 
 function messageOf(trace: SentTrace, at: number, run: number): RunOperation {
   const metadata = { ...(trace.user === run && { user_id: 'ada' }), ...(trace.thread === run && { thread_id: 't' }) };
-  const digits = (of: number): string => (10 * at + of).toString(16).padStart(16, 'a');
-  const ids = { trace_id: digits(0) + digits(9), span_id: digits(run) };
-  const otel = { ...ids, ...(run > 0 && { parent_span_id: digits(0) }) };
+  const ids = { trace_id: otelTraceId(at), span_id: spanId(at, run) };
+  const hasSpan = trace.form === 'span' || trace.form === 'both';
+  const otel = { ...ids, ...(run > 0 && { parent_span_id: spanId(at, 0) }) };
   const fields = {
     session_name: trace.project,
     ...(trace.startsLater && { start_time: '2100-01-01T00:00:00.000000Z' }),
-    extra: { metadata: { ...metadata, ...(trace.form === 'span' && { otel }) } },
+    extra: { metadata: { ...metadata, ...(hasSpan && { otel }) } },
   };
-  const below = run === 0 || trace.form === 'span' ? {} : { parent: 10 * at };
-  return trace.form === 'named'
+  const below = run === 0 || hasSpan ? {} : { parent: 10 * at };
+  return trace.form === 'named' || (trace.form === 'both' && run === 0)
     ? post(10 * at + run, { ...below, ...fields })
     : simple(10 * at + run, { ...below, ...fields });
 }
@@ -73,7 +78,10 @@ function selects(
   sent: ReadonlySet<number>,
 ): boolean {
   if (project !== undefined && project !== trace.project) return false;
-  if (target.kind === 'trace') return target.id === rootId(at) && (trace.form === 'named' || sent.has(0));
+  if (target.kind === 'trace') {
+    const isOfSpans = trace.form === 'span' || (trace.form === 'both' && !sent.has(0));
+    return sent.size > 0 && target.id === (isOfSpans ? canonicalId(otelTraceId(at)) : rootId(at));
+  }
   const isSelected = {
     user: sent.has(trace.user),
     thread: sent.has(trace.thread),
@@ -101,7 +109,10 @@ export async function checkDeletions(
         if (step === 'restart') await restart();
         else if ('trace' in step) {
           const trace = traces[step.trace] as SentTrace;
-          const runs = [0, 1, 2].filter((run) => (step.runs >> run) % 2 === 1 || (run === 0 && trace.form !== 'named'));
+          // Runs below others name nothing but their parent, so they follow it.
+          const runs = [0, 1, 2].filter(
+            (run) => (step.runs >> run) % 2 === 1 || (run === 0 && trace.form === 'unnamed'),
+          );
           for (const run of runs) sent[step.trace]?.add(run);
           await (await store()).apply(
             { tenant },

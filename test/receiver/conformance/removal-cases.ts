@@ -16,6 +16,7 @@ import {
   type StoreCase,
   second,
   simple,
+  span,
   statisticsOf,
   table,
   traced,
@@ -97,7 +98,7 @@ export const removalCases: readonly StoreCase[] = [
       if ((await send()) === undefined) return;
       equal(await send(), 0);
       await store.remove(SCOPE, { kind: 'trace', id: id(1) });
-      equal([await send(), await send(), await send(OTHER)], [2, 2, 0]);
+      equal([await send(), await send(), await send(OTHER)], [3, 3, 0]);
       equal(await store.apply(SCOPE, [post(4, { parent: 1 }), post(5, { parent: 3 })]), 1);
     },
   },
@@ -146,6 +147,17 @@ export const removalCases: readonly StoreCase[] = [
       equal((await traced(store)).sort(), [16, 17, 19]);
       await store.apply(SCOPE, [patch(16, { start_time: second(1) })]);
       equal((await traced(store)).sort(), [17, 19]);
+    },
+  },
+  {
+    title: 'Late spans of a removed trace are ignored, whichever name of the trace they have',
+    run: async (store) => {
+      await store.apply(SCOPE, [span(1), simple(2, { ...span(2, 1, 9).fields, trace_id: id(2) })]);
+      for (const trace of [0, 2]) await store.remove(SCOPE, { kind: 'trace', id: id(trace) });
+      await store.apply(SCOPE, [span(3, 1), span(4, 99), span(5, 2, 9), simple(6, { trace_id: id(2) })]);
+      await store.apply(SCOPE, [simple(7, { ...span(7).fields, trace_id: id(7) }), simple(8, { trace_id: id(7) })]);
+      await store.apply(SCOPE, [simple(10, { ...span(10, 2, 9).fields, trace_id: id(10) })]);
+      equal(await numbersOf(store), [10]);
     },
   },
   {

@@ -6,7 +6,7 @@ import type { PriceList } from '../../domain/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
-import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type LinkedGroups, stepsOf } from './groups.ts';
+import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
 import type { ClickHouseDeletions } from './removal.ts';
 import { RowWriter } from './row-writer.ts';
 import {
@@ -82,7 +82,7 @@ export class Derivation {
   readonly #pausedUntilMs = new Map<string, number>();
   readonly #left = new Map<string, LeftGroup>();
   /** Small groups that were derived recently. */
-  #derived: readonly LinkedGroups[] = [];
+  #derived: readonly StoredGroup[] = [];
   /** When the sweep was started, in milliseconds. */
   #startedMs = Number.POSITIVE_INFINITY;
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
@@ -169,17 +169,16 @@ export class Derivation {
   async derive(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     if (groups.length === 0) return;
     await this.#deletions.refresh();
-    for await (const step of stepsOf(this.#db, groups)) {
+    for (const step of await stepsOf(this.#db, groups)) {
       await this.#rows.write(step);
       const small = step.filter(({ messages }) => messages <= OTHERS_MESSAGES_MAX);
       this.#derived = [...small, ...this.#derived].slice(0, OTHERS_MAX);
       const nowMs = performance.now();
       for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
-      for (const { keys, messages } of step) {
-        const pauseMs = PAUSE_MS + Math.min(messages, GROUP_MESSAGES_MAX);
-        for (const key of keys) this.#pausedUntilMs.set(keyOf(key), nowMs + pauseMs);
-        onDerived?.(keys);
+      for (const group of step) {
+        this.#pausedUntilMs.set(keyOf(group), nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX));
       }
+      onDerived?.(step);
     }
   }
 
@@ -194,7 +193,7 @@ export class Derivation {
   /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
   async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
     const names = new Set(failing.map(keyOf));
-    const other = this.#derived.find(({ keys }) => !keys.some((key) => names.has(keyOf(key))));
+    const other = this.#derived.find((group) => !names.has(keyOf(group)));
     // Without another group, a short fault of all reads would look like one of these groups.
     if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {

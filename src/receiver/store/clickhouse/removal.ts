@@ -1,24 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import type { AssembledTrace } from '../../domain/assemble.ts';
-import {
-  DELETIONS_MS,
-  type Deletion,
-  Deletions,
-  namesOf,
-  OPEN_DELETIONS_MAX,
-  type Removal,
-  Tombstones,
-} from '../../domain/removal.ts';
+import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX, type Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, type InsertRow, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
-import { type Group, OTEL_TRACE_ID, type TombstoneKind, versionAfter } from './groups.ts';
+import { type ClickHouse, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
+import { type Group, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 import { OTHERS_US } from './sweep.ts';
@@ -34,10 +25,9 @@ interface StoredDeletion extends Deletion {
   readonly id: string;
 }
 
-/** A trace as lists show it. */
-interface ListedTrace extends ChangedTrace {
+/** A trace, and the groups that contain its runs. */
+interface DeletedTrace extends ChangedTrace {
   readonly group_ids: readonly string[];
-  readonly runs: number;
 }
 
 /**
@@ -91,22 +81,11 @@ export class ClickHouseDeletions {
     }
   }
 
-  /** Deletes the traces of a group that a deletion covers. Returns the group without them. */
-  async applied(group: Group): Promise<Group> {
-    const { tenant, group_ids } = group;
-    if (this.#known.isEmpty) return group;
-    const covered = new Set(group.traces.filter((trace) => this.#known.covers(tenant, trace)));
-    if (covered.size === 0) return group;
-    const receivedUs = this.#clock.nowUs();
-    await this.#db.insert(
-      'messages',
-      [...covered].flatMap((trace) => this.#tombstonesOf(group, trace, receivedUs)),
-    );
-    const listed = [...covered].map(({ id, projects, members }) => ({ id, projects, group_ids, runs: members.length }));
-    await this.#hide(tenant, listed, receivedUs);
-    const gone = new Set([...covered].flatMap(({ members }) => members));
-    const runs = new Map([...group.runs].filter(([, run]) => !gone.has(run)));
-    return { ...group, runs, traces: group.traces.filter((trace) => !covered.has(trace)) };
+  /** Deletes the trace of a group if a deletion covers it and has not deleted it. Returns whether it does so. */
+  async apply({ tenant, group_id, trace }: Group): Promise<boolean> {
+    if (this.#known.isEmpty || trace.members.length === 0 || !this.#known.covers(tenant, trace)) return false;
+    await this.#delete(tenant, [{ id: trace.id, projects: trace.projects, group_ids: [group_id] }]);
+    return true;
   }
 
   /** Waits until the traces of all known deletions are deleted. */
@@ -148,59 +127,21 @@ export class ClickHouseDeletions {
   async #deleteTraces(deletion: Deletion): Promise<void> {
     const { sql: select, params } = coveredTraces(deletion);
     while (!this.#isClosed) {
-      const traces = await this.#db.rows<ListedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
+      const traces = await this.#db.rows<DeletedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
       if (traces.length === 0) return;
-      const receivedUs = this.#clock.nowUs();
-      await this.#keepNames(deletion.tenant, traces, receivedUs);
-      await this.#hide(deletion.tenant, traces, receivedUs);
+      await this.#delete(deletion.tenant, traces);
     }
   }
 
-  /** Inserts tombstones of the names of traces that lists show. */
-  async #keepNames(tenant: string, traces: readonly ListedTrace[], receivedUs: number): Promise<void> {
-    const rows = traces.flatMap(({ id, group_ids }) =>
-      [...new Set([...group_ids, id])].map((group) => this.#tombstone(tenant, group, id, 'trace', receivedUs)),
+  /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
+  async #delete(tenant: string, traces: readonly DeletedTrace[]): Promise<void> {
+    const receivedUs = this.#clock.nowUs();
+    const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
+    const groups = traces.flatMap(({ group_ids }) => group_ids);
+    await this.#db.insert(
+      'messages',
+      groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
     );
-    await this.#db.insert('messages', rows);
-    const group_ids = [...new Set(traces.flatMap((trace) => trace.group_ids))];
-    const ids = traces.map(({ id }) => id);
-    const insert = (names: string, kind: TombstoneKind): Sql =>
-      sql(
-        `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields)
-          SELECT DISTINCT tenant, toDate(?), ${names}, ${TOMBSTONE}, ?, ? FROM messages
-          WHERE tenant = ? AND toUInt128(group_id) IN (SELECT toUInt128(arrayJoin(?))) AND kind < ${TOMBSTONE}
-            AND id NOT IN (SELECT id FROM runs FINAL WHERE tenant = ? AND hasAny(group_ids, ?) AND trace NOT IN (?))`,
-        ...[string(dayOfMs(receivedUs / 1_000)), integer(receivedUs), string(JSON.stringify({ kind })), string(tenant)],
-        ...[uuids(group_ids), string(tenant), uuids(group_ids), uuids(ids)],
-      );
-    const unnamed = insert('group_id, id', 'run');
-    await this.#db.command({ ...unnamed, sql: `${unnamed.sql} AND NOT JSONHas(fields, 'trace_id')` });
-    const otel = insert(`${OTEL_TRACE_ID} AS otel_id, otel_id`, 'trace');
-    await this.#db.command({ ...otel, sql: `${otel.sql} AND otel_id IS NOT NULL` });
-  }
-
-  #tombstonesOf({ tenant, group_ids }: Group, trace: AssembledTrace, receivedUs: number): InsertRow[] {
-    const names = new Tombstones();
-    names.add(
-      trace.id,
-      trace.members.map(({ id, fields }) => namesOf(id, fields)),
-    );
-    const rows = (ids: Iterable<string>, kind: TombstoneKind): InsertRow[] =>
-      [...ids].flatMap((id) =>
-        [...new Set([...group_ids, ...(kind === 'trace' ? [id] : [])])].map((group) =>
-          this.#tombstone(tenant, group, id, kind, receivedUs),
-        ),
-      );
-    return [...rows(names.traces, 'trace'), ...rows(names.runs, 'run')];
-  }
-
-  #tombstone(tenant: string, group_id: string, id: string, kind: TombstoneKind, received_us: number): InsertRow {
-    const day = dayOfMs(received_us / 1_000);
-    return { tenant, day, group_id, id, kind: TOMBSTONE, received_us, fields: JSON.stringify({ kind }) };
-  }
-
-  /** Hides the rows of traces whose tombstones are stored. */
-  async #hide(tenant: string, traces: readonly ListedTrace[], receivedUs: number): Promise<void> {
     await this.#db.command(
       sql(
         `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${versionAfter('?')} AS version)
@@ -238,7 +179,7 @@ function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion
   ];
   const covered = all(having.length === 0 ? [sql('1')] : having);
   return sql(
-    `SELECT trace AS id, arrayDistinct(arrayFlatten(groupUniqArray(stored.group_ids))) AS group_ids,
+    `SELECT trace AS id, groupUniqArray(group_id) AS group_ids,
         ${PROJECTS} AS projects, count() AS runs
       FROM runs AS stored FINAL WHERE tenant = ? AND trace IN (SELECT trace FROM runs FINAL WHERE ${selected.sql})
       GROUP BY trace HAVING ${covered.sql}`,
@@ -250,7 +191,7 @@ function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion
 
 /**
  * Deletes the messages, attachments, feedback and rows of deleted traces, also of those that arrived later. Keeps the
- * tombstones. A group that lists show is kept.
+ * tombstones.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: number): Promise<void> {
   const removed = sql(
@@ -266,13 +207,7 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
     const ofDay = all([sql('day = toDate(?)', string(day)), removed]);
     for (let hasMore = true; hasMore; ) {
       const groups = await db.rows<{ tenant: string; group_id: string }>(
-        sql(
-          `SELECT tenant, group_id FROM messages WHERE ${ofDay.sql} GROUP BY tenant, group_id
-            HAVING countIf((tenant, id) IN (SELECT tenant, id FROM runs FINAL
-              WHERE id IN (SELECT id FROM messages WHERE ${ofDay.sql}))) = 0 LIMIT ${STEP_TRACES}`,
-          ...ofDay.params,
-          ...ofDay.params,
-        ),
+        sql(`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`, ...ofDay.params),
       );
       hasMore = groups.length === STEP_TRACES;
       if (groups.length > 0) await deleteGroups(db, day, beforeUs, groups);

@@ -140,19 +140,18 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
   // `seen_us` is the arrival time of the group's latest message.
-  const expired = `SELECT tenant, arrayJoin(group_ids) AS group_id FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, group_id
+  const expired = `SELECT tenant, group_id FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, group_id
     HAVING max(greatest(start_us, seen_us) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = {
-    sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, group_ids[1]) IN (${expired}))`,
+    sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, group_id) IN (${expired}))`,
     params,
   };
   const ofGroup = { sql: `(tenant, group_id) IN (${expired})`, params };
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
   await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
-  const expiredRuns = { sql: `(tenant, group_ids[1]) IN (${expired})`, params };
   // Last, because the other deletions use these rows.
-  await loggingRuns(db, expiredRuns, () => deleteWhere(db, 'runs', expiredRuns));
+  await loggingRuns(db, ofGroup, () => deleteWhere(db, 'runs', ofGroup));
 }
 
 /** Deletes runs that match a condition, and logs how many they are. */

@@ -1,6 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Attachment } from '../../../run/record.ts';
-import { type MessageNames, namesOf } from '../../domain/removal.ts';
+import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { factsWithoutPreviews, type PayloadFacts, previewsIn } from '../../domain/summary.ts';
@@ -27,7 +27,7 @@ export interface EncodedPayload {
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
   readonly id: string;
-  readonly names: MessageNames;
+  readonly identity: Identity;
   /** JSON text of all fields except the payloads. */
   readonly fields: string;
   readonly payloads: readonly EncodedPayload[];
@@ -51,7 +51,7 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   return {
     kind,
     id,
-    names: namesOf(id, fields),
+    identity: identityOf(fields),
     fields: json,
     payloads,
     attachments: attachments.map(withOwnBuffer),

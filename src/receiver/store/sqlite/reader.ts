@@ -1,6 +1,7 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
+import { type SpanIds, spanKey } from '../../domain/identity.ts';
 import type {
   ListQuery,
   Page,
@@ -25,7 +26,7 @@ import {
   type TraceSummary,
 } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
-import { derivedOrder, inOrder, type SpanIds, spanKey, type TreeNode } from '../../domain/tree.ts';
+import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
@@ -374,16 +375,15 @@ export class SqliteReader {
   }
 
   #orderOf({ id, tenant, trace }: SelectedRun): string {
-    const path: TreeNode[] = [];
-    for (let bytes: Uint8Array | null = id; bytes !== null; ) {
+    const path = new Map<string, TreeNode>();
+    for (let bytes: Uint8Array | null = id; bytes !== null && !path.has(idText(bytes)); ) {
       const row: SelectedRun | undefined = this.#connection.one<SelectedRun>(BY_ID, tenant, bytes);
-      if (row === undefined || row.trace !== trace || path.some((node) => node.id === idText(row.id))) break;
-      const { dotted_order: order } = fieldsOf(row);
-      path.push({ id: idText(row.id), parentId: undefined, startUs: row.start_us ?? 0, order });
+      if (row === undefined || row.trace !== trace) break;
+      const { dotted_order: order, parent_run_id: parentId } = fieldsOf(row);
+      path.set(idText(bytes), { id: idText(bytes), parentId, startUs: row.start_us ?? 0, order });
       bytes = order === undefined ? row.parent : null;
     }
-    const nodes = path.reverse();
-    return nodes.reduce<string | undefined>((above, node) => node.order ?? derivedOrder(above, node), undefined) ?? '';
+    return ordersOf([...path.values()]).get(idText(id)) ?? '';
   }
 
   #totals(trace: number): TraceSummary['trace'] {

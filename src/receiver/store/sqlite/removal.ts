@@ -16,6 +16,7 @@ import { type Condition, ofProject } from './lists.ts';
 import { type ProjectColumns, projectNamesIn } from './run-row.ts';
 import { REMOVED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
+import { forgetNames } from './stored-trace.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
@@ -159,6 +160,7 @@ export class SqliteDeletions {
     const row = this.#connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
     this.#counters.setRoot(row?.root, trace, 0);
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
+    forgetNames(this.#connection, trace);
     this.#connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - ?', NAMES_MAX);
     this.#connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
     return { id: idText(row?.id ?? new Uint8Array()), projects: projectsOfRuns(this.#connection, trace) };
@@ -188,9 +190,7 @@ const TRACE_OF =
   'SELECT traces.n AS n, root FROM tenants JOIN traces ON traces.tenant = tenants.n WHERE name = ? AND traces.id = ?';
 const FIRST_START =
   'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
-/** The kind is 1 for a run and 2 for a trace. */
 const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
-  SELECT tenant, id, 2 FROM traces WHERE n = ?
-  UNION SELECT tenant, id, 1 FROM runs WHERE trace = ? AND is_named = 0
-  UNION SELECT tenant, unhex(json_extract(fields, '$.extra.metadata.otel.trace_id')), 2
-    FROM runs JOIN details ON details.n = runs.n WHERE trace = ? AND span IS NOT NULL`;
+  SELECT tenant, id, 3 - is_named FROM traces WHERE n = ?
+  UNION ALL SELECT tenant, id, 2 FROM trace_names WHERE trace = ?
+  UNION ALL SELECT tenant, id, 1 FROM runs WHERE trace = ? AND is_named = 0`;

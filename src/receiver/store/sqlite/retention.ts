@@ -8,6 +8,7 @@ import { idText, type SqliteConnection } from './database.ts';
 import { projectsOfRuns } from './removal.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
+import { forgetNames } from './stored-trace.ts';
 
 /** The limits that a store enforces. */
 export interface Retention extends Ages {
@@ -131,6 +132,7 @@ export class SqliteRetention {
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
+    forgetNames(this.#connection, n);
     this.#counters.setRoot(root, n, 0);
     const [projects, runs] = [projectsOfRuns(this.#connection, n), this.#connection.number(COUNT_OF_TRACE, n)];
     return { tenant, id: idText(id), projects, runs };

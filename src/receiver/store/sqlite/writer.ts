@@ -1,4 +1,5 @@
 import type { Feedback } from '../../domain/feedback.ts';
+import { decideTraces, identitiesIn } from '../../domain/identity.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type Deletion, Tombstones } from '../../domain/removal.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
@@ -9,6 +10,7 @@ import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
 import { SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
+import type { StoredTrace } from './stored-trace.ts';
 
 /** Writes to the store in the caller's transaction. */
 export class SqliteWriter {
@@ -37,21 +39,22 @@ export class SqliteWriter {
     }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
-    const accepted = this.#withoutRemoved(tenant, operations, placement);
+    const traces = this.#decideTraces(tenant, operations, placement);
+    const accepted = operations.filter(({ id }) => traces.has(id));
     for (const operation of accepted) {
       const run = placement.findOrCreate(operation.id);
       run.take(operation);
       received.add(run);
     }
     if (received.size === 0) return { discarded: operations.length };
-    placement.write(received);
+    placement.write(received, traces);
     const keys = JSON.stringify([...received].map(({ row }) => row?.n));
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
     const change = this.#finish(tenant, placement);
     const ids = change.traces.map(({ id }) => id);
     const covered = this.deletions.removeCovered(tenant, ids);
-    const stored = accepted.filter(({ id }) => !covered.has(placement.find(id)?.traceId ?? ''));
+    const stored = accepted.filter(({ id }) => !covered.has(traces.get(id)?.id ?? ''));
     return { discarded: operations.length - stored.length, change };
   }
 
@@ -67,7 +70,7 @@ export class SqliteWriter {
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
     const json = JSON.stringify({ ...feedback, created_at });
     this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
-    placement.trace(run.traceId).addProjects(run.row);
+    run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -79,7 +82,7 @@ export class SqliteWriter {
     const count = this.#connection.number('SELECT count(*) FROM feedback WHERE run = ? AND id = ?', n, id);
     if (run === undefined || count === 0) return undefined;
     this.#connection.run('DELETE FROM feedback WHERE run = ? AND id = ?', n, id);
-    placement.trace(run.traceId).addProjects(run.row);
+    run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -108,31 +111,29 @@ export class SqliteWriter {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  /** Returns the operations that belong to no deleted trace. */
-  #withoutRemoved(
+  /** Decides the traces of runs. Omits the runs of deleted traces. */
+  #decideTraces(
     tenant: string,
     operations: readonly EncodedOperation[],
     placement: Placement,
-  ): readonly EncodedOperation[] {
-    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return operations;
-    const ids = operations.flatMap(({ names }) => Object.values(names).filter((id) => id !== undefined));
+  ): ReadonlyMap<string, StoredTrace> {
+    const runs = identitiesIn(operations);
+    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, placement);
+    const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) => [
+      ...[id, traceId, otelTraceId, parentId],
+    ]);
     const tenantN = this.#tenant(tenant);
     const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
-    const removed = new Tombstones();
+    const tombstones = new Tombstones();
     for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenantN, json)) {
-      (kind === 2 ? removed.traces : removed.runs).add(idText(id));
+      if (kind === 1) tombstones.runs.add(idText(id));
+      else tombstones.traces.set(idText(id), kind === 2);
     }
-    if (removed.runs.size + removed.traces.size === 0) return operations;
-    const known = removed.runs.size;
-    const created = new Set<string>();
-    const accepted = operations.filter(({ id, names }) => {
-      const isStored = created.has(id) || placement.find(id) !== undefined;
-      const isRefused = removed.refuses(names, isStored);
-      if (!isRefused) created.add(id);
-      return !isRefused;
-    });
-    for (const id of [...removed.runs].slice(known)) this.#connection.run(REMOVE_ID, tenantN, idBytes(id));
-    return accepted;
+    const traces = tombstones.decideTraces(runs, placement);
+    for (const id of tombstones.runs) this.#connection.run(KEEP_NAME, tenantN, idBytes(id), 1);
+    for (const [id, isNamed] of tombstones.traces)
+      this.#connection.run(KEEP_NAME, tenantN, idBytes(id), isNamed ? 2 : 3);
+    return traces;
   }
 
   #attach(operations: readonly EncodedOperation[], placement: Placement): void {
@@ -160,9 +161,9 @@ const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
-const REMOVE_ID = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 1)';
+const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
 const REMOVED_AMONG = `SELECT id, kind FROM removed
-  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?))`;
+  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?)) ORDER BY kind DESC`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
