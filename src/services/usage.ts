@@ -65,5 +65,5 @@ export function laterUsage(known: unknown, added: unknown): Fields {
 }
 
 function isBlank(value: unknown): boolean {
-  return value === null || value === undefined || Number.isNaN(value) || (Array.isArray(value) && value.length === 0);
+  return (value ?? '') === '' || Number.isNaN(value) || (Array.isArray(value) && value.length === 0);
 }
