@@ -31,11 +31,6 @@ import {
 } from './messages.ts';
 import { searchConditions } from './search.ts';
 
-/** Returns the groups that may contain runs of a trace. */
-export async function groupsOfTrace(db: ClickHouse, tenant: string, traceId: string): Promise<string[]> {
-  return [...new Set([traceId, ...(await groupsOfRun(db, tenant, traceId))])];
-}
-
 /** Returns the groups that contain messages of a run. */
 export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
