@@ -26,9 +26,11 @@ const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
 /** Duration of a step that removes traces by request, in milliseconds. */
-const REMOVAL_STEP_MS = 20;
+const REMOVAL_STEP_MS = 5;
+/** Pause after such a step while writes arrive, in milliseconds. */
+const REMOVAL_PAUSE_MS = 60;
 /** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
-const REMOVAL_MS = 1_000;
+const REMOVAL_MS = 250;
 /**
  * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
  * long steps cost less than many short steps.
@@ -71,6 +73,8 @@ export class SqliteCommits {
   #indexedAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
   #changes: TenantChange[] = [];
+  /** Number of calls that wait for the end of deletions. */
+  #waiting = 0;
   /** Error of the last background step, if it failed. */
   #stepError: unknown;
   /** Error of a background step that found damage. Later calls are rejected with it. */
@@ -131,7 +135,7 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
-  /** Stores a deletion, and deletes traces for about a second. */
+  /** Stores a deletion, and deletes traces for `REMOVAL_MS`. */
   async remove(scope: Scope, target: RemovalTarget): Promise<void> {
     const deletion = deletionAt(this.#nowMs(), scope, target);
     await this.#call(() => this.#writer.addDeletion(deletion));
@@ -143,9 +147,14 @@ export class SqliteCommits {
   async removed(maxMs: number): Promise<void> {
     const untilMs = performance.now() + maxMs;
     // Each call is followed by a step that deletes runs.
-    while (await this.#call(() => this.#writer.deletions.isOpen || this.#retention.isRemoving)) {
-      if (this.#stepError !== undefined) throw this.#stepError;
-      if (performance.now() > untilMs) return;
+    this.#waiting += 1;
+    try {
+      while (await this.#call(() => this.#writer.deletions.isOpen || this.#retention.isRemoving)) {
+        if (this.#stepError !== undefined) throw this.#stepError;
+        if (performance.now() > untilMs) return;
+      }
+    } finally {
+      this.#waiting -= 1;
     }
   }
 
@@ -188,7 +197,7 @@ export class SqliteCommits {
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
     // Check the limits here, so that they are enforced even if writes never pause.
-    if (this.#isDue) this.#runStep();
+    if (this.#waiting > 0 || this.#retention.isUrgent) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
@@ -215,7 +224,7 @@ export class SqliteCommits {
       else if (this.#writer.deletions.isOpen && !isBehind) this.#inTransaction(() => this.#mark());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
-      this.#plan(0);
+      this.#plan(this.#isPaused ? REMOVAL_PAUSE_MS : 0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
       this.#stepError = error;
@@ -223,6 +232,12 @@ export class SqliteCommits {
       if (isDamage(error)) this.#damage = error;
       else this.#plan(BACKGROUND_DELAY_MS);
     }
+  }
+
+  /** Whether the next step only deletes traces by request, and writes arrive meanwhile. */
+  get #isPaused(): boolean {
+    const hasWrites = this.#waiting === 0 && since(this.#writtenAtMs) < BACKGROUND_DELAY_MS;
+    return hasWrites && this.#index.waiting <= DELETED_WORDS_MAX && !this.#retention.isUrgent && this.#isDue;
   }
 
   get #isDue(): boolean {

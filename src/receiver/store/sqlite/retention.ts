@@ -79,6 +79,12 @@ export class SqliteRetention {
     return this.#expired || this.#due() !== undefined;
   }
 
+  /** Whether traces are due, other than those that are deleted by request. */
+  get isUrgent(): boolean {
+    const isOnlyRemoving = this.isRemoving && !this.#expired && this.#usedBytes() <= this.#limits.maxBytes;
+    return this.isDue && !isOnlyRemoving;
+  }
+
   /**
    * Checks the clocks, and whether traces have expired in a project. Forgets what was removed
    * long ago. This takes too long to repeat it after each write. Returns how far the retention time is
