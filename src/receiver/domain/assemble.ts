@@ -1,10 +1,10 @@
 import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import type { CoveredTrace } from './deletion.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
 import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from './identity.ts';
 import { addCost, type PriceList } from './prices.ts';
 import type { Scope } from './query.ts';
-import type { CoveredTrace } from './removal.ts';
 import { type ComparedRun, callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
 import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from './run-values.ts';

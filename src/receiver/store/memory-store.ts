@@ -9,6 +9,7 @@ import {
   type TracedRun,
 } from '../domain/assemble.ts';
 import { pageOf } from '../domain/cursor.ts';
+import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import {
   identitiesIn,
@@ -31,7 +32,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import { Deletions, deletionAt, type Removal, type RemovalTarget, Tombstones } from '../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {

@@ -10,10 +10,11 @@ import {
 } from '../../../config/checker.ts';
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import { deletionAt, type Removal, type RemovalTarget } from '../../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX, type Removal } from '../../domain/removal.ts';
+import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import type { Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';

@@ -1,10 +1,11 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { ProjectAges } from '../../domain/ages.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import { deletionAt, type RemovalTarget } from '../../domain/removal.ts';
+import type { RemovalTarget } from '../../domain/removal.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';

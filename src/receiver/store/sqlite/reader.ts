@@ -1,5 +1,6 @@
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { type SpanIds, spanKey } from '../../domain/identity.ts';
 import type {
@@ -14,7 +15,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../domain/query.ts';
-import { deletionAt, type Removal, type RemovalTarget } from '../../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,

@@ -1,12 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import {
-  type CoveredTrace,
-  type Deletion,
-  Deletions,
-  OPEN_DELETIONS_MAX,
-  type Removal,
-  type RemovalTarget,
-} from '../../domain/removal.ts';
+import { type CoveredTrace, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
-import { DELETIONS_MS } from '../../domain/removal.ts';
+import { DELETIONS_MS } from '../../domain/deletion.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';

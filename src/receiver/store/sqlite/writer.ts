@@ -1,7 +1,7 @@
+import { type Deletion, Tombstones } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { decideTraces, identitiesIn } from '../../domain/identity.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import { type Deletion, Tombstones } from '../../domain/removal.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
