@@ -24,7 +24,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
   extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping'> {
-  readonly store: Store & { readonly lag?: string | undefined };
+  readonly store: Store & { readonly lag?: string | undefined; readonly fault?: string | undefined };
   readonly metrics?: Metrics;
 }
 
@@ -43,6 +43,7 @@ export function createRoutes(
     store: metrics.measured(store),
     writes: new WriteCheck(store),
     lag: () => store.lag,
+    fault: () => store.fault,
     tokens: access.tokens,
     metrics,
     bodies: new RequestBodies(undefined, (bytes) => {
