@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { nameInPath } from '../domain/path-segment.ts';
 import type { Store } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
@@ -125,7 +126,7 @@ function isProbe({ method, admission }: Route, request: IncomingMessage): boolea
 function parametersIn(path: string, endpoint: Endpoint | undefined): Record<string, string> {
   const groups = endpoint?.pattern.exec(path)?.groups ?? {};
   try {
-    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, decodeURIComponent(segment)]));
+    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, nameInPath(segment)]));
   } catch {
     throw new HttpError(400, 'The request path contains an invalid escape sequence');
   }
