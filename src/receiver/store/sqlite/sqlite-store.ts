@@ -19,7 +19,7 @@ import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
-import { type Parsed, singleValueOf } from '../../filter/run-filter.ts';
+import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
@@ -305,15 +305,13 @@ export class SqliteStore implements Store {
     };
   }
 
-  /**
-   * Why the store acknowledges no writes, if written runs may not be readable again. Without names of files.
-   * @internal
-   */
+  /** Why written runs may not be readable again, without names of files. @internal */
   get fault(): string | undefined {
     if (this.#isDamaged) return DAMAGED;
     if (this.#threads.writer === undefined || filesAt(this.#path) === this.#openFiles) return undefined;
-    const problem = `The store ${this.#path} or its write-ahead log was removed or replaced while it was open`;
-    this.#logFailure(`${problem}: put it back, or restart the receiver`);
+    this.#logFailure(
+      `${this.#path} or its write-ahead log was removed or replaced: put it back, or restart the receiver`,
+    );
     return 'The file of the store was removed or replaced';
   }
 
@@ -428,9 +426,7 @@ function speedOf(query: Parsed<RunQuery & ListQuery>): Speed {
 
 /** Returns whether a query finds only runs whose ids, or the ids of whose traces, it contains. */
 function namesRuns({ filter }: Parsed<RunQuery>): boolean {
-  return filter.conditions.some(
-    (node) => 'field' in node && (node.field === 'run' || node.field === 'trace') && node.values !== undefined,
-  );
+  return (valuesIn(filter, 'run') ?? valuesIn(filter, 'trace')) !== undefined;
 }
 
 /** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */

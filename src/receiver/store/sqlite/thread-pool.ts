@@ -84,28 +84,23 @@ export class ThreadPool<Calls> {
   }
 
   #wait(signal: AbortSignal | undefined): Promise<Member<Calls> | undefined> {
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       const wake = (member: Member<Calls> | undefined): void => {
         this.#waiting.delete(wake);
         signal?.removeEventListener('abort', leave);
         resolve(member);
       };
-      const leave = (): void => {
-        this.#waiting.delete(wake);
-        reject(new EndedError());
-      };
+      const leave = (): void => wake(undefined);
       this.#waiting.add(wake);
-      signal?.addEventListener('abort', leave, { once: true });
+      signal?.addEventListener('abort', leave);
     });
   }
 
   #give(member: Member<Calls>): void {
+    const [next] = this.#waiting;
     if (member.thread.hasEnded) this.#forget(member.ended);
-    else {
-      const [next] = this.#waiting;
-      if (next === undefined) this.#idle.push(member);
-      else next(member);
-    }
+    else if (next === undefined) this.#idle.push(member);
+    else next(member);
   }
 
   /** Lets a waiting call open a thread in place of one that could not be opened, or that has ended. */
