@@ -24,6 +24,8 @@ const ASCII = /^[\0-\x7f]*$/;
  */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
+/** Characters without spaces between them, which a person means as one word. The mark of long vowels is in no script. */
+const UNSPACED_WORD = new RegExp(`${UNSPACED.source}(?:${UNSPACED.source}|ー)+`, 'gu');
 
 /** Returns the words of a text in lower case and without accents. */
 export function wordsOf(text: string): string[] {
@@ -37,9 +39,12 @@ export function parseSearch(text: string): Search | undefined {
   const phrases: string[][] = [];
   // Pieces with an odd index were in quotes. An unclosed quote is ignored.
   for (const [at, piece] of text.split('"').entries()) {
-    const words = wordsOf(piece);
-    if (at % 2 === 1 && words.length > 1) phrases.push(words);
-    else prefixes.push(...words);
+    const texts = at % 2 === 1 ? [piece] : [...(piece.match(UNSPACED_WORD) ?? []), piece.replace(UNSPACED_WORD, ' ')];
+    for (const [index, words] of texts.map(wordsOf).entries()) {
+      const isPhrase = words.length > 1 && (at % 2 === 1 || index < texts.length - 1);
+      if (isPhrase) phrases.push(words);
+      else prefixes.push(...words);
+    }
   }
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
 }
@@ -62,14 +67,8 @@ export function indexText(fields: RunFields): string {
 function runTexts(fields: RunFields): string[] {
   const texts: string[] = [];
   let left = TEXT_LENGTH_MAX;
-  const pending: unknown[] = [
-    fields.outputs,
-    fields.inputs,
-    fields.extra?.metadata,
-    fields.tags,
-    fields.error,
-    fields.name,
-  ];
+  const { outputs, inputs, extra, tags, error, name } = fields;
+  const pending: unknown[] = [outputs, inputs, extra?.metadata, tags, error, name];
   while (pending.length > 0 && left > 0) {
     const value = pending.pop();
     if (typeof value === 'string' || typeof value === 'number') {
