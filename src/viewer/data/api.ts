@@ -54,12 +54,12 @@ export const api = {
   thread: (id: string, query: URLSearchParams, signal?: AbortSignal): Promise<ThreadTurns> =>
     get(`/query/threads/${pathSegment(id)}?${query}`, signal),
   trace: (id: string, signal?: AbortSignal): Promise<{ items: RunOutline[] }> =>
-    get(`/query/traces/${encodeURIComponent(id)}`, signal),
-  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${encodeURIComponent(id)}`, signal),
+    get(`/query/traces/${pathSegment(id)}`, signal),
+  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${pathSegment(id)}`, signal),
   payload: (id: string, field: PayloadField, signal?: AbortSignal): Promise<unknown> =>
     get(payloadUrl(id, field), signal),
   cache: (id: string, signal?: AbortSignal): Promise<CacheComparison> =>
-    get(`/query/runs/${encodeURIComponent(id)}/cache`, signal),
+    get(`/query/runs/${pathSegment(id)}/cache`, signal),
   statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
     get(`/query/statistics?${query}`, signal),
   suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
@@ -72,17 +72,17 @@ export const api = {
 };
 
 export function payloadUrl(id: string, field: PayloadField): string {
-  return `/query/runs/${encodeURIComponent(id)}/${field}`;
+  return `/query/runs/${pathSegment(id)}/${field}`;
 }
 
 /** Returns the URL of an attachment. Returns undefined if a saved trace does not contain the attachment. */
 export function attachmentUrl(id: string, name: string): string | undefined {
-  const path = `/query/runs/${encodeURIComponent(id)}/attachments/${pathSegment(name)}`;
+  const path = `/query/runs/${pathSegment(id)}/attachments/${pathSegment(name)}`;
   return saved === undefined ? path : (saved.responses.get(path) as string | undefined);
 }
 
 export function exportUrl(traceId: string, format: 'runspan' | 'perfetto' | 'html'): string {
-  return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
+  return `/query/traces/${pathSegment(traceId)}/export?format=${format}`;
 }
 
 /** Returns the error message to show for a failed request. Returns undefined if the page aborted the request. */
