@@ -25,7 +25,7 @@ const ASCII = /^[\0-\x7f]*$/;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
 /** Characters without spaces between them, which a person means as one word. The mark of long vowels is in no script. */
-const UNSPACED_WORD = new RegExp(`${UNSPACED.source}(?:${UNSPACED.source}|ー)+`, 'gu');
+const UNSPACED_WORD = new RegExp(`(?:${UNSPACED.source}|ー){2,}`, 'gu');
 
 /** Returns the words of a text in lower case and without accents. */
 export function wordsOf(text: string): string[] {
@@ -38,13 +38,11 @@ export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
   // Pieces with an odd index were in quotes. An unclosed quote is ignored.
-  for (const [at, piece] of text.split('"').entries()) {
-    const texts = at % 2 === 1 ? [piece] : [...(piece.match(UNSPACED_WORD) ?? []), piece.replace(UNSPACED_WORD, ' ')];
-    for (const [index, words] of texts.map(wordsOf).entries()) {
-      const isPhrase = words.length > 1 && (at % 2 === 1 || index < texts.length - 1);
-      if (isPhrase) phrases.push(words);
-      else prefixes.push(...words);
-    }
+  const pieces = text.split('"').map((piece, at) => (at % 2 === 1 ? piece : piece.replace(UNSPACED_WORD, '"$&"')));
+  for (const [at, piece] of pieces.join('"').split('"').entries()) {
+    const words = wordsOf(piece);
+    if (at % 2 === 1 && words.length > 1) phrases.push(words);
+    else prefixes.push(...words);
   }
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
 }
