@@ -116,14 +116,6 @@ describe('pending calls', () => {
 });
 
 describe('background steps', () => {
-  test('index new runs', async () => {
-    const { apply, connection } = await make();
-    await apply(post(1, { inputs: { text: 'zebra' } }));
-    expect(counts(connection)).toMatchObject({ unindexed: 1 });
-    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
-    expect(connection.all("SELECT rowid FROM words WHERE words MATCH 'zeb*'")).toHaveLength(1);
-  });
-
   test('index runs and free pages between continuous writes', async () => {
     const nowMs = { value: 1_000 };
     const { apply, commits, connection } = await make({

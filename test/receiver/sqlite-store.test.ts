@@ -7,7 +7,7 @@ import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/s
 import type { Thread } from '#src/receiver/store/sqlite/thread.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation, StoreError } from '#src/receiver.ts';
-import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
+import { openLocalStore, runsIn, storePath } from './local-store.ts';
 
 const ID = '00000000-0000-7000-8000-000000000001';
 const OTHER_ID = '00000000-0000-7000-8000-000000000002';
@@ -66,40 +66,6 @@ test('the deletions of the last minute are logged when the store is closed', asy
 });
 
 describe('a store on disk', () => {
-  test('has the same runs when it is opened again', async () => {
-    const path = storePath();
-    const store = await openLocalStore(path);
-    await store.apply(DEFAULT_SCOPE, [post('zebra')]);
-    const before = [await runsIn(store), await traces(store)];
-    await store.close();
-    const again = await openLocalStore(path);
-    expect([await runsIn(again), await traces(again)]).toEqual(before);
-    expect((await list(again, { filter: 'zeb' })).items).toHaveLength(1);
-  });
-
-  test('computes the cost of runs that it writes by the prices that it was opened with', async () => {
-    const path = storePath();
-    const usage = { usage_metadata: { input_tokens: 1_000_000, output_tokens: 0 } };
-    const model = { run_type: 'llm', outputs: usage, extra: { metadata: { ls_model_name: 'gpt-x' } } };
-    const call = { ...post(), fields: { ...post().fields, ...model } };
-    const costs = async (store: SqliteStore) => [
-      (await list(store, {})).items[0]?.usage?.total_cost,
-      (await traces(store, {})).items[0]?.trace.usage?.total_cost,
-      (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.usage?.total_cost,
-    ];
-    for (const [price, told] of [
-      [undefined, undefined],
-      [2, 2],
-      [3, 3],
-    ] as const) {
-      const prices = price === undefined ? {} : { 'gpt-x': { input: price, output: 1 } };
-      const store = await openLocalStore(path, { ...LIMITS, prices });
-      await store.apply(DEFAULT_SCOPE, [call]);
-      expect(await costs(store)).toEqual([told, told, told]);
-      await store.close();
-    }
-  });
-
   test('rejects a path that is not a string', async () => {
     const path = new URL('file:///runs.db') as unknown as string;
     await expect(SqliteStore.open(path)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });

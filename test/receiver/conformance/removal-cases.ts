@@ -78,7 +78,7 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
 type Row = [title: string, target: RemovalTarget, kept: readonly number[], traces: number, project?: string];
 
 const ROWS: readonly Row[] = [
-  ['a trace', { kind: 'trace', id: id(1) }, [5, 6, 7], 1],
+  ['a trace, by any spelling of its id', { kind: 'trace', id: id(1).toUpperCase() }, [5, 6, 7], 1],
   ['the traces of a thread', { kind: 'thread', id: 't' }, [7], 2],
   ['the traces in which a run has the user', { kind: 'user', id: 'bob' }, [1, 2, 3, 4, 7], 1],
   ['the traces whose root is in the project', { kind: 'project', id: 'shop' }, [5, 6], 2],
