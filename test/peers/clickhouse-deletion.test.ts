@@ -1,10 +1,9 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import fc from 'fast-check';
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Ages } from '#src/receiver/domain/ages.ts';
 import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
-import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
@@ -20,19 +19,13 @@ import {
 } from '../receiver/wrong-clocks.ts';
 import { moveClock, startDatabase } from './clickhouse/database.ts';
 
-const { url, db, setFaults, stop } = await startDatabase();
+const { url, db, openStore, setFaults, stop } = await startDatabase();
 afterAll(stop);
 const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback', 'deletions'] as const;
 
 beforeEach(async () => {
   for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
 });
-
-async function openStore(): Promise<ClickHouseStore> {
-  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
-  return store;
-}
 
 /** Returns the number of rows in each table. */
 async function rowCounts(): Promise<Record<string, number>> {

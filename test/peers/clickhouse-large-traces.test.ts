@@ -1,19 +1,17 @@
 // Traces with more messages than a store in ClickHouse reads at once.
 import { onTestFinished, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouse, integer, sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { id, patch, post } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
 test('A trace is listed whole up to 200,000 messages, and above as incomplete by its first run', async ({ expect }) => {
-  const { url, stop } = await startDatabase();
+  const { url, openStore, stop } = await startDatabase();
   onTestFinished(stop);
   // The inserts of this test take longer than requests may.
   const db = await ClickHouse.connect(url, 'retention');
   onTestFinished(() => db.close());
-  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
+  const store = await openStore();
   const tenant = { tenant: 'large' };
   const addRuns = (root: number, count: number): Promise<void> =>
     db.command(
