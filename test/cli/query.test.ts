@@ -29,6 +29,13 @@ const OPERATIONS: RunOperation[] = [
   },
 ];
 
+/** Starts a receiver with runs, and returns its URL. */
+async function receiverOf(...operations: RunOperation[]): Promise<string> {
+  const store = new MemoryStore();
+  await store.apply(DEFAULT_SCOPE, operations);
+  return (await start({ store })).url;
+}
+
 /** Runs the command against a receiver with the runs. Replaces local times by `TIME`. */
 async function ask(...args: string[]): Promise<CommandResult> {
   const store = new MemoryStore();
@@ -178,11 +185,9 @@ describe('runspan show', () => {
     [{ input_tokens: 1_000, output_tokens: 100, total_cost: 0 }, '$0 (reported by the run)'],
     [{ total_tokens: 1_000 }, 'unknown: no input and output token counts for model "gpt-5" of openai'],
   ])('prints the cost of a call, and where it comes from: %j', async (usage_metadata, cost) => {
-    const store = new MemoryStore();
     const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    await store.apply(DEFAULT_SCOPE, [run(1, call), run(2, { parent: 1, ...call })]);
-    const { url } = await start({ store });
+    const url = await receiverOf(run(1, call), run(2, { parent: 1, ...call }));
     expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(`\ncost     ${cost}\n`);
     expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
   });
@@ -194,9 +199,7 @@ describe('runspan show', () => {
       outputs: { usage_metadata: { input_tokens: 2_000, output_tokens: 1, input_token_details: { cache_read: 0 } } },
       extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't' } },
     });
-    const store = new MemoryStore();
-    await store.apply(DEFAULT_SCOPE, [run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') })]);
-    const { url } = await start({ store });
+    const url = await receiverOf(run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') }));
     expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(
       '\ncache    The prompt differs from that of the call 1 s earlier from message 1 (user) on: "Why?" became "Who?". ' +
         "The equal beginning is 50 % of the earlier prompt's text. 0 % of the input tokens were read from the cache.\n",
@@ -209,12 +212,10 @@ describe('runspan show', () => {
     [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.01'],
     [{ cache_read: 0 }, '$0.0500', undefined],
   ])('prints what caching did, in the lists and the run: %j', async (input_token_details, inLists, inRun) => {
-    const store = new MemoryStore();
     const usage_metadata = { input_tokens: 10_000, output_tokens: 0, input_token_details };
     const metadata = { ls_provider: 'anthropic', ls_model_name: 'claude-opus-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    await store.apply(DEFAULT_SCOPE, [run(1), run(2, { parent: 1, ...call })]);
-    const { url } = await start({ store });
+    const url = await receiverOf(run(1), run(2, { parent: 1, ...call }));
     const text = `10000 tokens (10000 in, 0 out) · ${inLists}\n`;
     expect((await runMain(['traces', '--url', url])).stdout).toContain(text);
     expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(text);
@@ -227,9 +228,7 @@ describe('runspan show', () => {
     const folder = temporaryFolder();
     onTestFinished(() => folder.remove());
     const file = join(folder.path, 'trace.html');
-    const store = new MemoryStore();
-    await store.apply(DEFAULT_SCOPE, [run(1, { inputs: { question: 'Why?', password: 'hunter2!' } })]);
-    const { url } = await start({ store });
+    const url = await receiverOf(run(1, { inputs: { question: 'Why?', password: 'hunter2!' } }));
     expect(await runMain(['show', idOf(1), '--html', file, '--url', url])).toEqual({
       code: 0,
       stderr: '',

@@ -19,7 +19,7 @@ import {
 } from '../receiver/wrong-clocks.ts';
 import { moveClock, startDatabase } from './clickhouse/database.ts';
 
-const { url, db, openStore, setFaults, stop } = await startDatabase();
+const { db, openStore, setFaults, stop } = await startDatabase();
 afterAll(stop);
 const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback', 'deletions'] as const;
 
