@@ -161,15 +161,6 @@ export const removalCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'A trace that arrives after its removal is ignored, unless its root is outside the project of the scope',
-    run: async (store) => {
-      await store.remove({ ...SCOPE, project: 'bank' }, { kind: 'trace', id: id(1) });
-      await store.remove(SCOPE, { kind: 'trace', id: id(5).toUpperCase() });
-      await fill(store);
-      equal((await numbersOf(store)).sort(), [1, 2, 3, 4, 7]);
-    },
-  },
-  {
     title: 'Late children, grandchildren and orphans of a removed OpenTelemetry trace are ignored',
     run: async (store) => {
       const span = (number: number, above?: number, project = 'shop'): RunOperation => {
