@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { serve } from '../http/server.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 import { openFile } from './saved-page.ts';
@@ -132,10 +132,9 @@ test('hostile text in any field of a run executes nothing and sends no request, 
     .evaluateAll((all) => all.map((one) => (one as unknown as { href: string }).href));
   expect(links.filter((link) => !/^https?:/.test(link))).toEqual([]);
 
-  const folder = temporaryFolder();
-  onTestFinished(() => folder.remove());
+  const folder = testFolder();
   for (const index of texts.keys()) {
-    const path = join(folder.path, `${index}.html`);
+    const path = join(folder, `${index}.html`);
     const saved = await fetch(`${receiver.url}/query/traces/${idOf(2 * index + 1)}/export?format=html`);
     writeFileSync(path, await saved.text());
     const file = await openFile(path);

@@ -7,8 +7,8 @@ import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
 const run = (index: number, fields: RunIdea = {}): RunOperation =>
@@ -225,9 +225,8 @@ describe('runspan show', () => {
   });
 
   it('saves a trace as an HTML file with secrets masked, with --html', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(() => folder.remove());
-    const file = join(folder.path, 'trace.html');
+    const folder = testFolder();
+    const file = join(folder, 'trace.html');
     const url = await receiverOf(run(1, { inputs: { question: 'Why?', password: 'hunter2!' } }));
     expect(await runMain(['show', idOf(1), '--html', file, '--url', url])).toEqual({
       code: 0,
@@ -239,7 +238,7 @@ describe('runspan show', () => {
     expect(html).not.toContain('hunter2');
     const unknown = await runMain(['show', idOf(4), '--html', file, '--url', url]);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`no trace has the id ${idOf(4)}`)]);
-    const nowhere = await runMain(['show', idOf(1), '--html', folder.path, '--url', url]);
+    const nowhere = await runMain(['show', idOf(1), '--html', folder, '--url', url]);
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('cannot write the file: ')]);
   });
 
