@@ -9,6 +9,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
 import { segmentsBelow } from '../support/spool.ts';
+import { withoutSqlite } from '../support/without-sqlite.ts';
 
 const index = new URL('../../dist/index.js', import.meta.url).href;
 
@@ -312,18 +313,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it('needs SQLite for a file that the user names, and otherwise prints that runs are kept in memory only', async () => {
     const { env, file } = kept();
     const home = join(file, '..', '..');
-    const hooks = `export const resolve = (name, context, next) => {
-      if (name === '@photostructure/sqlite') throw new Error('not installed');
-      return next(name, context);
-    };`;
-    const preload = join(home, 'preload.cjs');
-    writeFileSync(
-      preload,
-      `const { getBuiltinModule } = process;
-      process.getBuiltinModule = (name) => (name === 'node:sqlite' ? undefined : getBuiltinModule(name));
-      require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
-    );
-    const options = { HOME: home, RUNSPAN_STORE: '', NODE_OPTIONS: `--no-deprecation --require ${preload}` };
+    const options = { HOME: home, RUNSPAN_STORE: '', NODE_OPTIONS: withoutSqlite(home) };
     const dev = (args: string[], environment: Record<string, string> = options) =>
       runRunspan(['dev', '--port', '0', ...args, '--', process.execPath, '-e', ''], environment);
     for (const named of [await dev(['--store', file]), await dev([], { ...options, ...env })]) {
