@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
@@ -82,11 +83,17 @@ export class ClickHouseDeletions {
     }
   }
 
-  /** Deletes the trace of a group if a deletion covers it and has not deleted it. Returns whether it does so. */
-  async apply({ tenant, group_id, trace }: Group): Promise<boolean> {
-    if (this.#known.isEmpty || trace.members.length === 0 || !this.#known.covers(tenant, trace)) return false;
-    await this.#delete(tenant, [{ id: trace.id, projects: trace.projects, group_ids: [group_id] }]);
-    return true;
+  /** Returns whether a deletion covers the trace of a group and has not deleted it. */
+  covers({ tenant, trace }: Group): boolean {
+    return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
+  }
+
+  /** Deletes the traces of groups at a time of the store's clock. */
+  async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
+    for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
+      const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));
+      await this.#delete(tenant, traces, deletedUs);
+    }
   }
 
   /** Waits until the traces of all known deletions are deleted. */
@@ -130,13 +137,12 @@ export class ClickHouseDeletions {
     while (!this.#isClosed) {
       const traces = await this.#db.rows<DeletedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
       if (traces.length === 0) return;
-      await this.#delete(deletion.tenant, traces);
+      await this.#delete(deletion.tenant, traces, this.#clock.nowUs());
     }
   }
 
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
-  async #delete(tenant: string, traces: readonly DeletedTrace[]): Promise<void> {
-    const receivedUs = this.#clock.nowUs();
+  async #delete(tenant: string, traces: readonly DeletedTrace[], receivedUs: number): Promise<void> {
     const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
     const groups = traces.flatMap(({ group_ids }) => group_ids);
     await this.#db.insert(
@@ -145,7 +151,7 @@ export class ClickHouseDeletions {
     );
     await this.#db.command(
       sql(
-        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${versionAfter('?')} AS version)
+        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${LATER} AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
         integer(receivedUs),
         integer(receivedUs),
@@ -156,6 +162,9 @@ export class ClickHouseDeletions {
     await this.#changes.add(tenant, traces);
   }
 }
+
+/** The clock may have been set back since a row was derived. Otherwise, its trace would be found again and again. */
+const LATER = `greatest(${versionAfter('?')}, version + 1)`;
 
 /** See `RemovalStore.removable`. Counts the runs that lists show. */
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<Removal> {
