@@ -24,8 +24,9 @@ export interface Identity {
   readonly parentSpan?: string | undefined;
 }
 
-const TRACE_ID = /^[0-9a-f]{32}$/i;
-const SPAN_ID = /^[0-9a-f]{16}$/i;
+/** An id of zeros is invalid: https://www.w3.org/TR/trace-context/#trace-id */
+const TRACE_ID = /^(?!0+$)[0-9a-f]{32}$/i;
+const SPAN_ID = /^(?!0+$)[0-9a-f]{16}$/i;
 
 /** Returns the key of a span: the second half of the trace id, followed by the span id, as 32 hex digits. */
 export function spanKey({ traceId, spanId }: SpanIds): string {
