@@ -155,7 +155,7 @@ export class SqliteDeletions {
     this.#counters.setRoot(row?.root, trace, 0);
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
     forgetNames(this.#connection, trace);
-    this.#connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - ?', NAMES_MAX);
+    limitNames(this.#connection);
     this.#connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
     return { id: idText(row?.id ?? new Uint8Array()), projects: projectsOfRuns(this.#connection, trace) };
   }
@@ -163,6 +163,10 @@ export class SqliteDeletions {
 
 function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion): Deletion {
   return { tenant, ...(project !== null && { project }), target: { kind, id }, atMs };
+}
+
+export function limitNames(connection: SqliteConnection): void {
+  connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - ?', NAMES_MAX);
 }
 
 /** Returns the names and ids of the projects of the visible runs in a trace. */
