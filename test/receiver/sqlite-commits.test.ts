@@ -341,6 +341,27 @@ test('a removal does not wait until all old traces are deleted', async () => {
   expect(removed).toBeLessThan(changes.length - 1);
 });
 
+test('a removal marks traces for as long as it took to find them', async () => {
+  const { apply, commits, connection } = await make();
+  await apply(...Array.from({ length: 100 }, (_, at) => post(at)));
+  let nowMs = 0;
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => ++nowMs);
+  onTestFinished(() => now.mockRestore());
+  let searches = 0;
+  const all = connection.all.bind(connection);
+  vi.spyOn(connection, 'all').mockImplementation((sql, ...values) => {
+    if (sql.startsWith('SELECT DISTINCT trace AS n')) {
+      searches += 1;
+      nowMs += 200;
+    }
+    return all(sql, ...values);
+  });
+  await commits.remove(DEFAULT_SCOPE, { kind: 'project', id: 'default' });
+  await commits.removed(Number.POSITIVE_INFINITY);
+  // The second one finds nothing.
+  expect(searches).toBe(2);
+});
+
 test('at most 100 deletions are open, the next one is told to wait, and 2,000,000 names of deleted traces are kept', async () => {
   const { apply, commits, connection } = await make();
   await apply(post(1), post(2));

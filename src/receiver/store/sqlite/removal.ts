@@ -101,14 +101,19 @@ export class SqliteDeletions {
     this.#known.add(deletion);
   }
 
-  /** Marks traces of the first open deletion for about `limitMs` milliseconds within the caller's transaction. */
+  /**
+   * Marks traces of the first open deletion for about `limitMs` milliseconds, or as long as it took to find them, within
+   * the caller's transaction.
+   */
   step(limitMs: number): TenantChange | undefined {
-    const untilMs = performance.now() + limitMs;
+    const begunMs = performance.now();
     const open = this.#connection.one<StoredDeletion>(`${DELETIONS} WHERE is_open = 1 ORDER BY deletions.n LIMIT 1`);
     if (open === undefined) return undefined;
     const found = coveredTraces(this.#connection, open.tenant_n, deletionOf(open), STEP_RUNS);
     if (found.length === 0) this.#connection.run('UPDATE deletions SET is_open = 0 WHERE n = ?', open.n);
     const traces: ChangedTrace[] = [];
+    const foundMs = performance.now();
+    const untilMs = foundMs + Math.max(limitMs, foundMs - begunMs);
     for (const trace of found) {
       if (traces.length > 0 && performance.now() > untilMs) break;
       traces.push(this.#mark(trace));
@@ -136,15 +141,10 @@ export class SqliteDeletions {
 
   #named(id: string, { n, root }: { readonly n: number; readonly root: number | null }): CoveredTrace {
     const names = (): ReturnType<CoveredTrace['names']> => {
-      const of = (field: 'thread' | 'user'): string[] =>
-        this.#connection
-          .all<{ name: string }>(
-            `SELECT DISTINCT ${field} AS name FROM runs WHERE trace = ? AND ${field} IS NOT NULL`,
-            n,
-          )
-          .map(({ name }) => name);
+      const rows = this.#connection.all<{ thread: string | null; user: string | null }>(NAMES, n);
       const project = this.#connection.one<ProjectColumns>('SELECT project, session_id FROM runs WHERE n = ?', root);
-      return { thread: of('thread'), user: of('user'), project: project ? projectNamesIn(project) : [] };
+      const [thread, user] = [rows.flatMap((row) => row.thread ?? []), rows.flatMap((row) => row.user ?? [])];
+      return { thread, user, project: project ? projectNamesIn(project) : [] };
     };
     return { id, startUs: this.#connection.one<{ us: number }>(FIRST_START, n)?.us, names };
   }
@@ -183,6 +183,7 @@ const STARTED_BEFORE =
 const IS_KEPT = 'EXISTS (SELECT 1 FROM traces WHERE traces.n = runs.trace AND seq >= 0)';
 const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
+const NAMES = 'SELECT DISTINCT thread, user FROM runs WHERE trace = ? AND coalesce(thread, user) IS NOT NULL';
 const TRACE = 'SELECT id, root FROM traces WHERE n = ?';
 const TRACE_OF =
   'SELECT traces.n AS n, root FROM tenants JOIN traces ON traces.tenant = tenants.n WHERE name = ? AND traces.id = ?';
