@@ -98,6 +98,8 @@ describe('a removal in ClickHouse', () => {
     const store = await openStore();
     expect(await store.remove(SCOPE, { kind: 'trace', id: id(1) })).toEqual({ runs: 1, traces: 1 });
     await store.settled();
+    // The message and its tombstone.
+    expect(await rowCounts()).toMatchObject({ messages: 2 });
     await store.apply(SCOPE, [patch(1, { outputs: {} })]);
     await store.settled();
     expect(await runsOf(store)).toEqual([]);
