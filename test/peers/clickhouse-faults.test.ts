@@ -322,8 +322,8 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
     sql(
-      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, texts)
-        SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), texts
+      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
+        SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), searched, facts, payloads
         FROM (SELECT *, generateUUIDv4() AS new FROM messages WHERE tenant = ?)`,
       integer((Date.now() + 5_000) * 1_000),
       string(tenant),

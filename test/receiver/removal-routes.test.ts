@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
+import { pathSegment } from '#src/receiver/domain/path-segment.ts';
 import type { Receiver } from '#src/receiver.ts';
 import { CHILD, call, END, makeChild, makeRun, part, type Reply, ROOT, sendJson, sendParts, start } from './wire.ts';
 
@@ -66,6 +67,16 @@ describe('a request that deletes', () => {
     expect((await remove(receiver, url)).status).toBe(404);
     const again = await remove(receiver, `${url}?confirm=${encodeURIComponent(id)}`);
     expect(again.body).toEqual({ runs: 0, traces: 0 });
+  });
+
+  test.each(['.', '..', '..,', '%2E%2E', 'a/../b'])('a project named %s finds it', async (name) => {
+    vi.spyOn(diagnostics, 'warn').mockReturnValue();
+    const receiver = await filled();
+    const run = { id: ROOT.replace('1111', '3333'), name: 'a', run_type: 'llm', start_time: END, inputs: {} };
+    expect((await sendJson(receiver, 'POST', '/runs', { ...run, session_name: name })).status).toBe(202);
+    const done = await remove(receiver, `projects/${pathSegment(name)}?confirm=${encodeURIComponent(name)}`);
+    expect([done.status, done.body]).toEqual([200, { runs: 1, traces: 1 }]);
+    expect((await receiver.runs()).map(({ id }) => id)).toEqual([ROOT, CHILD]);
   });
 
   test('an invalid id, or with unknown parameters, is refused', async () => {

@@ -1,6 +1,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { countsOf, type Removal, type RemovalTarget } from '../../receiver/domain/removal.ts';
+import { countsOf } from '../../receiver/domain/deletion.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';

@@ -5,6 +5,7 @@ import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
+import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
@@ -108,7 +109,7 @@ class ReceiverSource implements RunSource {
 
   /** Deletes traces, or only counts their runs. Returns undefined if there are none. */
   remove({ kind, id }: RemovalTarget, isConfirmed: boolean): Promise<Removal | undefined> {
-    const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
+    const path = `${kind}s/${pathSegment(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
     return this.#json<Removal>(path, undefined, 'DELETE');
   }
 

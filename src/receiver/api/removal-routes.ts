@@ -1,6 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
-import { countsOf, type RemovalTarget } from '../domain/removal.ts';
+import { countsOf } from '../domain/deletion.ts';
+import type { RemovalTarget } from '../domain/removal.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';

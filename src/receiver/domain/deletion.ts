@@ -2,7 +2,11 @@ import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { Scope } from './query.ts';
-import type { RemovalTarget } from './removal.ts';
+import type { Removal, RemovalTarget } from './removal.ts';
+
+export function countsOf({ runs, traces }: Removal): string {
+  return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;
+}
 
 /** Time for which deletions, and the names of deleted traces, are kept, in milliseconds: 30 days. */
 export const DELETIONS_MS: number = 30 * 24 * 3_600_000;

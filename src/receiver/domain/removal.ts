@@ -17,7 +17,3 @@ export interface Removal {
   readonly runs: number;
   readonly traces: number;
 }
-
-export function countsOf({ runs, traces }: Removal): string {
-  return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;
-}

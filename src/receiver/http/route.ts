@@ -40,6 +40,8 @@ export interface Call {
   readonly bodies: RequestBodies;
   readonly store: Store;
   readonly writes: WriteCheck;
+  /** Returns why the store acknowledges no writes, if it knows. */
+  readonly fault: () => string | undefined;
   /** Returns how late the store deletes old runs, as a text, if it is late. */
   readonly lag: () => string | undefined;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { nameInPath } from '../domain/path-segment.ts';
 import type { Store } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
@@ -24,7 +25,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
   extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping'> {
-  readonly store: Store & { readonly lag?: string | undefined };
+  readonly store: Store & { readonly lag?: string | undefined; readonly fault?: string | undefined };
   readonly metrics?: Metrics;
 }
 
@@ -43,6 +44,7 @@ export function createRoutes(
     store: metrics.measured(store),
     writes: new WriteCheck(store),
     lag: () => store.lag,
+    fault: () => store.fault,
     tokens: access.tokens,
     metrics,
     bodies: new RequestBodies(undefined, (bytes) => {
@@ -124,7 +126,7 @@ function isProbe({ method, admission }: Route, request: IncomingMessage): boolea
 function parametersIn(path: string, endpoint: Endpoint | undefined): Record<string, string> {
   const groups = endpoint?.pattern.exec(path)?.groups ?? {};
   try {
-    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, decodeURIComponent(segment)]));
+    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, nameInPath(segment)]));
   } catch {
     throw new HttpError(400, 'The request path contains an invalid escape sequence');
   }

@@ -8,9 +8,10 @@ import {
   isInScope,
   type TracedRun,
 } from '../domain/assemble.ts';
-import { pageOf } from '../domain/cursor.ts';
+import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
 import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import { grouped } from '../domain/grouped.ts';
 import {
   identitiesIn,
   identityOf,
@@ -25,6 +26,7 @@ import type {
   Page,
   RunQuery,
   Scope,
+  SortKey,
   Statistics,
   StatisticsQuery,
   Suggestion,
@@ -49,7 +51,7 @@ import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/su
 import { outlineOf } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
-import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
+import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
 import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
@@ -120,6 +122,14 @@ class Tenant implements TraceNames<MemoryTrace> {
     return new Set(this.#traces.values());
   }
 
+  /** Returns the traces with these ids, which are one of the names of each. */
+  tracesWith(ids: Iterable<string>): MemoryTrace[] {
+    return [...new Set(ids)].flatMap((id) => {
+      const trace = this.#traces.get(id);
+      return trace?.id === id ? [trace] : [];
+    });
+  }
+
   ofRun(id: string): MemoryTrace | undefined {
     return this.runs.get(id)?.trace;
   }
@@ -157,6 +167,8 @@ export class MemoryStore implements Store {
   readonly #tenants = new Map<string, Tenant>();
   readonly #tokenSecrets = new Map<string, TokenSecret>();
   readonly #deletions = new Deletions();
+  /** Lists that an export has not read to their end, by its filter. */
+  readonly #lists = new WeakMap<RunFilter, readonly [key: string, items: readonly Listed<unknown>[]]>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
   #turnAtMs = 0;
@@ -223,18 +235,20 @@ export class MemoryStore implements Store {
     });
   }
 
-  async traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
-    const filter = within(scope, query.filter);
-    const found: (TracedRun & { readonly totals: TraceSummary['trace'] })[] = [];
-    for (const trace of this.#traces(scope)) {
-      const totals = trace.totals();
-      if (trace.root === undefined || !matchesFilter(filter, trace.root, totals.usage)) continue;
-      if (await this.#hasWords(trace.runs, filter)) found.push({ ...trace.root, totals });
-    }
-    const { sort = 'start_time' } = query;
-    const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.totals.usage), n: run.run.n }), query);
-    const items = page.items.map(({ summary, totals }) => ({ ...summary, trace: totals }));
-    return structuredClone({ ...page, items });
+  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
+    return this.#page('traces', scope, query, async (sort) => {
+      const filter = within(scope, query.filter);
+      const found: Listed<TraceSummary>[] = [];
+      for (const trace of this.#traces(scope)) {
+        const { root, runs } = trace;
+        const totals = trace.totals();
+        if (root === undefined || !matchesFilter(filter, root, totals.usage)) continue;
+        if (!(await this.#hasWords(runs, filter))) continue;
+        const value = sortValueOf(sort, root, totals.usage);
+        found.push({ item: { ...root.summary, trace: totals }, value, n: root.run.n });
+      }
+      return found;
+    });
   }
 
   async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
@@ -249,30 +263,47 @@ export class MemoryStore implements Store {
       if (thread === undefined || !matchesFilter(filter, root, root.trace.totals().usage)) continue;
       if (await this.#hasWords(root.trace.runs, filter)) latest.set(thread, root);
     }
-    const page = pageOf([...latest], ([, { startUs, run }]) => ({ value: startUs, n: run.n }), query);
-    const items = page.items.map(([thread]) =>
-      assembledThread(
-        thread,
-        roots.filter(({ summary }) => summary.thread === thread),
-      ),
-    );
+    const listed = [...latest].map(([item, { startUs, run }]) => ({ item, value: startUs, n: run.n }));
+    const page = pageOf(sortedItems(listed, undefined), query);
+    const turns = grouped(roots, ({ summary }) => summary.thread);
+    const items = page.items.map((thread) => assembledThread(thread, turns.get(thread) ?? []));
     return structuredClone({ ...page, items });
   }
 
-  async list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
-    const { sort = 'start_time' } = query;
-    const found = await this.#found(scope, query);
-    const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.summary.usage), n: run.run.n }), query);
-    return structuredClone({ ...page, items: page.items.map(({ summary }) => summary) });
+  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
+    return this.#page('runs', scope, query, async (sort) => {
+      const found = await this.#found(scope, query);
+      return found.map((run) => ({
+        item: run.summary,
+        value: sortValueOf(sort, run, run.summary.usage),
+        n: run.run.n,
+      }));
+    });
+  }
+
+  /** Returns a page of a list. An export passes the same filter for all pages, so its items are found and sorted once. */
+  async #page<Item>(
+    kind: string,
+    { tenant, project }: Scope,
+    query: Parsed<ListQuery>,
+    find: (sort: SortKey) => Promise<readonly Listed<Item>[]>,
+  ): Promise<Page<Item>> {
+    const { filter, cursor, order, sort = 'start_time' } = query;
+    const key = JSON.stringify([kind, tenant, project, order, sort]);
+    const [knownKey, known] = this.#lists.get(filter) ?? [];
+    const isKnown = cursor !== undefined && key === knownKey;
+    const items = isKnown ? (known as readonly Listed<Item>[]) : sortedItems(await find(sort), order);
+    if (filter !== ALL_RUNS) this.#lists.set(filter, [key, items]);
+    return structuredClone(pageOf(items, query));
   }
 
   async outline(scope: Scope, traceId: string): Promise<string[]> {
-    const runs = this.#traces(scope, new Set([traceId])).flatMap((trace) => inOrder(trace.runs));
+    const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
     return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
-    const found = this.#find(scope, runId);
+    const found = this.#find(scope, runId, true);
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
     const { error, extra } = run.fields;
@@ -314,10 +345,8 @@ export class MemoryStore implements Store {
   async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {
     const runs = await this.#found(scope, { filter: inProject(project) });
     const latest = runs.toSorted((a, b) => compareStarts(b, a)).slice(0, SUGGESTED_RUNS_MAX);
-    return suggestionsOf(
-      latest.map((run) => suggestedValues(field, run)),
-      text,
-    );
+    const values = latest.map((run) => suggestedValues(field, run));
+    return suggestionsOf(values, text);
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
@@ -334,12 +363,11 @@ export class MemoryStore implements Store {
   }
 
   async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
-    const traces = this.#traces(scope, new Set(traceIds));
-    const runs = traces.flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
-    const all = runs.flatMap(({ run }) => [...run.feedback.values()]);
-    return structuredClone(
-      all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),
-    );
+    const traces = this.#tenant(scope).tracesWith(traceIds);
+    const runs = traces.flatMap((trace) => [...trace.runs].filter((run) => run.feedback.size > 0));
+    const given = runs.filter(({ id }) => this.#find(scope, id) !== undefined);
+    const all = structuredClone(given.flatMap(({ feedback }) => [...feedback.values()]));
+    return all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
   }
 
   async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
@@ -389,7 +417,7 @@ export class MemoryStore implements Store {
     return removalOf(covered);
   }
 
-  #covered(scope: Scope, deletions: Deletions, among?: ReadonlySet<string>): AssembledTrace[] {
+  #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
     if (deletions.isEmpty) return [];
     return this.#traces(scope, among).filter((trace) => deletions.covers(scope.tenant, trace));
   }
@@ -412,16 +440,18 @@ export class MemoryStore implements Store {
   }
 
   /** Returns all traces in a tenant, or those with the given ids. */
-  #traces(scope: Scope, ids?: ReadonlySet<string>): AssembledTrace[] {
-    const traces = [...this.#tenant(scope).traces].filter(({ id }) => ids?.has(id) ?? true);
+  #traces(scope: Scope, ids?: Iterable<string>): AssembledTrace[] {
+    const tenant = this.#tenant(scope);
+    const traces = ids === undefined ? [...tenant.traces] : tenant.tracesWith(ids);
     return traces.map(({ id, runs }) => new AssembledTrace(id, [...runs], this.#prices));
   }
 
-  #find(scope: Scope, runId: string): TracedRun | undefined {
+  /** Returns a visible run, alone or in its whole trace. */
+  #find(scope: Scope, runId: string, isWhole = false): TracedRun | undefined {
     const run = this.#tenant(scope).runs.get(runId);
     if (run === undefined) return undefined;
     const { id, runs } = run.trace;
-    const trace = new AssembledTrace(id, [...runs], this.#prices);
+    const trace = new AssembledTrace(id, isWhole ? [...runs] : [run], this.#prices);
     return trace.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
@@ -429,9 +459,7 @@ export class MemoryStore implements Store {
   async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
     const filter = within(scope, query.filter);
     const found: TracedRun[] = [];
-    const traceId = valueIn(filter, 'trace');
-    const traces = this.#traces(scope, traceId === undefined ? undefined : new Set([traceId]));
-    for (const run of traces.flatMap(({ runs }) => runs)) {
+    for (const run of this.#traces(scope, valuesIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
       if (!matchesFilter(filter, run, run.summary.usage)) continue;
       if (await this.#hasWords([run], filter)) found.push(run);
     }

@@ -14,6 +14,7 @@ import {
   listed,
   matches,
   numberOf,
+  outlined,
   patch,
   post,
   runsOf,
@@ -214,7 +215,10 @@ async function places(store: Store): Promise<string[]> {
 const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
 
 const CHAIN_LENGTH = 70;
-const chain = Array.from({ length: CHAIN_LENGTH }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
+const chainOf = (length: number): RunOperation[] =>
+  Array.from({ length }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
+const chain = chainOf(CHAIN_LENGTH);
+const deepChain = chainOf(10_000);
 
 /** Returns a run with a `trace_id` and the span of the OpenTelemetry trace 0. */
 function both(number: number, trace: number): RunOperation {
@@ -344,6 +348,14 @@ const trees: StoreCase[] = [
       equal([62, 63, 64, 69].map(levels), [63, 64, 64, 64]);
     },
   ),
+  {
+    title: 'A request may contain runs nested 10,000 levels deep, children first',
+    run: async (store) => {
+      await store.apply(SCOPE, deepChain.toReversed());
+      const numbers = (await outlined(store, 0)).map((run) => numberOf(run.id));
+      equal(numbers, [...deepChain.keys()]);
+    },
+  },
 ];
 
 export const ingestCases: readonly StoreCase[] = [...merging, ...trees];

@@ -80,11 +80,9 @@ export function insertRowOf(
     kind: kindOf(age),
     received_us: receivedUs,
     fields: JSON.stringify(others),
-    texts: [
-      JSON.stringify(facts),
-      JSON.stringify({ name, error, tags, extra }),
-      ...PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
-    ],
+    searched: JSON.stringify({ name, error, tags, extra }),
+    facts: JSON.stringify(facts),
+    payloads: PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
   };
 }
 

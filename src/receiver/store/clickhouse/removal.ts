@@ -151,7 +151,7 @@ export class ClickHouseDeletions {
     );
     await this.#db.command(
       sql(
-        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${LATER} AS version)
+        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
         integer(receivedUs),
         integer(receivedUs),
@@ -162,9 +162,6 @@ export class ClickHouseDeletions {
     await this.#changes.add(tenant, traces);
   }
 }
-
-/** The clock may have been set back since a row was derived. Otherwise, its trace would be found again and again. */
-const LATER = `greatest(${versionAfter('?')}, version + 1)`;
 
 /** See `RemovalStore.removable`. Counts the runs that lists show. */
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<Removal> {

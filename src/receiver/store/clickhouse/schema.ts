@@ -3,7 +3,7 @@ import { type ClickHouse, sql } from './connection.ts';
 import { TOMBSTONE } from './messages.ts';
 
 /** SQL for a message's searchable text: its fields, inputs and outputs. */
-const WORDS = 'concat(texts[2], texts[3], texts[4])';
+const WORDS = 'concat(searched, payloads[1], payloads[2])';
 
 /**
  * SQL for a message's searchable text, in lower case and without accents (see `wordsOf`). ClickHouse uses the text
@@ -15,7 +15,7 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
 /**
  * Posts, patches and tombstones, in order of arrival. The `kind` of a post or patch is its age (see `kindOf`). A message
  * that arrives again is stored again, because an equal message may follow a different one. `group_id` is the key of the
- * trace, see `KnownTrace`. A `trace_id` in the fields is that of the group.
+ * trace, see `KnownTrace`. A `trace_id` in the fields is that of the group. Derivations read all columns but the payloads.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
  * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
@@ -29,13 +29,13 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   kind UInt8,
   received_us Int64 CODEC(Delta, ZSTD(1)),
   fields String CODEC(ZSTD(1)),
-  -- Facts, searched fields, inputs, outputs, events. One column compresses better, because these texts repeat each other.
-  texts Array(String) CODEC(ZSTD(3)),
-  facts String ALIAS texts[1],
-  searched String ALIAS texts[2],
-  inputs String ALIAS texts[3],
-  outputs String ALIAS texts[4],
-  events String ALIAS texts[5],
+  searched String CODEC(ZSTD(3)),
+  facts String CODEC(ZSTD(3)),
+  -- Inputs, outputs, events. One column compresses better, because these texts repeat each other.
+  payloads Array(String) CODEC(ZSTD(3)),
+  inputs String ALIAS payloads[1],
+  outputs String ALIAS payloads[2],
+  events String ALIAS payloads[3],
   INDEX by_time received_us TYPE minmax GRANULARITY 1,
   INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}MergeTree
@@ -143,7 +143,7 @@ function uuidIn(text: string): string {
   return `ifNull(toUUIDOrNull(${text}), group_id)`;
 }
 
-const OTEL_TRACE_ID = "JSONExtractString(texts[2], 'extra', 'metadata', 'otel', 'trace_id')";
+const OTEL_TRACE_ID = "JSONExtractString(searched, 'extra', 'metadata', 'otel', 'trace_id')";
 
 const RUN_IDS_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS run_ids_view {cluster} TO run_ids AS
 SELECT tenant, name.2 AS id, name.1 AS is_trace, group_id, min(day) AS day, min(received_us) AS added_us, max(named) AS is_named

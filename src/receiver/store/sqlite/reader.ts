@@ -28,7 +28,7 @@ import {
 } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
 import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
-import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
+import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valuesIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
 import { type MergedRun, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
@@ -359,7 +359,7 @@ export class SqliteReader {
     const { projects, conditions, search } = filter;
     const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));
     if (!isPlain || search !== undefined || sort !== 'start_time') return '';
-    if (valueIn(filter, 'name') !== undefined) return 'INDEXED BY roots_by_name';
+    if (valuesIn(filter, 'name')?.length === 1) return 'INDEXED BY roots_by_name';
     const [project] = projects;
     if (project === undefined || isSessionId(this.#connection, tenant, project)) return '';
     return 'INDEXED BY roots_by_project';

@@ -19,7 +19,7 @@ import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
-import { type Parsed, singleValueOf } from '../../filter/run-filter.ts';
+import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
@@ -78,6 +78,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
  * reason is `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
+const DAMAGED = 'The store is damaged';
 /** Interval at which the store checks for expired traces, in milliseconds. */
 const AGE_MS = 60_000;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
@@ -140,8 +141,10 @@ export class SqliteStore implements Store {
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether a thread has found damage. The store then acknowledges no write, because it may not be readable again. */
+  /** Whether a thread has found damage. */
   #isDamaged = false;
+  /** The open files. The writer has created the write-ahead log. */
+  readonly #openFiles: string;
   /** See `lagReport`. @internal */
   lag: string | undefined;
 
@@ -185,6 +188,7 @@ export class SqliteStore implements Store {
     this.#path = path;
     this.#threads = threads;
     this.#subscribers = subscribers;
+    this.#openFiles = filesAt(path);
     this.#pools = {
       medium: new ThreadPool(threads.openSlowReader, MEDIUM_READERS_MAX),
       slow: new ThreadPool(threads.openSlowReader, SLOW_READERS_MAX),
@@ -301,6 +305,16 @@ export class SqliteStore implements Store {
     };
   }
 
+  /** Why written runs may not be readable again, without names of files. @internal */
+  get fault(): string | undefined {
+    if (this.#isDamaged) return DAMAGED;
+    if (this.#threads.writer === undefined || filesAt(this.#path) === this.#openFiles) return undefined;
+    this.#logFailure(
+      `${this.#path} or its write-ahead log was removed or replaced: put it back, or restart the receiver`,
+    );
+    return 'The file of the store was removed or replaced';
+  }
+
   /** Closes the store. Resolves when all pending writes are done. Later calls return the same promise. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -360,11 +374,12 @@ export class SqliteStore implements Store {
       if (writer === undefined) {
         throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open read-only`);
       }
-      if (this.#isDamaged) throw unavailable('The store is damaged');
+      if (this.#isDamaged) throw unavailable(DAMAGED);
       try {
         const result = await writer.call(name, ...withoutSignal(args).args);
-        // A reader may have found the damage in the meantime.
-        if (this.#isDamaged) throw unavailable('The store is damaged');
+        // Checked after the commit, because a commit to a removed file succeeds, and a reader may have found damage.
+        const { fault } = this;
+        if (fault !== undefined) throw unavailable(fault);
         return result;
       } catch (error) {
         throw this.#unavailable(error);
@@ -375,14 +390,17 @@ export class SqliteStore implements Store {
   /** Logs why a write failed. Returns the error to throw. This error tells the client to retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
-    if (this.#noteDamage(error)) return unavailable('The store is damaged');
-    const nowMs = performance.now();
-    if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
-      this.#loggedAtMs = nowMs;
-      diagnostics.error(`runs cannot be stored: ${error.message}`);
-    }
+    if (this.#noteDamage(error)) return unavailable(DAMAGED);
+    this.#logFailure(error.message);
     const isFull = error.message.endsWith(DISK_FULL);
     return unavailable(isFull ? 'The disk of the store is full' : 'Runs cannot be stored at present');
+  }
+
+  #logFailure(problem: string): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
+    this.#loggedAtMs = nowMs;
+    diagnostics.error(`runs cannot be stored: ${problem}`);
   }
 
   /** Returns whether an error means that the file is damaged. Logs the first such error. */
@@ -408,9 +426,7 @@ function speedOf(query: Parsed<RunQuery & ListQuery>): Speed {
 
 /** Returns whether a query finds only runs whose ids, or the ids of whose traces, it contains. */
 function namesRuns({ filter }: Parsed<RunQuery>): boolean {
-  return filter.conditions.some(
-    (node) => 'field' in node && (node.field === 'run' || node.field === 'trace') && node.values !== undefined,
-  );
+  return (valuesIn(filter, 'run') ?? valuesIn(filter, 'trace')) !== undefined;
 }
 
 /** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */
@@ -423,6 +439,16 @@ function withoutSignal<Args extends readonly unknown[]>(args: Args): { args: Arg
 
 function unavailable(problem: string): StoreError {
   return new StoreError('unavailable', `${problem}: see the log of the receiver`, 10);
+}
+
+/** Identifies the files that are at the path of a store and of its write-ahead log. */
+function filesAt(path: string): string {
+  try {
+    const found = [path, `${path}-wal`].map((file) => statSync(file, { bigint: true }));
+    return found.map(({ dev, ino }) => `${dev}/${ino}`).join();
+  } catch {
+    return 'missing';
+  }
 }
 
 function sizeOf(path: string): number {
