@@ -110,7 +110,7 @@ export class Derivation {
   ) {
     this.#db = db;
     this.#deletions = deletions;
-    this.#rows = new RowWriter(db, prices, changes, clock, deletions);
+    this.#rows = new RowWriter(db, prices, changes, deletions);
     this.#clock = clock;
   }
 

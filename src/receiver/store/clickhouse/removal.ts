@@ -88,7 +88,12 @@ export class ClickHouseDeletions {
     return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
   }
 
-  /** Deletes the traces of groups at a time of the store's clock. */
+  /** A time for `delete`. */
+  get nowUs(): number {
+    return this.#clock.nowUs();
+  }
+
+  /** Deletes the traces of groups at a time. */
   async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
     for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
       const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));
@@ -137,7 +142,7 @@ export class ClickHouseDeletions {
     while (!this.#isClosed) {
       const traces = await this.#db.rows<DeletedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
       if (traces.length === 0) return;
-      await this.#delete(deletion.tenant, traces, this.#clock.nowUs());
+      await this.#delete(deletion.tenant, traces, this.nowUs);
     }
   }
 

@@ -3,7 +3,6 @@ import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
-import type { StoreClock } from './clock.ts';
 import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
 import { GROUP_MESSAGES_MAX, type Group, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
 import type { ClickHouseDeletions } from './removal.ts';
@@ -17,20 +16,12 @@ export class RowWriter {
   readonly #db: ClickHouse;
   readonly #prices: PriceList;
   readonly #changes: ClickHouseChanges;
-  readonly #clock: StoreClock;
   readonly #deletions: ClickHouseDeletions;
 
-  constructor(
-    db: ClickHouse,
-    prices: PriceList,
-    changes: ClickHouseChanges,
-    clock: StoreClock,
-    deletions: ClickHouseDeletions,
-  ) {
+  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, deletions: ClickHouseDeletions) {
     this.#db = db;
     this.#prices = prices;
     this.#changes = changes;
-    this.#clock = clock;
     this.#deletions = deletions;
   }
 
@@ -38,11 +29,14 @@ export class RowWriter {
   async write(step: readonly StoredGroup[], isRepeated = false): Promise<void> {
     let rows: DerivedRow[] = [];
     const covered: Group[] = [];
-    const deletedUs = this.#clock.nowUs();
+    const { nowUs: deletedUs } = this.#deletions;
     for await (const found of this.#groupsOf(step)) {
-      const isCovered = this.#deletions.covers(found);
-      if (isCovered) covered.push(found);
-      const group = isCovered ? this.#deleted(found, deletedUs) : found;
+      let group = found;
+      if (this.#deletions.covers(found)) {
+        covered.push(found);
+        const trace = new AssembledTrace(found.trace.id, [], this.#prices);
+        group = { ...found, trace, seenUs: Math.max(found.seenUs, deletedUs) };
+      }
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
           // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
@@ -60,11 +54,6 @@ export class RowWriter {
     // Before the rows, because the sweep takes groups with rows for derived.
     await this.#deletions.delete(covered, deletedUs);
     await this.#insert(rows, isRepeated);
-  }
-
-  #deleted(group: Group, deletedUs: number): Group {
-    const trace = new AssembledTrace(group.trace.id, [], this.#prices);
-    return { ...group, trace, seenUs: Math.max(group.seenUs, deletedUs) };
   }
 
   async *#groupsOf(step: readonly StoredGroup[]) {

@@ -14,8 +14,8 @@ import { forgetNames } from './stored-trace.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
-/** Maximum number of names of deleted traces. The oldest go first. */
-const NAMES_MAX = 2_000_000;
+/** Keeps the latest 2,000,000 names of deleted traces. */
+export const LIMIT_NAMES = 'DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000';
 
 /** Returns the keys of the traces that a deletion covers, limited to those of about `limit` runs. */
 export function coveredTraces(
@@ -155,7 +155,7 @@ export class SqliteDeletions {
     this.#counters.setRoot(row?.root, trace, 0);
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
     forgetNames(this.#connection, trace);
-    limitNames(this.#connection);
+    this.#connection.run(LIMIT_NAMES);
     this.#connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
     return { id: idText(row?.id ?? new Uint8Array()), projects: projectsOfRuns(this.#connection, trace) };
   }
@@ -163,10 +163,6 @@ export class SqliteDeletions {
 
 function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion): Deletion {
   return { tenant, ...(project !== null && { project }), target: { kind, id }, atMs };
-}
-
-export function limitNames(connection: SqliteConnection): void {
-  connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - ?', NAMES_MAX);
 }
 
 /** Returns the names and ids of the projects of the visible runs in a trace. */

@@ -8,7 +8,7 @@ import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import { limitNames, SqliteDeletions } from './removal.ts';
+import { LIMIT_NAMES, SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 import type { StoredTrace } from './stored-trace.ts';
 
@@ -133,7 +133,7 @@ export class SqliteWriter {
     for (const id of tombstones.runs) this.#connection.run(KEEP_NAME, tenantN, idBytes(id), 1);
     for (const [id, isNamed] of tombstones.traces)
       this.#connection.run(KEEP_NAME, tenantN, idBytes(id), isNamed ? 2 : 3);
-    limitNames(this.#connection);
+    this.#connection.run(LIMIT_NAMES);
     return traces;
   }
 
