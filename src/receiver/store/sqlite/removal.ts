@@ -7,10 +7,10 @@ import type { ChangedTrace, TenantChange } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type Condition, ofProject } from './lists.ts';
-import { type ProjectColumns, projectNamesIn } from './run-row.ts';
+import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
 import { REMOVED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
-import { forgetNames } from './stored-trace.ts';
+import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './stored-trace.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
@@ -121,13 +121,12 @@ export class SqliteDeletions {
     return { tenant: open.tenant, traces };
   }
 
-  /** Removes those of some traces that a deletion covers. Returns their ids. */
-  removeCovered(tenant: string, ids: readonly string[]): Set<string> {
-    const covered = new Set<string>();
-    for (const id of this.#known.isEmpty ? [] : ids) {
-      const trace = this.#connection.one<{ n: number; root: number | null }>(TRACE_OF, tenant, idBytes(id));
-      if (trace === undefined || !this.#known.covers(tenant, this.#named(id, trace))) continue;
-      covered.add(id);
+  /** Removes those of the changed traces that a deletion covers, and returns them. */
+  removeCovered(tenant: string, traces: readonly StoredTrace[]): Set<StoredTrace | undefined> {
+    const covered = new Set<StoredTrace | undefined>();
+    for (const trace of this.#known.isEmpty ? [] : traces) {
+      if (!this.#known.covers(tenant, this.#named(trace))) continue;
+      covered.add(trace);
       this.#mark(trace.n);
       const runs = this.#connection.all<{ n: number }>(
         'SELECT n FROM runs WHERE trace = ? LIMIT ?',
@@ -139,14 +138,17 @@ export class SqliteDeletions {
     return covered;
   }
 
-  #named(id: string, { n, root }: { readonly n: number; readonly root: number | null }): CoveredTrace {
+  #named({ id, n: trace, roots, written }: StoredTrace): CoveredTrace {
+    const startUs = this.#connection.one<{ us: number }>(FIRST_START, trace)?.us;
     const names = (): ReturnType<CoveredTrace['names']> => {
-      const rows = this.#connection.all<{ thread: string | null; user: string | null }>(NAMES, n);
-      const project = this.#connection.one<ProjectColumns>('SELECT project, session_id FROM runs WHERE n = ?', root);
+      // No deletion covered the trace before the change. With the same root and start, only names that are new can matter.
+      const isOther = written.some(({ n, start_us }) => roots.includes(n) || start_us === startUs);
+      const rows = isOther ? this.#connection.all<Pick<RunRow, 'thread' | 'user'>>(NAMES, trace) : written;
+      const project = this.#connection.one<ProjectColumns>(PROJECT_OF_RUN, roots[1]);
       const [thread, user] = [rows.flatMap((row) => row.thread ?? []), rows.flatMap((row) => row.user ?? [])];
       return { thread, user, project: project ? projectNamesIn(project) : [] };
     };
-    return { id, startUs: this.#connection.one<{ us: number }>(FIRST_START, n)?.us, names };
+    return { id, startUs, names };
   }
 
   /** Makes a trace one that is being deleted, and keeps its names. */
@@ -181,8 +183,6 @@ const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root W
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
 const NAMES = 'SELECT DISTINCT thread, user FROM runs WHERE trace = ? AND coalesce(thread, user) IS NOT NULL';
 const TRACE = 'SELECT id, root FROM traces WHERE n = ?';
-const TRACE_OF =
-  'SELECT traces.n AS n, root FROM tenants JOIN traces ON traces.tenant = tenants.n WHERE name = ? AND traces.id = ?';
 const FIRST_START =
   'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
 const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)

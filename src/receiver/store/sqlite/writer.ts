@@ -52,9 +52,8 @@ export class SqliteWriter {
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
     const change = this.#finish(tenant, placement);
-    const ids = change.traces.map(({ id }) => id);
-    const covered = this.deletions.removeCovered(tenant, ids);
-    const stored = accepted.filter(({ id }) => !covered.has(traces.get(id)?.id ?? ''));
+    const covered = this.deletions.removeCovered(tenant, placement.changedTraces());
+    const stored = accepted.filter(({ id }) => !covered.has(traces.get(id)));
     return { discarded: operations.length - stored.length, change };
   }
 
