@@ -5,9 +5,10 @@ import type { Ages } from '#src/receiver/domain/ages.ts';
 import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { sql } from '#src/receiver/store/clickhouse/connection.ts';
-import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
+import { dayOfMs, TOMBSTONE } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
-import { id, numberOf, post, SCOPE, simple, span } from '../receiver/conformance/support.ts';
+import { underivedGroups } from '#src/receiver/store/clickhouse/sweep.ts';
+import { id, numberOf, patch, post, runsOf, SCOPE, simple, span } from '../receiver/conformance/support.ts';
 import {
   type AgedStore,
   type Clocks,
@@ -79,6 +80,33 @@ describe('a removal in ClickHouse', () => {
     await expect(expire(db, MAX_AGE, Date.now() + HOUR_MS)).rejects.toThrow('The query reads too much');
     await setFaults();
     await expect.poll(rowCounts).toMatchObject({ messages: 1, runs: 0 });
+  });
+
+  test('deletes traces that arrived while the clock of ClickHouse was ahead', async () => {
+    const ahead = await openStore();
+    const setBack = moveClock(50_000);
+    await ahead.apply(SCOPE, [post(1)]);
+    await ahead.settled();
+    setBack();
+    const store = await openStore();
+    expect(await store.remove(SCOPE, { kind: 'trace', id: id(1) })).toEqual({ runs: 1, traces: 1 });
+    await store.settled();
+    // The message and its tombstone.
+    expect(await rowCounts()).toMatchObject({ messages: 2 });
+    await store.apply(SCOPE, [patch(1, { outputs: {} })]);
+    await store.settled();
+    expect(await runsOf(store)).toEqual([]);
+  });
+
+  test('deletes traces that arrive later together, and once', async () => {
+    const store = await openStore();
+    await store.remove(SCOPE, { kind: 'project', id: 'shop' });
+    await store.apply(SCOPE, [simple(1), simple(2)]);
+    await store.settled();
+    expect(await runsOf(store)).toEqual([]);
+    const times = await db.rows(sql(`SELECT DISTINCT received_us FROM messages WHERE kind = ${TOMBSTONE}`));
+    expect(times).toHaveLength(1);
+    expect(await underivedGroups(db, '', 0, { untilUs: 2 * Date.now() * 1_000, position: -1 })).toEqual([]);
   });
 
   test('deletes more runs than fit in a parameter of a query', async () => {

@@ -309,16 +309,54 @@ test('a removal fails if the disk is full when its runs are deleted, and they ar
   expect(runs()).toBe(2);
 });
 
+test('a removal does not wait until all old traces are deleted', async () => {
+  const nowMs = { value: 1_000 };
+  const limits = { ...LIMITS, maxAgeMs: 1 };
+  const { apply, changes, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
+  await apply(...Array.from({ length: 3_000 }, (_, at) => simple(at)));
+  nowMs.value = 10_000;
+  await apply(simple(5_000));
+  await commits.checkAge();
+  await commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(5_000) });
+  await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 }), 10_000);
+  const removed = changes.findLastIndex(({ traces }) => traces.some((trace) => trace.id === id(5_000)));
+  expect(removed).toBeLessThan(changes.length - 1);
+});
+
+test('a removal marks traces for as long as it took to find them', async () => {
+  const { apply, commits, connection } = await make();
+  await apply(...Array.from({ length: 100 }, (_, at) => simple(at)));
+  let nowMs = 0;
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => ++nowMs);
+  onTestFinished(() => now.mockRestore());
+  let searches = 0;
+  const all = connection.all.bind(connection);
+  vi.spyOn(connection, 'all').mockImplementation((sql, ...values) => {
+    if (sql.startsWith('SELECT DISTINCT trace AS n')) {
+      searches += 1;
+      nowMs += 200;
+    }
+    return all(sql, ...values);
+  });
+  await commits.remove(DEFAULT_SCOPE, { kind: 'project', id: 'shop' });
+  await commits.removed(Number.POSITIVE_INFINITY);
+  // The second one finds nothing.
+  expect(searches).toBe(2);
+});
+
 test('at most 100 deletions are open, the next one is told to wait, and 2,000,000 names of deleted traces are kept', async () => {
   const { apply, commits, connection } = await make();
   await apply(simple(1), simple(2));
-  connection.run("INSERT INTO removed (n, tenant, id, kind) VALUES (1, 1, x'01', 2), (2000000, 1, x'02', 2)");
+  const names = "(1, 1, x'01', 2), (5, 1, x'02', 2), (2000000, 1, x'03', 2)";
+  connection.run(`INSERT INTO removed (n, tenant, id, kind) VALUES ${names}`);
   const remove = (at: number) => commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(at) });
   const all = await Promise.allSettled(Array.from({ length: 101 }, (_, at) => remove(at)));
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
   expect(all[100]).toMatchObject({ reason: { name: 'StoreError', reason: 'busy' } });
-  expect(connection.all('SELECT n FROM removed ORDER BY n')).toEqual(
-    [0, 1, 2, 3, 4].map((at) => ({ n: 2_000_000 + at })),
-  );
+  const kept = () => connection.all<{ n: number }>('SELECT n FROM removed ORDER BY n').map(({ n }) => n);
+  expect(kept()).toEqual([5, ...[0, 1, 2, 3, 4].map((at) => 2_000_000 + at)]);
   await remove(3);
+  // A late message of a deleted trace adds a name.
+  await apply(simple(3, { parent_run_id: id(1) }));
+  expect(kept()).toEqual([0, 1, 2, 3, 4, 5].map((at) => 2_000_000 + at));
 });

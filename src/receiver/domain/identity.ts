@@ -24,8 +24,9 @@ export interface Identity {
   readonly parentSpan?: string | undefined;
 }
 
-const TRACE_ID = /^[0-9a-f]{32}$/i;
-const SPAN_ID = /^[0-9a-f]{16}$/i;
+/** An id of zeros is invalid: https://www.w3.org/TR/trace-context/#trace-id */
+const TRACE_ID = /^(?!0+$)[0-9a-f]{32}$/i;
+const SPAN_ID = /^(?!0+$)[0-9a-f]{16}$/i;
 
 /** Returns the key of a span: the second half of the trace id, followed by the span id, as 32 hex digits. */
 export function spanKey({ traceId, spanId }: SpanIds): string {
@@ -158,10 +159,7 @@ export function ageOf(kind: RunOperation['kind'], fields: SmallFields): Age {
  * The ages of the records that a run's fields are from, by name (see `namesOf`). Fields that are not listed are from records
  * of the age `*`, which is that of the first record.
  */
-export interface FieldAges {
-  '*'?: Age;
-  [name: string]: Age;
-}
+export type FieldAges = Record<string, Age>;
 
 /** Names of the fields that tell how a run has ended. A later end may lack some of them. */
 const END: readonly string[] = ['error', 'end_time', 'metadata/end_reason'];

@@ -8,6 +8,7 @@ import {
   feedback,
   id,
   listed,
+  matches,
   numbersOf,
   patch,
   post,
@@ -158,6 +159,15 @@ export const removalCases: readonly StoreCase[] = [
       await store.apply(SCOPE, [simple(7, { ...span(7).fields, trace_id: id(7) }), simple(8, { trace_id: id(7) })]);
       await store.apply(SCOPE, [simple(10, { ...span(10, 2, 9).fields, trace_id: id(10) })]);
       equal(await numbersOf(store), [10]);
+    },
+  },
+  {
+    title: 'A run that is stored in another trace keeps its messages that name a removed trace',
+    run: async (store) => {
+      await store.apply(SCOPE, [post(1), post(2)]);
+      await store.remove(SCOPE, { kind: 'trace', id: id(1) });
+      await store.apply(SCOPE, [patch(2, { trace_id: id(1), tags: ['late'] })]);
+      matches(await runsOf(store), [{ id: id(2), trace_id: id(2), tags: ['late'] }]);
     },
   },
   {

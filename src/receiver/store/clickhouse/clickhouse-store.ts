@@ -248,9 +248,9 @@ export class ClickHouseStore implements Store {
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
   async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const deletion = deletionAt(this.#clock.nowMs(), scope, target);
-    const removal = await readRemovable(this.#db, deletion);
-    const removed = await this.#deletions.add(deletion);
+    const removal = await this.removable(scope, target);
+    // The time must be late, because the other receivers have 10 s from then on to read the deletion.
+    const removed = await this.#deletions.add(deletionAt(this.#clock.nowMs(), scope, target));
     await Promise.race([removed(), delay(REMOVAL_MS, undefined)]);
     return removal;
   }

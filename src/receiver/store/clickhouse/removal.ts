@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
@@ -82,11 +83,22 @@ export class ClickHouseDeletions {
     }
   }
 
-  /** Deletes the trace of a group if a deletion covers it and has not deleted it. Returns whether it does so. */
-  async apply({ tenant, group_id, trace }: Group): Promise<boolean> {
-    if (this.#known.isEmpty || trace.members.length === 0 || !this.#known.covers(tenant, trace)) return false;
-    await this.#delete(tenant, [{ id: trace.id, projects: trace.projects, group_ids: [group_id] }]);
-    return true;
+  /** Returns whether a deletion covers the trace of a group and has not deleted it. */
+  covers({ tenant, trace }: Group): boolean {
+    return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
+  }
+
+  /** A time for `delete`. */
+  get nowUs(): number {
+    return this.#clock.nowUs();
+  }
+
+  /** Deletes the traces of groups at a time. */
+  async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
+    for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
+      const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));
+      await this.#delete(tenant, traces, deletedUs);
+    }
   }
 
   /** Waits until the traces of all known deletions are deleted. */
@@ -130,13 +142,12 @@ export class ClickHouseDeletions {
     while (!this.#isClosed) {
       const traces = await this.#db.rows<DeletedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
       if (traces.length === 0) return;
-      await this.#delete(deletion.tenant, traces);
+      await this.#delete(deletion.tenant, traces, this.nowUs);
     }
   }
 
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
-  async #delete(tenant: string, traces: readonly DeletedTrace[]): Promise<void> {
-    const receivedUs = this.#clock.nowUs();
+  async #delete(tenant: string, traces: readonly DeletedTrace[], receivedUs: number): Promise<void> {
     const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
     const groups = traces.flatMap(({ group_ids }) => group_ids);
     await this.#db.insert(
@@ -145,7 +156,7 @@ export class ClickHouseDeletions {
     );
     await this.#db.command(
       sql(
-        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${versionAfter('?')} AS version)
+        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
         integer(receivedUs),
         integer(receivedUs),

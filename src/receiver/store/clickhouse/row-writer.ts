@@ -4,7 +4,7 @@ import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
 import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
-import { GROUP_MESSAGES_MAX, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
+import { GROUP_MESSAGES_MAX, type Group, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
 import type { ClickHouseDeletions } from './removal.ts';
 import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
 
@@ -28,13 +28,20 @@ export class RowWriter {
   /** Derives the groups of a step (see `stepsOf`). If `isRepeated`, also inserts the rows that are stored. */
   async write(step: readonly StoredGroup[], isRepeated = false): Promise<void> {
     let rows: DerivedRow[] = [];
+    const covered: Group[] = [];
+    const { nowUs: deletedUs } = this.#deletions;
     for await (const found of this.#groupsOf(step)) {
-      const isDeleted = await this.#deletions.apply(found);
-      const group = isDeleted ? { ...found, trace: new AssembledTrace(found.trace.id, [], this.#prices) } : found;
+      let group = found;
+      if (this.#deletions.covers(found)) {
+        covered.push(found);
+        const trace = new AssembledTrace(found.trace.id, [], this.#prices);
+        group = { ...found, trace, seenUs: Math.max(found.seenUs, deletedUs) };
+      }
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
           // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
           const isOpen = (one: DerivedRow): boolean => one.tenant === group.tenant && one.group_id === group.group_id;
+          await this.#deletions.delete(covered.splice(0), deletedUs);
           await this.#insert(
             rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one)),
             isRepeated,
@@ -44,6 +51,8 @@ export class RowWriter {
         rows.push(row);
       }
     }
+    // Before the rows, because the sweep takes groups with rows for derived.
+    await this.#deletions.delete(covered, deletedUs);
     await this.#insert(rows, isRepeated);
   }
 

@@ -138,17 +138,18 @@ const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
 ) ENGINE = {replicated}AggregatingMergeTree PARTITION BY toYYYYMM(day)
 ORDER BY (tenant, toUInt128(id), is_trace, toUInt128(group_id)) SETTINGS index_granularity = 512`;
 
-/** SQL for the UUID in JSON, or the key of the group if there is none. */
-function uuidIn(json: string, ...path: string[]): string {
-  const keys = path.map((key) => `'${key}'`).join(', ');
-  return `ifNull(toUUIDOrNull(JSONExtractString(${json}, ${keys})), group_id)`;
+/** SQL for the UUID in a text, or the key of the group if there is none. */
+function uuidIn(text: string): string {
+  return `ifNull(toUUIDOrNull(${text}), group_id)`;
 }
+
+const OTEL_TRACE_ID = "JSONExtractString(searched, 'extra', 'metadata', 'otel', 'trace_id')";
 
 const RUN_IDS_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS run_ids_view {cluster} TO run_ids AS
 SELECT tenant, name.2 AS id, name.1 AS is_trace, group_id, min(day) AS day, min(received_us) AS added_us, max(named) AS is_named
 FROM (SELECT tenant, group_id, day, received_us, JSONHas(fields, 'trace_id') AS named, arrayJoin(arrayDistinct([
-    (0, id), (1, group_id), (1, ${uuidIn('fields', 'trace_id')}),
-    (1, ${uuidIn('searched', 'extra', 'metadata', 'otel', 'trace_id')})])) AS name
+    (0, id), (1, group_id), (1, ${uuidIn("JSONExtractString(fields, 'trace_id')")}),
+    (1, ${uuidIn(`extract(${OTEL_TRACE_ID}, '^[0-9a-fA-F]{32}$')`)})])) AS name
   FROM messages WHERE kind < ${TOMBSTONE}) GROUP BY tenant, id, is_trace, group_id`;
 
 /**

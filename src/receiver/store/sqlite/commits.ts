@@ -221,8 +221,10 @@ export class SqliteCommits {
     this.#stepError = undefined;
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
-      if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
-      else if (this.#writer.deletions.isOpen && !isBehind) this.#inTransaction(() => this.#mark());
+      // Marked traces are deleted before others are marked. Otherwise, each step would read all of them again.
+      const isMarking = this.#writer.deletions.isOpen && !this.#retention.isRemoving;
+      if (isMarking && !isBehind) this.#inTransaction(() => this.#mark());
+      else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(this.#isPaused ? REMOVAL_PAUSE_MS : 0);

@@ -107,19 +107,19 @@ export class Placement implements TraceNames<StoredTrace> {
     // Write received runs first, because lists show runs with equal values in arrival order.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
-    for (const trace of this.#changedTraces()) this.#compareCalls(trace);
+    for (const trace of this.changedTraces()) this.#compareCalls(trace);
   }
 
   /** Writes the changed traces and returns them. */
   finish(seq: number, nowMs: number): ChangedTrace[] {
     const setRoot = this.#setRoot.bind(this);
-    return this.#changedTraces().flatMap((trace) => {
+    return this.changedTraces().flatMap((trace) => {
       trace.write(this.#connection, setRoot, seq, nowMs);
       return trace.changes;
     });
   }
 
-  #changedTraces(): StoredTrace[] {
+  changedTraces(): StoredTrace[] {
     return [...new Set(this.#traces.values())].filter(({ isChanged }) => isChanged);
   }
 
