@@ -4,6 +4,7 @@ import { serveMcp } from '#src/cli/mcp/mcp.ts';
 import type { SourceOptions } from '#src/cli/query/run-source.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { feedback } from '../receiver/conformance/support.ts';
 import { start } from '../receiver/wire.ts';
 
 /** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
@@ -172,22 +173,10 @@ it('shows the records of a call as one run, with the payload of whichever record
 
 it('shows the feedback on a run', async () => {
   const { call, store } = await connected();
-  const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
-  await store.addFeedback(DEFAULT_SCOPE, {
-    id: idOf(8),
-    run_id: idOf(1),
-    key: 'liked',
-    score: 1,
-    comment: 'good',
-    ...times,
-  });
-  await store.addFeedback(DEFAULT_SCOPE, {
-    id: idOf(9),
-    run_id: idOf(1),
-    key: 'fixed',
-    correction: 'better',
-    ...times,
-  });
+  const run_id = idOf(1);
+  await store.addFeedback(DEFAULT_SCOPE, feedback(1, { id: idOf(8), run_id, comment: 'good' }));
+  const { score, ...fixed } = feedback(1, { id: idOf(9), run_id, key: 'fixed', correction: 'better' });
+  await store.addFeedback(DEFAULT_SCOPE, fixed);
   expect(partsOf(await call('show_run', { id: idOf(1) })).recorded).toContain(
     'feedback: liked: score 1, good; fixed: correction "better"',
   );

@@ -6,8 +6,9 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { Registration } from '#src/cli/dev/registration.ts';
 import { findSource } from '#src/cli/query/run-source.ts';
 import { receiverWith } from '#src/receiver/receiver.ts';
-import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { serve } from '../http/server.ts';
+import { simple } from '../receiver/conformance/support.ts';
 import { openLocalStore } from '../receiver/local-store.ts';
 import { listen } from '../support/listen.ts';
 import { moduleText, runRunspan, startRunspan } from '../support/program.ts';
@@ -20,24 +21,21 @@ vi.setConfig({ testTimeout: LIFE_MAX_MS });
 const KEY = 'the-key-of-the-team-0001';
 const REMOVE = ['delete', 'project', 'shop', '--yes'];
 
-function run(id: number, name: string, session_name: string): RunOperation {
-  const fields = { name, run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', session_name, inputs: {} };
-  return { kind: 'post', id: `0193b3a0-0000-7000-8000-00000000000${id}`, fields, attachments: [] };
-}
-
 /** Stores two traces in a file. One of them has not changed for longer than a receiver keeps traces by default. */
 async function writeStore(file: string): Promise<void> {
   const store = await openLocalStore(file);
-  await store.apply(DEFAULT_SCOPE, [run(1, 'of the file', 'shop')]);
+  await store.apply(DEFAULT_SCOPE, [simple(1, { name: 'of the file' })]);
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 40 * 24 * 3_600_000 });
-  await store.apply(DEFAULT_SCOPE, [run(2, 'old', 'archive')]).finally(() => vi.useRealTimers());
+  await store
+    .apply(DEFAULT_SCOPE, [simple(2, { name: 'old', session_name: 'archive' })])
+    .finally(() => vi.useRealTimers());
   await store.close();
 }
 
 /** Starts a receiver that requires the key and is registered beside the file. It contains another trace. */
 async function registerReceiver(file: string): Promise<string> {
   const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, [run(3, 'of the receiver', 'shop')]);
+  await store.apply(DEFAULT_SCOPE, [simple(3, { name: 'of the receiver' })]);
   const registration = new Registration(file);
   const receiver = await receiverWith({ store, apiKey: KEY }, { routes: [registration.route] });
   onTestFinished(() => receiver.close());
