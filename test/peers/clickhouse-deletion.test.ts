@@ -5,7 +5,6 @@ import type { Ages } from '#src/receiver/domain/ages.ts';
 import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
 import { id, numberOf, post, SCOPE, simple, span } from '../receiver/conformance/support.ts';
@@ -25,7 +24,7 @@ afterAll(stop);
 const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback', 'deletions'] as const;
 
 beforeEach(async () => {
-  for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
+  for (const table of TABLES) await db.command(`TRUNCATE TABLE ${table}`);
 });
 
 async function openStore(): Promise<ClickHouseStore> {
@@ -38,7 +37,7 @@ async function openStore(): Promise<ClickHouseStore> {
 async function rowCounts(): Promise<Record<string, number>> {
   const counts = TABLES.map(async (table) => {
     const [row] = await db.rows<{ n: number }>(
-      sql(`SELECT count() AS n FROM ${table}${table === 'messages' ? '' : ' FINAL'}`),
+      `SELECT count() AS n FROM ${table}${table === 'messages' ? '' : ' FINAL'}`,
     );
     return [table, row?.n ?? 0] as const;
   });
@@ -181,7 +180,7 @@ function openShared(clocks: Clocks): AgedStore {
       const timeMs = Math.max(...times.map((time) => time.timeMs));
       await expire(db, { maxAgeMs: MAX_AGE_MS, projectMaxAgeMs: {} }, timeMs);
     },
-    numbers: async () => (await db.rows<{ id: string }>(sql('SELECT id FROM messages'))).map((row) => numberOf(row.id)),
+    numbers: async () => (await db.rows<{ id: string }>('SELECT id FROM messages')).map((row) => numberOf(row.id)),
     close: () => {},
     prune: () => shared.write(wallMs(clocks)),
   };
@@ -193,7 +192,7 @@ test('a wrong clock of ClickHouse deletes nothing early, and everything goes in 
   );
   await fc.assert(
     fc.asyncProperty(short, async (periods) => {
-      for (const table of ['messages', 'times']) await db.command(sql(`TRUNCATE TABLE ${table}`));
+      for (const table of ['messages', 'times']) await db.command(`TRUNCATE TABLE ${table}`);
       await checkAges(periods, async (clocks) => openShared(clocks));
     }),
     { numRuns: 5, examples: KNOWN_PERIODS.map((periods) => [periods]) },

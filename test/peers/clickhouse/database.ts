@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { inject, onTestFinished, vi } from 'vitest';
-import { ClickHouse, sql } from '#src/receiver/store/clickhouse/connection.ts';
+import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate } from '#src/receiver/store/clickhouse/schema.ts';
 import { startProcess } from './server.ts';
 
@@ -44,7 +44,7 @@ async function createDatabase(shared: string): Promise<Pick<Server, 'url' | 'sto
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const command = async (text: string): Promise<void> => {
     const db = await ClickHouse.connect(shared);
-    await db.command(sql(text));
+    await db.command(text);
     await db.close();
   };
   await command(`CREATE DATABASE ${name}`);

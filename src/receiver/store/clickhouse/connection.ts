@@ -92,8 +92,8 @@ export class ClickHouse {
     setMaxListeners(0, this.#closing.signal);
   }
 
-  async rows<Row>({ sql, params }: Sql): Promise<Row[]> {
-    const { query, query_params } = numbered(sql, params);
+  async rows<Row>(text: string, ...params: readonly Param[]): Promise<Row[]> {
+    const { query, query_params } = numbered(text, params);
     return await this.#attempt(async (abort_signal) => {
       const result = await this.#client.query({ query, query_params, format: 'JSONEachRow', abort_signal });
       return await result.json<Row>();
@@ -114,8 +114,8 @@ export class ClickHouse {
     }
   }
 
-  async command({ sql, params }: Sql): Promise<void> {
-    const { query, query_params } = numbered(sql, params);
+  async command(text: string, ...params: readonly Param[]): Promise<void> {
+    const { query, query_params } = numbered(text, params);
     await this.#attempt((abort_signal) => this.#client.command({ query, query_params, abort_signal }));
   }
 

@@ -42,12 +42,10 @@ export class ClickHouseKeys implements KeyStore {
 
   async #select({ sql: where, params }: Sql): Promise<StoredKey[]> {
     const rows = await this.#db.rows<{ json: string; used_ms: number }>(
-      sql(
-        `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
+      `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
           LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
-        ...params,
-        ...params,
-      ),
+      ...params,
+      ...params,
     );
     return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
   }
@@ -61,7 +59,7 @@ export async function addTokenSecret(db: ClickHouse, { secret, createdMs }: Toke
 /** See `TokenStore.tokenSecrets`. */
 export async function tokenSecrets(db: ClickHouse): Promise<TokenSecret[]> {
   return await db.rows<TokenSecret>(
-    sql('SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret'),
+    'SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret',
   );
 }
 
@@ -77,11 +75,9 @@ export async function tokensRevokedMs(
   ids: readonly string[],
 ): Promise<number | undefined> {
   const [row] = await db.rows<{ ms: number | null }>(
-    sql(
-      'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)',
-      string(tenant),
-      uuids(ids),
-    ),
+    'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)',
+    string(tenant),
+    uuids(ids),
   );
   return row?.ms ?? undefined;
 }
@@ -89,6 +85,7 @@ export async function tokensRevokedMs(
 /** Returns all revoked tokens of a tenant. */
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
   return await db.rows<RevokedToken>(
-    sql('SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id', string(tenant)),
+    'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id',
+    string(tenant),
   );
 }

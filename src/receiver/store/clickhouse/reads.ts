@@ -35,11 +35,9 @@ import { searchConditions } from './search.ts';
 /** Returns the groups that contain messages of a run. Usually, there is at most one. */
 export async function groupsOf(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
-    sql(
-      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
-      string(tenant),
-      uuid(runId),
-    ),
+    'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
+    string(tenant),
+    uuid(runId),
   );
   return rows.map(({ group_id }) => group_id);
 }
@@ -70,12 +68,10 @@ const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_i
 /** Returns a visible run within the scope. */
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+    `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
         WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
-      string(scope.tenant),
-      uuid(runId),
-    ),
+    string(scope.tenant),
+    uuid(runId),
   );
   return row !== undefined && isInScope(scope, summaryIn(row)) ? row : undefined;
 }
@@ -102,12 +98,10 @@ interface OrderedRun {
 /** Returns the visible runs of traces within the scope, in order. */
 export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
   const rows = await db.rows<RunRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
+    `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
         WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
-      string(scope.tenant),
-      uuids(traceIds),
-    ),
+    string(scope.tenant),
+    uuids(traceIds),
   );
   const runs = rows.map((row): ListedRun => {
     const summary = summaryIn(row);
@@ -154,11 +148,9 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
   const { tenant, project } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
-    sql(
-      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
-      string(tenant),
-      uuids(runIds),
-    ),
+    `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
+    string(tenant),
+    uuids(runIds),
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
@@ -175,18 +167,16 @@ export async function readMergedRuns(
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
   const found = await db.rows<{ id: string; group_id: string }>(
-    sql(
-      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
+    `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
           AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN (
               SELECT toUInt128(group_id) FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 1)
             AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id'))))`,
-      string(tenant),
-      uuids(ids),
-      string(tenant),
-      string(tenant),
-      uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
-      strings(spans.map(({ spanId }) => spanId)),
-    ),
+    string(tenant),
+    uuids(ids),
+    string(tenant),
+    string(tenant),
+    uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
+    strings(spans.map(({ spanId }) => spanId)),
   );
   if (found.length === 0) return [];
   const messages = await readMessages<WholeMessageRow>(
@@ -220,11 +210,9 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
-    sql(
-      'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n',
-      string(tenant),
-      uuids([...new Set(groups)]),
-    ),
+    'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n',
+    string(tenant),
+    uuids([...new Set(groups)]),
   );
   return rows.map(({ json }) => JSON.parse(json));
 }
@@ -301,11 +289,13 @@ async function matchingTraces(
 ): Promise<MatchingTrace[]> {
   const { sql: having, params } =
     after === undefined ? sql('1') : sql('(first_us, trace) > (?, ?)', integer(after.first_us), uuid(after.trace));
-  return await db.rows<MatchingTrace>({
-    sql: `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
+  return await db.rows<MatchingTrace>(
+    `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
       FROM runs FINAL WHERE ${condition.sql} GROUP BY trace HAVING ${having} ORDER BY first_us, trace LIMIT ?`,
-    params: [...condition.params, ...params, integer(limit)],
-  });
+    ...condition.params,
+    ...params,
+    integer(limit),
+  );
 }
 
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
