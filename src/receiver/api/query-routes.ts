@@ -103,22 +103,12 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/runs/:id',
-    handle: async (call) => {
-      const id = idOf(call);
-      const run = await call.store.details(call.scope, id);
-      if (run === undefined) throw unknown('run', id);
-      return { status: 200, body: run };
-    },
+    handle: (call) => runResponse(call, (id) => call.store.details(call.scope, id)),
   },
   {
     method: 'GET',
     path: '/query/runs/:id/cache',
-    handle: async (call) => {
-      const id = idOf(call);
-      const body = await cacheComparison(call, id);
-      if (body === undefined) throw unknown('run', id);
-      return { status: 200, body };
-    },
+    handle: (call) => runResponse(call, (id) => cacheComparison(call, id)),
   },
   {
     method: 'GET',
@@ -197,6 +187,13 @@ async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }
   return { summary, ...turns };
 }
 
+async function runResponse(call: Call, read: (id: string) => Promise<object | undefined>): Promise<RouteResponse> {
+  const id = idOf(call);
+  const body = await read(id);
+  if (body === undefined) throw unknown('run', id);
+  return { status: 200, body };
+}
+
 async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
   return { status: 200, body: await pageOf(page, ['query', 'cursor']) };
 }
@@ -218,20 +215,16 @@ interface Writer {
   readonly write: (call: Call, traceId: string) => Promise<RouteResponse['content']>;
 }
 
-const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
-  [
-    'runspan',
-    {
+const WRITERS: ReadonlyMap<string, Writer> = new Map(
+  Object.entries<Writer>({
+    runspan: {
       extension: 'json',
       write: async ({ store, scope }, traceId) => {
         const pieces = await exportPieces(store, scope, traceId);
         return pieces && (() => pieces);
       },
     },
-  ],
-  [
-    'perfetto',
-    {
+    perfetto: {
       extension: 'perfetto.json',
       write: async ({ store, scope }, traceId) => {
         const outline = await store.outline(scope, traceId);
@@ -240,10 +233,7 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
         return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
       },
     },
-  ],
-  [
-    'html',
-    {
+    html: {
       extension: 'html',
       // The file's own policy applies to the saved file. In the receiver's origin, no content of a trace may run.
       headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "sandbox; default-src 'none'" },
@@ -252,8 +242,8 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
         return pieces && (() => pieces);
       },
     },
-  ],
-]);
+  }),
+);
 
 function unknown(what: string, id: string): HttpError {
   return new HttpError(404, `The ${what} ${id} is not stored`);
