@@ -85,12 +85,7 @@ function configOf({ config, store }: StoreOptions): Config | undefined {
 /** Functions that run in a worker thread. */
 type KeyCalls = { [Name in keyof SqliteKeys]: SqliteKeys[Name] };
 
-/** Adds, lists and revokes keys. */
-interface KeyList {
-  addKey(key: StoredKey): Promise<void>;
-  keys(): Promise<StoredKey[]>;
-  revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined>;
-}
+type KeyList = Pick<ClickHouseKeys, 'addKey' | 'keys' | 'revokeKey'>;
 
 /** Opens a store beside receivers that may be using it. */
 export async function withKeys<Result>(
