@@ -12,8 +12,8 @@ import {
   cachedShare,
   cost,
   count,
-  duration,
   exact,
+  firstTokenOf,
   latencyOf,
   millisecondsAt,
   plural,
@@ -157,10 +157,6 @@ function usageTitleOf(line: Line): string {
 /** Returns the usage of the whole trace in a list of traces, otherwise of the run. */
 function usageOf({ trace, usage }: Line): Usage | undefined {
   return trace?.usage ?? usage;
-}
-
-function firstTokenOf({ first_token_time: time, start_time }: Line): string | undefined {
-  return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
 }
 
 function link(to: Partial<Address>, text: string): JSX.Element {
