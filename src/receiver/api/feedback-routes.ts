@@ -155,19 +155,16 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
 const TOKEN_FIELDS = ['tenant', 'id', 'run_id', 'feedback_key', 'feedback_id', 'created_ms', 'expires_at'] as const;
 
 /** Returns the token in the path, or undefined if the receiver has not signed it. */
-async function signedToken({
-  parameters,
-  tokens,
-}: Pick<Call, 'parameters' | 'tokens'>): Promise<FeedbackToken | undefined> {
+async function signedToken({ parameters, tokens }: Call): Promise<FeedbackToken | undefined> {
   const values = await tokens.read(parameters.id ?? '');
-  return (
-    values && (Object.fromEntries(TOKEN_FIELDS.map((field, at) => [field, values[at]])) as unknown as FeedbackToken)
-  );
+  const fields = values && Object.fromEntries(TOKEN_FIELDS.map((field, at) => [field, values[at]]));
+  return fields as FeedbackToken | undefined;
 }
 
 /** Reads the token in the path. Throws an HttpError if the token is not valid. */
-async function tokenOf({ parameters, tokens, access, store }: Call): Promise<FeedbackToken> {
-  const token = await signedToken({ parameters, tokens });
+async function tokenOf(call: Call): Promise<FeedbackToken> {
+  const { access, store } = call;
+  const token = await signedToken(call);
   if (token === undefined || !access.isTenant(token.tenant)) throw unknownToken();
   if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
   const revokedMs = await store.tokensRevokedMs(token, [token.id, token.run_id]);
