@@ -1,10 +1,11 @@
 import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
+import { isInScope } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { type SpanIds, spanKey } from '../../domain/identity.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
-import { isOfProject, projectOf } from '../../domain/run-values.ts';
+import { projectOf } from '../../domain/run-values.ts';
 import {
   type CostSource,
   PAYLOAD_FIELDS,
@@ -73,11 +74,7 @@ export async function readRow(db: ClickHouse, scope: Scope, runId: string): Prom
     string(scope.tenant),
     uuid(runId),
   );
-  return row !== undefined && isInScope(scope, summaryIn(row)) ? row : undefined;
-}
-
-function isInScope({ project }: Scope, summary: RunSummary): boolean {
-  return project === undefined || isOfProject(summary, project);
+  return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
 
 function summaryIn({ id, trace, summary }: RunRow): RunSummary {
@@ -108,7 +105,7 @@ export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonl
     const order = row.dotted_order === '' ? undefined : row.dotted_order;
     return { id: row.id, parentId: summary.parent_run_id, startUs: row.start_us, order, row, summary };
   });
-  return inOrder(runs).filter(({ run: { summary } }) => isInScope(scope, summary));
+  return inOrder(runs).filter(({ run }) => isInScope(scope, run));
 }
 
 /** See `QueryStore.outline`. */
@@ -146,7 +143,7 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 
 /** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
-  const { tenant, project } = scope;
+  const { tenant } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
     `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
     string(tenant),
@@ -154,7 +151,7 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
-  const own = found.filter((summary) => project === undefined || isOfProject(summary, project));
+  const own = found.filter((summary) => isInScope(scope, { summary }));
   return [...new Set(own.map(projectOf))];
 }
 
