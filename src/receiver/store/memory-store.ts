@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
 import {
   AssembledRun,
@@ -20,7 +20,7 @@ import {
   spanKey,
   type TraceNames,
 } from '../domain/identity.ts';
-import { PriceList, type PriceOptions } from '../domain/prices.ts';
+import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -75,8 +75,7 @@ const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
 const CHECKS: Checks<MemoryStoreOptions> = {
   runsMax: WHOLE_FROM_1,
   bytesMax: wholeFrom(4_096),
-  prices: ['an object', isObject],
-  priceTable: ['an object with `name` and `providers`', isObject],
+  ...PRICE_CHECKS,
 };
 
 /**

@@ -1,18 +1,11 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import {
-  type Checks,
-  checkedOptions,
-  isObject,
-  TRUE_OR_FALSE,
-  WHOLE_FROM_1,
-  wholeFrom,
-} from '../../../config/checker.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1, wholeFrom } from '../../../config/checker.ts';
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { PriceList, type PriceOptions } from '../../domain/prices.ts';
+import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
@@ -82,8 +75,7 @@ const DEFAULTS: Required<Omit<ClickHouseStoreOptions, keyof PriceOptions>> = {
   readOnly: false,
 };
 const CHECKS: Checks<ClickHouseStoreOptions> = {
-  prices: ['an object', isObject],
-  priceTable: ['an object with `name` and `providers`', isObject],
+  ...PRICE_CHECKS,
   maxAgeMs: WHOLE_FROM_1,
   projectMaxAgeMs: PROJECT_AGES,
   batchDelayMs: wholeFrom(0),

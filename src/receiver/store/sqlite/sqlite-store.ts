@@ -14,7 +14,7 @@ import {
 } from '../../../config/checker.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
-import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
+import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport } from '../../domain/retention-time.ts';
@@ -68,8 +68,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   projectMaxAgeMs: PROJECT_AGES,
   // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
-  prices: ['an object', isObject],
-  priceTable: ['an object with `name` and `providers`', isObject],
+  ...PRICE_CHECKS,
   readOnly: TRUE_OR_FALSE,
 };
 
