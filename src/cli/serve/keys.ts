@@ -93,12 +93,7 @@ export async function withKeys<Result>(
   create: boolean,
   use: (keys: KeyList) => Promise<Result>,
 ): Promise<Result> {
-  if (isUrl(location)) {
-    const db = await ClickHouse.connect(location);
-    return await checkSchema(db)
-      .then(() => use(new ClickHouseKeys(db)))
-      .finally(() => db.close());
-  }
+  if (isUrl(location)) return await withDatabase(location, (db) => use(new ClickHouseKeys(db)));
   const thread = await WorkerThread.open<KeyCalls>({ path: location, keys: { create } });
   const keys: KeyList = {
     addKey: (key) => thread.call('addKey', key),
@@ -106,6 +101,14 @@ export async function withKeys<Result>(
     revokeKey: (id, revokedMs) => thread.call('revokeKey', id, revokedMs),
   };
   return await use(keys).finally(() => thread.close());
+}
+
+/** Calls `use` with a connection to a database whose tables are up to date. */
+export async function withDatabase<Result>(url: string, use: (db: ClickHouse) => Promise<Result>): Promise<Result> {
+  const db = await ClickHouse.connect(url);
+  return await checkSchema(db)
+    .then(() => use(db))
+    .finally(() => db.close());
 }
 
 const COLUMNS = ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last used', 'revoked'];
