@@ -48,12 +48,8 @@ export function storeLocation(store: string, folder = ''): string {
   if (isUrl(store)) return store;
   if (IN_MEMORY.includes(store)) throw new UsageError(`expected a store file or a ClickHouse URL, got ${store}`);
   // Only shells expand `~`, and not in the files of systemd, Docker or `node --env-file`.
-  return realPathOf(
-    resolve(
-      folder,
-      store.replace(/^~(?=\/)/, () => homedir()),
-    ),
-  );
+  const path = store.replace(/^~(?=\/)/, () => homedir());
+  return realPathOf(resolve(folder, path));
 }
 
 /** Names of a store in memory. SQLite uses the second one. */

@@ -116,10 +116,8 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       ...recordTexts(trees.flatMap(recordsOf)),
     ];
     lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
-    const below = foldedIn(
-      trees.map(({ children }) => children),
-      shapes,
-    );
+    const lists = trees.map(({ children }) => children);
+    const below = foldedIn(lists, shapes);
     for (const [index, children] of [...below.entries()].reverse()) {
       const isLast = index === below.length - 1;
       pending.push({

@@ -86,10 +86,8 @@ async function listFeedback({ store, scope, search }: Call): Promise<RouteRespon
 async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
   const tokens = readTokens(body, call.scope.tenant);
-  await checkProject(
-    call,
-    tokens.map(({ run_id }) => run_id),
-  );
+  const runIds = tokens.map(({ run_id }) => run_id);
+  await checkProject(call, runIds);
   const created = await Promise.all(tokens.map((token) => tokenBody(token, call)));
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
 }

@@ -43,11 +43,7 @@ export const queryRoutes: readonly Route[] = [
     path: '/query/threads',
     handle: ({ store, scope, search }) => pageResponse(store.threads(scope, readThreadQuery(search))),
   },
-  {
-    method: 'GET',
-    path: '/query/threads/:id',
-    handle: (call) => pageResponse(turnsOf(call)),
-  },
+  { method: 'GET', path: '/query/threads/:id', handle: (call) => pageResponse(turnsOf(call)) },
   {
     method: 'GET',
     path: '/query/runs',

@@ -106,10 +106,7 @@ export function readRunQuery(body: unknown): Parsed<RunQuery> {
 }
 
 const [COUNT, isCount] = WHOLE_FROM_1;
-const bodySchema = v.object({
-  trace: uuid(true),
-  limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX),
-});
+const bodySchema = v.object({ trace: uuid(true), limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX) });
 
 /** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {

@@ -122,10 +122,8 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
     feedback.push(...feedbackOn(span.span, operation.id));
   }
   if (operations.length > 0) await ingest(call, operations);
-  await joinRecords(
-    call,
-    spans.map(({ span }, at) => ({ ...span.spanContext(), runId: operations[at]?.id })),
-  );
+  const joined = spans.map(({ span }, at) => ({ ...span.spanContext(), runId: operations[at]?.id }));
+  await joinRecords(call, joined);
   if (feedback.length > 0) await addFeedbackBatch(call.store, call.scope, feedback);
   return { rejected, reason };
 }

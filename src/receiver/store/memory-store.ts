@@ -72,11 +72,7 @@ export interface MemoryStoreOptions extends PriceOptions {
 }
 
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
-const CHECKS: Checks<MemoryStoreOptions> = {
-  runsMax: WHOLE_FROM_1,
-  bytesMax: wholeFrom(4_096),
-  ...PRICE_CHECKS,
-};
+const CHECKS: Checks<MemoryStoreOptions> = { runsMax: WHOLE_FROM_1, bytesMax: wholeFrom(4_096), ...PRICE_CHECKS };
 
 /**
  * Additional fraction of a limit to free when the limit is exceeded. Without this extra space, every request to a full

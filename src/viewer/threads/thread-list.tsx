@@ -33,11 +33,7 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
     cell: (line) => <p class="line">{previewOf(line)}</p>,
   },
   { name: 'User', class: 'clip optional', cell: ({ user }) => user !== undefined && <UserLink user={user} /> },
-  {
-    name: 'Turns',
-    class: 'number',
-    cell: ({ turns, errors }) => withErrors(turns, errors, 'turn'),
-  },
+  { name: 'Turns', class: 'number', cell: ({ turns, errors }) => withErrors(turns, errors, 'turn') },
   {
     name: 'Latest',
     class: 'number',

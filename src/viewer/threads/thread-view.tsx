@@ -44,11 +44,8 @@ function ThreadView({ id }: { id: string }): JSX.Element {
   const createQuery = (more: Readonly<Record<string, string>>): URLSearchParams =>
     new URLSearchParams({ ...more, ...(project !== undefined && { project }) });
   const key = `${id}\n${project}`;
-  const list = useRunList(
-    'thread',
-    key,
-    () => new RunList<Line>(api.traces, () => createQuery({ filter: condition('thread', id) })),
-  );
+  const createList = () => new RunList<Line>(api.traces, () => createQuery({ filter: condition('thread', id) }));
+  const list = useRunList('thread', key, createList);
   const readSummary = async (signal: AbortSignal) =>
     (await api.thread(id, createQuery({ limit: '1' }), signal)).summary;
   const { value: summary, problem } = useLive(key, readSummary, { isStale: () => true });

@@ -17,11 +17,8 @@ export async function checkAttachments(
 ): Promise<void> {
   const attaching = operations.filter(({ attachments }) => attachments.length > 0);
   if (attaching.length === 0) return;
-  const stored = await attachmentInfos(
-    db,
-    tenant,
-    attaching.map(({ id }) => id),
-  );
+  const runIds = attaching.map(({ id }) => id);
+  const stored = await attachmentInfos(db, tenant, runIds);
   refuseManyAttachments(attaching, (id) => stored.get(id)?.map(({ name }) => name));
 }
 

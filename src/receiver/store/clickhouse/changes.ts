@@ -60,21 +60,18 @@ export class ClickHouseChanges implements ChangeFeed {
     if (changed.length === 0) return;
     await this.report(changed, (derived_us) => {
       const fields = { day: dayOfMs(derived_us / 1_000), start_us: 0, version: 0, is_deleted: 1, derived_us };
-      const rows = changed.map(({ trace, projects: [project = ''] }) => ({ tenant, trace, project, id: randomUUID() }));
-      return this.#db.insert(
-        'runs',
-        rows.map((row) => ({ ...fields, ...row })),
-      );
+      const rows = changed.map(({ trace, projects: [project = ''] }) => {
+        return { ...fields, tenant, trace, project, id: randomUUID() };
+      });
+      return this.#db.insert('runs', rows);
     });
   }
 
   /** Calls a function that inserts rows of changed runs with their time, and then notifies listeners. */
   async report(changed: readonly ChangedRun[], insert: (changedUs: number) => Promise<void>): Promise<void> {
     const changed_us = this.#clock.nowUs();
-    const byTenant = grouped(
-      changed.map(({ tenant, trace, projects }) => ({ tenant, trace, projects, changed_us })),
-      ({ tenant }) => tenant,
-    );
+    const changes = changed.map(({ tenant, trace, projects }) => ({ tenant, trace, projects, changed_us }));
+    const byTenant = grouped(changes, ({ tenant }) => tenant);
     // Must come before the insert, because a poll may read the rows before the insert ends.
     for (const tenant of this.#subscribers.tenants) this.#remember(byTenant.get(tenant) ?? []);
     await insert(changed_us);

@@ -52,11 +52,8 @@ export async function addFeedback(
 export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
   if (traceIds.length === 0) return [];
   const runs = await readTraces(db, scope, traceIds);
-  const feedback = await feedbackIn(
-    db,
-    scope.tenant,
-    runs.map(({ run: { row } }) => row.group_id),
-  );
+  const groups = runs.map(({ run: { row } }) => row.group_id);
+  const feedback = await feedbackIn(db, scope.tenant, groups);
   const ids = new Set(runs.map(({ run: { id } }) => id));
   return feedback
     .filter(({ run_id }) => ids.has(run_id))

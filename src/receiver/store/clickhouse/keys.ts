@@ -74,18 +74,13 @@ export async function tokensRevokedMs(
   { tenant }: Scope,
   ids: readonly string[],
 ): Promise<number | undefined> {
-  const [row] = await db.rows<{ ms: number | null }>(
-    'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)',
-    string(tenant),
-    uuids(ids),
-  );
+  const select = 'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)';
+  const [row] = await db.rows<{ ms: number | null }>(select, string(tenant), uuids(ids));
   return row?.ms ?? undefined;
 }
 
 /** Returns all revoked tokens of a tenant. */
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
-  return await db.rows<RevokedToken>(
-    'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id',
-    string(tenant),
-  );
+  const select = 'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id';
+  return await db.rows<RevokedToken>(select, string(tenant));
 }

@@ -41,11 +41,8 @@ function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
 
 export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
   const { rows, next } = await pageOfRows(db, scope, query, 'traces');
-  const feedback = await feedbackByTrace(
-    db,
-    scope.tenant,
-    rows.map(({ group_id }) => group_id),
-  );
+  const groups = rows.map(({ group_id }) => group_id);
+  const feedback = await feedbackByTrace(db, scope.tenant, groups);
   const items = rows.map((row): TraceSummary => {
     const trace: TraceSummary['trace'] = JSON.parse(row.totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);

@@ -206,11 +206,8 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
-  const rows = await db.rows<{ json: string }>(
-    'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n',
-    string(tenant),
-    uuids([...new Set(groups)]),
-  );
+  const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n';
+  const rows = await db.rows<{ json: string }>(select, string(tenant), uuids([...new Set(groups)]));
   return rows.map(({ json }) => JSON.parse(json));
 }
 
@@ -301,11 +298,8 @@ async function runsOfTraces(
   { tenant }: Scope,
   matching: readonly MatchingTrace[],
 ): Promise<OrderedRun[]> {
-  const runs = await readTraces(
-    db,
-    { tenant },
-    matching.map(({ trace }) => trace),
-  );
+  const traceIds = matching.map(({ trace }) => trace);
+  const runs = await readTraces(db, { tenant }, traceIds);
   const byTrace = grouped(runs, ({ run }) => run.row.trace);
   return matching.flatMap(({ trace, ids }) => {
     const wanted = new Set(ids);
@@ -317,13 +311,10 @@ async function runsOfTraces(
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
   const columns = `${MESSAGE_COLUMNS}, inputs, outputs, events`;
   const rows = runs.map(({ run: { row } }) => row);
+  const runIds = rows.map(({ id }) => id);
   const [byRun, infos] = await Promise.all([
     readMessages<WholeMessageRow>(db, tenant, rows, columns),
-    attachmentInfos(
-      db,
-      tenant,
-      runs.map(({ run: { id } }) => id),
-    ),
+    attachmentInfos(db, tenant, runIds),
   ]);
   return runs.map(({ run: { id, parentId, row }, order: dotted_order }) => {
     const own = byRun.get(id) ?? [];

@@ -70,10 +70,8 @@ export class ClickHouseDeletions {
     const nowMs = this.#clock.nowMs();
     if (!isForced && nowMs - this.#readMs < READ_MS) return;
     const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - DELETIONS_MS);
-    const rows = await this.#db.rows<{ json: string; is_open: number }>(
-      'SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms',
-      integer(sinceMs),
-    );
+    const select = 'SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms';
+    const rows = await this.#db.rows<{ json: string; is_open: number }>(select, integer(sinceMs));
     this.#readMs = nowMs;
     for (const { json, is_open } of rows) this.#remember(JSON.parse(json), is_open === 1);
     for (const deletion of this.#open.values()) {

@@ -53,10 +53,8 @@ export class ClickHouseRetentionTime {
  * later. If a step fails, the remaining steps still run before the promise rejects.
  */
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise<void> {
-  const longestMs = Math.max(
-    ages.maxAgeMs,
-    ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),
-  );
+  const ofProjects = Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects));
+  const longestMs = Math.max(ages.maxAgeMs, ...ofProjects);
   const steps = [
     // ClickHouse's type `Date` cannot represent days before 1970.
     () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),

@@ -35,10 +35,8 @@ export class RowWriter {
         if (rows.length === INSERTED_ROWS) {
           // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
           const isOpen = (one: DerivedRow): boolean => one.tenant === group.tenant && one.group_id === group.group_id;
-          await this.#insert(
-            rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one)),
-            isRepeated,
-          );
+          const early = rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one));
+          await this.#insert(early, isRepeated);
           rows = [];
         }
         rows.push(row);

@@ -136,12 +136,8 @@ export class Placement implements TraceNames<StoredTrace> {
     if (parentSpan === undefined || trace === undefined) return undefined;
     const received = bySpan.get(spanIn(trace, parentSpan));
     if (received !== undefined) return received;
-    const row = this.#connection.one<{ id: Uint8Array }>(
-      BY_SPAN,
-      this.#tenant,
-      Buffer.from(parentSpan, 'hex'),
-      trace.n,
-    );
+    const span = Buffer.from(parentSpan, 'hex');
+    const row = this.#connection.one<{ id: Uint8Array }>(BY_SPAN, this.#tenant, span, trace.n);
     return row && this.find(idText(row.id));
   }
 

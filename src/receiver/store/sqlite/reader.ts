@@ -1,3 +1,4 @@
+import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
@@ -134,12 +135,10 @@ export class SqliteReader {
   }
 
   readonly attachment: Read<'attachment'> = (scope, runId, name) => {
-    const row = this.#connection.one<{ mime_type: string; bytes: Uint8Array }>(
-      'SELECT mime_type, bytes FROM attachments WHERE run = ? AND name = ?',
-      this.#find(scope, runId)?.n ?? null,
-      name,
-    );
-    return row && { name, mimeType: row.mime_type, bytes: row.bytes };
+    const select = 'SELECT mime_type AS mimeType, bytes FROM attachments WHERE run = ? AND name = ?';
+    const n = this.#find(scope, runId)?.n ?? null;
+    const row = this.#connection.one<Omit<Attachment, 'name'>>(select, n, name);
+    return row && { name, ...row };
   };
 
   readonly projects: Read<'projects'> = (scope, range) => {
@@ -227,12 +226,8 @@ export class SqliteReader {
   readonly mergedRuns: Read<'mergedRuns'> = (scope, runs) => {
     const ids = runs.flatMap((run) => (typeof run === 'string' ? run.replaceAll('-', '') : []));
     const spans = runs.flatMap((run) => (typeof run === 'string' ? [] : spanKey(run)));
-    const rows = this.#connection.all<SelectedRun>(
-      MERGED,
-      this.#tenant(scope),
-      JSON.stringify(ids),
-      JSON.stringify(spans),
-    );
+    const keys = [ids, spans].map((texts) => JSON.stringify(texts));
+    const rows = this.#connection.all<SelectedRun>(MERGED, this.#tenant(scope), ...keys);
     return rows.map((row) => {
       const texts = PAYLOAD_FIELDS.map((field) => [field, readPayload(this.#connection, row.n, field)] as const);
       const payloads = texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, JSON.parse(text)]]));
