@@ -67,7 +67,6 @@ export function shownStore(location: string): string {
   return `${url.origin}${url.pathname}`;
 }
 
-/** Prints which store a command acts on. */
 export async function reportStore(
   location: string,
   store: SqliteStore | ClickHouseStore,
@@ -150,7 +149,6 @@ export async function openStore(
   }
 }
 
-/** Description of the option `--prices`. */
 export const PRICES_OPTION =
   'JSON file with prices for runs that report no cost: a table as of genai-prices, or { "a-model": { "input": 2.5, "output": 10 } } per million tokens (default: built-in table)';
 

@@ -44,7 +44,6 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   failure: 'red',
 };
 
-/** Returns the line width and colors for a stream. */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const isColored = usesColors(stream);
   return {
@@ -191,7 +190,6 @@ function shortened(glyphs: string, widthColumns: number): string {
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws equal runs on one line. */
 function drawRuns(trees: readonly RunTree[], more: readonly string[], options: TreeOptions): string {
   const runs = trees.map(({ run }) => run).sort((a, b) => (elapsedUs(a) ?? 0) - (elapsedUs(b) ?? 0));
   const [shortest, longest] = [runs[0] as RunOutline, runs.at(-1) as RunOutline];

@@ -170,7 +170,6 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   socket.once('close', () => streams.delete(socket));
 }
 
-/** Returns the summary of a thread, and a page of its turns. */
 async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }: Call): Promise<ThreadTurns> {
   const query = readTurnQuery(search);
   const filter = { ...query.filter, conditions: [equal('thread', thread)] };

@@ -19,7 +19,6 @@ export interface RunFilter {
 /** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
-/** The filter that matches all runs. */
 export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
 
 /** A query in which one filter replaces the project, the trace id and the text of the filter. */

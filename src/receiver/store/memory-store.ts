@@ -104,7 +104,6 @@ class MemoryRun extends AssembledRun {
   }
 }
 
-/** The runs and other data of one tenant. */
 class Tenant implements TraceNames<MemoryTrace> {
   readonly runs = new Map<string, MemoryRun>();
   /** The traces by their names, in the order in which their first run arrived. */

@@ -27,7 +27,6 @@ interface ShownLine {
   readonly text: string;
 }
 
-/** View that shows the differences between the payloads of two runs. */
 export default function CompareView(): JSX.Element {
   const { base, run } = address.value;
   const [field, setField] = useState<Field>('inputs');

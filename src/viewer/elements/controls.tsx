@@ -47,7 +47,6 @@ export function Toggle(props: {
   );
 }
 
-/** A button that selects the next theme. */
 export function ThemeButton(): JSX.Element {
   const label = `Theme: ${theme.value}`;
   return (
@@ -143,7 +142,6 @@ export interface Fact {
   readonly title?: string;
 }
 
-/** A row of named values. */
 export function Facts({ facts, class: name = '' }: { facts: readonly Fact[]; class?: string }): JSX.Element {
   return (
     <dl class={`facts ${name}`}>

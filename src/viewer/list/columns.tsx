@@ -45,7 +45,6 @@ export function columnsOf(list: ListKind): readonly Column[] {
   return COLUMNS.filter((column) => (column.list ?? list) === list);
 }
 
-/** Returns the columns that are selected for a list. */
 export function selectedColumns(list: ListKind): readonly Column[] {
   const ids = columnIds[list].value.split(',');
   return columnsOf(list).filter(({ id, isExtra }) => id === 'name' || (ids[0] === '' ? !isExtra : ids.includes(id)));

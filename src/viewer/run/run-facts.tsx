@@ -26,7 +26,6 @@ const TICK_MS = 1_000;
 /** Metadata that LangSmith's conventions and LangGraph add. The facts of a run show its model and its thread. */
 const INTERNAL_KEYS = /^(?:ls_|langgraph_|__pregel_|checkpoint_ns$)/;
 
-/** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
   const { start_time, usage, tags = [], thread, user, no_cost, price_table } = run;
   const isPending = run.status === 'pending';

@@ -32,7 +32,6 @@ import { messagesOfTurn } from './turn-messages.ts';
 
 const TICK_MS = 1_000;
 
-/** View of all threads, or of the thread that is open. */
 export default function ThreadsView(): JSX.Element {
   const { thread } = address.value;
   return thread === undefined ? <ThreadList /> : <ThreadView key={thread} id={thread} />;
@@ -89,7 +88,6 @@ function closeThread(): void {
   go({ view: 'threads' });
 }
 
-/** Bar with the id and the figures of a thread. */
 function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JSX.Element {
   return (
     <header class="line trace-bar thread-bar">

@@ -31,7 +31,6 @@ const DAYS_MAX = 20;
 
 /** Limits of queries, except those of retention. */
 const LIMITS = { max_memory_usage: '4000000000', max_rows_to_read: '2000000000' } as const;
-/** Settings sent with every query. */
 const SETTINGS = {
   max_result_bytes: '256000000',
   output_format_json_quote_64bit_integers: 0,
@@ -259,7 +258,6 @@ export async function* inParts<Item, Data>(
   yield data;
 }
 
-/** Returns whether a query has failed because it reads or returns too much data. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof QueryLimitError;
 }

@@ -48,7 +48,6 @@ export async function addFeedback(
   return trace;
 }
 
-/** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
   if (traceIds.length === 0) return [];
   const runs = await readTraces(db, scope, traceIds);
@@ -60,7 +59,6 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: reado
     .sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
 }
 
-/** See `FeedbackStore.feedbackWithId`. */
 export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {
   const { tenant } = scope;
   const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND id = ?';

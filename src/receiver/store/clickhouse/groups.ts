@@ -131,7 +131,6 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 
 type GroupRow = MessageRow & GroupKey;
 
-/** A condition for the messages of some groups. */
 const IN_GROUPS = `(tenant, toUInt128(group_id)) IN ${KEYS}`;
 
 async function readRows(db: ClickHouse, { sql: where, params }: Sql): Promise<GroupRow[]> {

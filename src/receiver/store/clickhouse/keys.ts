@@ -3,7 +3,6 @@ import type { KeyStore, StoredKey } from '../key-store.ts';
 import type { RevokedToken, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
 
-/** Reads and changes the API keys in the database. */
 export class ClickHouseKeys implements KeyStore {
   readonly #db: ClickHouse;
 
@@ -51,24 +50,20 @@ export class ClickHouseKeys implements KeyStore {
   }
 }
 
-/** See `TokenStore.addTokenSecret`. */
 export async function addTokenSecret(db: ClickHouse, { secret, createdMs }: TokenSecret): Promise<void> {
   await db.insert('token_secrets', [{ secret, created_ms: createdMs }]);
 }
 
-/** See `TokenStore.tokenSecrets`. */
 export async function tokenSecrets(db: ClickHouse): Promise<TokenSecret[]> {
   return await db.rows<TokenSecret>(
     'SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret',
   );
 }
 
-/** See `TokenStore.revokeTokens`. */
 export async function revokeTokens(db: ClickHouse, { tenant }: Scope, id: string, revokedMs: number): Promise<void> {
   await db.insert('revoked_tokens', [{ tenant, id, revoked_ms: revokedMs }]);
 }
 
-/** See `TokenStore.tokensRevokedMs`. */
 export async function tokensRevokedMs(
   db: ClickHouse,
   { tenant }: Scope,
@@ -79,7 +74,6 @@ export async function tokensRevokedMs(
   return row?.ms ?? undefined;
 }
 
-/** Returns all revoked tokens of a tenant. */
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
   const select = 'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id';
   return await db.rows<RevokedToken>(select, string(tenant));

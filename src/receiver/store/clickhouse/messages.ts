@@ -59,7 +59,6 @@ export interface Message {
   texts: Partial<Record<PayloadField, string>>;
 }
 
-/** Returns the row to insert for a message. */
 export function insertRowOf(
   { tenant, id, age, fields, texts }: Message,
   { group_id, day }: Place,

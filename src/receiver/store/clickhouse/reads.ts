@@ -108,13 +108,11 @@ export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonl
   return inOrder(runs).filter(({ run }) => isInScope(scope, run));
 }
 
-/** See `QueryStore.outline`. */
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
   const runs = await readTraces(db, scope, [traceId]);
   return runs.map(({ run: { summary } }) => JSON.stringify(outlineOf(summary)));
 }
 
-/** See `QueryStore.details`. */
 export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
@@ -155,7 +153,6 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   return [...new Set(own.map(projectOf))];
 }
 
-/** See `QueryStore.mergedRuns`. */
 export async function readMergedRuns(
   db: ClickHouse,
   { tenant }: Scope,
@@ -211,7 +208,6 @@ export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonl
   return rows.map(({ json }) => JSON.parse(json));
 }
 
-/** See `QueryStore.payload`. */
 export async function readPayload(
   db: ClickHouse,
   scope: Scope,
@@ -227,7 +223,6 @@ export async function readPayload(
     .findLast((message) => message[field] !== '')?.[field];
 }
 
-/** See `QueryStore.attachment`. */
 export async function findAttachment(
   db: ClickHouse,
   scope: Scope,
@@ -252,7 +247,6 @@ interface MatchingTrace {
   readonly ids: readonly string[];
 }
 
-/** See `QueryStore.runs`. */
 export async function* readRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');

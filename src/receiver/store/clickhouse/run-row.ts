@@ -30,7 +30,6 @@ function figuresCode({ summary, latencyUs }: TracedRun, isRoot: boolean): number
   return code * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 
-/** Decodes a kind. */
 export function runKindOf(code: number): RunKind {
   const has = (part: number): boolean => (code & part) !== 0;
   return { isError: has(ERROR), isPending: has(PENDING), isRoot: has(ROOT), isModelCall: has(MODEL_CALL) };

@@ -54,7 +54,6 @@ export async function earlierPositionUs(db: ClickHouse, nowUs: number): Promise<
   return row?.us || nowUs - OTHERS_US;
 }
 
-/** Tests whether ClickHouse accepts inserts. */
 export async function testWrite(db: ClickHouse, nowUs: number): Promise<void> {
   await db.insert('times', [{ name: 'written', us: nowUs }]);
 }

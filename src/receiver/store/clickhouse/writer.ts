@@ -52,7 +52,6 @@ export class MessageWriter {
     this.#onStored = onStored;
   }
 
-  /** Total size of the pending messages, in bytes. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }

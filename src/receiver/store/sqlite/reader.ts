@@ -273,7 +273,6 @@ export class SqliteReader {
     return rows.map(({ id, revoked_ms: revokedMs }) => ({ id: idText(id), revokedMs }));
   }
 
-  /** Returns the names of all tenants. */
   tenants(): string[] {
     return this.#connection.all<{ name: string }>('SELECT name FROM tenants ORDER BY n').map(({ name }) => name);
   }
@@ -341,7 +340,6 @@ export class SqliteReader {
     return 'INDEXED BY roots_by_project';
   }
 
-  /** Returns the runs in a trace as tree nodes. */
   #nodes(trace: number): (TreeNode & { readonly n: number })[] {
     return this.#connection
       .all<{ n: number; id: Uint8Array; parent: Uint8Array | null; start_us: number; own: string | null }>(NODES, trace)
