@@ -102,16 +102,17 @@ export interface RunSource {
 }
 
 export function sourceOf(store: SqliteStore): RunSource {
+  const scope = DEFAULT_SCOPE;
   return {
-    traces: (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query)),
-    statistics: (query) => store.statistics(DEFAULT_SCOPE, parsedQuery(query)),
-    outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
-    details: (runId) => store.details(DEFAULT_SCOPE, runId),
-    payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
-    cache: (runId) => cacheComparison({ store, scope: DEFAULT_SCOPE }, runId),
-    exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+    traces: (query) => store.traces(scope, parsedQuery(query)),
+    statistics: (query) => store.statistics(scope, parsedQuery(query)),
+    outline: async (traceId) => (await store.outline(scope, traceId)).map((text) => JSON.parse(text)),
+    details: (runId) => store.details(scope, runId),
+    payload: (runId, field) => store.payload(scope, runId, field),
+    cache: (runId) => cacheComparison({ store, scope }, runId),
+    exported: (traceId) => exportTrace({ store, scope }, traceId),
     saved: async (traceId) => {
-      const pieces = await savedTrace(store, DEFAULT_SCOPE, traceId);
+      const pieces = await savedTrace({ store, scope }, traceId);
       return pieces && joined(pieces);
     },
   };

@@ -125,12 +125,8 @@ async function tokenBody(token: FeedbackToken, { tokens, access, request: { head
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.publicUrl ?? `${scheme}://${headers.host}`;
   const { id, expires_at, feedback_key } = token;
-  return {
-    id,
-    url: `${base}/api/v1/feedback/tokens/${await tokens.sign(TOKEN_FIELDS.map((field) => token[field]))}`,
-    expires_at,
-    feedback_key,
-  };
+  const signed = await tokens.sign(TOKEN_FIELDS.map((field) => token[field]));
+  return { id, url: `${base}/api/v1/feedback/tokens/${signed}`, expires_at, feedback_key };
 }
 
 async function postWithToken(call: Call): Promise<RouteResponse> {

@@ -80,14 +80,14 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/export',
-    handle: ({ store, scope, search }) => {
-      const query = readExportQuery(search);
+    handle: (call) => {
+      const query = readExportQuery(call.search);
       const { list = 'runs', format = 'jsonl' } = query;
       const headers = {
         'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
         'content-disposition': `attachment; filename="${list}.${format === 'otlp' ? 'otlp.jsonl' : format}"`,
       };
-      return { status: 200, headers, content: () => exported(store, scope, query) };
+      return { status: 200, headers, content: () => exported(call, query) };
     },
   },
   {
@@ -214,8 +214,8 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map(
   Object.entries<Writer>({
     runspan: {
       extension: 'json',
-      write: async ({ store, scope }, traceId) => {
-        const pieces = await exportPieces(store, scope, traceId);
+      write: async (call, traceId) => {
+        const pieces = await exportPieces(call, traceId);
         return pieces && (() => pieces);
       },
     },
@@ -232,8 +232,8 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map(
       extension: 'html',
       // The file's own policy applies to the saved file. In the receiver's origin, no content of a trace may run.
       headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "sandbox; default-src 'none'" },
-      write: async ({ store, scope }, traceId) => {
-        const pieces = await savedTrace(store, scope, traceId);
+      write: async (call, traceId) => {
+        const pieces = await savedTrace(call, traceId);
         return pieces && (() => pieces);
       },
     },
