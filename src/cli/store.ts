@@ -115,11 +115,7 @@ async function migrateStore(
   { stdout }: CommandContext,
 ): Promise<void> {
   if (print) {
-    stdout.write(
-      statements(cluster)
-        .map((statement) => `${statement};\n\n`)
-        .join(''),
-    );
+    for (const statement of statements(cluster)) stdout.write(`${statement};\n\n`);
     return;
   }
   if (store === undefined || !isUrl(store)) {

@@ -32,10 +32,8 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   const terms = parseFilter(filter, Date.now());
   const problem = problemIn(terms);
   if (problem !== undefined) {
-    throw new RunspanError(
-      'RUNSPAN_INVALID_OPTION',
-      `Expected \`filter\` to be a valid filter, got ${shown(filter)}: ${problem}`,
-    );
+    const message = `Expected \`filter\` to be a valid filter, got ${shown(filter)}: ${problem}`;
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
   }
   const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
   const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);

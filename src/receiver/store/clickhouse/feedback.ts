@@ -22,13 +22,9 @@ export async function addFeedback(
   const found = await groupOfRun(db, tenant, runId);
   if (found === undefined) return undefined;
   const { group_id, trace } = found;
-  const [earlier] = await db.rows<{ created_at: string; n: number }>(
-    'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?',
-    string(tenant),
-    uuid(group_id),
-    uuid(runId),
-    string(id),
-  );
+  const select = 'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?';
+  const params = [string(tenant), uuid(group_id), uuid(runId), string(id)];
+  const [earlier] = await db.rows<{ created_at: string; n: number }>(select, ...params);
   const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {

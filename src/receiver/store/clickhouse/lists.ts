@@ -85,10 +85,8 @@ export async function suggestions(
     );
   });
   const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
-  return suggestionsOf(
-    values.map((value) => (Array.isArray(value) ? value : [(value as string | null) ?? undefined])),
-    text,
-  );
+  const lists = values.map((value) => (Array.isArray(value) ? value : [(value as string | null) ?? undefined]));
+  return suggestionsOf(lists, text);
 }
 
 /** Returns an SQL expression for the values that a run has for a field, as a single value or an array. */

@@ -95,20 +95,13 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
   for (const { day } of runDays) {
     await loggingRuns(db, sql('day = toDate(?)', string(day)), () => dropPartition(db, 'runs', day));
   }
-  await dropPartitions(
-    db,
-    'attachments',
-    'day',
-    sql('max(day) < toDate(?) AND max(received_us) < ?', string(beforeDay), integer(beforeUs)),
-  );
+  const received = sql('max(day) < toDate(?) AND max(received_us) < ?', string(beforeDay), integer(beforeUs));
+  await dropPartitions(db, 'attachments', 'day', received);
   await dropPartitions(db, 'feedback', MONTH_OF_FEEDBACK, sql('max(changed_us) < ?', integer(beforeUs)));
   const placesBeforeMs = beforeMs - TOMBSTONES_MS;
-  await dropPartitions(
-    db,
-    'run_ids',
-    'toYYYYMM(day)',
-    sql('max(day) < toDate(?) AND max(added_us) < ?', string(dayOfMs(placesBeforeMs)), integer(placesBeforeMs * 1_000)),
-  );
+  const ofPlaces = [string(dayOfMs(placesBeforeMs)), integer(placesBeforeMs * 1_000)];
+  const added = sql('max(day) < toDate(?) AND max(added_us) < ?', ...ofPlaces);
+  await dropPartitions(db, 'run_ids', 'toYYYYMM(day)', added);
 }
 
 const MONTH_OF_FEEDBACK = 'toYYYYMM(toDateTime(intDiv(n, 1000000)))';

@@ -130,12 +130,10 @@ function startingWith(tenant: string, condition: Sql): Sql {
 /** Returns the previews of runs as JSON, by run id. Deleted runs have no entry. */
 async function previewsOf(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
-  const rows = await db.rows<{ id: string; previews: string }>(
-    'SELECT id, previews FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)',
-    string(tenant),
-    integers([...new Set(keys.map(({ start_us }) => start_us))]),
-    uuids(keys.map(({ id }) => id)),
-  );
+  const [starts, ids] = [new Set(keys.map(({ start_us }) => start_us)), keys.map(({ id }) => id)];
+  const select = 'SELECT id, previews FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)';
+  const params = [string(tenant), integers([...starts]), uuids(ids)];
+  const rows = await db.rows<{ id: string; previews: string }>(select, ...params);
   return new Map(rows.map(({ id, previews }) => [id, previews]));
 }
 
