@@ -143,7 +143,7 @@ export class ClickHouseDeletions {
       groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
     );
     await this.#db.command(
-      `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${versionAfter('?')} AS version)
+      `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
       integer(receivedUs),
       integer(receivedUs),
