@@ -87,7 +87,6 @@ function keyOf(...parts: readonly (string | undefined)[]): string {
   return JSON.stringify(parts);
 }
 
-/** Stands for a deleted trace. */
 class DeletedTrace implements KnownTrace {
   readonly key: string;
   readonly isNamed: boolean;

@@ -74,7 +74,6 @@ export interface KnownTrace {
 
 /** The traces of a tenant, by the names that can mean them. */
 export interface TraceNames<Trace extends KnownTrace> {
-  /** Returns the trace of a stored run. */
   ofRun(id: string): Trace | undefined;
   named(name: string): Trace | undefined;
   create(key: string, isNamed: boolean): Trace;

@@ -109,19 +109,11 @@ export class SqliteCommits {
   }
 
   addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
-    return this.#call(() => {
-      const change = this.#writer.addFeedback(tenant, feedback);
-      if (change !== undefined) this.#changes.push(change);
-      return change !== undefined;
-    });
+    return this.#change(() => this.#writer.addFeedback(tenant, feedback));
   }
 
   removeFeedback({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
-    return this.#call(() => {
-      const change = this.#writer.removeFeedback(tenant, feedback);
-      if (change !== undefined) this.#changes.push(change);
-      return change !== undefined;
-    });
+    return this.#change(() => this.#writer.removeFeedback(tenant, feedback));
   }
 
   addTokenSecret(secret: TokenSecret): Promise<void> {
@@ -181,6 +173,15 @@ export class SqliteCommits {
     this.#isClosed = true;
     while (this.#calls.length > 0) this.#commitCalls();
     clearImmediate(this.#turn);
+  }
+
+  /** Resolves with whether `work` has changed anything. */
+  #change(work: () => TenantChange | undefined): Promise<boolean> {
+    return this.#call(() => {
+      const change = work();
+      if (change !== undefined) this.#changes.push(change);
+      return change !== undefined;
+    });
   }
 
   #call<Value>(work: () => Value): Promise<Value> {

@@ -110,7 +110,6 @@ export class Placement implements TraceNames<StoredTrace> {
     for (const trace of this.changedTraces()) this.#compareCalls(trace);
   }
 
-  /** Writes the changed traces and returns them. */
   finish(seq: number, nowMs: number): ChangedTrace[] {
     const setRoot = this.#setRoot.bind(this);
     return this.changedTraces().flatMap((trace) => {
@@ -136,12 +135,8 @@ export class Placement implements TraceNames<StoredTrace> {
     if (parentSpan === undefined || trace === undefined) return undefined;
     const received = bySpan.get(spanIn(trace, parentSpan));
     if (received !== undefined) return received;
-    const row = this.#connection.one<{ id: Uint8Array }>(
-      BY_SPAN,
-      this.#tenant,
-      Buffer.from(parentSpan, 'hex'),
-      trace.n,
-    );
+    const span = Buffer.from(parentSpan, 'hex');
+    const row = this.#connection.one<{ id: Uint8Array }>(BY_SPAN, this.#tenant, span, trace.n);
     return row && this.find(idText(row.id));
   }
 
@@ -245,7 +240,6 @@ const WAITING = `SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT u
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
 
-/** Returns the key of a span in a trace. */
 function spanIn({ n }: StoredTrace, span: string): string {
   return `${n} ${span}`;
 }

@@ -128,11 +128,8 @@ export class SqliteDeletions {
       if (!this.#known.covers(tenant, this.#named(trace))) continue;
       covered.add(trace);
       this.#mark(trace.n);
-      const runs = this.#connection.all<{ n: number }>(
-        'SELECT n FROM runs WHERE trace = ? LIMIT ?',
-        trace.n,
-        STEP_RUNS,
-      );
+      const select = 'SELECT n FROM runs WHERE trace = ? LIMIT ?';
+      const runs = this.#connection.all<{ n: number }>(select, trace.n, STEP_RUNS);
       for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
     }
     return covered;

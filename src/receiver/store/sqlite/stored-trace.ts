@@ -162,12 +162,10 @@ function isCountedError(row: RunRow | undefined): boolean {
   return row?.status === 'error' && row.same_call === null;
 }
 
-/** Deletes the other names of a trace. */
 export function forgetNames(connection: SqliteConnection, trace: number): void {
   connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
 }
 
-/** Sets whether a run is the root of a trace. */
 type SetRoot = (n: number | null | undefined, trace: number, isRoot: 0 | 1) => void;
 type Root = ProjectColumns & { readonly n: number };
 

@@ -110,7 +110,6 @@ export class SqliteWriter {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  /** Decides the traces of runs. Omits the runs of deleted traces. */
   #decideTraces(
     tenant: string,
     operations: readonly EncodedOperation[],
