@@ -87,19 +87,19 @@ function keyOf(...parts: readonly (string | undefined)[]): string {
   return JSON.stringify(parts);
 }
 
-class DeletedTrace implements KnownTrace {
-  readonly key: string;
+class Tombstone implements KnownTrace {
+  readonly id: string;
   readonly isNamed: boolean;
 
-  constructor(key: string, isNamed: boolean) {
-    this.key = key;
+  constructor(id: string, isNamed: boolean) {
+    this.id = id;
     this.isNamed = isNamed;
   }
 }
 
 /** The names of deleted traces, for messages that arrive later. */
 export class Tombstones {
-  /** Maps the names of traces to whether they were more than the key of a trace without a `trace_id`. */
+  /** Maps the names of traces to whether they were more than the id of a trace without a `trace_id`. */
   readonly traces: Map<string, boolean> = new Map();
   /** Ids of runs without a `trace_id`. */
   readonly runs: Set<string> = new Set();
@@ -109,27 +109,27 @@ export class Tombstones {
     runs: ReadonlyMap<string, Identity>,
     names: TraceNames<Trace>,
   ): ReadonlyMap<string, Trace> {
-    const decided = decideTraces<Trace | DeletedTrace>(runs, {
+    const decided = decideTraces<Trace | Tombstone>(runs, {
       ofRun: (id) => {
         const stored = names.ofRun(id);
-        const isAlone = stored?.key === id && !stored.isNamed;
+        const isAlone = stored?.id === id && !stored.isNamed;
         // A late message without a name may have stored the run as a trace of its own.
         const isLate = isAlone && this.traces.has(runs.get(id)?.traceId ?? '');
-        return isLate || this.runs.has(id) ? new DeletedTrace('', true) : stored;
+        return isLate || this.runs.has(id) ? new Tombstone('', true) : stored;
       },
       named: (name) => {
         const isNamed = this.traces.get(name);
-        return isNamed === undefined ? names.named(name) : new DeletedTrace(name, isNamed);
+        return isNamed === undefined ? names.named(name) : new Tombstone(name, isNamed);
       },
-      create: (key, isNamed) => names.create(key, isNamed),
+      create: (id, isNamed) => names.create(id, isNamed),
       setName: (trace, name, isTraceId) => {
-        if (!(trace instanceof DeletedTrace)) names.setName(trace, name, isTraceId);
-        else for (const one of isTraceId ? [trace.key, name] : [name]) this.traces.set(one, true);
+        if (!(trace instanceof Tombstone)) names.setName(trace, name, isTraceId);
+        else for (const one of isTraceId ? [trace.id, name] : [name]) this.traces.set(one, true);
       },
     });
     const kept = new Map<string, Trace>();
     for (const [id, trace] of decided) {
-      if (!(trace instanceof DeletedTrace)) kept.set(id, trace);
+      if (!(trace instanceof Tombstone)) kept.set(id, trace);
       else if (runs.get(id)?.traceId === undefined) this.runs.add(id);
     }
     return kept;

@@ -66,8 +66,8 @@ export function identitiesIn(
 
 /** A trace, as a store knows it. */
 export interface KnownTrace {
-  /** The name with which the trace was created. */
-  readonly key: string;
+  /** The name with which the trace was created, or its `trace_id`. */
+  readonly id: string;
   /** Whether messages name the trace by a `trace_id`, which is then its id. */
   readonly isNamed: boolean;
 }
@@ -76,7 +76,7 @@ export interface KnownTrace {
 export interface TraceNames<Trace extends KnownTrace> {
   ofRun(id: string): Trace | undefined;
   named(name: string): Trace | undefined;
-  create(key: string, isNamed: boolean): Trace;
+  create(id: string, isNamed: boolean): Trace;
   /** Adds a name: an OpenTelemetry trace id, or the `trace_id` of a trace that was not named. */
   setName(trace: Trace, name: string, isTraceId: boolean): void;
 }
@@ -124,7 +124,7 @@ function traceOf<Trace extends KnownTrace>(
   const ofSpans = otelTraceId === undefined ? undefined : names.named(otelTraceId);
   let named: Trace | undefined;
   if (traceId !== undefined) {
-    const isUnnamed = ofSpans?.isNamed === false && ofSpans.key === otelTraceId;
+    const isUnnamed = ofSpans?.isNamed === false && ofSpans.id === otelTraceId;
     named = names.named(traceId) ?? (isUnnamed && (stored ?? ofSpans) === ofSpans ? ofSpans : undefined);
     if (named?.isNamed === false) names.setName(named, traceId, true);
     if (stored === undefined) named ??= names.create(traceId, true);
@@ -132,7 +132,7 @@ function traceOf<Trace extends KnownTrace>(
   const trace = stored ?? named ?? ofSpans;
   if (otelTraceId === undefined || ofSpans !== undefined) return trace;
   if (trace === undefined) return names.create(otelTraceId, false);
-  if (trace.key !== otelTraceId) names.setName(trace, otelTraceId, false);
+  if (trace.id !== otelTraceId) names.setName(trace, otelTraceId, false);
   return trace;
 }
 

@@ -132,9 +132,9 @@ class Tenant implements TraceNames<MemoryTrace> {
     return this.#traces.get(name);
   }
 
-  create(key: string, isNamed: boolean): MemoryTrace {
-    const trace = { key, id: key, isNamed, names: new Set<string>(), runs: new Set<MemoryRun>() };
-    this.setName(trace, key, isNamed);
+  create(id: string, isNamed: boolean): MemoryTrace {
+    const trace = { id, isNamed, names: new Set<string>(), runs: new Set<MemoryRun>() };
+    this.setName(trace, id, isNamed);
     return trace;
   }
 
@@ -420,7 +420,7 @@ export class MemoryStore implements Store {
     const tenant = this.#tenant(scope);
     const { tombstones } = tenant;
     for (const trace of traces.flatMap(({ id }) => tenant.named(id) ?? [])) {
-      for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.key);
+      for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.id);
       for (const { id, identity } of trace.runs) if (identity.traceId === undefined) tombstones.runs.add(id);
       tenant.delete(trace);
     }

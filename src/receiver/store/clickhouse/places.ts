@@ -23,7 +23,7 @@ interface Sent {
   readonly fields: RunFields;
 }
 
-/** A group. Its key, like all names in this file, follows the name of the tenant. The day of a new group is undefined. */
+/** A group. Its id, like all names in this file, follows the name of the tenant. The day of a new group is undefined. */
 interface PlacedGroup extends KnownTrace {
   isNamed: boolean;
   day: string | undefined;
@@ -55,7 +55,7 @@ export class PlaceFinder {
       const { traceId = '' } = runs.get(run) ?? {};
       message.fields = names.named(traceId) === group ? { ...fields, trace_id: uuidOf(traceId) } : fields;
       group.day ??= storedDay(dayOf(fields), today);
-      places.set(message, { group_id: uuidOf(group.key), day: group.day });
+      places.set(message, { group_id: uuidOf(group.id), day: group.day });
     }
     return places;
   }
@@ -109,10 +109,10 @@ class Names implements TraceNames<PlacedGroup> {
   readonly #byName = new Map<string, PlacedGroup>();
 
   add(name: string, isTrace: 0 | 1, { group_id, day }: Place, isNamed: boolean): void {
-    const key = name.slice(0, -UUID_LENGTH) + group_id;
-    const group = this.#groups.get(key) ?? { key, isNamed: false, day };
+    const id = name.slice(0, -UUID_LENGTH) + group_id;
+    const group = this.#groups.get(id) ?? { id, isNamed: false, day };
     group.isNamed ||= isTrace === 1 && isNamed;
-    this.#groups.set(key, group);
+    this.#groups.set(id, group);
     this.#byName.set(keyOf(name, isTrace), group);
   }
 
@@ -124,9 +124,9 @@ class Names implements TraceNames<PlacedGroup> {
     return this.#byName.get(keyOf(name, 1));
   }
 
-  create(key: string, isNamed: boolean): PlacedGroup {
-    const group = { key, isNamed, day: undefined };
-    this.setName(group, key, isNamed);
+  create(id: string, isNamed: boolean): PlacedGroup {
+    const group = { id, isNamed, day: undefined };
+    this.setName(group, id, isNamed);
     return group;
   }
 

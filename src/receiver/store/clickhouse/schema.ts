@@ -14,8 +14,9 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
 
 /**
  * Posts, patches and tombstones, in order of arrival. The `kind` of a post or patch is its age (see `kindOf`). A message
- * that arrives again is stored again, because an equal message may follow a different one. `group_id` is the key of the
- * trace, see `KnownTrace`. A `trace_id` in the fields is that of the group. Derivations read all columns but the payloads.
+ * that arrives again is stored again, because an equal message may follow a different one. `group_id` is the name
+ * with which the trace was created. A `trace_id` in the fields is that of the group. Derivations read all columns but the
+ * payloads.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
  * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
@@ -138,7 +139,7 @@ const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
 ) ENGINE = {replicated}AggregatingMergeTree PARTITION BY toYYYYMM(day)
 ORDER BY (tenant, toUInt128(id), is_trace, toUInt128(group_id)) SETTINGS index_granularity = 512`;
 
-/** SQL for the UUID in a text, or the key of the group if there is none. */
+/** SQL for the UUID in a text, or the id of the group if there is none. */
 function uuidIn(text: string): string {
   return `ifNull(toUUIDOrNull(${text}), group_id)`;
 }

@@ -94,7 +94,7 @@ export const SCHEMA: string = `
   );
   CREATE INDEX traces_by_seq ON traces (seq);
 
-  -- The OpenTelemetry trace ids of traces with another id.
+  -- The names of traces that are not their ids, see TraceNames.
   CREATE TABLE trace_names (
     tenant INTEGER NOT NULL, id BLOB NOT NULL, trace INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID;
@@ -187,7 +187,7 @@ export const SCHEMA: string = `
   CREATE INDEX feedback_by_trace ON feedback (trace);
   CREATE INDEX feedback_by_id ON feedback (id);
 
-  -- The names of deleted traces. Their messages are ignored. The kind is 1 for a run without trace_id, 3 for the key of a
+  -- The names of deleted traces. Their messages are ignored. The kind is 1 for a run without trace_id, 3 for the id of a
   -- trace without trace_id, and 2 for another name of a trace.
   CREATE TABLE removed (
     n INTEGER PRIMARY KEY,

@@ -72,10 +72,6 @@ export class StoredTrace implements KnownTrace {
     this.#usage = usageIn(row);
   }
 
-  get key(): string {
-    return this.id;
-  }
-
   setId(connection: SqliteConnection, id: string): void {
     connection.run('UPDATE traces SET id = ?, is_named = 1 WHERE n = ?', idBytes(id), this.n);
     if (id !== this.id) this.#earlierIds.push(this.id);
