@@ -15,7 +15,7 @@ import {
   uuid,
   uuids,
 } from './connection.ts';
-import { kindOf, MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 
 /** The messages of a trace. */
@@ -121,7 +121,7 @@ export async function readFirstRun(db: ClickHouse, stored: StoredGroup, prices: 
 /** Maximum number of posts, and of patches, that are read of the run that stands for a group. */
 const FIRST_MESSAGES_MAX = 1_000;
 const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
-  kind: kindOf(PATCH),
+  kind: PATCH,
   fields: '{}',
   facts: '{}',
   searched: JSON.stringify({

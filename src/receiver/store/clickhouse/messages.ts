@@ -14,13 +14,8 @@ import {
 } from '../../domain/summary.ts';
 import { type ClickHouse, type InsertRow, string, uuids } from './connection.ts';
 
-/** Returns the kind of a row in the table `messages`. Those of a greater kind take precedence. */
-export function kindOf(age: Age): number {
-  return age + 1;
-}
-
-/** Kind of the rows that delete a run or a trace. */
-export const TOMBSTONE: number = kindOf(PATCH) + 1;
+/** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */
+export const TOMBSTONE: number = PATCH + 1;
 
 /** The group and the day under which all messages of a run are stored. */
 export interface Place {
@@ -76,7 +71,7 @@ export function insertRowOf(
     day,
     group_id,
     id,
-    kind: kindOf(age),
+    kind: age,
     received_us: receivedUs,
     fields: JSON.stringify(others),
     searched: JSON.stringify({ name, error, tags, extra }),
@@ -146,7 +141,7 @@ export function runOf(id: string, rows: readonly MessageRow[]): MergedRun {
   const ages: FieldAges = {};
   for (const { kind, fields, searched } of rows) {
     const record: SmallFields = { ...JSON.parse(fields), ...JSON.parse(searched) };
-    run.fields = withRecord<SmallFields>(ages, run.fields, (kind - 1) as Age, record).fields;
+    run.fields = withRecord<SmallFields>(ages, run.fields, kind as Age, record).fields;
     const startUs = parseIsoTimestamp(record.start_time ?? '');
     if (startUs !== undefined) startsUs.add(startUs);
   }

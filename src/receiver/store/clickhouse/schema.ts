@@ -13,10 +13,9 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
- * Posts, patches and tombstones, in order of arrival. The `kind` of a post or patch is its age (see `kindOf`). A message
- * that arrives again is stored again, because an equal message may follow a different one. `group_id` is the name
- * with which the trace was created. A `trace_id` in the fields is that of the group. Derivations read all columns but the
- * payloads.
+ * Posts, patches and tombstones, in order of arrival. The `kind` of a post or patch is its `Age`. A message that
+ * arrives again is stored again, because an equal message may follow a different one. `group_id` is the name with which the
+ * trace was created. A `trace_id` in the fields is that of the group. Derivations read all columns but the payloads.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
  * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
