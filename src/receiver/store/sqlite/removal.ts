@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { type CoveredTrace, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import { type CoveredTrace, type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/deletion.ts';
+import { decideTraces, type Identity, type TraceNames } from '../../domain/identity.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
@@ -14,8 +15,6 @@ import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './stored-trace.ts
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
-/** Keeps the latest 2,000,000 names of deleted traces. */
-export const LIMIT_NAMES = 'DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000';
 
 /** Returns the keys of the traces that a deletion covers, limited to those of about `limit` runs. */
 export function coveredTraces(
@@ -135,6 +134,30 @@ export class SqliteDeletions {
     return covered;
   }
 
+  /** See `Tombstones.decideTraces`. */
+  decideTraces(
+    tenant: number,
+    runs: ReadonlyMap<string, Identity>,
+    names: TraceNames<StoredTrace>,
+  ): ReadonlyMap<string, StoredTrace> {
+    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, names);
+    const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) =>
+      [id, traceId, otelTraceId, parentId].map((name) => name.replaceAll('-', '')),
+    );
+    const tombstones = new Tombstones();
+    const json = JSON.stringify([...new Set(ids)]);
+    for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenant, json)) {
+      if (kind === 1) tombstones.runs.add(idText(id));
+      else tombstones.traces.set(idText(id), kind === 2);
+    }
+    const traces = tombstones.decideTraces(runs, names);
+    const keep = (id: string, kind: number): void => this.#connection.run(KEEP_NAME, tenant, idBytes(id), kind);
+    for (const id of tombstones.runs) keep(id, 1);
+    for (const [id, isNamed] of tombstones.traces) keep(id, isNamed ? 2 : 3);
+    this.#connection.run(LIMIT_NAMES);
+    return traces;
+  }
+
   #named({ id, n: trace, roots, written }: StoredTrace): CoveredTrace {
     const startUs = this.#connection.one<{ us: number }>(FIRST_START, trace)?.us;
     const names = (): ReturnType<CoveredTrace['names']> => {
@@ -182,6 +205,11 @@ const NAMES = 'SELECT DISTINCT thread, user FROM runs WHERE trace = ? AND coales
 const TRACE = 'SELECT id, root FROM traces WHERE n = ?';
 const FIRST_START =
   'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
+/** Keeps the latest 2,000,000 names of deleted traces. */
+const LIMIT_NAMES = 'DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000';
+const REMOVED_AMONG = `SELECT id, kind FROM removed
+  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?)) ORDER BY kind DESC`;
+const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
 const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
   SELECT tenant, id, 3 - is_named FROM traces WHERE n = ?
   UNION ALL SELECT tenant, id, 2 FROM trace_names WHERE trace = ?

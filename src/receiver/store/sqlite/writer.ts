@@ -1,16 +1,15 @@
-import { type Deletion, Tombstones } from '../../domain/deletion.ts';
+import type { Deletion } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { decideTraces, identitiesIn } from '../../domain/identity.ts';
+import { identitiesIn } from '../../domain/identity.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
-import { idBytes, idText, type SqliteConnection } from './database.ts';
+import { idBytes, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import { LIMIT_NAMES, SqliteDeletions } from './removal.ts';
+import { SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
-import type { StoredTrace } from './stored-trace.ts';
 
 /** Writes to the store in the caller's transaction. */
 export class SqliteWriter {
@@ -39,7 +38,7 @@ export class SqliteWriter {
     }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
-    const traces = this.#decideTraces(tenant, operations, placement);
+    const traces = this.deletions.decideTraces(this.#tenant(tenant), identitiesIn(operations), placement);
     const accepted = operations.filter(({ id }) => traces.has(id));
     for (const operation of accepted) {
       const run = placement.findOrCreate(operation.id);
@@ -110,31 +109,6 @@ export class SqliteWriter {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  #decideTraces(
-    tenant: string,
-    operations: readonly EncodedOperation[],
-    placement: Placement,
-  ): ReadonlyMap<string, StoredTrace> {
-    const runs = identitiesIn(operations);
-    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, placement);
-    const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) => [
-      ...[id, traceId, otelTraceId, parentId],
-    ]);
-    const tenantN = this.#tenant(tenant);
-    const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
-    const tombstones = new Tombstones();
-    for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenantN, json)) {
-      if (kind === 1) tombstones.runs.add(idText(id));
-      else tombstones.traces.set(idText(id), kind === 2);
-    }
-    const traces = tombstones.decideTraces(runs, placement);
-    for (const id of tombstones.runs) this.#connection.run(KEEP_NAME, tenantN, idBytes(id), 1);
-    for (const [id, isNamed] of tombstones.traces)
-      this.#connection.run(KEEP_NAME, tenantN, idBytes(id), isNamed ? 2 : 3);
-    this.#connection.run(LIMIT_NAMES);
-    return traces;
-  }
-
   #attach(operations: readonly EncodedOperation[], placement: Placement): void {
     for (const { id, attachments } of operations) {
       if (attachments.length === 0) continue;
@@ -159,10 +133,6 @@ const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET revoked_ms = max(revoked_ms, excluded.revoked_ms)`;
 
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
-
-const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
-const REMOVED_AMONG = `SELECT id, kind FROM removed
-  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?)) ORDER BY kind DESC`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))
