@@ -1,6 +1,7 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
+export type { DeletionTarget, RunCounts } from './receiver/domain/deletion.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
 export type { SpanIds } from './receiver/domain/identity.ts';
 export type { PriceTable } from './receiver/domain/price-table.ts';
@@ -13,7 +14,6 @@ export {
   type UnpricedRun,
 } from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
-export type { Removal, RemovalTarget } from './receiver/domain/removal.ts';
 export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
@@ -45,11 +45,11 @@ export { SqliteStore, type SqliteStoreOptions } from './receiver/store/sqlite/sq
 export {
   type ChangeFeed,
   DEFAULT_SCOPE,
+  type DeletionStore,
   type FeedbackStore,
   type IngestStore,
   type MergedRun,
   type QueryStore,
-  type RemovalStore,
   type Store,
   type StoreChange,
   StoreError,

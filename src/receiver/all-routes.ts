@@ -1,8 +1,8 @@
 import { attachmentRoutes } from './api/attachment-routes.ts';
+import { deletionRoutes } from './api/deletion-routes.ts';
 import { feedbackRoutes, tokenRoutes } from './api/feedback-routes.ts';
 import { langSmithRoutes } from './api/langsmith-routes.ts';
 import { queryRoutes } from './api/query-routes.ts';
-import { removalRoutes } from './api/removal-routes.ts';
 import { pageRoutes } from './http/page-routes.ts';
 import type { Route } from './http/route.ts';
 import { createRoutes, type Routes, type RoutesOptions } from './http/routes.ts';
@@ -19,7 +19,7 @@ export const ROUTES: readonly Route[] = [
   ...tokenRoutes,
   ...OTHERS,
   ...queryRoutes,
-  ...removalRoutes,
+  ...deletionRoutes,
   ...attachmentRoutes,
   ...serviceRoutes,
   ...pageRoutes,

@@ -58,7 +58,7 @@ describe('an attachment in ClickHouse', () => {
   });
 });
 
-describe('a removal in ClickHouse', () => {
+describe('a deletion in ClickHouse', () => {
   test('deletes all rows of the removed runs, also those that arrive later, and keeps their tombstones', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);

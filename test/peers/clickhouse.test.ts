@@ -7,7 +7,7 @@ import { string } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { checkDeletions } from '../receiver/conformance/deletions.ts';
-import { anySteps, callSteps, identitySteps, withoutRemovals } from '../receiver/conformance/generated.ts';
+import { anySteps, callSteps, identitySteps, withoutDeletions } from '../receiver/conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from '../receiver/conformance/model.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
 import { id, patch, post, SCOPE, second, simple, withOwnTenants } from '../receiver/conformance/support.ts';
@@ -46,7 +46,7 @@ describe('two stores with the same database', () => {
   const tested = (name: string) => ({ stores: stores.map((one) => withOwnTenants(one, name)), afterStep: settle });
 
   test('answer like a store in memory after any messages in any order', { timeout: MODEL_TIMEOUT_MS }, () =>
-    compareWithMemory(tested('any'), withoutRemovals(anySteps), cases(10)),
+    compareWithMemory(tested('any'), withoutDeletions(anySteps), cases(10)),
   );
 
   test('answer like a store in memory after runs and spans of the same traces, and restarts', {
@@ -59,7 +59,7 @@ describe('two stores with the same database', () => {
       await own[1].close();
       own[1] = await open();
     };
-    await compareWithMemory({ stores: own, afterStep: restart }, withoutRemovals(identitySteps), cases(20));
+    await compareWithMemory({ stores: own, afterStep: restart }, withoutDeletions(identitySteps), cases(20));
     await own[1].close();
   });
 

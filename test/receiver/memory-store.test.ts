@@ -3,12 +3,12 @@ import { diagnostics } from '#src/base/diagnostics.ts';
 import { AssembledRun } from '#src/receiver/domain/assemble.ts';
 import {
   DEFAULT_SCOPE,
+  type DeletionTarget,
   type ListQuery,
   MemoryStore,
   type MemoryStoreOptions,
   type Parsed,
   parsedQuery,
-  type RemovalTarget,
   type RunOperation,
   type Scope,
   type StoreChange,
@@ -111,7 +111,7 @@ describe('a memory store', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
-    const removeOn = async (day: number, target: RemovalTarget, project?: string): Promise<void> => {
+    const removeOn = async (day: number, target: DeletionTarget, project?: string): Promise<void> => {
       vi.setSystemTime(Date.UTC(2026, 10, day));
       await store.remove({ ...DEFAULT_SCOPE, ...(project && { project }) }, target);
     };

@@ -291,7 +291,7 @@ test('an open deletion is kept for longer than 30 days, and one that is not open
   expect(await after(30 * 24 * 3_600_000 + 1)).toEqual(['open']);
 });
 
-test('a removal fails if the disk is full when its runs are deleted, and they are deleted once there is space', async () => {
+test('a deletion fails if the disk is full when its runs are deleted, and they are deleted once there is space', async () => {
   const { apply, commits, connection } = await make();
   await apply(simple(1), simple(2));
   await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
@@ -309,7 +309,7 @@ test('a removal fails if the disk is full when its runs are deleted, and they ar
   expect(runs()).toBe(2);
 });
 
-test('a removal does not wait until all old traces are deleted', async () => {
+test('a deletion does not wait until all old traces are deleted', async () => {
   const nowMs = { value: 1_000 };
   const limits = { ...LIMITS, maxAgeMs: 1 };
   const { apply, changes, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
@@ -323,7 +323,7 @@ test('a removal does not wait until all old traces are deleted', async () => {
   expect(removed).toBeLessThan(changes.length - 1);
 });
 
-test('a removal marks traces for as long as it took to find them', async () => {
+test('a deletion marks traces for as long as it took to find them', async () => {
   const { apply, commits, connection } = await make();
   await apply(...Array.from({ length: 100 }, (_, at) => simple(at)));
   let nowMs = 0;

@@ -1,7 +1,6 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { countsOf } from '../../receiver/domain/deletion.ts';
-import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
+import { countsText, type DeletionTarget, type RunCounts } from '../../receiver/domain/deletion.ts';
 import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
@@ -35,16 +34,16 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       const id = kind === 'trace' ? parseUuid(given, true) : given;
       if (id === undefined) throw new UsageError(`${quoted(given)} is not the id of a ${kind}: expected a UUID`);
       const source = await findSource(options);
-      let removal: Removal | undefined;
-      if (typeof source === 'string') removal = await removeFromFile(source, { kind, id }, yes === true, stderr);
+      let counts: RunCounts | undefined;
+      if (typeof source === 'string') counts = await removeFromFile(source, { kind, id }, yes === true, stderr);
       else {
         const projects = counted((await source.projects()).length, 'project');
         stderr.write(`runspan: the receiver at ${source.address} with ${projects}\n`);
-        removal = await source.remove({ kind, id }, yes === true);
+        counts = await source.remove({ kind, id }, yes === true);
       }
-      if (removal === undefined || (yes !== true && removal.runs === 0))
+      if (counts === undefined || (yes !== true && counts.runs === 0))
         throw new CommandFailure(`the store has no ${kind} ${visible(id)}`);
-      const what = countsOf(removal);
+      const what = countsText(counts);
       if (yes !== true) throw new CommandFailure(`would delete ${what}; pass --yes to confirm`);
       stdout.write(`deleted ${what} from ${visible(typeof source === 'string' ? source : source.address)}\n`);
     });
@@ -53,10 +52,10 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
 /** Deletes traces, or only counts their runs. Throws if another process has the file open for writing. */
 async function removeFromFile(
   file: string,
-  target: RemovalTarget,
+  target: DeletionTarget,
   isConfirmed: boolean,
   stderr: Output,
-): Promise<Removal> {
+): Promise<RunCounts> {
   const reader = await openToRead(file);
   try {
     await reportStore(file, reader, stderr);
@@ -73,9 +72,9 @@ async function removeFromFile(
   }
   const store = await SqliteStore.open(file, NO_LIMITS);
   try {
-    const removal = await store.remove(DEFAULT_SCOPE, target);
+    const counts = await store.remove(DEFAULT_SCOPE, target);
     await store.removed(Number.POSITIVE_INFINITY);
-    return removal;
+    return counts;
   } finally {
     await store.close();
   }

@@ -5,8 +5,8 @@ import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
+import type { DeletionTarget, RunCounts } from '../../receiver/domain/deletion.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
-import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
 import { openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
@@ -108,9 +108,9 @@ class ReceiverSource implements RunSource {
   saved: RunSource['saved'] = (traceId) => this.#text(`traces/${traceId}/export?format=html`);
 
   /** Deletes traces, or only counts their runs. Returns undefined if there are none. */
-  remove({ kind, id }: RemovalTarget, isConfirmed: boolean): Promise<Removal | undefined> {
+  remove({ kind, id }: DeletionTarget, isConfirmed: boolean): Promise<RunCounts | undefined> {
     const path = `${kind}s/${pathSegment(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
-    return this.#json<Removal>(path, undefined, 'DELETE');
+    return this.#json<RunCounts>(path, undefined, 'DELETE');
   }
 
   /** Ends the open runs of a program of `runspan dev`, and returns the traces of the program, the latest last. */

@@ -2,9 +2,28 @@ import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { Scope } from './query.ts';
-import type { Removal, RemovalTarget } from './removal.ts';
 
-export function countsOf({ runs, traces }: Removal): string {
+/**
+ * Selects the traces to delete. `id` is the id of a trace, thread or user, or the name or id of a project.
+ *
+ * - `trace`: the trace.
+ * - `thread`, `user`: each trace in which a run has this thread or user.
+ * - `project`: each trace whose root run is in the project.
+ *
+ * If the scope has a project, only traces whose root run is in this project are deleted.
+ */
+export interface DeletionTarget {
+  readonly kind: 'trace' | 'thread' | 'user' | 'project';
+  readonly id: string;
+}
+
+/** Number of runs, and of the traces that contain them. */
+export interface RunCounts {
+  readonly runs: number;
+  readonly traces: number;
+}
+
+export function countsText({ runs, traces }: RunCounts): string {
   return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;
 }
 
@@ -17,12 +36,12 @@ const DELETIONS_MAX = 100_000;
 
 /** Covers the traces of a target whose first run started before `atMs`. A trace that is named by its id may start later. */
 export interface Deletion extends Omit<Scope, 'signal'> {
-  readonly target: RemovalTarget;
+  readonly target: DeletionTarget;
   readonly atMs: number;
 }
 
 /** Returns a deletion whose id has the form of those of stored traces. */
-export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id }: RemovalTarget): Deletion {
+export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id }: DeletionTarget): Deletion {
   const target = { kind, id: kind === 'trace' ? canonicalId(id) : comparable(id) };
   return { tenant, ...(project !== undefined && { project }), target, atMs };
 }

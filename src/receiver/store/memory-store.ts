@@ -9,7 +9,7 @@ import {
   type TracedRun,
 } from '../domain/assemble.ts';
 import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
-import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
+import { Deletions, type DeletionTarget, deletionAt, type RunCounts, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
 import {
@@ -34,7 +34,6 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -397,18 +396,18 @@ export class MemoryStore implements Store {
     return times.length === 0 ? undefined : Math.max(...times);
   }
 
-  async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    return removalOf(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
+  async removable(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+    return countsIn(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
   }
 
-  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
     const deletion = deletionAt(Date.now(), scope, target);
     const projectsBefore = this.#projects(scope);
     const covered = this.#covered(scope, new Deletions([deletion]));
     this.#deletions.add(deletion);
     this.#remove(scope, covered);
     this.#report(scope, new Set(covered.map(({ id }) => id)), projectsBefore);
-    return removalOf(covered);
+    return countsIn(covered);
   }
 
   #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
@@ -532,6 +531,6 @@ export class MemoryStore implements Store {
   }
 }
 
-function removalOf(traces: readonly AssembledTrace[]): Removal {
+function countsIn(traces: readonly AssembledTrace[]): RunCounts {
   return { runs: traces.reduce((sum, { members }) => sum + members.length, 0), traces: traces.length };
 }

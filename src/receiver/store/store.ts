@@ -1,4 +1,5 @@
 import type { Attachment } from '../../run/record.ts';
+import type { DeletionTarget, RunCounts } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { SpanIds } from '../domain/identity.ts';
 import type {
@@ -13,7 +14,6 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
@@ -38,7 +38,7 @@ export interface Reader {
 export interface StoreChange {
   readonly traceIds: readonly string[];
   /** Numbers of runs and traces that the store deleted to stay within its limits. */
-  readonly forgotten?: { readonly runs: number; readonly traces: number };
+  readonly forgotten?: RunCounts;
 }
 
 /**
@@ -205,10 +205,10 @@ export interface TokenStore {
   tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined>;
 }
 
-/** Removes traces. */
-export interface RemovalStore {
+/** Deletes traces. */
+export interface DeletionStore {
   /** Counts the runs that `remove` would delete. */
-  removable(scope: Scope, target: RemovalTarget): Promise<Removal>;
+  removable(scope: Scope, target: DeletionTarget): Promise<RunCounts>;
   /**
    * Deletes the traces of the target whose first run started before the call, with their payloads, attachments and
    * feedback. A trace that is named by its id may have started later. For 30 days, `apply` ignores the messages of such
@@ -218,11 +218,11 @@ export interface RemovalStore {
    * continues in the background, also after a restart. Rejects with a `StoreError` whose reason is `busy` if 100 deletions
    * continue.
    */
-  remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
+  remove(scope: Scope, target: DeletionTarget): Promise<RunCounts>;
 }
 
 /** Stores runs, attachments, feedback, and the secrets and revocations of feedback tokens. */
-export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
+export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, DeletionStore {}
 
 /** Figures of a store for monitoring. */
 export interface StoreStatus {

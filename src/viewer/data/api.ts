@@ -1,8 +1,8 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import type { DeletionTarget, RunCounts } from '../../receiver/domain/deletion.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
-import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -65,8 +65,8 @@ export const api = {
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
   importTraces: upload,
   /** Counts the runs that `remove` would delete. */
-  removable: (target: RemovalTarget, signal?: AbortSignal): Promise<Removal> => remove(target, '', signal),
-  remove: (target: RemovalTarget): Promise<Removal> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
+  removable: (target: DeletionTarget, signal?: AbortSignal): Promise<RunCounts> => remove(target, '', signal),
+  remove: (target: DeletionTarget): Promise<RunCounts> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
   login: (key: string): Promise<unknown> => send('/login', { key }),
 };
 
@@ -125,7 +125,7 @@ async function upload(
   return parseResponse(await response);
 }
 
-async function remove({ kind, id }: RemovalTarget, search: string, signal?: AbortSignal): Promise<Removal> {
+async function remove({ kind, id }: DeletionTarget, search: string, signal?: AbortSignal): Promise<RunCounts> {
   const path = `/query/${kind}s/${pathSegment(id)}${search}`;
   const response = await fetch(path, { method: 'DELETE', ...(signal && { signal }) });
   // The receiver responds with status 409 and the counts if the request is not confirmed.

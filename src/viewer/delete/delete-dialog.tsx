@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import type { RemovalTarget } from '../../receiver/domain/removal.ts';
+import type { DeletionTarget } from '../../receiver/domain/deletion.ts';
 import { api, problemOf } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { go } from '../data/navigation.ts';
@@ -12,7 +12,7 @@ import { showNotice } from '../top/tasks.tsx';
 
 /** What to delete. */
 export interface DeletionProps {
-  readonly target: RemovalTarget;
+  readonly target: DeletionTarget;
   /** Name of the trace. */
   readonly name?: string | undefined;
 }
@@ -26,8 +26,8 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
   const remove = async (): Promise<void> => {
     isDeleting.value = true;
     try {
-      const removal = await api.remove(target);
-      showNotice(`Deleted ${plural(removal.runs, 'run')} of ${plural(removal.traces, 'trace')}`);
+      const counts = await api.remove(target);
+      showNotice(`Deleted ${plural(counts.runs, 'run')} of ${plural(counts.traces, 'trace')}`);
       closeDialog();
       if (kind === 'trace') go({ trace: undefined });
       if (kind === 'thread') go({ thread: undefined });

@@ -1,6 +1,6 @@
 // Deletions, late messages in all forms, and restarts in any order, compared with a set of runs.
 import fc from 'fast-check';
-import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
+import type { DeletionTarget } from '#src/receiver/domain/deletion.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import { canonicalId } from '#src/run/time.ts';
@@ -28,14 +28,14 @@ const aTrace: fc.Arbitrary<SentTrace> = fc.record({
 
 type Step =
   | { readonly trace: number; readonly runs: number }
-  | { readonly target: RemovalTarget; readonly project: string | undefined }
+  | { readonly target: DeletionTarget; readonly project: string | undefined }
   | 'restart';
 
 const TRACES = 4;
 const rootId = (trace: number): string => id(10 * trace);
 const spanId = (trace: number, run: number): string => (10 * trace + run).toString(16).padStart(16, 'a');
 const otelTraceId = (trace: number): string => spanId(trace, 0) + spanId(trace, 9);
-const aTarget: fc.Arbitrary<RemovalTarget> = fc.oneof(
+const aTarget: fc.Arbitrary<DeletionTarget> = fc.oneof(
   fc
     .tuple(fc.constantFrom(rootId, otelTraceId), fc.nat(TRACES - 1))
     .map(([idOf, trace]) => ({ kind: 'trace' as const, id: canonicalId(idOf(trace)) })),

@@ -1,9 +1,9 @@
 // Messages, deletions and filters for the model of a store.
 import fc from 'fast-check';
+import type { DeletionTarget } from '#src/receiver/domain/deletion.ts';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
 import { grouped } from '#src/receiver/domain/grouped.ts';
 import { ageOf } from '#src/receiver/domain/identity.ts';
-import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { condition, searchWords } from '#src/receiver/filter/parser.ts';
 import { PROGRAM_ENDED } from '#src/run/record.ts';
@@ -19,7 +19,7 @@ export type Step =
   | { readonly feedback: Feedback }
   | { readonly withdrawn: Pick<Feedback, 'id' | 'run_id'> }
   | { readonly revoked: string; readonly ms: number }
-  | { readonly target: RemovalTarget; readonly project?: string };
+  | { readonly target: DeletionTarget; readonly project?: string };
 
 export function timeAfter(seconds: number): string {
   return isoTimestamp((FIRST_MS + seconds * 1_000) * 1_000);
@@ -134,12 +134,12 @@ const aFeedback: fc.Arbitrary<Feedback> = fc.record({
   modified_at: aTime,
 });
 
-const aTarget: fc.Arbitrary<RemovalTarget> = fc.oneof(
+const aTarget: fc.Arbitrary<DeletionTarget> = fc.oneof(
   fc.record({ kind: fc.constant('trace'), id: anId }),
   fc.record({ kind: fc.constantFrom('thread', 'user'), id: fc.constantFrom('ada', 'cancelled') }),
   fc.record({ kind: fc.constant('project'), id: fc.constantFrom('shop', 'desk', 'default') }),
 );
-const aRemoval: fc.Arbitrary<Step> = fc
+const aDeletion: fc.Arbitrary<Step> = fc
   .record({ target: aTarget, project: fc.constantFrom(undefined, undefined, 'shop', 'bank') })
   .map(({ target, project }) => ({ target, ...(project !== undefined && { project }) }));
 
@@ -150,7 +150,7 @@ export const anySteps: fc.Arbitrary<Step[]> = fc.array(
     { arbitrary: fc.record({ feedback: aFeedback }), weight: 3 },
     { arbitrary: fc.record({ withdrawn: fc.record({ id: aFeedbackId, run_id: anId }) }), weight: 1 },
     { arbitrary: fc.record({ revoked: anId, ms: fc.integer({ min: 1, max: 9 }) }), weight: 1 },
-    { arbitrary: aRemoval, weight: 2 },
+    { arbitrary: aDeletion, weight: 2 },
   ),
   { minLength: 1, maxLength: 6 },
 );
@@ -316,6 +316,6 @@ export const someFilters: fc.Arbitrary<string[]> = fc.tuple(aTree, aTree, aTree,
  * Returns steps that remove no runs. A store in ClickHouse may return the projects of removed runs. It ignores a new run whose
  * OpenTelemetry trace was removed, also if the run has a `trace_id`.
  */
-export function withoutRemovals(someSteps: fc.Arbitrary<Step[]>): fc.Arbitrary<Step[]> {
+export function withoutDeletions(someSteps: fc.Arbitrary<Step[]>): fc.Arbitrary<Step[]> {
   return someSteps.map((steps) => steps.filter((step) => !('target' in step)));
 }

@@ -55,9 +55,9 @@ async function take(store: Store, scope: Scope, step: Step): Promise<unknown> {
   if ('withdrawn' in step) return store.removeFeedback(scope, step.withdrawn);
   if ('revoked' in step) return store.revokeTokens(scope, step.revoked, step.ms);
   const { target, ...project } = step;
-  const removal = await store.removable({ ...scope, ...project }, target);
-  equal(await store.remove({ ...scope, ...project }, target), removal);
-  return removal;
+  const counts = await store.removable({ ...scope, ...project }, target);
+  equal(await store.remove({ ...scope, ...project }, target), counts);
+  return counts;
 }
 
 const ALL = { limit: 1_000 };

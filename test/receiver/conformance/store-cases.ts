@@ -1,10 +1,10 @@
 import { cacheCases } from './cache-cases.ts';
 import { callCases } from './call-cases.ts';
+import { deletionCases } from './deletion-cases.ts';
 import { feedbackCases } from './feedback-cases.ts';
 import { figureCases } from './figure-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
-import { removalCases } from './removal-cases.ts';
 import { scopeCases } from './scope-cases.ts';
 import { sumCases } from './sum-cases.ts';
 import type { StoreCase } from './support.ts';
@@ -23,5 +23,5 @@ export const storeCases: readonly StoreCase[] = [
   ...cacheCases,
   ...threadCases,
   ...feedbackCases,
-  ...removalCases,
+  ...deletionCases,
 ];

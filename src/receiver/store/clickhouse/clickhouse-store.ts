@@ -3,11 +3,10 @@ import { messageOf } from '../../../base/text.ts';
 import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1, wholeFrom } from '../../../config/checker.ts';
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
-import { deletionAt } from '../../domain/deletion.ts';
+import { type DeletionTarget, deletionAt, type RunCounts } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
@@ -15,6 +14,7 @@ import { type RevokedToken, type Store, StoreError, type StoreStatus } from '../
 import { ClickHouseChanges } from './changes.ts';
 import { StoreClock } from './clock.ts';
 import { ClickHouse } from './connection.ts';
+import { ClickHouseDeletions, readRemovable } from './deletion.ts';
 import { Derivation } from './derivation.ts';
 import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
 import {
@@ -36,7 +36,6 @@ import {
   readProjectsOf,
   readRuns,
 } from './reads.ts';
-import { ClickHouseDeletions, readRemovable } from './removal.ts';
 import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
@@ -83,7 +82,7 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
 };
 
 /** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
-const REMOVAL_MS = 1_000;
+const DELETION_MS = 1_000;
 /** Maximum time that `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
 const BEHIND_RETRY_AFTER_S = 10;
@@ -239,12 +238,12 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
-  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const removal = await this.removable(scope, target);
+  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+    const counts = await this.removable(scope, target);
     // The time must be late, because the other receivers have 10 s from then on to read the deletion.
     const removed = await this.#deletions.add(deletionAt(this.#clock.nowMs(), scope, target));
-    await Promise.race([removed(), delay(REMOVAL_MS, undefined)]);
-    return removal;
+    await Promise.race([removed(), delay(DELETION_MS, undefined)]);
+    return counts;
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {

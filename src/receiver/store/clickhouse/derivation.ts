@@ -6,8 +6,8 @@ import type { PriceList } from '../../domain/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
+import type { ClickHouseDeletions } from './deletion.ts';
 import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
-import type { ClickHouseDeletions } from './removal.ts';
 import { RowWriter } from './row-writer.ts';
 import {
   earlierPositionUs,

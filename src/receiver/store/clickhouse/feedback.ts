@@ -4,9 +4,9 @@ import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouse, sql, string, uuid } from './connection.ts';
+import { deleteWhere } from './deletion.ts';
 import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
 import { feedbackIn, groupsOf, readRow, readTraces } from './reads.ts';
-import { deleteWhere } from './removal.ts';
 
 /**
  * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and

@@ -4,9 +4,9 @@ import type { Ages } from '../../domain/ages.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
 import { StoreError } from '../store.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings } from './connection.ts';
+import { deleteRemoved, deleteWhere } from './deletion.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { EARLIEST_DAY } from './places.ts';
-import { deleteRemoved, deleteWhere } from './removal.ts';
 import { latestTimeUs } from './sweep.ts';
 
 const DAY_MS = 86_400_000;

@@ -4,8 +4,8 @@ import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
 import { type ClickHouse, integers, strings, uuids } from './connection.ts';
+import type { ClickHouseDeletions } from './deletion.ts';
 import { GROUP_MESSAGES_MAX, type Group, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
-import type { ClickHouseDeletions } from './removal.ts';
 import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
 
 /** Maximum number of rows per insert. */

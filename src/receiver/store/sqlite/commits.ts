@@ -1,11 +1,10 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { ProjectAges } from '../../domain/ages.ts';
-import { deletionAt } from '../../domain/deletion.ts';
+import { type DeletionTarget, deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { RemovalTarget } from '../../domain/removal.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -27,11 +26,11 @@ const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
 /** Duration of a step that removes traces by request, in milliseconds. */
-const REMOVAL_STEP_MS = 5;
+const DELETION_STEP_MS = 5;
 /** Pause after such a step while writes arrive, in milliseconds. */
-const REMOVAL_PAUSE_MS = 60;
+const DELETION_PAUSE_MS = 60;
 /** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
-const REMOVAL_MS = 250;
+const DELETION_MS = 250;
 /**
  * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
  * long steps cost less than many short steps.
@@ -128,12 +127,12 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
-  /** Stores a deletion, and deletes traces for `REMOVAL_MS`. */
-  async remove(scope: Scope, target: RemovalTarget): Promise<void> {
+  /** Stores a deletion, and deletes traces for `DELETION_MS`. */
+  async remove(scope: Scope, target: DeletionTarget): Promise<void> {
     const deletion = deletionAt(this.#nowMs(), scope, target);
     await this.#call(() => this.#writer.addDeletion(deletion));
     this.#writer.deletions.remember(deletion);
-    await this.removed(REMOVAL_MS);
+    await this.removed(DELETION_MS);
   }
 
   /** Waits until no trace is left to be deleted by request, for at most `maxMs` milliseconds. */
@@ -186,7 +185,7 @@ export class SqliteCommits {
 
   #call<Value>(work: () => Value): Promise<Value> {
     return new Promise((resolve, reject) => {
-      // The next step of a removal may come after the store was closed.
+      // The next step of a deletion may come after the store was closed.
       if (this.#isClosed) throw new RunspanError('RUNSPAN_STORE_FAILED', 'The store cannot be used: it is closed');
       this.#calls.push({ work, resolve: resolve as (value: unknown) => void, reject });
       this.#turn ??= setSoon(() => this.#work());
@@ -228,7 +227,7 @@ export class SqliteCommits {
       else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
-      this.#plan(this.#isPaused ? REMOVAL_PAUSE_MS : 0);
+      this.#plan(this.#isPaused ? DELETION_PAUSE_MS : 0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
       this.#stepError = error;
@@ -249,7 +248,7 @@ export class SqliteCommits {
   }
 
   #mark(): void {
-    const change = this.#writer.deletions.step(REMOVAL_STEP_MS);
+    const change = this.#writer.deletions.step(DELETION_STEP_MS);
     if (change !== undefined && change.traces.length > 0) this.#changes.push(change);
   }
 
@@ -261,7 +260,7 @@ export class SqliteCommits {
   }
 
   #forget(): void {
-    const evicted = this.#retention.step(this.#retention.isRemoving ? REMOVAL_STEP_MS : STEP_MS);
+    const evicted = this.#retention.step(this.#retention.isRemoving ? DELETION_STEP_MS : STEP_MS);
     this.#index.waiting = this.#connection.number('SELECT count(*) FROM unindexed');
     for (const tenant of new Set(evicted.map((trace) => trace.tenant))) {
       const traces = evicted.filter((trace) => trace.tenant === tenant);

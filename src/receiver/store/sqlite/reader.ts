@@ -13,11 +13,11 @@ import type { StoredKey } from '../key-store.ts';
 import { type RevokedToken, type Store, StoreError } from '../store.ts';
 import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
+import { countsIn } from './deletion.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
-import { removalIn } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -286,7 +286,7 @@ export class SqliteReader {
 
   readonly removable: Read<'removable'> = (scope, target) => {
     const deletion = deletionAt(Date.now(), scope, target);
-    return removalIn(this.#connection, this.#tenant(scope), deletion, () => this.#check());
+    return countsIn(this.#connection, this.#tenant(scope), deletion, () => this.#check());
   };
 
   backup(path: string): void {

@@ -5,7 +5,7 @@ import type { RetentionTime } from '../../domain/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
-import { projectsOfRuns } from './removal.ts';
+import { projectsOfRuns } from './deletion.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
 import { forgetNames } from './stored-trace.ts';

@@ -14,9 +14,9 @@ import {
 } from '../../../config/checker.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import type { DeletionTarget, RunCounts } from '../../domain/deletion.ts';
 import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
@@ -253,10 +253,10 @@ export class SqliteStore implements Store {
     }
   }
 
-  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const removal = await this.removable(scope, target);
+  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+    const counts = await this.removable(scope, target);
     await this.#remove(scope, target);
-    return removal;
+    return counts;
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {

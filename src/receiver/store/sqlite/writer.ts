@@ -6,9 +6,9 @@ import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, type SqliteConnection } from './database.ts';
+import { SqliteDeletions } from './deletion.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import { SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 
 /** Writes to the store in the caller's transaction. */

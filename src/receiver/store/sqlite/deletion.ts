@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { type CoveredTrace, type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/deletion.ts';
+import { type Deletion, Deletions, OPEN_DELETIONS_MAX, type RunCounts, Tombstones } from '../../domain/deletion.ts';
 import { decideTraces, type Identity, type TraceNames } from '../../domain/identity.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';
@@ -33,7 +32,7 @@ export function coveredTraces(
   return connection.all<{ n: number }>(select, tenant, ...params, limit).map(({ n }) => n);
 }
 
-function selectedRuns(connection: SqliteConnection, tenant: number, { kind, id }: RemovalTarget): Condition {
+function selectedRuns(connection: SqliteConnection, tenant: number, { kind, id }: Deletion['target']): Condition {
   if (kind === 'trace') return { sql: OF_TRACE, params: [tenant, idBytes(id)] };
   if (kind !== 'project') return { sql: `${kind} = ?`, params: [id] };
   return all([{ sql: 'is_root = 1', params: [] }, ofProject(connection, tenant, id)]);
@@ -45,12 +44,12 @@ function rootIn(connection: SqliteConnection, tenant: number, project: string): 
 }
 
 /** Counts the runs of the traces that a deletion covers now. Calls `check` for each trace. */
-export function removalIn(
+export function countsIn(
   connection: SqliteConnection,
   tenant: number,
   deletion: Omit<Deletion, 'tenant'>,
   check: () => void,
-): Removal {
+): RunCounts {
   const traces = coveredTraces(connection, tenant, deletion);
   let runs = 0;
   for (const trace of traces) {
@@ -65,7 +64,7 @@ interface StoredDeletion {
   readonly tenant_n: number;
   readonly tenant: string;
   readonly project: string | null;
-  readonly kind: RemovalTarget['kind'];
+  readonly kind: Deletion['target']['kind'];
   readonly id: string;
   readonly at_ms: number;
 }
@@ -158,9 +157,9 @@ export class SqliteDeletions {
     return traces;
   }
 
-  #named({ id, n: trace, roots, written }: StoredTrace): CoveredTrace {
+  #named({ id, n: trace, roots, written }: StoredTrace) {
     const startUs = this.#connection.one<{ us: number }>(FIRST_START, trace)?.us;
-    const names = (): ReturnType<CoveredTrace['names']> => {
+    const names = () => {
       // No deletion covered the trace before the change. With the same root and start, only names that are new can matter.
       const isOther = written.some(({ n, start_us }) => roots.includes(n) || start_us === startUs);
       const rows = isOther ? this.#connection.all<Pick<RunRow, 'thread' | 'user'>>(NAMES, trace) : written;

@@ -1,5 +1,5 @@
+import type { DeletionTarget } from '#src/receiver/domain/deletion.ts';
 import type { Scope } from '#src/receiver/domain/query.ts';
-import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
@@ -76,7 +76,7 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
   ]);
 }
 
-type Row = [title: string, target: RemovalTarget, kept: readonly number[], traces: number, project?: string];
+type Row = [title: string, target: DeletionTarget, kept: readonly number[], traces: number, project?: string];
 
 const ROWS: readonly Row[] = [
   ['a trace, by any spelling of its id', { kind: 'trace', id: id(1).toUpperCase() }, [5, 6, 7], 1],
@@ -90,7 +90,7 @@ const ROWS: readonly Row[] = [
   ['nothing in another project than that of the scope', { kind: 'project', id: 'shop' }, ALL, 0, 'bank'],
 ];
 
-export const removalCases: readonly StoreCase[] = [
+export const deletionCases: readonly StoreCase[] = [
   {
     title: 'The operations of deleted runs that are sent again are counted, if the store counts them',
     run: async (store) => {
@@ -103,7 +103,7 @@ export const removalCases: readonly StoreCase[] = [
       equal(await store.apply(SCOPE, [post(4, { parent: 1 }), post(5, { parent: 3 })]), 1);
     },
   },
-  ...table<Row>('Each removal deletes', ROWS, async (store, [, target, kept, traces, project]) => {
+  ...table<Row>('Each deletion deletes', ROWS, async (store, [, target, kept, traces, project]) => {
     const expected = { runs: ALL.length - kept.length, traces };
     const scope = { ...SCOPE, ...(project !== undefined && { project }) };
     // The tenant `third` never contains the removed runs, so its results are the expected results.

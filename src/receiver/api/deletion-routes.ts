@@ -1,12 +1,11 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
-import { countsOf } from '../domain/deletion.ts';
-import type { RemovalTarget } from '../domain/removal.ts';
+import { countsText, type DeletionTarget } from '../domain/deletion.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 
-export const removalRoutes: readonly Route[] = (['trace', 'thread', 'user', 'project'] as const).map((kind) => ({
+export const deletionRoutes: readonly Route[] = (['trace', 'thread', 'user', 'project'] as const).map((kind) => ({
   method: 'DELETE',
   path: `/query/${kind}s/:id`,
   admission: 'admin',
@@ -17,19 +16,19 @@ export const removalRoutes: readonly Route[] = (['trace', 'thread', 'user', 'pro
  * Deletes traces if the parameter `confirm` equals the id in the path. Otherwise responds with status 409 and the number of
  * runs that the request would delete.
  */
-async function remove(call: Call, kind: RemovalTarget['kind']): Promise<RouteResponse> {
+async function remove(call: Call, kind: DeletionTarget['kind']): Promise<RouteResponse> {
   const { store, scope, search, parameters } = call;
   refuseUnknownParameters(search, ['confirm']);
   const given = parameters.id ?? '';
   const target = { kind, id: kind === 'trace' ? idOf(call) : given };
   if (search.get('confirm') !== given) {
-    const removal = await store.removable(scope, target);
-    if (removal.runs === 0) throw new HttpError(404, `The ${kind} ${target.id} is not stored`);
-    const detail = `This deletes ${countsOf(removal)}: to confirm, repeat the request with the id as \`confirm\``;
-    return { status: 409, body: { detail, ...removal } };
+    const counts = await store.removable(scope, target);
+    if (counts.runs === 0) throw new HttpError(404, `The ${kind} ${target.id} is not stored`);
+    const detail = `This deletes ${countsText(counts)}: to confirm, repeat the request with the id as \`confirm\``;
+    return { status: 409, body: { detail, ...counts } };
   }
-  const removal = await store.remove(scope, target);
+  const counts = await store.remove(scope, target);
   const data = `the ${kind} ${visible(target.id)} of the tenant ${scope.tenant}`;
-  diagnostics.warn(`a client deletes ${data}: ${countsOf(removal)}`);
-  return { status: 200, body: removal };
+  diagnostics.warn(`a client deletes ${data}: ${countsText(counts)}`);
+  return { status: 200, body: counts };
 }

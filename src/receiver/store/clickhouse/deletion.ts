@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX, type RunCounts } from '../../domain/deletion.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -165,11 +164,11 @@ export class ClickHouseDeletions {
   }
 }
 
-/** See `RemovalStore.removable`. Counts the runs that lists show. */
-export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<Removal> {
+/** See `DeletionStore.removable`. Counts the runs that lists show. */
+export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<RunCounts> {
   const { sql: covered, params } = coveredTraces(deletion);
   const select = `SELECT count() AS traces, sum(runs) AS runs FROM (${covered})`;
-  const [found] = await db.rows<Removal>(select, ...params);
+  const [found] = await db.rows<RunCounts>(select, ...params);
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 

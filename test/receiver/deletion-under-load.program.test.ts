@@ -90,11 +90,11 @@ test('data that is deleted under load does not come back after a restart, from a
   // The senders end when the receiver is killed.
   const senders = [1, 2, 3, 4].map(() => send().catch(() => {}));
   await expect.poll(() => acknowledged.length).toBeGreaterThan(10);
-  const removals = ['threads', 'projects'].map(async (kind) => {
+  const deletions = ['threads', 'projects'].map(async (kind) => {
     const answer = await fetch(`${first.url}/query/${kind}/secret?confirm=secret`, { method: 'DELETE' });
     return answer.json();
   });
-  expect(await Promise.all(removals)).toMatchObject([
+  expect(await Promise.all(deletions)).toMatchObject([
     { runs: 2 * TRACES + 1, traces: TRACES + 1 },
     { runs: 2 * TRACES, traces: TRACES },
   ]);
