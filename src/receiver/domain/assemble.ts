@@ -100,7 +100,7 @@ export class AssembledRun {
 }
 
 /** Returns the id of each run's parent in a trace, which may not have arrived yet. Spans find only parents in the trace. */
-export function parentIdsOf(runs: readonly AssembledRun[]): Map<string, string | undefined> {
+function parentIdsOf(runs: readonly AssembledRun[]): Map<string, string | undefined> {
   const bySpan = new Map(runs.map(({ id, identity }) => [identity.span, id]));
   return new Map(
     runs.map(({ id, identity: { parentId, parentSpan } }) => [
@@ -166,7 +166,7 @@ export class AssembledTrace implements CoveredTrace {
   }
 
   get startUs(): number | undefined {
-    return this.runs.length === 0 ? undefined : Math.min(...this.runs.map(({ startUs }) => startUs));
+    return earliest(this.runs)?.startUs;
   }
 
   names(): ReturnType<CoveredTrace['names']> {
@@ -217,7 +217,7 @@ export function isInScope({ project }: Scope, { summary }: Pick<TracedRun, 'summ
 
 /** Returns the run that started first. Of several, the one that arrived first. */
 function earliest(runs: readonly TracedRun[]): TracedRun | undefined {
-  return runs.toSorted((a, b) => a.startUs - b.startUs)[0];
+  return runs.toSorted(compareStarts)[0];
 }
 
 export function compareStarts(a: TracedRun, b: TracedRun): number {
