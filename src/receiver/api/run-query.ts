@@ -79,13 +79,13 @@ export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
 type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
 
 /** Reads a query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
-type Reader<Query extends RunQuery> = (search: URLSearchParams) => Parsed<Query>;
+type QueryReader<Query extends RunQuery> = (search: URLSearchParams) => Parsed<Query>;
 
-export const readListQuery: Reader<ListQuery> = readerOf(LIST_CHECKS);
-export const readThreadQuery: Reader<ThreadQuery> = readerOf(THREAD_CHECKS);
-export const readTurnQuery: Reader<TurnQuery> = readerOf(TURN_CHECKS);
-export const readExportQuery: Reader<ExportQuery> = readerOf(EXPORT_CHECKS);
-export const readStatisticsQuery: Reader<StatisticsQuery> = readerOf(STATISTICS_CHECKS);
+export const readListQuery: QueryReader<ListQuery> = readerOf(LIST_CHECKS);
+export const readThreadQuery: QueryReader<ThreadQuery> = readerOf(THREAD_CHECKS);
+export const readTurnQuery: QueryReader<TurnQuery> = readerOf(TURN_CHECKS);
+export const readExportQuery: QueryReader<ExportQuery> = readerOf(EXPORT_CHECKS);
+export const readStatisticsQuery: QueryReader<StatisticsQuery> = readerOf(STATISTICS_CHECKS);
 
 export function readSuggestionQuery(search: URLSearchParams): SuggestionQuery {
   const query = readParameters(search, SUGGESTION_CHECKS);
@@ -115,7 +115,7 @@ export function checkedTraceId(traceId: unknown): string {
   throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
 }
 
-function readerOf<Query extends RunQuery>(checks: Checks<Query>): Reader<Query> {
+function readerOf<Query extends RunQuery>(checks: Checks<Query>): QueryReader<Query> {
   return (search) => {
     const query = readParameters(search, checks);
     try {

@@ -48,7 +48,7 @@ export class ClickHouseRetentionTime {
 }
 
 /**
- * Deletes traces that are older than their maximum age, and the messages of removed runs. Days older than every maximum
+ * Deletes traces that are older than their maximum age, and the messages of deleted traces. Days older than every maximum
  * age are dropped as a whole. The age of a day is measured from its end, or from its latest message if that arrived
  * later. If a step fails, the remaining steps still run before the promise rejects.
  */

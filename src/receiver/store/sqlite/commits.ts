@@ -25,7 +25,7 @@ const GROUP_MS = 50;
 const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
-/** Duration of a step that removes traces by request, in milliseconds. */
+/** Duration of a step that deletes traces by request, in milliseconds. */
 const DELETION_STEP_MS = 5;
 /** Pause after such a step while writes arrive, in milliseconds. */
 const DELETION_PAUSE_MS = 60;

@@ -86,9 +86,8 @@ export class SqliteRetention {
   }
 
   /**
-   * Checks the clocks, and whether traces have expired in a project. Forgets what was removed
-   * long ago. This takes too long to repeat it after each write. Returns how far the retention time is
-   * behind the wall clock.
+   * Checks the clocks, and whether traces have expired in a project. Forgets old deletions. This takes too long to repeat
+   * it after each write. Returns how far the retention time is behind the wall clock.
    */
   checkAge(wallMs: number): number {
     const timeMs = this.#time.check(wallMs, this.#stored.read());
