@@ -59,7 +59,7 @@ describe('an attachment in ClickHouse', () => {
 });
 
 describe('a deletion in ClickHouse', () => {
-  test('deletes all rows of the removed runs, also those that arrive later, and keeps their tombstones', async () => {
+  test('deletes all rows of the deleted runs, also those that arrive later, and keeps their tombstones', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [{ ...post(1), attachments: [LARGE] }, post(2, { parent: 1 }), post(3)]);
     await store.settled();
@@ -70,7 +70,7 @@ describe('a deletion in ClickHouse', () => {
     await expect.poll(rowCounts).toMatchObject({ messages: 2, runs: 1, attachments: 0 });
   });
 
-  test('deletes the rows of the removed runs even if old days cannot be deleted', async () => {
+  test('deletes the rows of the deleted runs even if old days cannot be deleted', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [post(1)]);
     await store.settled();
@@ -158,7 +158,7 @@ describe('the maximum age of traces in ClickHouse', () => {
     expect(await rowCounts()).toMatchObject({ messages: 0, runs: 0 });
   });
 
-  test('deletes the other traces of a day from which a trace was removed later', async () => {
+  test('deletes the other traces of a day from which a trace was deleted later', async () => {
     const store = await openStore();
     await store.apply(
       SCOPE,
@@ -169,11 +169,11 @@ describe('the maximum age of traces in ClickHouse', () => {
     moveClock(20 * DAY_MS);
     await store.remove(SCOPE, { kind: 'trace', id: id(1) });
     await expire(db, MAX_AGE, nowMs + 32 * DAY_MS);
-    // Only the tombstone of the removed trace is left.
+    // Only the tombstone of the deleted trace is left.
     expect(await rowCounts()).toMatchObject({ messages: 1, runs: 0 });
   });
 
-  test('keeps the tombstones of removed runs, and their groups, for 30 more days', async () => {
+  test('keeps the tombstones of deleted runs, and their groups, for 30 more days', async () => {
     const store = await openStore();
     await store.apply(SCOPE, [span(2, 1), span(1)]);
     await store.settled();

@@ -76,7 +76,7 @@ test('a late retention time is logged once and reported by /readyz, until it is 
   expect(lines).toHaveLength(1);
 });
 
-test('the ids of removed runs are kept for 30 days of the retention time', async () => {
+test('the ids of deleted runs are kept for 30 days of the retention time', async () => {
   const { change, store } = await openLate();
   const kept: number[] = [];
   const count = (connection: SqliteConnection) => kept.push(connection.number('SELECT count(*) FROM removed'));

@@ -106,7 +106,7 @@ export const deletionCases: readonly StoreCase[] = [
   ...table<Row>('Each deletion deletes', ROWS, async (store, [, target, kept, traces, project]) => {
     const expected = { runs: ALL.length - kept.length, traces };
     const scope = { ...SCOPE, ...(project !== undefined && { project }) };
-    // The tenant `third` never contains the removed runs, so its results are the expected results.
+    // The tenant `third` never contains the deleted runs, so its results are the expected results.
     const third = { tenant: 'third' };
     await Promise.all([fill(store), store.apply(OTHER, OPERATIONS), fill(store, kept, third)]);
     const answers = await answersOf(store, third);
@@ -115,7 +115,7 @@ export const deletionCases: readonly StoreCase[] = [
     const unknown = { ...scope, tenant: 'unknown' };
     equal([await store.removable(unknown, target), await store.remove(unknown, target)], [nothing, nothing]);
     equal(await store.removable(scope, target), expected);
-    equal((await listed(store)).length, ALL.length, 'counting removes nothing');
+    equal((await listed(store)).length, ALL.length, 'counting deletes nothing');
     equal(await store.remove(scope, target), expected);
     equal(await answersOf(store), answers);
     equal(await store.remove(scope, target), nothing);
@@ -134,7 +134,7 @@ export const deletionCases: readonly StoreCase[] = [
     for (const number of ALL) equal(await store.addFeedback(SCOPE, feedback(number)), kept.includes(number));
   }),
   {
-    title: 'Late runs of a removed trace are ignored, but a trace that starts later is stored',
+    title: 'Late runs of a deleted trace are ignored, but a trace that starts later is stored',
     run: async (store) => {
       await fill(store);
       await store.remove(SCOPE, { kind: 'user', id: 'bob' });
@@ -151,7 +151,7 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Late spans of a removed trace are ignored, whichever name of the trace they have',
+    title: 'Late spans of a deleted trace are ignored, whichever name of the trace they have',
     run: async (store) => {
       await store.apply(SCOPE, [span(1), simple(2, { ...span(2, 1, 9).fields, trace_id: id(2) })]);
       for (const trace of [0, 2]) await store.remove(SCOPE, { kind: 'trace', id: id(trace) });
@@ -162,7 +162,7 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'A run that is stored in another trace keeps its messages that name a removed trace',
+    title: 'A run that is stored in another trace keeps its messages that name a deleted trace',
     run: async (store) => {
       await store.apply(SCOPE, [post(1), post(2)]);
       await store.remove(SCOPE, { kind: 'trace', id: id(1) });
@@ -171,7 +171,7 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Late children, grandchildren and orphans of a removed OpenTelemetry trace are ignored',
+    title: 'Late children, grandchildren and orphans of a deleted OpenTelemetry trace are ignored',
     run: async (store) => {
       const span = (number: number, above?: number, project = 'shop'): RunOperation => {
         const ids = { trace_id: '5b8efff798038103d269b633813fc60c', span_id: digits(number) };
@@ -194,7 +194,7 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Until the root of a trace arrives, the project of the first run decides whether the trace is removed',
+    title: 'Until the root of a trace arrives, the project of the first run decides whether the trace is deleted',
     run: async (store) => {
       await store.apply(SCOPE, [post(3, { parent: 1 }), post(2, { parent: 1, session_name: 'bank' })]);
       equal(await store.remove(SCOPE, { kind: 'project', id: 'shop' }), { runs: 0, traces: 0 });
@@ -204,7 +204,7 @@ export const deletionCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Listeners receive the ids of traces from which runs are removed',
+    title: 'Listeners receive the ids of traces from which runs are deleted',
     run: async (store) => {
       await fill(store);
       const received: string[] = [];

@@ -107,7 +107,7 @@ const filters: StoreCase[] = [
     },
   },
   {
-    title: 'Texts with characters that databases cut or replace stay apart, also when runs are removed',
+    title: 'Texts with characters that databases cut or replace stay apart, also when runs are deleted',
     run: async (store) => {
       const users = ['nul', 'nul\0one', 'nul\0two', 'half \ud83d'];
       await store.apply(
