@@ -15,7 +15,7 @@ import {
   uuid,
   uuids,
 } from './connection.ts';
-import { MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
+import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 
 /** The messages of a trace. */
@@ -29,7 +29,7 @@ export interface Group extends GroupKey {
   /** The trace. Has no runs if it is deleted. */
   readonly trace: AssembledTrace;
   /** All runs by id, including deleted runs. */
-  readonly merged: ReadonlyMap<string, MergedRun>;
+  readonly merged: ReadonlyMap<string, GroupRun>;
   /** Time of the latest message, in microseconds. */
   readonly seenUs: number;
   readonly version: bigint;
@@ -176,7 +176,7 @@ async function groupOf(
   slices: AsyncIterable<GroupRow[]> | Iterable<GroupRow[]>,
   prices: PriceList,
 ): Promise<Group> {
-  const found: [id: string, run: MergedRun][] = [];
+  const found: [id: string, run: GroupRun][] = [];
   let [messages, seenUs, isDeleted] = [0, 0, false];
   for await (const rows of slices) {
     messages += rows.length;

@@ -125,8 +125,8 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   return grouped(rows, ({ id }) => id);
 }
 
-/** A run that is merged from its messages. */
-export interface MergedRun {
+/** A run of a group, merged from its messages. */
+export interface GroupRun {
   readonly run: AssembledRun;
   /** Every start time found in its messages. */
   readonly startsUs: ReadonlySet<number>;
@@ -135,7 +135,7 @@ export interface MergedRun {
 }
 
 /** Merges a run's posts and patches. The rows must be sorted by arrival. */
-export function runOf(id: string, rows: readonly MessageRow[]): MergedRun {
+export function runOf(id: string, rows: readonly MessageRow[]): GroupRun {
   const run = new AssembledRun(id, rows[0]?.received_us ?? 0);
   const startsUs = new Set<number>();
   const ages: FieldAges = {};
