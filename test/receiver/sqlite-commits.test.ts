@@ -20,11 +20,8 @@ function noise(length: number): string {
   return NOISE.slice(from, from + length);
 }
 
-const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({
-  name: `a${at}`,
-  mimeType: 'x/y',
-  bytes: new Uint8Array(1),
-}));
+const ATTACHMENT = { mimeType: 'x/y', bytes: new Uint8Array(1) };
+const TOO_MANY = Array.from({ length: 101 }, (_, at) => ({ ...ATTACHMENT, name: `a${at}` }));
 
 async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = {}) {
   const connection = await openConnection(path);
@@ -108,10 +105,8 @@ describe('pending calls', () => {
 describe('background steps', () => {
   test('index runs and free pages between continuous writes', async () => {
     const nowMs = { value: 1_000 };
-    const { apply, commits, connection } = await make({
-      limits: { ...LIMITS, maxAgeMs: 10 },
-      nowMs: () => nowMs.value,
-    });
+    const limits = { ...LIMITS, maxAgeMs: 10 };
+    const { apply, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
     // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
     for (let index = 1; index <= 10; index += 1) await apply(simple(index, { inputs: { text: noise(2_000_000) } }));
     await apply(simple(11, { inputs: { text: 'zebra' } }));
@@ -145,19 +140,13 @@ describe('background steps', () => {
 });
 
 describe('the limits', () => {
-  const TRACES = 30;
-
-  async function filled(maxBytes: number) {
-    const made = await make({ limits: { ...LIMITS, maxBytes } });
-    for (let index = 1; index <= TRACES; index += 1) {
-      await made.apply(simple(index, { inputs: { text: `w${index} ${noise(100_000)}` } }));
-    }
-    return made;
-  }
-
   test('delete whole traces that changed least recently until the file is within its bytes, and report them', async () => {
-    const { connection, changes, apply } = await filled(2_000_000);
-    await apply({ kind: 'patch', id: id(TRACES), fields: {}, attachments: [] });
+    const { connection, changes, apply } = await make({ limits: { ...LIMITS, maxBytes: 2_000_000 } });
+    const total = 30;
+    for (let index = 1; index <= total; index += 1) {
+      await apply(simple(index, { inputs: { text: `w${index} ${noise(100_000)}` } }));
+    }
+    await apply({ kind: 'patch', id: id(total), fields: {}, attachments: [] });
     const used = () =>
       (connection.number('PRAGMA page_count') - connection.number('PRAGMA freelist_count')) *
       connection.number('PRAGMA page_size');
@@ -169,10 +158,10 @@ describe('the limits', () => {
     const forgotten = changes.flatMap((change) =>
       change.forgotten === undefined ? [] : change.traces.map((trace) => trace.id),
     );
-    expect(forgotten).toEqual(Array.from({ length: TRACES - left }, (_, at) => id(at + 1)));
+    expect(forgotten).toEqual(Array.from({ length: total - left }, (_, at) => id(at + 1)));
     const reported = changes.flatMap((change) => change.forgotten ?? []);
-    expect(reported.reduce((sum, { runs }) => sum + runs, 0)).toBe(TRACES - left);
-    expect(reported.reduce((sum, { traces }) => sum + traces, 0)).toBe(TRACES - left);
+    expect(reported.reduce((sum, { runs }) => sum + runs, 0)).toBe(total - left);
+    expect(reported.reduce((sum, { traces }) => sum + traces, 0)).toBe(total - left);
   });
 
   test('hold approximately during continuous writes', async () => {
@@ -241,17 +230,11 @@ describe('the limits', () => {
   test('delete everything of a trace, and the file shrinks', async () => {
     const nowMs = { value: 1_000 };
     const path = storePath();
-    const { apply, commits, connection } = await make({
-      path,
-      limits: { ...LIMITS, maxAgeMs: 1 },
-      nowMs: () => nowMs.value,
-    });
+    const limits = { ...LIMITS, maxAgeMs: 1 };
+    const { apply, commits, connection } = await make({ path, limits, nowMs: () => nowMs.value });
+    const attachments = TOO_MANY.slice(0, 2);
     for (let index = 1; index <= 240; index += 1) {
-      const large = {
-        ...simple(index, { inputs: { text: `z${index} ${noise(200_000)}` } }),
-        attachments: TOO_MANY.slice(0, 2),
-      };
-      await apply(large);
+      await apply({ ...simple(index, { inputs: { text: `z${index} ${noise(200_000)}` } }), attachments });
     }
     await commits.addFeedback(DEFAULT_SCOPE, { id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);

@@ -62,14 +62,11 @@ const merging: StoreCase[] = [
       await store.apply(SCOPE, [unnamed(1), unnamed(2), unnamed(3)]);
       await store.apply(SCOPE, [{ ...unnamed(2), fields: { outputs: { b: 2 } } }]);
       const found = await store.mergedRuns(SCOPE, [id(1), spanOf(2), spanOf(4), id(4)]);
-      const { fields } = unnamed(2);
-      equal(
-        found.sort((a, b) => numberOf(a.id) - numberOf(b.id)),
-        [
-          { id: id(1), fields: unnamed(1).fields },
-          { id: id(2), fields: { ...fields, outputs: { b: 2 } } },
-        ],
-      );
+      const sorted = found.sort((a, b) => numberOf(a.id) - numberOf(b.id));
+      equal(sorted, [
+        { id: id(1), fields: unnamed(1).fields },
+        { id: id(2), fields: { ...unnamed(2).fields, outputs: { b: 2 } } },
+      ]);
       await store.apply(SCOPE, [{ ...unnamed(5), fields: { ...unnamed(5).fields, trace_id: id(9) } }]);
       matches(await store.mergedRuns(SCOPE, [spanOf(5)]), [{ id: id(5), fields: unnamed(5).fields }]);
       equal(await store.mergedRuns(SCOPE, []), []);
@@ -120,11 +117,7 @@ const merging: StoreCase[] = [
         { name: 'end', ...ENDED_AT },
       ],
       ['no real end over that of its program', [PROGRAM_END, simple(1)], { status: 'interrupted', name: 'run 1' }],
-      [
-        'the later one of the same age',
-        [simple(1, { name: 'a', ms: 5 }), simple(1, { name: 'b', ms: 2 })],
-        { name: 'b' },
-      ],
+      ['the later of the same age', [simple(1, { name: 'a', ms: 5 }), simple(1, { name: 'b', ms: 2 })], { name: 'b' }],
     ],
     async (store, [, records, expected]) => {
       await applyEach(store, records);
@@ -141,13 +134,10 @@ const merging: StoreCase[] = [
       matches((await store.list(SCOPE, parsedQuery({}))).items, [{ tags: ['review'] }]);
     },
   },
-  ...table<[string, 'post first' | 'patch first']>(
+  ...table<['post first' | 'patch first']>(
     'Metadata and extra are merged key by key',
-    [
-      ['post first', 'post first'],
-      ['patch first', 'patch first'],
-    ],
-    async (store, [, order]) => {
+    [['post first'], ['patch first']],
+    async (store, [order]) => {
       const first = post(1, { extra: { metadata: { a: 1, b: 1 }, runtime: { sdk: 'x' }, x: 1 } });
       const later = patch(1, { extra: { metadata: { b: 2, c: 2 }, y: 2 } });
       await applyEach(store, order === 'post first' ? [first, later] : [later, first]);
@@ -214,10 +204,9 @@ async function places(store: Store): Promise<string[]> {
 
 const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
 
-const CHAIN_LENGTH = 70;
 const chainOf = (length: number): RunOperation[] =>
   Array.from({ length }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
-const chain = chainOf(CHAIN_LENGTH);
+const chain = chainOf(70);
 const deepChain = chainOf(10_000);
 
 /** Returns a run with a `trace_id` and the span of the OpenTelemetry trace 0. */
@@ -341,7 +330,7 @@ const trees: StoreCase[] = [
     async (store, [, operations]) => {
       await store.apply(SCOPE, operations);
       const runs = await runsOf(store);
-      equal(runs.length, CHAIN_LENGTH);
+      equal(runs.length, 70);
       equal([...new Set(runs.map((run) => run.trace_id))], [id(0)]);
       const levels = (number: number): number | undefined =>
         runs.find((run) => run.id === id(number))?.dotted_order.split('.').length;
