@@ -15,10 +15,7 @@ const NO_PROXIES = { HTTP_PROXY: '', HTTPS_PROXY: '', NO_PROXY: '', http_proxy: 
 
 /** Returns the warnings and failures as `level check`. */
 const problems = (stdout: string): string[] =>
-  stdout
-    .split('\n')
-    .map((line) => /^(warn|fail) +(\S+(?: \S+)*?) {2}/.exec(line))
-    .flatMap((match) => (match === null ? [] : `${match[1]} ${match[2]}`));
+  [...stdout.matchAll(/^(warn|fail) +(\S+(?: \S+)*?) {2}/gm)].map(([, level, check]) => `${level} ${check}`);
 
 const lineOf = (stdout: string, check: string): string =>
   stdout.split('\n').find((line) => line.slice(6).startsWith(`${check} `)) ?? '';

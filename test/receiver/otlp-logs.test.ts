@@ -49,12 +49,10 @@ const logOf = (
 });
 
 const user = (content: string, rest: Given = {}) => logOf('gen_ai.user.message', { body: { content }, ...rest });
-const choice = (content: string, rest: Given = {}) =>
-  logOf('gen_ai.choice', {
-    body: { finish_reason: 'stop', message: { role: 'assistant', content } },
-    seconds: 5,
-    ...rest,
-  });
+const choice = (content: string, rest: Given = {}) => {
+  const body = { finish_reason: 'stop', message: { role: 'assistant', content } };
+  return logOf('gen_ai.choice', { body, seconds: 5, ...rest });
+};
 const exception = (rest: Given = {}) =>
   logOf('exception', {
     given: {
