@@ -1,10 +1,10 @@
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
-/** Whether a value is an object or a function, but not an array or bytes. */
+/** Whether a value is an object or a function, but not an array, bytes or a number. */
 export function isFields(value: unknown): value is Fields {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value);
+  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value) && !(value instanceof ExactNumber);
 }
 
 /** Whether a value is a plain object, not an instance of a class. */
@@ -41,7 +41,8 @@ export function firstText(...values: readonly unknown[]): string | undefined {
  * counts.
  */
 export function numberOf(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+  const number = value instanceof ExactNumber ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 }
 
 export function signalOf(value: unknown): AbortSignal | undefined {
@@ -94,7 +95,7 @@ export function definedOrNone<Value extends object>(object: Value): Defined<Valu
 /** Parses JSON. Returns invalid JSON unchanged. */
 export function parsedJson(json: string): unknown {
   try {
-    return JSON.parse(json);
+    return parseExact(json);
   } catch {
     return json;
   }
@@ -105,4 +106,107 @@ export function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
   return Object.create(Object.getPrototypeOf(object), properties);
+}
+
+/**
+ * A number of a JSON text that a double cannot hold, such as an id of 64 bits. `exactJson` writes the digits as they
+ * were. `JSON.stringify` writes them as a string.
+ */
+export class ExactNumber {
+  // A subclass of `String` would make all strings of the process slow in V8.
+  readonly digits: string;
+
+  constructor(digits: string) {
+    this.digits = digits;
+  }
+
+  toJSON(): string {
+    return isWriting ? mark + this.digits : this.digits;
+  }
+
+  toString(): string {
+    return this.digits;
+  }
+}
+
+/** Whether a value is an object or a list of a JSON text. */
+export function hasItems(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !(value instanceof ExactNumber);
+}
+
+/** Precedes the digits in a text that is parsed or written. Random, so that no string of a payload begins with it. */
+let mark = '';
+let marked = /(?!)/g;
+let isWriting = false;
+
+/**
+ * Parses JSON like `JSON.parse`, except that a number that a double cannot hold becomes an `ExactNumber`. For values that
+ * the application gets, `convert` is `String`: such a number becomes a string of its digits.
+ */
+export function parseExact<Value>(text: string, convert = (digits: string): unknown => new ExactNumber(digits)): Value {
+  const value: Value = JSON.parse(text);
+  const exact = typeof value === 'object' && !LONG_NUMBER.test(text) ? text : withMarks(text);
+  if (exact === text) return value;
+  return JSON.parse(exact, (_, one) =>
+    typeof one === 'string' && one.startsWith(mark) ? convert(one.slice(mark.length)) : one,
+  );
+}
+
+/** Writes JSON like `JSON.stringify`, except that an `ExactNumber` becomes a number. */
+export function exactJson(value: unknown, space?: number): string {
+  // Without a mark, no text with such a number has been parsed yet.
+  if (mark === '') return JSON.stringify(value, undefined, space);
+  isWriting = true;
+  try {
+    return JSON.stringify(value, undefined, space)?.replace(marked, '$1');
+  } finally {
+    isWriting = false;
+  }
+}
+
+/** A double holds every number that has fewer characters and an exponent of at most two digits. */
+const LONG = String.raw`-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})`;
+
+/** Matches an object or a list with a long number. May match within a string, but not at its beginning. */
+const LONG_NUMBER = new RegExp(String.raw`[:,[]\s*${LONG}`);
+
+/** Matches the long numbers in the parts of a valid JSON text that are outside of strings. */
+const LONG_NUMBERS = new RegExp(String.raw`${LONG}[\d.eE+-]*`, 'g');
+
+/** Returns valid JSON text with a marked string in place of each number that `JSON.parse` would change. */
+function withMarks(text: string): string {
+  let copy = '';
+  for (let at = 0; at < text.length; ) {
+    const quote = text.indexOf('"', at);
+    let end = quote < 0 ? text.length : quote;
+    copy += text.slice(at, end).replace(LONG_NUMBERS, markedNumber);
+    at = end;
+    if (quote < 0) break;
+    do end = text.indexOf('"', end + 1);
+    while (isEscaped(text, end));
+    copy += text.slice(at, end + 1);
+    at = end + 1;
+  }
+  return copy;
+}
+
+function markedNumber(number: string): string {
+  if (`${Number(number)}` === number) return number;
+  if (mark === '') {
+    mark = `exact ${Math.random().toString(36)}${Math.random().toString(36)} `.replaceAll('.', ' ');
+    marked = new RegExp(`"${mark}(-?\\d[\\d.eE+-]*)"`, 'g');
+  }
+  return `"${mark}${number}"`;
+}
+
+const BACKSLASH = 0x5c;
+
+/**
+ * Whether a backslash escapes the character at index `at` in JSON text. A character is escaped if an odd number of
+ * backslashes precede it.
+ */
+export function isEscaped(json: string, at: number): boolean {
+  let first = at;
+  while (json.charCodeAt(first - 1) === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
 }

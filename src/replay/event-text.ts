@@ -1,8 +1,8 @@
-import type { Fields } from '../payload/fields.ts';
+import { exactJson, type Fields } from '../payload/fields.ts';
 
 /** Returns a server-sent event without a name. */
 export function jsonEvent(value: unknown): string {
-  return `data: ${JSON.stringify(value)}\n\n`;
+  return `data: ${exactJson(value)}\n\n`;
 }
 
 /** Returns a server-sent event that is named after its type. */

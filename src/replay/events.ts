@@ -1,4 +1,4 @@
-import { defined, type Fields, fieldsOf, listOf, textOf, without } from '../payload/fields.ts';
+import { defined, exactJson, type Fields, fieldsOf, listOf, textOf, without } from '../payload/fields.ts';
 import { interleaved, jsonEvent, namedEvent, wordsOf } from './event-text.ts';
 import { choicesEvents, responseEvents } from './openai-events.ts';
 
@@ -104,7 +104,7 @@ function partsOf(block: Fields): { begun: Fields; deltas: Fields[] } {
   }
   // `tool_use`, `server_tool_use` and `mcp_tool_use`.
   if (type.endsWith('tool_use') && block.input !== undefined) {
-    const json = JSON.stringify(block.input);
+    const json = exactJson(block.input);
     const deltas = [
       { type: 'input_json_delta', partial_json: '' },
       ...wordDeltas('input_json_delta', 'partial_json', json),
@@ -154,5 +154,5 @@ function linesOf(
   return [
     ...deltas.map((delta) => ({ ...head, ...placed({ ...empty, ...delta }), done: false })),
     { ...answer, ...placed(empty) },
-  ].map((line) => `${JSON.stringify(line)}\n`);
+  ].map((line) => `${exactJson(line)}\n`);
 }

@@ -1,5 +1,5 @@
 import { RunspanError } from '../base/errors.ts';
-import { type Fields, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, isFields, parsedJson, parseExact, textOf } from '../payload/fields.ts';
 import type { PayloadLimits } from '../payload/plain.ts';
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
@@ -84,7 +84,7 @@ export function parseFixture(text: string, file: string): Fixture {
 
 /** Returns the text of a fixture's file. */
 export function fixtureText(fixture: Fixture): string {
-  return `${JSON.stringify(fixture, null, 2)}\n`;
+  return `${exactJson(fixture, 2)}\n`;
 }
 
 function isCall(value: unknown): boolean {
@@ -103,5 +103,5 @@ const UNLIMITED: PayloadLimits = { depth: MAX, width: MAX, nodes: MAX, bytes: MA
 
 /** Returns a value as it is in a fixture, with the secrets masked that are masked by default. */
 export function masked(value: unknown): unknown {
-  return JSON.parse(serialize(value, { ...UNLIMITED, isInline: true, redaction: defaultRedaction() }));
+  return parseExact(serialize(value, { ...UNLIMITED, isInline: true, redaction: defaultRedaction() }));
 }

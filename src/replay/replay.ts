@@ -1,7 +1,7 @@
 import { dialectOf, isModelAddress } from '../integrations/fetch/dialects.ts';
 import { requestBody, requestUrl } from '../integrations/fetch/request.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
-import { type Fields, fieldsOf, isFields } from '../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, isFields, parseExact } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
 import { answerEvents } from './events.ts';
@@ -84,7 +84,8 @@ export class Replay {
 function responseOf({ call, status, response, error }: RecordedCall, streamed: Fields | undefined): Response {
   if (status === undefined) throw errorLike(error);
   const answer = status < 400 && streamed ? answerEvents(call, fieldsOf(response), streamed) : undefined;
-  if (answer === undefined) return Response.json(response, { status });
+  if (answer === undefined)
+    return new Response(exactJson(response), { status, headers: { 'content-type': 'application/json' } });
   const { contentType, events } = answer;
   const body = error === undefined ? events.join('') : brokenOff(events, errorLike(error));
   return new Response(body, { status, headers: { 'content-type': contentType } });
@@ -94,7 +95,7 @@ function responseOf({ call, status, response, error }: RecordedCall, streamed: F
 function comparable(request: object): ReplayedCall['request'] {
   const sink = sinkOf(currentContext());
   const json = sink === undefined ? JSON.stringify(request) : encodePayload('inputs', request, sink.capture).json;
-  return masked(JSON.parse(json)) as ReplayedCall['request'];
+  return masked(parseExact(json)) as ReplayedCall['request'];
 }
 
 function isStreamed(url: string, call: string, { stream }: { readonly stream?: unknown }): boolean {

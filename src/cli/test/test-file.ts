@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { exactJson } from '../../payload/fields.ts';
 import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import type { ExportedRun } from '../../replay/trace-calls.ts';
@@ -193,8 +194,8 @@ const UNSTEADY = /[\da-f]{8}-[\da-f]{4}-|\d{4}-\d\d-\d\dT\d\d:/i;
 
 function steady<Payload>(payload: Payload): Payload | undefined {
   const shown = masked(payload) as Payload;
-  const text = JSON.stringify(shown) ?? '';
-  return text.length > PAYLOAD_MAX || text === '{}' || UNSTEADY.test(text) ? undefined : shown;
+  const text = exactJson(shown) ?? '{}';
+  return text.length > PAYLOAD_MAX || text === '{}' || UNSTEADY.test(text) ? undefined : JSON.parse(text);
 }
 
 /** Whether a run has started before its previous sibling has ended. */

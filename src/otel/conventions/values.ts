@@ -1,4 +1,4 @@
-import { defined, definedOrNone, type Fields, filled, isFields, parsedJson } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, filled, isFields, numberOf, parsedJson } from '../../payload/fields.ts';
 import { tokenCount, cost as validCost, validUsage } from '../../payload/usage.ts';
 
 /** The attributes of a span. SDK 3.x allows objects as values. */
@@ -23,15 +23,18 @@ export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
+/** Returns an id as text. The ids of users, threads and sessions are numbers in some applications. */
+export function idText(value: unknown): string | undefined {
+  return text(numberOf(value) === undefined ? value : `${value}`);
+}
+
 export function same(value: unknown): unknown {
   return value;
 }
 
 /** Returns a finite number. Numbers as text are accepted, because some instrumentations set them. */
 export function number(value: unknown): number | undefined {
-  if (typeof value !== 'number' && text(value) === undefined) return undefined;
-  const result = Number(value);
-  return Number.isFinite(result) ? result : undefined;
+  return numberOf(text(value) === undefined ? value : Number(value));
 }
 
 /** Returns a token count. Numbers that cannot be a token count are ignored. */
@@ -135,7 +138,7 @@ const THREAD_KEYS: readonly string[] = [
 
 /** Adds `thread_id` and `user_id`, unless the metadata already contains them. Keeps the original keys. */
 export function withThreadAndUser(metadata: Fields): Fields {
-  const threadKey = THREAD_KEYS.find((key) => text(metadata[key]) !== undefined);
-  const thread_id = threadKey && metadata[threadKey];
-  return { ...defined({ thread_id, user_id: text(metadata.userId) }), ...metadata };
+  const threadKey = THREAD_KEYS.find((key) => idText(metadata[key]) !== undefined);
+  const thread_id = threadKey && idText(metadata[threadKey]);
+  return { ...defined({ thread_id, user_id: idText(metadata.userId) }), ...metadata };
 }

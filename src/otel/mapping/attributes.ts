@@ -2,7 +2,7 @@ import { type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
-import { type Attributes, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
+import { type Attributes, idText, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
 import type { NameFacts, Place, RowIndex } from './row-index.ts';
 
@@ -20,6 +20,9 @@ type PayloadGroup = 'inputs' | 'outputs';
 export type Groups = { [Name in PayloadGroup]?: FoundPayload | undefined } & {
   [Name in Exclude<Group, PayloadGroup>]?: Found | undefined;
 };
+
+/** Metadata keys whose values are text. */
+const IDS: ReadonlySet<string> = new Set(['thread_id', 'user_id', 'session_id']);
 
 /** The key for a payload that is not an object. */
 const WHOLE_KEYS: Readonly<Record<PayloadGroup, string>> = { inputs: 'input', outputs: 'output' };
@@ -175,7 +178,8 @@ export class AttributeReader {
     for (let at = from; at < to; at++) {
       const { place, source } = this.#matches[at] as Match;
       const [, key, read, manner] = place.row;
-      const value = source.parts === undefined ? source.value : this.#structureOf(source, source.parts);
+      const given = source.parts === undefined ? source.value : this.#structureOf(source, source.parts);
+      const value = place.group === 'metadata' && IDS.has(key) ? idText(given) : given;
       if (value === null) continue;
       if (fields !== undefined && manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
         if (manner === 'repeats') source.isUsed = true;

@@ -1,4 +1,13 @@
-import { defined, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
+import {
+  defined,
+  exactJson,
+  type Fields,
+  fieldsOf,
+  isFields,
+  listOf,
+  parsedJson,
+  textOf,
+} from '../../payload/fields.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import type { Message, Part } from '../../services/message.ts';
 import { genAiMetadata, genAiParameters, genAiUsage } from '../conventions/genai-rows.ts';
@@ -115,12 +124,12 @@ function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
   const outputs = run.outputs === undefined ? undefined : parsedJson(run.outputs);
   const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsedJson(run.inputs));
   const answers = outputs === undefined ? undefined : messagesOfOutputs(outputs);
-  if (asked !== undefined) attributes.set('gen_ai.input.messages', JSON.stringify(asked.map(messageOf)));
+  if (asked !== undefined) attributes.set('gen_ai.input.messages', exactJson(asked.map(messageOf)));
   if (answers !== undefined) {
     const reasons = run.metadata?.get('finish_reasons');
     const listed = reasons === undefined ? [] : listOf(parsedJson(reasons));
     const messages = answers.map((message, at) => ({ ...messageOf(message), finish_reason: listed[at] }));
-    attributes.set('gen_ai.output.messages', JSON.stringify(messages));
+    attributes.set('gen_ai.output.messages', exactJson(messages));
   }
   addUsage(attributes, usageOf(run, outputs));
 }
@@ -152,7 +161,7 @@ export function setValue(attributes: NewAttributes, name: string, value: unknown
   if (value === undefined || value === null) return;
   const isPlain = typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
   const isTexts = Array.isArray(value) && value.every((item) => typeof item === 'string');
-  attributes.set(name, isPlain || isTexts ? (value as AttributeValue) : JSON.stringify(value));
+  attributes.set(name, isPlain || isTexts ? (value as AttributeValue) : exactJson(value));
 }
 
 /** Converts a message to the schema of `gen_ai.input.messages`. */

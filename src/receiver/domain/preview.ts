@@ -1,5 +1,6 @@
 import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
+import { exactJson, hasItems } from '../../payload/fields.ts';
 
 const LENGTH_MAX = 200;
 /** Maximum number of nested levels to search for text, and of items at the end of an array. */
@@ -35,7 +36,7 @@ const TEXT_KEYS: readonly string[] = [
  */
 export function previewOf(payload: unknown): string | undefined {
   if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
-  const text = textIn(payload, LEVELS_MAX) ?? JSON.stringify(payload);
+  const text = textIn(payload, LEVELS_MAX) ?? exactJson(payload);
   // The beginning of the text is usually long enough. A longer part is used if the beginning is mostly white space.
   const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
   const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
@@ -49,7 +50,7 @@ function lineOf(text: string): string {
 
 function textIn(value: unknown, levels: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
-  if (typeof value !== 'object' || value === null || levels === 0) return undefined;
+  if (!hasItems(value) || levels === 0) return undefined;
   if (Array.isArray(value)) return firstText(value.slice(-ITEMS_MAX).reverse(), levels);
   const fields = value as Record<string, unknown>;
   const named = TEXT_KEYS.filter((key) => Object.hasOwn(fields, key)).map((key) => fields[key]);

@@ -1,4 +1,5 @@
 import { cut } from '../../base/text.ts';
+import { idText } from '../../otel/conventions/values.ts';
 import { fieldsOf, firstText } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
@@ -197,10 +198,6 @@ function threadOf(metadata: Metadata): string | undefined {
 
 function userOf(metadata: Metadata): string | undefined {
   return idText(metadata?.user_id);
-}
-
-function idText(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : typeof value === 'number' ? `${value}` : undefined;
 }
 
 function firstLine(error: string): string {

@@ -1,5 +1,6 @@
 import type Pbf from 'pbf';
 import { messageOf } from '../../base/text.ts';
+import { parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 import { VALUES_MAX } from '../http/json.ts';
 
@@ -151,8 +152,10 @@ class MessageReader {
     switch (type) {
       case 'bool':
         return pbf.readBoolean();
-      case 'int':
-        return pbf.readVarint(true);
+      case 'int': {
+        const value = pbf.readVarint(true);
+        return Number.isSafeInteger(value) ? value : int64In(this.#bytes.subarray(from, pbf.pos));
+      }
       case 'double':
         pbf.pos += 8;
         return this.#bytes.readDoubleLE(from);
@@ -170,4 +173,11 @@ class MessageReader {
     // Copies the bytes, because a view would keep the whole body in memory.
     return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }
+}
+
+/** Returns an integer that is not safe. `pbf` rounds such integers. */
+function int64In(varint: Buffer): unknown {
+  let value = BigInt(0);
+  for (const byte of varint.toReversed()) value = (value << BigInt(7)) | BigInt(byte & 0x7f);
+  return parseExact(`${BigInt.asIntN(64, value)}`);
 }

@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { ExactNumber, isFields, parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 
 /** An object in OTLP/JSON. */
@@ -20,12 +20,17 @@ const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
 /** Parses a timestamp to seconds and nanoseconds. Returns undefined if the value is invalid. */
 export function parseTime(value: unknown): [number, number] | undefined {
-  const isInteger = typeof value === 'bigint' || Number.isInteger(value) || /^\d{1,20}$/.test(textOf(value));
-  if (!isInteger) return undefined;
-  const all = BigInt(value as bigint | number | string);
+  const digits = digitsOf(value);
+  if (!/^\d{1,20}$/.test(digits)) return undefined;
+  const all = BigInt(digits);
   const seconds = all / NANOSECONDS;
   if (all < 0 || seconds >= SECONDS_MAX || isInOtherUnit(Number(all))) return undefined;
   return [Number(seconds), Number(all % NANOSECONDS)];
+}
+
+/** Returns a number as text. A text is returned unchanged, because it may be used in place of a number. */
+function digitsOf(value: unknown): string {
+  return typeof value === 'object' && !(value instanceof ExactNumber) ? '' : `${value}`;
 }
 
 /** The years 2000 and 2255 in seconds. */
@@ -50,8 +55,8 @@ export function attributesIn(list: unknown, warn: Warn = silently): Record<strin
   if (!Array.isArray(all)) warn('Expected `attributes` to be an array of objects with `key` and `value`');
   return Object.fromEntries(
     (Array.isArray(all) ? all : []).flatMap((item: unknown) => {
-      const value = isObject(item) ? anyValueOf(item.value, warn) : undefined;
-      return isObject(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
+      const value = isFields(item) ? anyValueOf(item.value, warn) : undefined;
+      return isFields(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
     }),
   );
 }
@@ -59,37 +64,46 @@ export function attributesIn(list: unknown, warn: Warn = silently): Record<strin
 /** Converts an `AnyValue` to the value that OpenTelemetry SDKs use. Returns undefined if the `AnyValue` is empty. */
 export function anyValueOf(value: unknown, warn: Warn = silently): unknown {
   if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) return malformed(value, warn);
+  if (!isFields(value)) return malformed(value, warn);
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
   if (typeof stringValue === 'string') return stringValue;
   if (typeof boolValue === 'boolean') return boolValue;
-  if (typeof intValue === 'number' || typeof intValue === 'string') return intOf(intValue) ?? malformed(value, warn);
-  if (typeof doubleValue === 'number') return doubleValue;
-  if (doubleValue === 'NaN' || doubleValue === 'Infinity' || doubleValue === '-Infinity') return Number(doubleValue);
-  if (isObject(arrayValue))
+  const number = integerIn(intValue) ?? doubleIn(doubleValue);
+  if (number !== undefined) return number;
+  if (isFields(arrayValue))
     return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map((item) => anyValueOf(item, warn));
-  if (isObject(kvlistValue)) return attributesIn(kvlistValue.values, warn);
+  if (isFields(kvlistValue)) return attributesIn(kvlistValue.values, warn);
   if (bytesValue instanceof Uint8Array) return bytesValue;
   if (typeof bytesValue === 'string') return Uint8Array.from(Buffer.from(bytesValue, 'base64'));
   return Object.keys(value).length === 0 ? undefined : malformed(value, warn);
 }
 
 function malformed(value: unknown, warn: Warn): undefined {
-  const given = isObject(value) ? Object.keys(value).join() : JSON.stringify(value);
+  const given = isFields(value) ? Object.keys(value).join() : JSON.stringify(value);
   warn(`Expected a value such as { "stringValue": "text" } or { "intValue": "1" }, got ${cut(`${given}`, 100)}`);
 }
 
-/**
- * Returns a safe integer as a number, and any other integer as text. Returns undefined if the text is not an integer.
- */
-function intOf(value: number | string): number | string | undefined {
-  if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value)) return undefined;
-  const int = Number(value);
-  return Number.isSafeInteger(int) ? int : value;
+/** A number as text: https://protobuf.dev/programming-guides/json/ */
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+
+function numberIn(value: unknown): unknown {
+  const digits = digitsOf(value);
+  return NUMBER.test(digits) ? parseExact(digits) : undefined;
+}
+
+function integerIn(value: unknown): unknown {
+  const integer = numberIn(value);
+  return /^-?\d{1,20}$/.test(`${integer}`) ? integer : undefined;
+}
+
+function doubleIn(value: unknown): unknown {
+  const isNamed = value === 'NaN' || value === 'Infinity' || value === '-Infinity';
+  return isNamed || typeof value === 'number' ? Number(value) : numberIn(value);
 }
 
 export function countOrZero(value: unknown): number {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : 0;
+  const count = Number(digitsOf(value));
+  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
 }
 
 export function textOf(value: unknown): string {
@@ -107,6 +121,6 @@ export function listIn(fields: Fields, name: string): Record<string, unknown>[] 
 }
 
 export function objectIn(value: unknown, what: string): Record<string, unknown> {
-  if (!isObject(value)) throw new HttpError(400, `${what} is not an object`);
+  if (!isFields(value)) throw new HttpError(400, `${what} is not an object`);
   return value;
 }

@@ -1,4 +1,5 @@
 import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import {
   AssembledRun,
@@ -164,7 +165,7 @@ export class MemoryStore implements Store {
       });
     for (const record of records) {
       await this.#takeTurns();
-      yield JSON.stringify(record);
+      yield exactJson(record);
     }
   }
 
@@ -236,16 +237,18 @@ export class MemoryStore implements Store {
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
     const { error, extra } = run.fields;
-    return structuredClone({
-      ...summary,
-      ...costSource,
-      dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
-      payload_sizes: run.payloadSizes(),
-      ...(error && { error }),
-      ...(extra && { extra }),
-      ...run.attachmentInfos(),
-      ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
-    });
+    return parseExact(
+      exactJson({
+        ...summary,
+        ...costSource,
+        dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
+        payload_sizes: run.payloadSizes(),
+        ...(error && { error }),
+        ...(extra && { extra }),
+        ...run.attachmentInfos(),
+        ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
+      }),
+    );
   }
 
   async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
@@ -262,7 +265,7 @@ export class MemoryStore implements Store {
     const found = [...this.#tenant(scope).runs.values()].filter(
       ({ id, spans }) => keys.has(id) || keys.has(spans.span),
     );
-    return structuredClone(found.map(({ id, fields }) => ({ id, fields })));
+    return parseExact(exactJson(found.map(({ id, fields }) => ({ id, fields }))));
   }
 
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
@@ -298,15 +301,15 @@ export class MemoryStore implements Store {
     const traces = this.#traces(scope).filter(({ id }) => wanted.has(id));
     const runs = traces.flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
     const all = runs.flatMap(({ run }) => [...run.feedback.values()]);
-    return structuredClone(
-      all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0)),
-    );
+    all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
+    return parseExact(exactJson(all));
   }
 
   async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
     const runs = [...this.#tenant(scope).runs.values()].filter((run) => run.feedback.has(id));
     const run = runs.find((one) => this.#find(scope, one.id) !== undefined);
-    return structuredClone(run?.feedback.get(id));
+    const found = run?.feedback.get(id);
+    return found && parseExact(exactJson(found));
   }
 
   async removeFeedback(scope: Scope, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {

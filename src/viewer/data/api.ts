@@ -1,4 +1,5 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
 import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
@@ -143,7 +144,7 @@ async function remove<Result extends Removal | { job: RemovalJob }>(
 }
 
 async function parseResponse<Result>(response: Response): Promise<Result> {
-  if (response.ok) return response.status === 204 ? (undefined as Result) : response.json();
+  if (response.ok) return response.status === 204 ? (undefined as Result) : parseExact(await response.text());
   if (response.status === 401) isLocked.value = true;
   const detail = parseDetail(await response.text());
   throw new ApiError(response.status, detail ?? `The receiver responded with status ${response.status}`);

@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { AssembledRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
@@ -76,10 +77,10 @@ export function insertRowOf(
     id,
     kind: kind === 'post' ? POST : PATCH,
     received_us: receivedUs,
-    fields: JSON.stringify(others),
+    fields: exactJson(others),
     texts: [
       JSON.stringify(facts),
-      JSON.stringify({ name, error, tags, extra }),
+      exactJson({ name, error, tags, extra }),
       ...PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
     ],
   };
@@ -89,7 +90,7 @@ export function insertRowOf(
 export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   const all: Message['texts'] = { ...texts };
   for (const field of PAYLOAD_FIELDS) {
-    if (fields[field] !== undefined) all[field] = unescaped(all[field] ?? JSON.stringify(fields[field]));
+    if (fields[field] !== undefined) all[field] = unescaped(all[field] ?? exactJson(fields[field]));
   }
   return all;
 }
@@ -147,7 +148,7 @@ export function runOf(id: string, rows: readonly MessageRow[]): MergedRun {
   const all = [...ofKind(POST), ...ofKind(PATCH)];
   const run = new AssembledRun(id, rows[0]?.received_us ?? 0);
   const facts = all.reduce((sum: StoredFacts, row) => Object.assign(sum, JSON.parse(row.facts)), {});
-  const fields = all.map((row): SmallFields => ({ ...JSON.parse(row.fields), ...JSON.parse(row.searched) }));
+  const fields = all.map((row) => Object.assign(parseExact<SmallFields>(row.fields), parseExact(row.searched)));
   run.fields = fields.reduce(merged, {});
   run.facts = factsIn(facts);
   run.spans = spanKeysOf(run.fields);

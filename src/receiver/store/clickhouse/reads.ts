@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
@@ -201,7 +202,7 @@ export async function readMergedRuns(
   return [...messages].flatMap(([id, rows]) => {
     const { run } = runOf(id, rows);
     if (!ids.includes(id) && !keys.has(run.spans.span ?? '')) return [];
-    const payloads = Object.entries(payloadsIn(rows)).map(([field, text]) => [field, JSON.parse(text)]);
+    const payloads = Object.entries(payloadsIn(rows)).map(([field, text]) => [field, parseExact(text)]);
     return [{ id, fields: { ...run.fields, ...Object.fromEntries(payloads) } }];
   });
 }
@@ -228,7 +229,7 @@ export async function feedbackIn(db: ClickHouse, tenant: string, group_ids: read
       uuids([...new Set(group_ids)]),
     ),
   );
-  return rows.map(({ json }) => JSON.parse(json));
+  return rows.map(({ json }) => parseExact(json));
 }
 
 /** See `QueryStore.payload`. */
@@ -353,6 +354,6 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRu
     };
     const texts = { inputs: '{}', ...payloadsIn(own) };
     const payloads = Object.entries(texts).map(([field, text]) => `,"${field}":${text}`);
-    return `${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`;
+    return `${exactJson(record).slice(0, -1)}${payloads.join('')}}`;
   });
 }

@@ -1,3 +1,4 @@
+import { type Fields, parseExact } from '../../../payload/fields.ts';
 import type { TimeRange } from '../../domain/query.ts';
 import { isFound, runWords, type Search } from '../../domain/search-words.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
@@ -133,8 +134,8 @@ function hasWords(id: string, rows: readonly WholeMessageRow[], search: Search):
   const { inputs, outputs } = payloadsIn(rows);
   const fields = {
     ...runOf(id, rows).run.fields,
-    ...(inputs !== undefined && { inputs: JSON.parse(inputs) }),
-    ...(outputs !== undefined && { outputs: JSON.parse(outputs) }),
+    ...(inputs !== undefined && { inputs: parseExact<Fields>(inputs) }),
+    ...(outputs !== undefined && { outputs: parseExact<Fields>(outputs) }),
   };
   return isFound(search, runWords(fields));
 }

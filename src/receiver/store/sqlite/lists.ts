@@ -1,3 +1,4 @@
+import { parseExact } from '../../../payload/fields.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
 import type { RunFields } from '../../domain/run-message.ts';
@@ -88,7 +89,7 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
   const payloads: RunFields = {};
   for (const field of ['inputs', 'outputs'] as const) {
     const text = facts[`${field}_preview`] === undefined ? readPayload(connection, row.n, field) : undefined;
-    if (text !== undefined) payloads[field] = JSON.parse(text);
+    if (text !== undefined) payloads[field] = parseExact(text);
   }
   return summaryWith(row, { ...facts, ...previewsIn(payloads) });
 }

@@ -1,4 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { exactJson } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
@@ -41,11 +42,11 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const payloads = PAYLOAD_FIELDS.flatMap((field) => {
     if (fields[field] === undefined) return [];
     const payload: RunFields = { [field]: fields[field], ...(small.run_type && { run_type: small.run_type }) };
-    const text = texts?.[field] ?? JSON.stringify(fields[field]);
+    const text = texts?.[field] ?? exactJson(fields[field]);
     const facts = { ...factsWithoutPreviews(payload), ...(text.length > PREVIEW_LENGTH_MIN && previewsIn(payload)) };
     return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
   });
-  const json = JSON.stringify(small);
+  const json = exactJson(small);
   const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];
   const sizeBytes = sizes.reduce((sum, { length }) => sum + length, 0);
   const { trace_id: traceId, parent_run_id: parentId } = fields;

@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
@@ -146,7 +147,7 @@ export class SqliteReader {
         const text = readPayload(this.#connection, n, field) ?? (field === 'inputs' ? '{}' : undefined);
         return text === undefined ? '' : `,"${field}":${text}`;
       });
-      return [`${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`];
+      return [`${exactJson(record).slice(0, -1)}${payloads.join('')}}`];
     });
   }
 
@@ -255,7 +256,7 @@ export class SqliteReader {
     );
     return rows.map((row) => {
       const texts = PAYLOAD_FIELDS.map((field) => [field, readPayload(this.#connection, row.n, field)] as const);
-      const payloads = texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, JSON.parse(text)]]));
+      const payloads = texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, parseExact(text)]]));
       return { id: idText(row.id), fields: { ...fieldsOf(row), ...Object.fromEntries(payloads) } };
     });
   }
@@ -412,7 +413,7 @@ export class SqliteReader {
   #feedbackWhere(condition: string, ...params: SqlValue[]): Feedback[] {
     const sql = `SELECT json FROM feedback CROSS JOIN runs ON runs.n = feedback.run WHERE ${condition}`;
     const rows = this.#connection.all<{ json: string }>(sql, ...params);
-    return rows.map(({ json }) => JSON.parse(json));
+    return rows.map(({ json }) => parseExact(json));
   }
 }
 

@@ -1,3 +1,4 @@
+import { parseExact } from '../../../payload/fields.ts';
 import type { RunFields } from '../../domain/run-message.ts';
 import { indexText, isFound, runWords, type Search, wordsOf } from '../../domain/search-words.ts';
 import type { SqliteConnection } from './database.ts';
@@ -115,7 +116,7 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
   const fields: RunFields = row === undefined ? {} : fieldsOf(row);
   for (const field of ['inputs', 'outputs'] as const) {
     const text = readPayload(connection, n, field);
-    if (text !== undefined) fields[field] = JSON.parse(text);
+    if (text !== undefined) fields[field] = parseExact(text);
   }
   return fields;
 }

@@ -1,3 +1,4 @@
+import { parseExact } from '../../../payload/fields.ts';
 import { comparable } from '../../domain/comparable.ts';
 import { addCost, type PriceList } from '../../domain/prices.ts';
 import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
@@ -113,7 +114,7 @@ export class SqliteRun {
   }
 
   take({ kind, fields: json, payloads }: EncodedOperation): void {
-    const fields: SmallFields = JSON.parse(json);
+    const fields: SmallFields = parseExact(json);
     const patched = new Set(kind === 'post' ? this.#patched : []);
     this.fields = merged(this.fields, patched.size === 0 ? fields : withoutNames(fields, patched));
     for (const payload of payloads) {

@@ -8,7 +8,7 @@ import { SqliteKeys } from './keys.ts';
 import { SqliteReader } from './reader.ts';
 import { SqliteRepricing } from './repricing.ts';
 import { SqliteRetentionTime } from './retention.ts';
-import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
+import { type ConnectionOptions, pack, parse, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
 /** Executes calls in a thread. */
 interface CallHandler {
@@ -75,9 +75,10 @@ function callsOf(
 function serve(port: MessagePort): void {
   let handler: CallHandler | undefined;
   const send = (response: Response): void => port.postMessage(response);
-  const respond = async ({ id, name, args }: Exclude<Request, 'close'>): Promise<void> => {
+  const respond = async ({ id, name, args: sent }: Exclude<Request, 'close'>): Promise<void> => {
     try {
-      if (handler !== undefined) send({ id, value: await handler.call(name, args) });
+      const args = parse(name, sent) as readonly unknown[];
+      if (handler !== undefined) send({ id, value: pack(name, await handler.call(name, args)) });
       else {
         handler = await openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
         send({ id });

@@ -1,3 +1,4 @@
+import { exactJson } from '../../../payload/fields.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
@@ -61,7 +62,7 @@ export class SqliteWriter {
     const earlier = this.#connection.one<{ n: number; created_at: string }>(select, n, feedback.id);
     const { id, key, score, created_at } = { ...feedback, created_at: earlier?.created_at ?? feedback.created_at };
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
-    const json = JSON.stringify({ ...feedback, created_at });
+    const json = exactJson({ ...feedback, created_at });
     this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
     placement.trace(run.traceId).addProjects(run.row);
     return this.#finish(tenant, placement);
