@@ -342,9 +342,9 @@ function installedPackages() {
 
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, `core.js` the modules that entries without
- * delivery also load, including all of `payload/` and `services/`, and `integrations.js` all of
- * `integrations/`, which `register.js` loads. Fewer files load faster. Rollup distributes all other modules. On edge
- * runtimes, `register.js` loads few integrations.
+ * delivery also load, including all of `payload/`, `services.js` the readers of services that spans and the receiver
+ * need, and `integrations.js` all others and `integrations/`, which `register.js` loads. Fewer files load faster. Rollup
+ * distributes all other modules. On edge runtimes, `register.js` loads few integrations.
  */
 function coreChunks(isForEdge) {
   let chunks;
@@ -370,11 +370,12 @@ function chunksOf(infos, isForEdge) {
   const root = join(modules, 'runspan.js');
   const shared = modulesOf(...entries.filter((id) => !modulesOf(id).has(root)));
   const loaded = [...modulesOf(join(modules, 'index.js'))].filter((id) => !entries.includes(id));
-  const idsIn = (...folders) =>
-    infos.map(({ id }) => id).filter((id) => folders.some((folder) => id.startsWith(join(modules, folder))));
+  const idsIn = (folder) => infos.map(({ id }) => id).filter((id) => id.startsWith(join(modules, folder)));
+  const ofSpans = modulesOf(...idsIn('otel'), ...idsIn('receiver'));
   return new Map([
-    ...(isForEdge ? [] : idsIn('integrations').map((id) => [id, 'integrations'])),
-    ...idsIn('payload', 'messages', 'services').map((id) => [id, 'core']),
+    ...(isForEdge ? [] : [...idsIn('integrations'), ...idsIn('services')].map((id) => [id, 'integrations'])),
+    ...idsIn('services').flatMap((id) => (ofSpans.has(id) ? [[id, 'services']] : [])),
+    ...idsIn('payload').map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);
 }

@@ -45,6 +45,11 @@ export function numberOf(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 }
 
+/** Returns an id as text. The ids of users, threads and sessions are numbers in some applications. */
+export function idText(value: unknown): string | undefined {
+  return firstText(numberOf(value) === undefined ? value : `${value}`);
+}
+
 export function signalOf(value: unknown): AbortSignal | undefined {
   return value instanceof AbortSignal ? value : undefined;
 }

@@ -23,6 +23,15 @@ export function warnOfMissedCalls(): void {
     const url = addressOf(request);
     if (url !== undefined) observe(url, request.method, (name) => request.getHeader(name));
   });
+  channel('undici:request:create').subscribe((message) =>
+    guard(PLACE, () => {
+      const { origin, path, method, headers } = fieldsOf(fieldsOf(message).request);
+      // All requests of `fetch`, also of Node's own, have this header: https://fetch.spec.whatwg.org/#fetch-metadata-headers.
+      const isFetch = (Array.isArray(headers) ? headers : `${headers}`).includes('sec-fetch-mode');
+      const address = `${origin}${path}`;
+      if (!isFetch && URL.canParse(address)) observe(new URL(address), method, () => undefined, 'undici');
+    }),
+  );
   // The Bedrock client of the AWS SDK uses HTTP/2.
   channel('http2.client.stream.created').subscribe((message) =>
     guard(PLACE, () => {
@@ -33,10 +42,10 @@ export function warnOfMissedCalls(): void {
   );
 }
 
-function observe(url: URL, method: unknown, headerOf: (name: string) => unknown): void {
+function observe(url: URL, method: unknown, headerOf: (name: string) => unknown, module = 'node:http'): void {
   if (method !== 'POST' || !isModelAddress(url) || isRecorded(headerOf)) return;
   const userAgent = `${headerOf('user-agent')}`;
-  const client = CLIENTS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? 'node:http';
+  const client = CLIENTS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? module;
   diagnostics.warnOnce(
     `missed call ${client}`,
     `a model call to ${url.hostname} is not recorded, because ${client} does not send it with fetch; record it with traceable, or see https://github.com/runspan/runspan/blob/main/docs/fetch.md#limits`,

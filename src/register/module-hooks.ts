@@ -60,7 +60,8 @@ let hasHooks = false;
 /**
  * Applies a patch when the application loads the module. On Node before 22.15, ES modules are not patched. Bun and Deno
  * do not support patches. Bun has no module hooks, and Deno's hooks do not receive the module format. In Jest test
- * files, no modules are patched, because Jest does not use Node's loader.
+ * files, no modules are patched, because Jest does not use Node's loader. A later patch of a module is applied after the
+ * earlier ones.
  */
 export function patchModule(patch: ModulePatch): void {
   if (runtime.runtime !== 'node' || isJest) return;
@@ -71,7 +72,12 @@ export function patchModule(patch: ModulePatch): void {
     hasHooks = registerHooks !== undefined;
     patchCompile(prototype);
   }
-  patches.set(patch.module, patch);
+  const earlier = patches.get(patch.module);
+  const patchBoth = (exports: Fields): unknown => {
+    guard(`${PLACE} ${patch.module}`, () => earlier?.patch(exports));
+    return patch.patch(exports);
+  };
+  patches.set(patch.module, { ...patch, patch: patchBoth });
 }
 
 export type Header = (name: string) => string | undefined;

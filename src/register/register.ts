@@ -3,11 +3,12 @@ import { ignoreErrors } from '../base/guard.ts';
 import { env } from '../config/environment.ts';
 import { setDefaults } from '../config/options.ts';
 import { replaceMethod } from '../instrument/methods.ts';
+import { defineOwn, type Method } from '../instrument/results/observer.ts';
 import { recordChannel } from '../integrations/ai-sdk/channel.ts';
 import { TRACED_MEMBERS, wrapAISDK } from '../integrations/ai-sdk/sdk.ts';
 import { tracedSend } from '../integrations/bedrock/client.ts';
 import { TRACED_EXPORTS, wrapClaudeAgentSDK } from '../integrations/claude-agent/sdk.ts';
-import { type CallFilter, recordFetch } from '../integrations/fetch/record-fetch.ts';
+import { type CallFilter, recordedFetch, recordFetch } from '../integrations/fetch/record-fetch.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { traceClient } from '../integrations/mcp/client.ts';
 import { traceServer } from '../integrations/mcp/server.ts';
@@ -90,6 +91,11 @@ const INSTRUMENTATIONS: readonly Instrumentation[] = [
     name: 'fetch',
     start() {
       recordFetch(isRecordedHere);
+      patchModule({
+        module: 'undici/index',
+        // `propagation` has replaced the method, and `replaceMethod` replaces a method once.
+        patch: (exports) => defineOwn(exports, 'fetch', recordedFetch(exports.fetch as Method)),
+      });
       const replayed = env('RUNSPAN_REPLAY');
       if (replayed !== undefined) answerFromFixture(replayed);
       if (runtime.runtime === 'node') warnOfMissedCalls();

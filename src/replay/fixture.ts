@@ -1,13 +1,13 @@
 import { RunspanError } from '../base/errors.ts';
 import { exactJson, type Fields, fieldsOf, isFields, parsedJson, parseExact, textOf } from '../payload/fields.ts';
-import type { PayloadLimits } from '../payload/plain.ts';
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
+import type { PayloadRules } from '../payload/truncate.ts';
 import type { CallDescription } from '../run/run.ts';
 
 /**
  * How a replay finds the recorded call for a request. `strict`: the request is the same. `failed`: the model, the names
- * of the tools and the number of earlier answers are the same.
+ * of the tools, the number of earlier answers and `stream` are the same.
  */
 export type ReplayMode = 'strict' | 'failed';
 
@@ -44,8 +44,12 @@ export interface RecordedCall {
   readonly request: Fields;
   /** The status of the response. Absent if there was none. */
   readonly status?: number;
-  /** The body of the response. A streamed response has the format of a response that is not streamed. */
+  /** The body of a response that is JSON. */
   readonly response?: unknown;
+  /** The content type of a stream. */
+  readonly contentType?: string;
+  /** The events or lines of a stream as they were received, with the line breaks that end each. */
+  readonly events?: readonly string[];
   /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
   /** Whether this call and all later ones are sent, because a test of a failed call needs the service. */
@@ -99,9 +103,13 @@ export function requestOf({ inputs, metadata }: CallDescription): Fields {
 }
 
 const MAX = Number.MAX_SAFE_INTEGER;
-const UNLIMITED: PayloadLimits = { depth: MAX, width: MAX, nodes: MAX, bytes: MAX };
 
-/** Returns a value as it is in a fixture, with the secrets masked that are masked by default. */
+/** Returns the rules by which the secrets of a fixture are masked, which are those of payloads by default. */
+export function fixtureRules(): PayloadRules {
+  return { depth: MAX, width: MAX, nodes: MAX, bytes: MAX, isInline: true, redaction: defaultRedaction() };
+}
+
+/** Returns a value as it is in a fixture, with its secrets masked. */
 export function masked(value: unknown): unknown {
-  return parseExact(serialize(value, { ...UNLIMITED, isInline: true, redaction: defaultRedaction() }));
+  return parseExact(serialize(value, fixtureRules()));
 }

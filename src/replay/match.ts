@@ -1,6 +1,7 @@
 import { cut } from '../base/text.ts';
-import { type Fields, isFields, textOf } from '../payload/fields.ts';
-import { toolsOf } from '../services/call-settings.ts';
+import { isStreamed } from '../integrations/fetch/exchange.ts';
+import { type Fields, isFields } from '../payload/fields.ts';
+import { parametersOf, toolsOf } from '../services/call-settings.ts';
 import { messagesOfInputs } from '../services/conversation.ts';
 import type { RecordedCall, ReplayMode } from './fixture.ts';
 
@@ -24,11 +25,11 @@ export function findCall(
   const same = open.find(([, { request }]) => differences(request, replayed.request).length === 0);
   if (same !== undefined) return { index: same[0], notes: [] };
   if (mode === 'strict') return undefined;
-  const place = placeOf(replayed.request);
-  const asked = withoutToolResults(replayed.request);
+  const place = placeOf(replayed);
+  const asked = askedBy(replayed.request);
   const [nearest] = open
-    .filter(([, { request }]) => placeOf(request) === place)
-    .map(([index, { request }]) => ({ index, request, count: differences(withoutToolResults(request), asked).length }))
+    .filter(([, call]) => placeOf(call) === place)
+    .map(([index, { request }]) => ({ index, request, count: differences(askedBy(request), asked).length }))
     .sort((a, b) => a.count - b.count);
   return nearest && { index: nearest.index, notes: differences(nearest.request, replayed.request) };
 }
@@ -74,21 +75,18 @@ function shown(value: unknown): string {
   return value === undefined ? 'nothing' : cut(JSON.stringify(value), VALUE_MAX);
 }
 
-/** The place of a call in an agent: its model, the names of its tools, and the number of earlier answers. */
-function placeOf(request: Fields): string {
+/** The place of a call in an agent: its model, the names of its tools, the number of earlier answers, and if it streams. */
+function placeOf({ call, request }: ReplayedCall): string {
   const names = toolsOf(request).map(({ name }) => name);
   const answers = messagesOfInputs(request)?.filter(({ role }) => role === 'assistant');
-  return JSON.stringify([request.model, names.sort(), answers?.length]);
+  return JSON.stringify([request.model, names.sort(), answers?.length, isStreamed(call, request)]);
 }
 
-/** The fields that contain the result of a tool, in the messages of all services. */
-const RESULT_FIELDS: ReadonlySet<string> = new Set(['content', 'output', 'response', 'is_error', 'status']);
-
-function withoutToolResults(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutToolResults);
-  if (!isFields(value)) return value;
-  const { role, type } = value;
-  const isResult = role === 'tool' || type === 'tool_result' || /_call_output$/.test(textOf(type) ?? '');
-  const kept = Object.entries(value).filter(([key]) => !isResult || !RESULT_FIELDS.has(key));
-  return Object.fromEntries(kept.map(([key, item]) => [key, withoutToolResults(item)]));
+/** Returns the parameters and messages of a request, without the results of tools. */
+function askedBy(request: Fields): Fields {
+  const messages = messagesOfInputs(request)?.map(({ role, parts }) => [
+    role,
+    parts.map((part) => (part.kind === 'result' ? { id: part.id, name: part.name } : part)),
+  ]);
+  return { ...parametersOf({ inputs: request }), messages };
 }

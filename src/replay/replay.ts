@@ -1,10 +1,10 @@
 import { dialectOf, isModelAddress } from '../integrations/fetch/dialects.ts';
 import { requestBody, requestUrl } from '../integrations/fetch/request.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
-import { exactJson, type Fields, fieldsOf, isFields, parseExact } from '../payload/fields.ts';
+import { exactJson, isFields, parseExact } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
+import { setSoon } from '../platform/timers.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
-import { answerEvents } from './events.ts';
 import { type Fixture, masked, type RecordedCall, requestOf } from './fixture.ts';
 import { findCall, mismatchText, type ReplayedCall } from './match.ts';
 
@@ -62,7 +62,7 @@ export class Replay {
       this.#liveFrom = 0;
       return send();
     }
-    return responseOf(recorded, isStreamed(url, reader.name, request) ? request : undefined);
+    return responseOf(recorded);
   }
 
   #unanswered(replayed: ReplayedCall): Promise<Response> {
@@ -80,14 +80,12 @@ export class Replay {
   }
 }
 
-/** Returns the recorded response, as a stream if `streamed` is the request for one. Throws if there was no response. */
-function responseOf({ call, status, response, error }: RecordedCall, streamed: Fields | undefined): Response {
+/** Returns the recorded response. Throws if there was none. */
+function responseOf({ status, response, contentType, events, error }: RecordedCall): Response {
   if (status === undefined) throw errorLike(error);
-  const answer = status < 400 && streamed ? answerEvents(call, fieldsOf(response), streamed) : undefined;
-  if (answer === undefined)
+  if (contentType === undefined || events === undefined)
     return new Response(exactJson(response), { status, headers: { 'content-type': 'application/json' } });
-  const { contentType, events } = answer;
-  const body = error === undefined ? events.join('') : brokenOff(events, errorLike(error));
+  const body = ReadableStream.from(chunksOf(events, error));
   return new Response(body, { status, headers: { 'content-type': contentType } });
 }
 
@@ -96,11 +94,6 @@ function comparable(request: object): ReplayedCall['request'] {
   const sink = sinkOf(currentContext());
   const json = sink === undefined ? JSON.stringify(request) : encodePayload('inputs', request, sink.capture).json;
   return masked(parseExact(json)) as ReplayedCall['request'];
-}
-
-function isStreamed(url: string, call: string, { stream }: { readonly stream?: unknown }): boolean {
-  if (call.startsWith('ollama.')) return stream !== false;
-  return stream === true || /:stream\w+$/.test(new URL(url).pathname);
 }
 
 /** Returns an error like the one with which `fetch` has failed. */
@@ -112,20 +105,13 @@ function errorLike(text = ''): Error {
   return new TypeError(message, causes.length > 0 ? { cause: errorLike(causes.join(`\n${CAUSED_BY}`)) } : {});
 }
 
-/** Returns a body that fails instead of its last event. */
-function brokenOff(events: readonly string[], failure: Error): ReadableStream<Uint8Array> {
-  const chunks = events.slice(0, -1).values();
-  return new ReadableStream(
-    {
-      pull(controller) {
-        const { done, value } = chunks.next();
-        // An error discards the chunks that were not read before.
-        if (done) controller.error(failure);
-        else controller.enqueue(new TextEncoder().encode(value));
-      },
-    },
-    { highWaterMark: 0 },
-  );
+/** Sends each event as a chunk, in a turn of the event loop as over a network, because an error discards unread chunks. */
+async function* chunksOf(events: readonly string[], error: string | undefined): AsyncGenerator<Uint8Array> {
+  for (const event of events) {
+    yield new TextEncoder().encode(event);
+    await new Promise<void>((resolve) => setSoon(resolve));
+  }
+  if (error !== undefined) throw errorLike(error);
 }
 
 /** The response to a request that no recorded call answers. SDKs do not repeat such a request. */

@@ -18,7 +18,7 @@ export interface ReplayOptions {
   run?: () => unknown;
   /**
    * How a recorded call is found for a request. `strict`: the whole request is the same. `failed`: the model, the names of
-   * the tools and the number of earlier answers are the same.
+   * the tools, the number of earlier answers and `stream` are the same.
    * @default the mode of the fixture
    */
   mode?: ReplayMode;

@@ -1,13 +1,13 @@
+import { bodyReader } from '../integrations/fetch/body.ts';
 import { readerNamed } from '../integrations/fetch/dialects.ts';
-import { type Exchange, isExchange } from '../integrations/fetch/exchange.ts';
+import { type Exchange, isExchange, isShown, isStreamed } from '../integrations/fetch/exchange.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
 import { fieldsOf, parsedJson, without } from '../payload/fields.ts';
 import type { RunRecord } from '../run/record.ts';
 import { MODEL_TYPES } from '../run/same-call.ts';
 import type { CallReader } from '../services/call-reader.ts';
 import { pathText, pathTo } from '../testing/forest.ts';
-import { canStream } from './events.ts';
-import { masked, type RecordedCall, requestOf } from './fixture.ts';
+import { fixtureRules, masked, type RecordedCall, requestOf } from './fixture.ts';
 
 /** A run of an exported trace. */
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
@@ -53,8 +53,13 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
 class NotReplayable extends Error {}
 
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
+const NO_STREAM = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
+const NOT_SHOWN = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
 
-type OwnCall = Omit<RecordedCall, 'below'>;
+/** A call before it is checked. The response of a stream is also combined. */
+interface OwnCall extends Omit<RecordedCall, 'below' | 'events'> {
+  readonly stream?: string;
+}
 
 /** Returns the requests that are attached to a run, with their responses. */
 function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
@@ -78,7 +83,8 @@ function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
 
 /** Adds the error of a run whose response ended early. Errors that the service reports are in the response. */
 function withError(call: OwnCall, reader: CallReader, error: string | undefined): OwnCall {
-  const isWhole = error === undefined || call.status !== 200 || reader.read(call.response).error !== undefined;
+  const isWhole =
+    error === undefined || call.status !== 200 || bodyReader(reader, '').read(call.response).error !== undefined;
   return isWhole ? call : { ...call, error: withoutStacks(error) };
 }
 
@@ -102,6 +108,7 @@ function callOf(run: ExportedRun): OwnCall[] {
   const { status, body } = outputs;
   // If the service has refused the request, the outputs are the status and the body.
   if (typeof status === 'number') return [{ call, request, status, response: body }];
+  if (isStreamed(call, request)) throw new NotReplayable(NO_STREAM);
   return [withError({ call, request, status: 200, response: without(outputs, ADDED) }, reader, error)];
 }
 
@@ -112,11 +119,17 @@ const ADDED: ReadonlySet<string> = new Set(['usage_metadata']);
 const LEFT_OUT = /\[Truncated(: |\])/;
 const ATTACHED = /"\[(Attachment |Image: |Audio: )/;
 
-/** Returns a call unchanged. Throws if a part of it is not recorded. */
-function complete(call: OwnCall): OwnCall {
-  if (LEFT_OUT.test(JSON.stringify(call))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
-  if (ATTACHED.test(JSON.stringify(call.response) ?? '')) throw new NotReplayable('its answer contains a file');
-  if (call.request.stream === true && call.status === 200 && !canStream(call.call))
-    throw new NotReplayable('the stream of this service cannot be replayed');
-  return call;
+/** Returns a call with the events of its stream. Throws if a part of it is not recorded. */
+function complete(own: OwnCall): Omit<RecordedCall, 'below'> {
+  const { stream, ...call } = own;
+  const { response, contentType } = call;
+  if (LEFT_OUT.test(JSON.stringify(own))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
+  if (contentType === undefined) {
+    if (ATTACHED.test(JSON.stringify(response) ?? '')) throw new NotReplayable('its answer contains a file');
+    return call;
+  }
+  if (stream === undefined || !isShown(stream, response, fixtureRules())) throw new NotReplayable(NOT_SHOWN);
+  // A blank line ends a server-sent event.
+  const events = stream.split(contentType.includes('event-stream') ? /(?<=\n\r?\n|\r\r)/ : /(?<=\n)/);
+  return { ...call, response: undefined, events };
 }

@@ -12,6 +12,7 @@ const ID_FIELDS: readonly string[] = ['tool_call_id', 'tool_use_id', 'toolCallId
 /** Roles and types of the results of tools. Each service and SDK writes results differently. */
 const RESULTS: ReadonlySet<unknown> = new Set([
   ...['tool', 'function', 'tool_result', 'tool-result', 'tool_call_response', 'function_call_output'],
+  ...['function_result', 'function.result'],
 ]);
 
 /** Types of a model's thoughts, which some formats leave out. */

@@ -3,7 +3,7 @@ import type { UsageMetadata } from '../payload/usage.ts';
 import { anthropicUsage } from './anthropic/usage.ts';
 import { bedrockUsage } from './bedrock/usage.ts';
 import { cohereUsage } from './cohere/usage.ts';
-import { geminiUsage } from './gemini/usage.ts';
+import { geminiUsage, interactionUsage } from './gemini/usage.ts';
 import { ollamaUsage } from './ollama/usage.ts';
 import { openaiCounts } from './openai/usage.ts';
 
@@ -12,6 +12,7 @@ type Reader = (usage: Fields, serviceTier?: unknown) => UsageMetadata | undefine
 /** The readers of services, by fields of their usage. The first row that matches decides. */
 const READERS: readonly (readonly [fields: readonly string[], read: Reader])[] = [
   [['promptTokenCount', 'totalTokenCount', 'prompt_token_count', 'total_token_count'], geminiUsage],
+  [['total_input_tokens', 'total_output_tokens'], interactionUsage],
   [['prompt_eval_count', 'eval_count'], ollamaUsage],
   [['tokens', 'billed_units'], cohereUsage],
   // The AI SDK's own counts, which are those of runs below.

@@ -4,17 +4,19 @@ import { describeRequest, type RequestDescription, type RequestFields } from './
 /** Reads one kind of model request and its response, for example a chat completion. */
 export interface CallReader extends AnswerReader {
   readonly name: string;
-  readonly runType: 'llm' | 'embedding';
+  readonly runType: 'llm' | 'embedding' | 'retriever';
   /** Describes a request. Returns undefined if the request must not be recorded. */
   describe(body: unknown, provider: string): RequestDescription | undefined;
 }
+
+const RUN_TYPES = { chat: 'llm', llm: 'llm', embedding: 'embedding', rerank: 'retriever' } as const;
 
 /** Returns a reader of one kind of request and its response. */
 export function callReader(name: string, fields: RequestFields, answer: AnswerReader): CallReader {
   return {
     ...answer,
     name,
-    runType: fields.modelType === 'embedding' ? 'embedding' : 'llm',
+    runType: RUN_TYPES[fields.modelType],
     describe: (body, provider) => describeRequest(body, provider, fields),
   };
 }

@@ -17,7 +17,8 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);
   if (Array.isArray(fields.candidates)) return fields.candidates.flatMap((one) => messagesOf([fieldsOf(one).content]));
   if (Array.isArray(fields.generations)) return fields.generations.flat(2).flatMap(generationOf);
-  if (Array.isArray(fields.output) && fields.output.some(isItem)) return messagesOf(fields.output);
+  const items = [fields.output, fields.steps, fields.outputs].find((list) => listOf(list).some(isOutput));
+  if (items !== undefined) return messagesOf(listOf(items));
   if (Array.isArray(fields.messages)) return messagesOf(fields.messages.flat());
   if (isMessage(fields)) return messagesOf([fields]);
   const { message } = isFields(fields.output) ? fields.output : fields;
@@ -56,9 +57,16 @@ function inputMessages(fields: Fields): Message[] | undefined {
   return firstText(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
 }
 
-/** Returns whether a value is a message or another item of OpenAI's Responses API. */
+/** Returns whether a value is a message, a step of Gemini, or another item of OpenAI's Responses API or Mistral's. */
 function isItem(value: unknown): boolean {
-  return isMessage(value) || /^(function_call|reasoning|.*_call)(_output)?$/.test(`${fieldsOf(value).type}`);
+  return isMessage(value) || ITEM.test(`${fieldsOf(value).type}`);
+}
+
+const ITEM = /^(reasoning|thought|tool.execution|.*[._](call|result)(_output)?)$/;
+
+/** Early answers of Gemini's Interactions API list texts beside their items. */
+function isOutput(value: unknown): boolean {
+  return isItem(value) || fieldsOf(value).type === 'text';
 }
 
 function isMessage(value: unknown): boolean {
@@ -69,12 +77,15 @@ function isMessage(value: unknown): boolean {
   return parts !== undefined || (content !== undefined && typeof type === 'string' && ROLES.has(type));
 }
 
-/** Maps LangChain's message types, and Gemini's and OpenAI's roles, to the roles that the page shows. */
+/** Maps LangChain's message types, Gemini's steps, and Gemini's and OpenAI's roles, to the roles that the page shows. */
 const ROLES: ReadonlyMap<string, string> = new Map([
   ['human', 'user'],
   ['ai', 'assistant'],
   ['AIMessageChunk', 'assistant'],
   ['model', 'assistant'],
+  ['user_input', 'user'],
+  ['model_output', 'assistant'],
+  ['text', 'assistant'],
   ['system', 'system'],
   ['tool', 'tool'],
   ['function', 'tool'],
@@ -131,13 +142,14 @@ function roleOf(fields: Fields): string {
   return ROLES.get(name) ?? name;
 }
 
-/** Converts an item of OpenAI's Responses API that is not a message. */
+/** Converts an item that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
-  const type = `${fields.type}`;
-  if (fields.role !== undefined || type === 'message') return undefined;
-  if (type === 'reasoning') return { role: 'assistant', parts: partsOf([fields]) };
-  if (type.endsWith('_call_output')) return { role: 'tool', parts: [resultOf(fields, fields.output)] };
-  if (!type.endsWith('_call')) return undefined;
+  const type = `${fields.type}`.replace('.', '_');
+  if (fields.role !== undefined || !ITEM.test(`${fields.type}`)) return undefined;
+  if (type === 'reasoning' || type === 'thought') return { role: 'assistant', parts: partsOf([fields]) };
+  if (/_(output|result)$/.test(type)) {
+    return { role: 'tool', parts: [resultOf(fields, fields.output ?? fields.result ?? fields.content)] };
+  }
   const isNamed = fields.name !== undefined || fields.arguments !== undefined;
   return { role: 'assistant', parts: isNamed ? [callOf(fields)] : [{ kind: 'other', value: fields }] };
 }

@@ -28,6 +28,11 @@ export function isEmpty(value: unknown): boolean {
   return Array.isArray(value) ? value.length === 0 : isPlainObject(value) && Object.keys(value).length === 0;
 }
 
+/** Whether a block has a type, but nothing of its kind. */
+export function hasOnlyType(block: Fields): boolean {
+  return Object.entries(block).every(([key, value]) => key === 'type' || isEmpty(value));
+}
+
 /**
  * Merges a delta into `target`. Text is appended, objects and lists are merged, and other values are replaced. An empty
  * value never replaces a value. If the type of a value changes, both become blocks of a list. Returns the number of
@@ -72,7 +77,7 @@ function blocksOf(value: unknown): unknown[] {
 }
 
 /** Lists whose items are streamed in parts. */
-const IN_PARTS: ReadonlySet<string> = new Set(['content', 'thinking', 'tool_calls']);
+const IN_PARTS: ReadonlySet<string> = new Set(['content', 'summary', 'thinking', 'tool_calls']);
 /** Types of items that a later part without an index may continue. The text of the item has the same key. */
 const CONTINUED: readonly string[] = ['text', 'thinking', 'function', 'custom'];
 

@@ -21,7 +21,7 @@ export function callsOf(message: Fields): Part[] {
 export function callOf(call: Fields): Part {
   const inner = isFields(call.function) ? call.function : call;
   // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
-  const id = firstText(call.call_id, call.toolCallId, call.id);
+  const id = firstText(call.call_id, call.tool_call_id, call.toolCallId, call.id);
   const name = firstText(inner.name, call.toolName, call.type) ?? 'tool';
   const input = inner.arguments ?? inner.args ?? inner.input ?? inner.action ?? {};
   return { kind: 'call', id, name, input: parsedStructure(input) };
@@ -58,35 +58,19 @@ function partsOfBlock(block: unknown): Part[] {
   return partsByType(block) ?? converseParts(block) ?? geminiParts(block) ?? [{ kind: 'other', value: block }];
 }
 
+const TEXT = /^((in|out)put_)?text(-delta)?$/;
+const THOUGHT = /^(thought|reasoning|(redacted_)?thinking)$/;
+const CALL = /^((server_|mcp_)?tool_use|tool[-_]call|function_call)$/;
+const RESULT = /^(.*tool[-_]result|function_(call_output|result))$/;
+
 function partsByType(block: Fields): Part[] | undefined {
-  switch (block.type) {
-    case 'text':
-    case 'input_text':
-    case 'output_text':
-    case 'text-delta':
-      return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
-    case 'refusal':
-      return textPart('refusal', firstText(block.refusal));
-    case 'thinking':
-    case 'reasoning':
-    case 'redacted_thinking':
-      return reasoningOf(block);
-    case 'tool_use':
-    case 'server_tool_use':
-    case 'mcp_tool_use':
-    case 'tool-call':
-    case 'tool_call':
-    case 'function_call':
-      return [callOf(block)];
-    case 'tool_result':
-    case 'mcp_tool_result':
-    case 'web_search_tool_result':
-    case 'tool-result':
-    case 'function_call_output':
-      return [resultOf(block, block.content ?? block.output ?? block.result)];
-    default:
-      return mediaOf(block);
-  }
+  const type = `${block.type}`;
+  if (TEXT.test(type)) return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
+  if (type === 'refusal') return textPart('refusal', firstText(block.refusal));
+  if (THOUGHT.test(type)) return reasoningOf(block);
+  if (CALL.test(type)) return [callOf(block)];
+  if (RESULT.test(type)) return [resultOf(block, block.content ?? block.output ?? block.result)];
+  return mediaOf(block);
 }
 
 /** Returns a list with one text part, or an empty list if the text is empty or missing. */
@@ -118,6 +102,7 @@ function mediaOf(block: Fields): Part[] | undefined {
     source.data,
     block.url,
     block.data,
+    block.uri,
     block.image,
     block.file_data,
   );

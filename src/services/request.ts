@@ -20,7 +20,7 @@ export interface RequestDescription {
 }
 
 export interface RequestFields {
-  readonly modelType: 'chat' | 'llm' | 'embedding';
+  readonly modelType: 'chat' | 'llm' | 'embedding' | 'rerank';
   /** Keys in the request body that are recorded as inputs. All other keys are recorded as parameters. */
   readonly inputKeys: readonly string[];
   /** Converts the inputs. By default, inputs are recorded unchanged. */
@@ -79,7 +79,7 @@ export function describeRequest(
     metadata: {
       ls_provider: provider,
       ls_model_type: modelType,
-      ls_model_name: textOf(body.model),
+      ls_model_name: textOf(body.model) ?? textOf(body.agent),
       ls_temperature: numberOf(body.temperature),
       ls_max_tokens: numberOf(max_completion_tokens ?? max_output_tokens ?? max_tokens),
       ls_stop: typeof stop === 'string' ? [stop] : stop,

@@ -3,16 +3,19 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { bodyReader } from '#src/integrations/fetch/body.ts';
 import type { Fields } from '#src/payload/fields.ts';
-import { answerEvents } from '#src/replay/events.ts';
 import type { AnswerReader, Fold } from '#src/services/answer.ts';
 import { messageCall } from '#src/services/anthropic/calls.ts';
 import { conversation } from '#src/services/bedrock/converse.ts';
 import { cohereChat } from '#src/services/cohere/calls.ts';
 import { geminiGeneration } from '#src/services/gemini/calls.ts';
+import { geminiInteraction } from '#src/services/gemini/interactions.ts';
+import { mistralConversation } from '#src/services/mistral/calls.ts';
 import { ollamaCalls } from '#src/services/ollama/calls.ts';
 import { openaiCalls } from '#src/services/openai/calls.ts';
 import { randomFrom } from '../faults/random.ts';
 import { cases } from '../support/campaign.ts';
+import { messageEvents } from '../support/local-model/anthropic.js';
+import { responseEvents } from '../support/local-model/openai-responses.js';
 
 // A property takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -33,12 +36,6 @@ interface Format {
   readonly error: [event: Fields, text: string];
 }
 
-function replayed(call: string, answer: object): Fields[] {
-  const body = answerEvents(call, answer as Fields, { stream_options: { include_usage: true } });
-  const events = body?.events.filter((event) => event.includes('{')) ?? [];
-  return events.map((event) => JSON.parse(event.slice(event.indexOf('{'))));
-}
-
 const SSE = { type: 'text/event-stream' };
 const nested = { error: { code: 'busy', message: 'too much' } };
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
@@ -50,42 +47,80 @@ const geminiChunk = (part: object): Fields => ({
   candidates: [{ index: 0, content: { role: 'model', parts: [part] } }],
   modelVersion: 'small',
 });
+/** Streams of the first version have contents instead of steps. Their calls are not streamed in pieces. */
+function interactions(kind: 'step' | 'content'): Format {
+  const isFirst = kind === 'content';
+  const event = (type: string, more: object): Fields => ({ event_type: type, ...more });
+  const streamed = (index: number, started: object, deltas: readonly object[]): Fields[] => [
+    event(`${kind}.start`, { index, [kind]: started }),
+    ...deltas.map((delta) => event(`${kind}.delta`, { index, delta })),
+  ];
+  const counts = { total_input_tokens: 3, total_output_tokens: 4, total_tokens: 7 };
+  return {
+    ...SSE,
+    reader: geminiInteraction,
+    events: ({ text, thought, calls, unknown }) => [
+      event('interaction.created', { interaction: { id: 'i', model: 'small', status: 'in_progress' } }),
+      ...streamed(0, { type: 'thought' }, [
+        ...thought.map((word) => ({ type: 'thought_summary', content: { type: 'text', text: word } })),
+        { type: 'thought_signature', signature: 's' },
+      ]),
+      ...streamed(1, { type: isFirst ? 'text' : 'model_output' }, [
+        ...text.map((word) => ({ type: 'text', text: word })),
+      ]),
+      ...calls.flatMap(({ id, name, args }, at) => {
+        const call = { type: 'function_call', id, name, arguments: { q: args.join(' ') } };
+        if (isFirst) return streamed(at + 2, { type: 'function_call' }, [call]);
+        const deltas = args.map((word) => ({ type: 'arguments_delta', arguments: word }));
+        return streamed(at + 2, { ...call, arguments: {} }, deltas);
+      }),
+      ...streamed(9, { type: 'new', value: unknown }, []),
+      event('interaction.completed', { interaction: { id: 'i', status: 'completed', usage: counts } }),
+    ],
+    error: [event('error', nested), 'busy: too much'],
+  };
+}
 const toolCalls = ({ calls }: Answer) =>
   calls.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args.join('') } }));
+
+function eventsOfResponse({ text, thought, calls, unknown }: Answer): Fields[] {
+  const summary = { type: 'summary_text', text: thought.join(' ') };
+  const content = { type: 'output_text', text: text.join(' '), annotations: [] };
+  const other = { type: 'new_part', value: unknown };
+  const output = [
+    { id: 'rs', type: 'reasoning', summary: [summary] },
+    { id: 'msg', type: 'message', role: 'assistant', status: 'completed', content: [content, other] },
+    ...calls.map(({ id, name, args }, at) => ({
+      ...{ id: `fc_${at}`, type: 'function_call', call_id: id, name, arguments: args.join('') },
+      status: 'completed',
+    })),
+  ];
+  const counts = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
+  const response = { id: 'r', status: 'completed', model: 'small', output, usage: counts };
+  return responseEvents(response).map((event) => JSON.parse(event.slice(event.indexOf('{'))));
+}
 
 const formats: Readonly<Record<string, Format>> = {
   'OpenAI chat': {
     ...SSE,
     reader: openaiCalls.chat,
-    events: (answer) => {
-      const [content, reasoning_content] = [answer.text.join(' '), answer.thought.join(' ')];
-      const annotations = [{ type: 'new', value: answer.unknown }];
-      const message = { role: 'assistant', content, reasoning_content, annotations, tool_calls: toolCalls(answer) };
-      const head = { id: 'c', object: 'chat.completion', created: 1, model: 'small', usage };
-      const choices = [{ index: 0, message, finish_reason: 'stop' }];
-      return replayed('openai.chat.completions', { ...head, choices });
-    },
+    events: ({ text, thought, calls, unknown }) => [
+      chunk({ role: 'assistant', content: '', reasoning_content: '', annotations: [{ type: 'new', value: unknown }] }),
+      ...thought.map((word) => chunk({ reasoning_content: word })),
+      ...text.map((word) => chunk({ content: word })),
+      ...calls.flatMap(({ id, name, args }, index) => [
+        chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] }),
+        ...args.map((word) => chunk({ tool_calls: [{ index, function: { arguments: word } }] })),
+      ]),
+      chunk({}, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
+      chunk({}, { choices: [], usage }),
+    ],
     error: [nested, 'busy: too much'],
   },
   'OpenAI responses': {
     ...SSE,
     reader: openaiCalls.response,
-    events: ({ text, thought, calls, unknown }) => {
-      const content = [
-        { type: 'output_text', text: text.join(' '), annotations: [] },
-        { type: 'new_part', value: unknown },
-      ];
-      const output = [
-        { id: 'rs', type: 'reasoning', summary: [{ type: 'summary_text', text: thought.join(' ') }] },
-        { id: 'msg', type: 'message', role: 'assistant', status: 'completed', content },
-        ...calls.map(({ id, name, args }, at) => ({
-          ...{ id: `fc_${at}`, type: 'function_call', call_id: id, name, arguments: args.join('') },
-          status: 'completed',
-        })),
-      ];
-      const counts = { input_tokens: 3, output_tokens: 4, total_tokens: 7 };
-      return replayed('openai.responses', { id: 'r', status: 'completed', model: 'small', output, usage: counts });
-    },
+    events: eventsOfResponse,
     error: [{ type: 'error', code: 'busy', message: 'too much', param: null }, 'busy: too much'],
   },
   Anthropic: {
@@ -99,7 +134,7 @@ const formats: Readonly<Record<string, Format>> = {
         { type: 'new_block', value: unknown },
       ];
       const head = { id: 'm', type: 'message', role: 'assistant', model: 'small', stop_reason: 'end_turn' };
-      return replayed('anthropic.messages', { ...head, content, usage: { input_tokens: 3, output_tokens: 4 } });
+      return [...messageEvents({ ...head, content, usage: { input_tokens: 3, output_tokens: 4 } })];
     },
     error: [{ type: 'error', error: { type: 'busy', message: 'too much' } }, 'busy: too much'],
   },
@@ -121,6 +156,34 @@ const formats: Readonly<Record<string, Format>> = {
       { candidates: [{ index: 0, finishReason: 'STOP' }], usageMetadata: { promptTokenCount: 3, totalTokenCount: 7 } },
     ],
     error: [{ error: { code: 503, status: 'BUSY', message: 'too much' } }, 'BUSY: too much'],
+  },
+  'Gemini interactions': interactions('step'),
+  'Gemini interactions of the first version': interactions('content'),
+  'Mistral conversations': {
+    ...SSE,
+    reader: mistralConversation,
+    events: ({ text, thought, calls, unknown }) => {
+      const output = (content: unknown): Fields => ({
+        type: 'message.output.delta',
+        output_index: 0,
+        id: 'm',
+        content,
+      });
+      return [
+        { type: 'conversation.response.started', conversation_id: 'c' },
+        ...thought.map((word) => output({ type: 'thinking', thinking: [{ type: 'text', text: word }] })),
+        ...text.map(output),
+        output({ type: 'new', value: unknown }),
+        ...calls.flatMap(({ id, name, args }, at) =>
+          args.map((word) => {
+            const call = { output_index: at + 1, id: `f${at}`, tool_call_id: id, name, arguments: word };
+            return { type: 'function.call.delta', ...call };
+          }),
+        ),
+        { type: 'conversation.response.done', usage },
+      ];
+    },
+    error: [{ type: 'conversation.response.error', code: 3, message: 'too much' }, '3: too much'],
   },
   Cohere: {
     ...SSE,
@@ -164,10 +227,17 @@ const formats: Readonly<Record<string, Format>> = {
     type: 'application/x-ndjson',
     reader: ollamaCalls.chat,
     events: ({ text, thought, calls, unknown }) => {
+      const line = (message: object, more: object = { done: false }) => ({
+        ...{ model: 'small', created_at: 'now', message: { role: 'assistant', content: '', ...message } },
+        ...more,
+      });
       const tool_calls = calls.map(({ name, args }) => ({ function: { name, arguments: { q: args.join('') } } }));
-      const message = { role: 'assistant', content: text.join(' '), thinking: thought.join(' '), tool_calls };
-      const head = { model: 'small', created_at: 'now', done: true, done_reason: 'stop', prompt_eval_count: 3 };
-      return replayed('ollama.chat', { ...head, eval_count: 4, message: { ...message, new: unknown } });
+      return [
+        ...thought.map((thinking) => line({ thinking })),
+        ...text.map((content) => line({ content })),
+        line({ tool_calls, new: unknown }),
+        line({}, { done: true, done_reason: 'stop', prompt_eval_count: 3, eval_count: 4 }),
+      ];
     },
     error: [{ error: 'too much' }, 'too much'],
   },
@@ -198,7 +268,7 @@ function generator(seed: number) {
   const random = randomFrom(seed);
   const below = (count: number): number => Math.floor(random() * count);
   let last = 0;
-  // The words have eight characters, like the pieces in which replays send arguments.
+  // The words have eight characters, like the pieces in which arguments are streamed.
   const word = (): string => `<${String(++last).padStart(5, '0')}é>`;
   const words = (): string[] => Array.from({ length: 1 + below(3) }, word);
   const answer = (): Answer => ({
@@ -241,7 +311,7 @@ function eachObject(value: unknown, change: (object: Fields) => void): void {
 const copyOf = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 const wordsIn = (value: unknown): string[] => (JSON.stringify(value) ?? '').match(/<\d{5}é>/g) ?? [];
 const INDEX = /^(index|.*_index|contentBlockIndex)$/;
-const KEPT = /^(type|.*index|contentBlockIndex|jsonPath|done)$/;
+const KEPT = /^(type|event_type|.*index|contentBlockIndex|jsonPath|done)$/;
 const LISTS_KEPT = /^(choices|candidates|parts|tool_calls|partialArgs)$/;
 
 /** Returns an event that says nothing: empty texts, nulls and zeros in the form of another event. */
@@ -316,7 +386,7 @@ test.each(Object.entries(formats))(
       expect(recorded(format, neutral(events, g), g)).toEqual(right);
       expectWords(recorded(format, ambiguous(events, g), g), events);
       // A block of Bedrock has no type that tells where the next one begins.
-      const kept = g.isDrawn(0.5) ? /"name":|[_-]start|added/ : /^$/;
+      const kept = g.isDrawn(0.5) ? /"name":|[._-]start|added/ : /^$/;
       const unindexed = events.map((event) => {
         const json = JSON.stringify(event);
         return JSON.parse(json, (key, value) => (INDEX.test(key) && !kept.test(json) ? undefined : value));

@@ -12,7 +12,7 @@ import { redact } from '#src/payload/redaction/redact.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { type RecordOptions, recordRuns } from '#src/testing/record-runs.ts';
 import { environmentOf } from '../support/environment.ts';
-import { bareClient, localModel, tea } from './local-openai.ts';
+import { bareClient, chunksOf, localModel, tea } from './local-openai.ts';
 import { json, serveWire } from './wire-server.ts';
 
 async function start(options: RecordOptions = {}, variables: Record<string, string> = { RUNSPAN_EXCHANGES: 'true' }) {
@@ -86,26 +86,32 @@ test('a model call of Gemini has the response of the service, which its outputs 
   ]);
 });
 
-test('the chunks of a response that is a list are one response', async () => {
+test('a response that is a list of chunks stays one', async () => {
   const { recorder } = await start();
   const chunk = (text: string) => ({ candidates: [{ content: { role: 'model', parts: [{ text }] } }] });
-  const url = `${await serveWire(json([chunk('Dry '), chunk('leaves.')]))}/v1beta/models/gemini:streamGenerateContent`;
+  const answer = [chunk('Dry '), chunk('leaves.')];
+  const url = `${await serveWire(json(answer))}/v1beta/models/gemini:streamGenerateContent`;
   const body = JSON.stringify({ contents: [{ parts: [{ text: 'What is tea?' }] }] });
   await fetch(url, { method: 'POST', body }).then((streamed) => streamed.json());
-  expect(exchangesOf(recorder.runs)).toMatchObject([
-    [
-      'gemini.generateContent.exchange',
-      { response: { candidates: [{ content: { parts: [{ text: 'Dry leaves.' }] } }] } },
-    ],
-  ]);
+  expect(recorder.run('gemini.generateContent').outputs).toMatchObject({ messages: [{ content: 'Dry leaves.' }] });
+  expect(exchangesOf(recorder.runs)).toMatchObject([['gemini.generateContent.exchange', { response: answer }]]);
 });
 
-test('a run whose inputs and outputs are the request and the response has no attachment', async () => {
+test('a run whose inputs and outputs are the request and the response has an attachment only if it is streamed', async () => {
   const { recorder, model } = await start();
-  await wrapOpenAI(bareClient(model, {})).chat.completions.create({ model: 'small', messages: tea });
-  await bareClient(model, {}).chat.completions.create({ model: 'small', messages: tea });
-  expect(recorder.runs).toHaveLength(2);
-  expect(exchangesOf(recorder.runs)).toEqual([]);
+  for (const client of [wrapOpenAI(bareClient(model, {})), bareClient(model, {})]) {
+    await client.chat.completions.create({ model: 'small', messages: tea });
+    await chunksOf(await client.chat.completions.create({ model: 'small', messages: tea, stream: true }));
+  }
+  expect(recorder.runs).toHaveLength(4);
+  const exchange = {
+    ...{ call: 'openai.chat.completions', status: 200, request: { stream: true }, response },
+    ...{ contentType: 'text/event-stream', stream: expect.stringMatching(/^data: \{.*\}\n\ndata: \[DONE\]\n\n$/s) },
+  };
+  expect(exchangesOf(recorder.runs)).toMatchObject([
+    ['openai.chat.completions.exchange', exchange],
+    ['openai.chat.completions.exchange', exchange],
+  ]);
 });
 
 test.each<[string, RecordOptions]>([

@@ -136,6 +136,92 @@ const geminiRows: Row[] = [
   ],
 ];
 
+/** The counts are those of https://ai.google.dev/api/interactions-api. The total shows that thoughts are outside of the output. */
+const interactionUsage = {
+  total_input_tokens: 7,
+  input_tokens_by_modality: [{ modality: 'text', tokens: 7 }],
+  total_output_tokens: 20,
+  total_thought_tokens: 22,
+  total_tokens: 49,
+};
+const interaction = { id: 'v1_a', object: 'interaction', model: 'gemini-3-flash', status: 'completed' };
+const called = { type: 'function_call', id: 'c', name: 'look_up', arguments: { q: 1 } };
+const thought = { type: 'thought', summary: [{ type: 'text', text: 'Let me see' }], signature: 's' };
+const answered = { type: 'model_output', content: [{ type: 'text', text: 'A drink.' }] };
+const started = (index: number, step: object) => ({ event_type: 'step.start', index, step });
+const delta = (index: number, given: object) => ({ event_type: 'step.delta', index, delta: given });
+const base64 = `iVBORw0K${'A'.repeat(2_000)}`;
+const image = `data:image/png;base64,${base64}`;
+const attached = expect.stringContaining('Attachment inputs_1: image/png');
+
+const interactionRows: Row[] = [
+  [
+    'an interaction of Gemini',
+    json({ ...interaction, steps: [thought, answered, called], usage: interactionUsage }),
+    (url) =>
+      gemini(url).interactions.create({
+        model: 'gemini-3-flash',
+        previous_interaction_id: 'v1_0',
+        system_instruction: 'Be brief',
+        input: [
+          { type: 'user_input', content: [{ type: 'image', mime_type: 'image/png', data: base64 }] },
+          { type: 'function_result', call_id: 'b', name: 'look_up', result: 'none' },
+        ],
+        tools: [{ type: 'google_search' }],
+        generation_config: { temperature: 0.5, max_output_tokens: 9 },
+      }),
+    {
+      name: 'gemini.interactions',
+      inputs: {
+        messages: [
+          { role: 'system', content: 'Be brief' },
+          { type: 'user_input', content: [{ type: 'image', data: attached }] },
+          { type: 'function_result', call_id: 'b', result: 'none' },
+        ],
+      },
+      outputs: {
+        status: 'completed',
+        steps: [thought, answered, called],
+        usage_metadata: { ...usage(7, 42), output_token_details: { reasoning: 22 } },
+      },
+      extra: metadata('google_genai', 'gemini-3-flash', {
+        ls_temperature: 0.5,
+        ls_max_tokens: 9,
+        response_id: 'v1_a',
+        ls_invocation_params: { tools: [{ type: 'google_search' }], previous_interaction_id: 'v1_0' },
+      }),
+    },
+  ],
+  [
+    'a streamed interaction of Gemini',
+    events(
+      { event_type: 'interaction.created', interaction: { ...interaction, status: 'in_progress' } },
+      started(0, { type: 'thought' }),
+      delta(0, { type: 'thought_summary', content: { type: 'text', text: 'Let me ' } }),
+      delta(0, { type: 'thought_summary', content: { type: 'text', text: 'see' } }),
+      delta(0, { type: 'thought_signature', signature: 's' }),
+      started(1, { type: 'model_output', content: [{ type: 'text', text: 'A ' }] }),
+      delta(1, { type: 'text', text: 'drink.' }),
+      started(2, { ...called, arguments: {} }),
+      delta(2, { type: 'arguments_delta', arguments: '{"q":' }),
+      delta(2, { type: 'arguments_delta', arguments: '1}' }),
+      { event_type: 'step.stop', index: 2 },
+      { event_type: 'interaction.completed', interaction: { ...interaction, usage: interactionUsage } },
+      '[DONE]',
+    ),
+    async (url) => {
+      const input = { type: 'text', text: 'What is tea?' } as const;
+      const request = { model: 'gemini-3-flash', input, stream: true } as const;
+      await chunksOf(await gemini(url).interactions.create(request));
+    },
+    {
+      inputs: { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is tea?' }] }] },
+      outputs: { status: 'completed', steps: [thought, answered, called], usage_metadata: usage(7, 42) },
+      events: token,
+    },
+  ],
+];
+
 const mistral = (url: string) => new Mistral({ apiKey: 'none', serverURL: url });
 const mistralChunk = (delta: object, reason: string | null = null, more: object = {}) => ({
   id: 'cmpl_1',
@@ -146,6 +232,10 @@ const mistralChunk = (delta: object, reason: string | null = null, more: object 
   ...more,
 });
 const mistralUsage = { usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 } };
+
+const entryHead = { id: 'msg_1', model: 'mistral-small', role: 'assistant' };
+const entry = { type: 'message.output', ...entryHead, content: 'A drink.' };
+const entryDelta = (content: string) => ({ ...entryHead, type: 'message.output.delta', output_index: 0, content });
 
 const mistralRows: Row[] = [
   [
@@ -195,6 +285,61 @@ const mistralRows: Row[] = [
     (url) => mistral(url).embeddings.create({ model: 'mistral-embed', inputs: ['tea'] }),
     { run_type: 'embedding', inputs: { input: ['tea'] }, outputs: { count: 1, dimensions: 2 } },
   ],
+  [
+    'a conversation of Mistral',
+    json({
+      ...{ object: 'conversation.response', conversation_id: 'conv_1', outputs: [entry] },
+      // https://docs.mistral.ai/agents/connectors/websearch
+      usage: { prompt_tokens: 188, completion_tokens: 55, total_tokens: 7355, connector_tokens: 7112 },
+    }),
+    (url) =>
+      mistral(url).beta.conversations.start({ agentId: 'ag_1', inputs: 'What is tea?', instructions: 'Be brief' }),
+    {
+      name: 'mistral.conversations',
+      inputs: { messages: [{ role: 'system', content: 'Be brief' }, ...question] },
+      outputs: {
+        outputs: [entry],
+        usage_metadata: { ...usage(7300, 55), input_token_details: { tool_use: 7112 } },
+      },
+      extra: { metadata: { response_model: 'mistral-small', ls_invocation_params: { agent_id: 'ag_1' } } },
+    },
+  ],
+  [
+    'a streamed message in a conversation of Mistral',
+    events(
+      { type: 'conversation.response.started', conversation_id: 'conv_1' },
+      entryDelta('A '),
+      entryDelta('drink.'),
+      { type: 'conversation.response.done', ...mistralUsage },
+    ),
+    async (url) => {
+      const conversationAppendStreamRequest = { inputs: question, completionArgs: { temperature: 0.5 } };
+      const request = { conversationId: 'conv_1', conversationAppendStreamRequest };
+      await chunksOf(await mistral(url).beta.conversations.appendStream(request));
+    },
+    {
+      inputs: { messages: question },
+      outputs: { conversation_id: 'conv_1', outputs: [entry], usage_metadata: usage(5, 3) },
+      extra: { metadata: { thread_id: 'conv_1', ls_temperature: 0.5 } },
+      events: token,
+    },
+  ],
+  [
+    'ocr of Mistral',
+    json({
+      pages: [{ index: 0, markdown: '# Tea', images: [], dimensions: null }],
+      model: 'ocr',
+      usage_info: { pages_processed: 1 },
+    }),
+    (url) =>
+      mistral(url).ocr.process({ model: 'mistral-ocr-latest', document: { type: 'document_url', documentUrl: image } }),
+    {
+      name: 'mistral.ocr',
+      inputs: { document: { document_url: attached } },
+      outputs: { pages: [{ markdown: '# Tea' }], usage_info: { pages_processed: 1 } },
+      extra: metadata('mistralai', 'mistral-ocr-latest', { response_model: 'ocr' }),
+    },
+  ],
 ];
 
 const cohere = (url: string) =>
@@ -205,6 +350,18 @@ const cohereUsage = {
 };
 
 const cohereRows: Row[] = [
+  [
+    'rerank of Cohere',
+    json({ id: 'c_1', results: [{ index: 1, relevance_score: 0.9 }], meta: { billed_units: { search_units: 1 } } }),
+    (url) => cohere(url).rerank({ model: 'rerank-v3.5', query: 'tea', documents: ['cup', 'leaf'], topN: 1 }),
+    {
+      name: 'cohere.rerank',
+      run_type: 'retriever',
+      inputs: { query: 'tea', documents: ['cup', 'leaf'] },
+      outputs: { ranking: [{ index: 1, relevance_score: 0.9 }], meta: { billed_units: { search_units: 1 } } },
+      extra: metadata('cohere', 'rerank-v3.5', { ls_model_type: 'rerank', ls_invocation_params: { top_n: 1 } }),
+    },
+  ],
   [
     'chat of Cohere',
     json({
@@ -463,14 +620,15 @@ const otherRows: Row[] = [
     }),
     async (url) => {
       const path = '/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21';
-      const response = await fetch(url + path, { method: 'POST', body: JSON.stringify({ messages: question }) });
+      const body = JSON.stringify({ model: '', messages: question });
+      const response = await fetch(url + path, { method: 'POST', body });
       await response.json();
     },
-    { outputs: { choices: [{ message: { content: 'A drink.' } }] }, extra: { metadata: { ls_model_name: 'my-gpt' } } },
+    { outputs: { choices: [{ message: { content: 'A drink.' } }] }, extra: metadata('azure', 'my-gpt') },
   ],
 ];
 
-test.each([...geminiRows, ...mistralRows, ...cohereRows, ...ollamaRows, ...otherRows])(
+test.each([...geminiRows, ...interactionRows, ...mistralRows, ...cohereRows, ...ollamaRows, ...otherRows])(
   '%s is recorded',
   async (_title, response, call, expected) => {
     const recorder = record();
@@ -548,6 +706,14 @@ test.each<[url: string, name: string, provider: string, model: string]>([
   ['https://api.groq.com/openai/v1/chat/completions', 'openai.chat.completions', 'groq', 'small'],
   ['https://api.mistral.ai/v1/agents/completions', 'openai.chat.completions', 'mistralai', 'small'],
   ['https://openrouter.ai/api/v1/embeddings', 'openai.embeddings', 'openrouter', 'small'],
+  ['https://api.moonshot.cn/v1/chat/completions', 'openai.chat.completions', 'moonshot', 'small'],
+  ['https://open.bigmodel.cn/api/paas/v4/chat/completions', 'openai.chat.completions', 'zhipuai', 'small'],
+  [
+    'https://mine.aws.endpoints.huggingface.cloud/v1/chat/completions',
+    'openai.chat.completions',
+    'huggingface',
+    'small',
+  ],
   ['http://localhost:11434/v1/chat/completions', 'openai.chat.completions', 'ollama', 'small'],
   ['http://litellm.shop.test/v1/messages', 'anthropic.messages', 'anthropic', 'small'],
 ])('a request to %s is a call of %s', async (url, name, provider, model) => {
@@ -559,4 +725,23 @@ test.each<[url: string, name: string, provider: string, model: string]>([
   const body = JSON.stringify(model === 'small' ? { model, ...input } : input);
   await (await fetch(url, { method: 'POST', body })).json();
   expect(onlyRun(recorder.runs)).toMatchObject({ name, extra: metadata(provider, model) });
+});
+
+test('an interaction of an agent fails if its status says so, and is not recorded in the background', async () => {
+  vi.stubGlobal('fetch', async () => Response.json({ status: 'failed', errors: [{ message: 'overloaded' }] }));
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const recorder = record();
+  onTestFinished(recordFetch());
+  for (const background of [true, false]) {
+    const body = JSON.stringify({ agent: 'deep-research', input: 'tea', background });
+    await (
+      await fetch('https://generativelanguage.googleapis.com/v1beta/interactions', { method: 'POST', body })
+    ).json();
+  }
+  const extra = metadata('google_genai', 'deep-research');
+  expect(onlyRun(recorder.runs)).toMatchObject({
+    error: 'overloaded',
+    inputs: { messages: [{ content: 'tea' }] },
+    extra,
+  });
 });

@@ -2,8 +2,11 @@
 import { once } from 'node:events';
 import http, { createServer } from 'node:http';
 import http2 from 'node:http2';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import * as undici from 'undici';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ownRequests } from '#src/base/own-requests.ts';
 import { traceable } from '#src/index.ts';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { warnOfMissedCalls } from '#src/register/missed-calls.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing.ts';
@@ -59,6 +62,18 @@ describe('a warning names the client and the host, once per client', () => {
     await send('http://api.openai.com/v1/responses', AXIOS);
     await send('http://api.mistral.ai/v1/chat/completions');
     expect(lines).toEqual([line('api.openai.com', 'axios'), line('api.mistral.ai', 'node:http')]);
+  });
+
+  test('by undici, but not by its fetch', async () => {
+    const lines = warnings();
+    const server = createServer((_, response) => response.end());
+    const url = `${await listen(server)}/v1/chat/completions`;
+    for (const send of [fetch, undici.fetch]) await (await send(url, { method: 'POST' })).text();
+    expect(lines).toEqual([]);
+    await (await undici.request(url, { method: 'POST' })).body.text();
+    server.closeAllConnections();
+    await once(server.close(), 'close');
+    expect(lines).toEqual([line('127.0.0.1', 'undici')]);
   });
 
   const isPublished = !process.version.startsWith('v20.');
@@ -134,4 +149,39 @@ describe('there is no warning', () => {
     await model.invoke('What?');
     expect(lines).toHaveLength(1);
   });
+});
+
+test('a POST request to a model service that has no reader is one line per path, without query and ids', async () => {
+  vi.stubGlobal('fetch', async () => new Response());
+  onTestFinished(() => void vi.unstubAllGlobals());
+  onTestFinished(recordFetch());
+  const post = (url: string, own = { method: 'POST' }) => fetch(url, own);
+  const batches = 'https://api.openai.com/v1/batches?key=secret';
+  const untraced = logLines('warn');
+  await post(batches);
+  expect(untraced).toEqual([]);
+  const lines = warnings();
+  const own = { method: 'POST' };
+  ownRequests.add(own);
+  await post(batches, own);
+  await fetch(batches);
+  await traceable(post, { name: 'start', runType: 'llm' })(batches);
+  const others = [
+    'openai.com/v1/files',
+    'openai.com/v1/conversations',
+    'anthropic.com/v1/messages/count_tokens',
+    'a.test/v1/x',
+  ];
+  for (const other of others) await post(`https://api.${other}`);
+  expect(lines).toEqual([]);
+  const long = `https://api.openai.com/v1/${'s'.repeat(33)}/videos`;
+  const predict = 'https://generativelanguage.googleapis.com/v1beta/models/veo-3:predictLongRunning';
+  for (const id of [1, 2]) {
+    for (const url of [batches, `https://user:secret@api.openai.com/v1/batches/batch_${id}#secret`, long, predict])
+      await post(url);
+  }
+  const paths = ['api.openai.com/v1/batches', 'api.openai.com/v1/batches/*', 'api.openai.com/v1/*/videos'];
+  paths.push('generativelanguage.googleapis.com/v1beta/models/*:predictLongRunning');
+  const advice = "call it in a function wrapped by traceable with runType 'llm'";
+  expect(lines).toEqual(paths.map((path) => `warn: not recorded: POST ${path}; ${advice}`));
 });

@@ -16,6 +16,9 @@ const ask = `
   });`;
 const asModule = ['--input-type=module', '-e', `import OpenAI from 'openai';${ask}`];
 const asCommonJs = ['--input-type=commonjs', '-e', `const OpenAI = require('openai');${ask}`];
+const askWith = (client: string) => ask.replace('apiKey', `fetch: ${client}, apiKey`);
+const withUndici = ['-e', `const [OpenAI, undici] = [require('openai'), require('undici')];${askWith('undici.fetch')}`];
+const withNamed = `import OpenAI from 'openai'; import { fetch } from 'undici';${askWith('fetch')}`;
 
 const node = (args: readonly string[], env?: Readonly<Record<string, string>>) =>
   registered([process.execPath, ...args], env);
@@ -25,6 +28,8 @@ test.each([
   ['--import and a module', [...register, ...asModule]],
   ['--import and CommonJS', [...register, ...asCommonJs]],
   ['--require and CommonJS', ['--require', 'runspan/register', ...asCommonJs]],
+  ["--import and undici's fetch in CommonJS", [...register, ...withUndici]],
+  ["--import and undici's fetch in a module", [...register, '--input-type=module', '-e', withNamed]],
   ['both, and a module', ['--require', 'runspan/register', ...register, ...asModule]],
 ])('with %s, delivers its call once at its own exit', async (_, args) => {
   const ended = await node(args);

@@ -205,6 +205,7 @@ export const KEPT: readonly Kept[] = [
   ['functions, signature of a method', { signature: 'charge(amount: number): Receipt' }],
   ['mail, signature below a letter', { signature: 'Best regards,\nAda' }],
   ['Anthropic Messages API, thinking block', { type: 'thinking', thinking: 'Hm.', signature: filler(120) }],
+  ['Anthropic Messages API, signature of thinking', { type: 'signature_delta', signature: filler(120) }],
   ['media, obsession and possession', { obsession: 'tea', possession: 'home team' }],
   // Values that do not look like a credential
   ['model internals, top_token', { top_token: 'the', best_token: 'a', sampled_token: 'an' }],

@@ -7,12 +7,11 @@ import OpenAI from 'openai';
 import { expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
 import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
-import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { replay } from '#src/replay/run-replay.ts';
-import { type RecordedRun, recordRuns } from '#src/testing/record-runs.ts';
-import { environmentOf } from '../support/environment.ts';
+import type { RecordedRun } from '#src/testing/record-runs.ts';
 import { startLocalModel } from '../support/local-model/server.js';
-import { fixtureFile } from './recorded-fixture.ts';
+import { fixtureFile, recordedProgram } from './recorded-fixture.ts';
 
 /** Reads a stream until its end or its error. */
 type Program = (url: string, model: string) => Promise<void>;
@@ -26,6 +25,10 @@ async function read(chunks: AsyncIterable<unknown>): Promise<void> {
 const PROGRAMS: Readonly<Record<string, Program>> = {
   async openai(url, model) {
     const client = new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 1 });
+    await read(await client.chat.completions.create({ model, messages, stream: true }));
+  },
+  async wrapped(url, model) {
+    const client = wrapOpenAI(new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 1 }));
     await read(await client.chat.completions.create({ model, messages, stream: true }));
   },
   async responses(url, model) {
@@ -49,15 +52,6 @@ function callsIn(runs: readonly Pick<RecordedRun, 'run_type' | 'outputs' | 'erro
     .map(({ outputs, error }) => ({ outputs, error: error?.split('\n', 1)[0] }));
 }
 
-async function recordedCalls(run: () => Promise<void>): Promise<RecordedRun[]> {
-  const recorder = recordRuns();
-  const stop = recordFetch();
-  await run();
-  stop();
-  recorder.stop();
-  return recorder.runs;
-}
-
 /** A server that has ended. */
 async function closedServer(): Promise<string> {
   const { url, close } = await startLocalModel();
@@ -72,12 +66,11 @@ const CASES = Object.keys(PROGRAMS).flatMap((sdk) => MODELS.map((model): [string
 test.each(CASES.filter((names) => names.join() !== 'responses,fail-mid-stream'))(
   'a stream of %s fails as it was recorded: %s',
   async (sdk, model) => {
-    environmentOf({ RUNSPAN_EXCHANGES: 'true' });
     const service = await startLocalModel();
     const url = model === 'no service' ? await closedServer() : service.url;
     const program = PROGRAMS[sdk] as Program;
     const run = () => traceable(() => program(url, model).catch(() => {}), { name: 'agent' })();
-    const recorded = await recordedCalls(run).finally(service.close);
+    const recorded = await recordedProgram(run).finally(service.close);
     const file = fixtureFile(recorded);
     const { runs, notes } = await replay(file, { run });
     expect(notes).toEqual([]);

@@ -1,8 +1,6 @@
 // What a fixture contains of recorded calls.
 import { expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
-import { callsOf } from '#src/replay/trace-calls.ts';
-import { startRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { serve } from '../http/server.ts';
@@ -141,17 +139,4 @@ test.each(Object.entries(CONVERSATIONS))('a fixture masks a secret in the input 
     expect(part).toContain('[Redacted]');
     expect(part).not.toContain(secret);
   }
-});
-
-test.each([
-  ['cohere.chat', 'cohere.chat: the stream of this service cannot be replayed'],
-  ['openai.chat.completions', undefined],
-  ['mistral.fim', undefined],
-])('of a streamed call of %s, the fixture lacks: %s', (name, missing) => {
-  const recorder = recordRuns();
-  onTestFinished(recorder.stop);
-  const metadata = { ls_invocation_params: { model: 'small', stream: true } };
-  startRun({ name, runType: 'llm', inputs: { messages: [] }, metadata }).end({ message: {} });
-  const [run] = recorder.runs.map(({ attachments: _, ...rest }) => rest);
-  expect(run && callsOf([run]).missing).toEqual(missing === undefined ? [] : [missing]);
 });

@@ -257,11 +257,12 @@ describe.each(SHAPES)('requests of $call', (shape) => {
     }
   });
 
-  test('with another model, tool or number of answers match no call in the mode `failed`', () => {
+  test('with another model, tool, number of answers or form of the answer match no call in the mode `failed`', () => {
     for (const g of cases()) {
       const [first, ...others] = g.calls(g.conversation(), shape) as [RecordedCall, ...RecordedCall[]];
       const requests = [
         { ...first.request, model: 'large' },
+        { ...first.request, stream: true },
         { ...first.request, tools: [shape.tool('subtract')] },
         ...others.map(({ request }) => request),
       ];

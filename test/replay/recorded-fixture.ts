@@ -1,13 +1,35 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
+import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { type Fixture, fixtureText } from '#src/replay/fixture.ts';
 import { fixtureOf, recordedTrace } from '#src/replay/fixture-of.ts';
-import type { RecordedRun } from '#src/testing/record-runs.ts';
+import { type RecordedRun, type RecordOptions, recordRuns } from '#src/testing/record-runs.ts';
+import { environmentOf } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
+
+/** Records a program as `runspan dev` does. */
+export async function recordedProgram(
+  run: () => Promise<unknown>,
+  options: RecordOptions = {},
+  variables = { RUNSPAN_EXCHANGES: 'true' },
+): Promise<RecordedRun[]> {
+  environmentOf(variables);
+  const recorder = recordRuns(options);
+  const stop = recordFetch();
+  await run().finally(stop).finally(recorder.stop);
+  return recorder.runs;
+}
 
 /** Returns the fixture of a trace, with the mode that `runspan test` chooses. All of its model calls can be replayed. */
 export function recordedFixture(runs: readonly RecordedRun[]): Fixture {
+  const { fixture, missing } = fixtureFrom(runs);
+  expect(missing).toEqual([]);
+  return fixture;
+}
+
+/** Returns the fixture of a trace, and the reasons for which model calls cannot be replayed. */
+export function fixtureFrom(runs: readonly RecordedRun[]): ReturnType<typeof fixtureOf> {
   const trace = recordedTrace(
     runs.map(({ attachments = [], ...run }) => ({
       ...run,
@@ -16,10 +38,7 @@ export function recordedFixture(runs: readonly RecordedRun[]): Fixture {
       }),
     })),
   );
-  if (trace === undefined) throw new Error('no trace');
-  const { fixture, missing } = fixtureOf(trace, trace.root.error === undefined ? 'strict' : 'failed');
-  expect(missing).toEqual([]);
-  return fixture;
+  return fixtureOf(trace, trace.root.error === undefined ? 'strict' : 'failed');
 }
 
 /** Writes the fixture of a trace for one test, and returns the path. */

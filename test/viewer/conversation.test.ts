@@ -100,6 +100,42 @@ test.each<[string, object, string[]]>([
     ['system: Be kind', 'user: Hello', CALL, 'tool: returned "found"#c'],
   ],
   [
+    'Gemini interactions',
+    {
+      messages: [
+        { role: 'system', content: 'Be kind' },
+        {
+          type: 'user_input',
+          content: [text('See'), { type: 'image', uri: 'https://x/y.png', mime_type: 'image/png' }],
+        },
+        { type: 'thought', summary: [text('Hm')], signature: 's' },
+        { type: 'function_call', id: 'c', name: 'find', arguments: { q: 1 } },
+        { type: 'function_result', call_id: 'c', name: 'find', result: [text('found')], is_error: true },
+        { type: 'model_output', content: [text('Two')] },
+      ],
+    },
+    [
+      'system: Be kind',
+      'user: See | media image/png https://x/y.png',
+      'assistant: reasoning Hm',
+      CALL,
+      'tool: failed "found"#c',
+      'assistant: Two',
+    ],
+  ],
+  [
+    'Mistral conversations',
+    {
+      messages: [
+        { object: 'entry', type: 'message.input', ...user('Hello') },
+        { object: 'entry', type: 'function.call', id: 'fc', tool_call_id: 'c', name: 'find', arguments: '{"q":1}' },
+        { object: 'entry', type: 'function.result', tool_call_id: 'c', result: 'found' },
+        { object: 'entry', type: 'tool.execution', id: 't', name: 'web_search', arguments: '{"q":2}' },
+      ],
+    },
+    ['user: Hello', CALL, 'tool: returned "found"#c', 'assistant: calls web_search({"q":2})#t'],
+  ],
+  [
     'Anthropic',
     {
       system: [text('Be kind')],
@@ -199,6 +235,22 @@ test.each<[string, object, string[]]>([
     'the AI SDK',
     { text: 'Hi', reasoning: 'hm', toolCalls: [{ toolCallId: 'c', toolName: 'find', input: { q: 1 } }] },
     ['assistant: reasoning hm | Hi | calls find({"q":1})#c'],
+  ],
+  [
+    'Gemini interactions',
+    {
+      id: 'i',
+      steps: [
+        { type: 'thought', signature: 's' },
+        { type: 'model_output', content: [text('Hi')] },
+      ],
+    },
+    ['assistant: reasoning (hidden by the provider)', 'assistant: Hi'],
+  ],
+  [
+    'early Gemini interactions',
+    { id: 'i', outputs: [text('Hi'), { type: 'function_call', id: 'c', name: 'find', arguments: { q: 1 } }] },
+    ['assistant: Hi', CALL],
   ],
   ['a text', { output: 'Because' }, ['assistant: Because']],
   ['a message', assistant({ content: 'Hi' }), ['assistant: Hi']],

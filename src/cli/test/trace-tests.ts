@@ -184,9 +184,9 @@ function notesOn({ entry, calls, request }: Fixture, { root }: RecordedTrace): s
 }
 
 function hasSameRequests(calls: readonly RecordedCall[]): boolean {
-  const answers = new Map<string, string | undefined>();
-  return calls.some(({ call, request, response }) => {
-    const [key, text] = [JSON.stringify([call, request]), JSON.stringify(response)];
+  const answers = new Map<string, string>();
+  return calls.some(({ call, request, response, events }) => {
+    const [key, text] = [JSON.stringify([call, request]), JSON.stringify([response, events])];
     const isOther = answers.has(key) && answers.get(key) !== text;
     answers.set(key, text);
     return isOther;

@@ -10,22 +10,37 @@ const BODY_MAX = 16 * 1024 * 1024;
 
 /** Returns a reader for a content type: server-sent events, JSON lines, binary data or JSON. */
 export function bodyReader(answer: AnswerReader, contentType: string): AnswerReader {
-  const [type = ''] = contentType.toLowerCase().split(';');
-  return { read: answer.read, fold: () => foldFor(answer, type.trim()) };
+  const { fold } = answer;
+  const type = withoutParameters(contentType);
+  const prefix = LINES.get(type);
+  return {
+    read: (value) => answer.read(wholeResponse(answer, value)),
+    fold: () => (fold === undefined || prefix === undefined ? new WholeFold(type) : new LineFold(fold(), prefix)),
+  };
+}
+
+/** The text before the value in a line, for each content type of a stream of values. */
+const LINES: ReadonlyMap<string, string> = new Map([
+  ['text/event-stream', 'data:'],
+  ['application/x-ndjson', ''],
+  ['application/jsonl', ''],
+  ['application/stream+json', ''],
+]);
+
+export function isStreamType(contentType: string): boolean {
+  return LINES.has(withoutParameters(contentType));
+}
+
+function withoutParameters(contentType: string): string {
+  return contentType.toLowerCase().replace(/;.*/s, '').trim();
 }
 
 /** Combines a response that is a list of chunks, as Gemini sends it. Other responses are returned unchanged. */
-export function wholeResponse({ read, fold }: AnswerReader, value: unknown): unknown {
+function wholeResponse({ read, fold }: AnswerReader, value: unknown): unknown {
   if (!Array.isArray(value) || fold === undefined || value.every((chunk) => read(chunk).isUnreadable)) return value;
   const combined = fold();
   for (const chunk of value) combined.add(chunk, false);
   return combined.result();
-}
-
-function foldFor(answer: AnswerReader, type: string): Fold {
-  if (answer.fold !== undefined && type === 'text/event-stream') return new LineFold(answer.fold(), 'data:');
-  const isLines = /^application\/(x-ndjson|jsonl|stream\+json)$/.test(type);
-  return answer.fold !== undefined && isLines ? new LineFold(answer.fold(), '') : new WholeFold(answer, type);
 }
 
 const BINARY = /^(audio|image|video)\/|^application\/octet-stream$/;
@@ -33,13 +48,11 @@ const BINARY = /^(audio|image|video)\/|^application\/octet-stream$/;
 /** Reads a body that consists of one JSON value, or of binary data. */
 class WholeFold implements Fold {
   isUnreadable = false;
-  readonly #answer: AnswerReader;
   readonly #type: string;
   #parts: (Blob | string | Uint8Array<ArrayBuffer>)[] = [];
   #size = 0;
 
-  constructor(answer: AnswerReader, type: string) {
-    this.#answer = answer;
+  constructor(type: string) {
     this.#type = type;
   }
 
@@ -60,7 +73,7 @@ class WholeFold implements Fold {
     const texts = this.#parts
       .filter(isData)
       .map((part) => (typeof part === 'string' ? part : decoder.decode(part, STREAM)));
-    return wholeResponse(this.#answer, parsedJson(texts.join('')));
+    return parsedJson(texts.join(''));
   }
 }
 

@@ -1,8 +1,10 @@
-import { type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { messageCall } from '../../services/anthropic/calls.ts';
 import type { CallReader } from '../../services/call-reader.ts';
-import { cohereChat, cohereEmbedding } from '../../services/cohere/calls.ts';
+import { cohereChat, cohereEmbedding, cohereRerank } from '../../services/cohere/calls.ts';
 import { geminiEmbedding, geminiGeneration } from '../../services/gemini/calls.ts';
+import { geminiInteraction } from '../../services/gemini/interactions.ts';
+import { mistralConversation, mistralOcr } from '../../services/mistral/calls.ts';
 import { ollamaCalls } from '../../services/ollama/calls.ts';
 import { audioCalls } from '../../services/openai/audio.ts';
 import { openaiCalls } from '../../services/openai/calls.ts';
@@ -11,14 +13,17 @@ import { isRequest, requestMethod, requestUrl } from './request.ts';
 
 /** One kind of request to a model service. */
 interface Dialect {
-  /** Matches the URL path. If the request body names no model, the group `model` contains the model. */
+  /**
+   * Matches the URL path. The group `model` contains the model if the request body names none, and the group `conversation`
+   * the id of the conversation.
+   */
   readonly path: RegExp;
-  /** The last word of the URL path. */
+  /** The last word of the URL path. Empty if it is an id. */
   readonly ending: string;
   readonly reader: CallReader;
   /**
-   * Required body fields if the host is unknown. `messages` must be a list. Requests to known model services are not
-   * checked.
+   * Required body fields if the host is unknown, or if OpenAI may use the path for something else. `messages` must be a
+   * list. Requests to other known model services are not checked.
    */
   readonly required: readonly string[];
   /** The provider to record if the host is unknown. */
@@ -26,6 +31,7 @@ interface Dialect {
 }
 
 const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
+const CONVERSATION = '/v1/conversations/(?<conversation>[\\w-]+)';
 const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
 
 /**
@@ -55,14 +61,21 @@ const DIALECTS: readonly Dialect[] = [
   dialect(`${MODEL}:streamRawPredict`, messageCall, ['messages', 'max_tokens'], 'anthropic'),
   dialect('/v2/chat', cohereChat, ['model', 'messages'], 'cohere'),
   dialect('/v2/embed', cohereEmbedding, ['model', 'input_type'], 'cohere'),
+  dialect('/v2/rerank', cohereRerank, ['model', 'query', 'documents'], 'cohere'),
+  dialect('/v1/conversations', mistralConversation, ['inputs', 'stream'], 'mistralai'),
+  dialect(CONVERSATION, mistralConversation, ['inputs', 'stream'], 'mistralai'),
+  dialect(`${CONVERSATION}/restart`, mistralConversation, ['inputs', 'stream'], 'mistralai'),
+  dialect('/v1/ocr', mistralOcr, ['model', 'document'], 'mistralai'),
   dialect(`${MODEL}:generateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:streamGenerateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:embedContent`, geminiEmbedding, ['content'], 'google_genai'),
   dialect(`${MODEL}:batchEmbedContents`, geminiEmbedding, ['requests'], 'google_genai'),
+  dialect('/interactions', geminiInteraction, ['model', 'input'], 'google_genai'),
 ];
 
 function dialect(path: string, reader: CallReader, required: readonly string[], provider?: string): Dialect {
-  return { path: new RegExp(`${path}$`), ending: path.slice(endingAt(path, path.length)), reader, required, provider };
+  const ending = path.endsWith(')') ? '' : path.slice(endingAt(path, path.length));
+  return { path: new RegExp(`${path}$`), ending, reader, required, provider };
 }
 
 /** Returns the reader with a name, for example `openai.chat.completions`. */
@@ -71,20 +84,23 @@ export function readerNamed(name: string): CallReader | undefined {
 }
 
 /** The last words of all matched paths, for example `completions` and `generateContent`. */
-const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending));
+const ENDINGS: ReadonlySet<string> = new Set(DIALECTS.map(({ ending }) => ending).filter((ending) => ending !== ''));
 
-/** Returns whether a request may match a dialect. This check must be fast, because it runs for every request. */
-export function mayBeModelCall(input: unknown, init: unknown): boolean {
-  if (init === undefined && !isRequest(input)) return false;
+/** Returns the address of a POST request. This must be fast, because it runs for every request. */
+export function postAddress(input: unknown, init: unknown): string | undefined {
+  if (init === undefined && !isRequest(input)) return undefined;
   try {
-    if (requestMethod(input, init).toUpperCase() !== 'POST') return false;
-    const url = requestUrl(input);
-    const query = url.indexOf('?');
-    const end = query < 0 ? url.length : query;
-    return ENDINGS.has(url.slice(endingAt(url, end), end));
+    return requestMethod(input, init).toUpperCase() === 'POST' ? requestUrl(input) : undefined;
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** Returns whether a POST request may match a dialect. This check must be fast, because it runs for every POST request. */
+export function mayBeModelCall(address: string): boolean {
+  const [query, hash] = [address.indexOf('?'), address.indexOf('#')];
+  const end = query >= 0 ? query : hash >= 0 ? hash : address.length;
+  return ENDINGS.has(address.slice(endingAt(address, end), end)) || address.includes('/v1/conversations/');
 }
 
 const BEDROCK_HOST = /^bedrock-runtime(-fips)?\./;
@@ -97,11 +113,10 @@ const BEDROCK_PATH = /^\/model\/[^/]+\/(invoke|converse)(-with-response-stream|-
 export function isModelAddress(url: URL): boolean {
   const { hostname, pathname } = url;
   if (BEDROCK_HOST.test(hostname)) return BEDROCK_PATH.test(pathname);
-  if (!mayBeModelCall(url.href, POST) || !DIALECTS.some(({ path }) => path.test(pathname))) return false;
-  return serviceAt(url) !== undefined || providerAt(url) === 'ollama' || pathname.endsWith('/chat/completions');
+  const found = mayBeModelCall(url.href) ? DIALECTS.find(({ path }) => path.test(pathname)) : undefined;
+  if (found === undefined) return false;
+  return isOf(serviceAt(url), found.provider) || providerAt(url) === 'ollama' || pathname.endsWith('/chat/completions');
 }
-
-const POST = { method: 'POST' };
 
 /** Returns the index of the last word in a path. The word follows a slash or a colon. */
 function endingAt(path: string, end: number): number {
@@ -123,15 +138,22 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
   const service = serviceAt(url);
   for (const { path, ending, reader, required, provider } of DIALECTS) {
     const match = pathname.endsWith(ending) ? path.exec(pathname) : null;
-    if (match === null || (service === undefined && !hasFields(body, required))) continue;
-    const model = textOf(fieldsOf(body).model) ?? (match.groups?.model && decodeURIComponent(match.groups.model));
+    if (match === null || (!isOf(service, provider) && !hasFields(body, required))) continue;
+    const { model: named, conversation } = match.groups ?? {};
+    const model = textOf(fieldsOf(body).model) || (named && decodeURIComponent(named));
+    const streamed = ending.startsWith('stream') ? { stream: true } : {};
     return {
       reader,
       provider: service ?? provider ?? providerAt(url) ?? 'openai',
-      request: isFields(body) ? { ...body, ...(model !== undefined && { model }) } : undefined,
+      request: isFields(body) ? { ...body, ...defined({ model, conversation }), ...streamed } : undefined,
     };
   }
   return undefined;
+}
+
+/** Whether a request to a known service is in the format of `provider`. OpenAI has only its own formats. */
+function isOf(service: string | undefined, provider: string | undefined): boolean {
+  return service !== undefined && (service !== 'openai' || provider === undefined);
 }
 
 function hasFields(body: unknown, required: readonly string[]): boolean {

@@ -1,8 +1,10 @@
 import { makeSlot } from '../../base/slot.ts';
-import type { Fields } from '../../payload/fields.ts';
-import { encodePayload } from '../../payload/serialize.ts';
+import { exactJson, type Fields, parsedJson } from '../../payload/fields.ts';
+import { encodePayload, serialize } from '../../payload/serialize.ts';
+import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';
 import { type CapturePolicy, noopSink, type RunSink } from '../../run/sink.ts';
+import { isData } from '../../services/deltas.ts';
 
 /**
  * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,
@@ -17,8 +19,12 @@ export interface Exchange {
   readonly request: Fields;
   /** The status of the response. Absent if there was none. */
   readonly status?: number;
-  /** The response. A streamed response has the format of a response that is not streamed. */
+  /** The response. A stream of events is combined to the format of a response that is not streamed. */
   readonly response?: unknown;
+  /** The content type of a stream of events. */
+  readonly contentType?: string;
+  /** The text of a stream of events, as it was received. Absent if redaction would change it, or if it exceeds a limit. */
+  readonly stream?: string;
   /** Why there was no response, in the format of a run's error. */
   readonly error?: string;
 }
@@ -28,6 +34,11 @@ export type KeepExchange = (end: Omit<Exchange, 'call' | 'request'>) => void;
 
 const countOf = makeSlot<{ count: number }>();
 
+/** Whether a request asks for a stream. Ollama streams its answers by default. */
+export function isStreamed(call: string, { stream }: Fields): boolean {
+  return call.startsWith('ollama.') ? stream !== false : stream === true;
+}
+
 /**
  * Returns a function that attaches a request and its response to a run. Returns undefined if the run hides a payload, or
  * if paths, hooks or a mask of the sink change payloads, because these apply only to the recorded inputs and outputs.
@@ -36,8 +47,9 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
   const { capture } = run;
   if (capture.hideInputs || capture.hideOutputs || changesPayloads(capture)) return undefined;
   const requestJson = encodePayload('inputs', request, capture).json;
-  return (end) => {
-    const { json } = encodePayload('outputs', end, capture);
+  return ({ stream, ...end }) => {
+    const isKept = stream !== undefined && isShown(stream, end.response, capture.payload);
+    const { json } = encodePayload('outputs', isKept ? { ...end, stream } : end, capture);
     const head = JSON.stringify({ call }).slice(0, -1);
     const text = `${head},"request":${requestJson},${json.slice(1)}`;
     const { count } = countOf.get(run) ?? { count: 0 };
@@ -46,6 +58,63 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
     run.attach(name, new TextEncoder().encode(text), 'application/json');
   };
 }
+
+/**
+ * Whether redaction leaves a stream as it is. A secret may be divided among several events, and is found only in the
+ * response that they are combined to, or in the text that a field has in all events together.
+ */
+export function isShown(stream: string, response: unknown, rules: PayloadRules): boolean {
+  const events = stream.split(/[\r\n]+/).map(valueIn);
+  const values = [response, stream, ...events, ...textsIn(events)];
+  return values.every((value) => serialize(value, rules) === exactJson(value));
+}
+
+/** Returns the text of each field, joined over all events. */
+function textsIn(events: readonly unknown[]): Iterable<string> {
+  const texts = new Map<string, string>();
+  const add = (value: unknown, path: string): void => {
+    if (typeof value === 'string') texts.set(path, (texts.get(path) ?? '') + value);
+    else for (const [key, item] of Object.entries(value ?? {})) add(item, `${path}.${key}`);
+  };
+  for (const event of events) add(event, '');
+  return texts.values();
+}
+
+/** Returns the JSON value in a line of a stream. Returns other lines as they are. */
+function valueIn(line: string): unknown {
+  return parsedJson(line.replace(/^data:/, ''));
+}
+
+/** Keeps the text of a stream of events, up to a maximum length. */
+export class StreamText {
+  readonly #contentType: string;
+  readonly #charactersMax: number;
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  #text = '';
+
+  constructor(contentType: string, charactersMax: number) {
+    this.#contentType = contentType;
+    this.#charactersMax = charactersMax;
+  }
+
+  add(chunk: unknown): void {
+    if (!isData(chunk) || this.#text.length > this.#charactersMax) return;
+    this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+  }
+
+  /** Returns the text without a last line that was cut off. If the text is too long, returns none. */
+  kept(): Pick<Exchange, 'contentType' | 'stream'> {
+    const contentType = this.#contentType;
+    if (this.#text.length > this.#charactersMax) return { contentType };
+    const text = this.#text.replace(LAST_VALUE, (line) => (typeof valueIn(line) === 'string' ? '' : line));
+    // The run may end at the last event before the empty line after it is read.
+    return { contentType, stream: text.replace(LAST_DATA, '$&\n') };
+  }
+}
+
+/** Match a last line: a JSON object without a line break, and data of an event without an empty line after it. */
+const LAST_VALUE = /(?<![^\r\n])(?:data: *)?\{[^\r\n]*$/;
+const LAST_DATA = /(?<![^\r\n])data:[^\r\n]*\r?\n$/;
 
 /** Whether a sink changes recorded inputs and outputs in a way that cannot be applied to an attachment. */
 export function changesPayloads({ hooks, payload }: CapturePolicy): boolean {

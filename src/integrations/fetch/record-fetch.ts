@@ -18,10 +18,11 @@ import type { RunSink } from '../../run/sink.ts';
 import type { CallReader } from '../../services/call-reader.ts';
 import { markUnreadable } from '../answer-stream.ts';
 import { type Step, takeModelStep } from '../langchain/steps.ts';
-import { dialectOf, mayBeModelCall } from './dialects.ts';
-import { exchangeFor, type KeepExchange, unsent } from './exchange.ts';
+import { dialectOf, mayBeModelCall, postAddress } from './dialects.ts';
+import { exchangeFor, isStreamed, type KeepExchange, unsent } from './exchange.ts';
 import { requestBody, requestHeader, requestSignal, requestUrl } from './request.ts';
 import { followResponse } from './response.ts';
+import { isAtService, warnIfUnread } from './unread.ts';
 
 const OPERATION = 'recordFetch';
 /** The name of this recorder among the sources of a run. */
@@ -37,7 +38,7 @@ export type CallFilter = (
 interface State {
   stop: (() => void) | undefined;
   filter: CallFilter | undefined;
-  /** Whether requests and responses are attached to runs that do not contain them. */
+  /** Whether requests and responses are attached to runs that do not contain them, or not as streams. */
   areExchangesKept: boolean;
   /** Sends or answers the requests that may be model calls. Undefined if they are sent. */
   transport: FetchTransport | undefined;
@@ -92,25 +93,36 @@ export function fetchShapedLike(replacement: Method, original: Method): Method {
   return disguise;
 }
 
-function install(): (() => void) | undefined {
-  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
-  const original = globalThis.fetch as unknown as Method;
-  if (typeof original !== 'function') return undefined;
-  let isOn = true;
+/** Records the model calls of another implementation of `fetch`, while `recordFetch` is on. */
+export function recordedFetch(original: Method): Method {
+  return recorderOf(original, () => state.stop !== undefined);
+}
+
+function recorderOf(original: Method, isOn: () => boolean): Method {
   const recorder = {
     fetch(this: unknown, ...args: unknown[]): unknown {
       const { transport } = state;
-      const isPassedOn = !isOn && transport === undefined;
-      if (isPassedOn || !mayBeModelCall(args[0], args[1]) || ownRequests.has(args[1] as object)) {
+      const isPassedOn = (!isOn() && transport === undefined) || ownRequests.has(args[1] as object);
+      const address = isPassedOn ? undefined : postAddress(args[0], args[1]);
+      if (address === undefined || !mayBeModelCall(address)) {
+        if (address !== undefined && isAtService(address)) guard(OPERATION, () => warnIfUnread(address));
         return Reflect.apply(original, this, args);
       }
       if (transport === undefined) return recordCall(original, this, args);
       const send = (): Promise<Response> => Reflect.apply(original, this, args) as Promise<Response>;
       const answer = (): Promise<Response> => transport(args[0], args[1], send);
-      return isOn ? recordCall(answer, this, args) : answer();
+      return isOn() ? recordCall(answer, this, args) : answer();
     },
   };
-  const replacement = fetchShapedLike(recorder.fetch, original);
+  return fetchShapedLike(recorder.fetch, original);
+}
+
+function install(): (() => void) | undefined {
+  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'fetch');
+  const original = globalThis.fetch as unknown as Method;
+  if (typeof original !== 'function') return undefined;
+  let isOn = true;
+  const replacement = recorderOf(original, () => isOn);
   const value: FetchRecorder = { realm: globalThis, original };
   Object.defineProperty(replacement, FETCH_RECORDER, { configurable: true, value });
   // In Vercel's edge runtime, `fetch` is writable but not configurable.
@@ -216,21 +228,26 @@ interface FetchRequest {
  */
 function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
   const found = dialectOf(requestUrl(input), body);
-  if (found === undefined) return undefined;
+  if (found === undefined) {
+    warnIfUnread(requestUrl(input));
+    return undefined;
+  }
   const { reader, provider, request } = found;
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
   if (isFields(request) && description === undefined) return undefined;
   const inputs = description?.inputs ?? { error: 'the request could not be read' };
-  const keepFor = (run: Run | undefined): KeepExchange | undefined =>
-    run && state.areExchangesKept && isFields(request) ? exchangeFor(run, name, request) : undefined;
+  /** The inputs and outputs of a run may be a request and its response, but do not contain the events of a stream. */
+  const keepFor = (run: Run, isWhole: boolean): KeepExchange | undefined =>
+    state.areExchangesKept && isFields(request) && (!isWhole || isStreamed(name, request))
+      ? exchangeFor(run, name, request)
+      : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
-  // The run of a method with the same reader already contains the request and the response.
-  if (sender !== undefined) return callOfExchange(sender, reader, sender.name === name ? undefined : keepFor(sender));
+  if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
-  if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run)));
+  if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run, false)));
   const header = (key: string) => requestHeader(input, init, key);
   if (state.filter?.(header, runType, model) === false) return undefined;
   const options: StartOptions = { name, runType, source: SOURCE, ...(startUs !== undefined && { startUs }) };
@@ -244,7 +261,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   return {
     context: run.context,
     fulfilled(response) {
-      if (run.isOpen) followResponse(response as Response, run, reader, reader.isWhole ? undefined : keepFor(run));
+      if (run.isOpen) followResponse(response as Response, run, reader, keepFor(run, reader.isWhole === true));
     },
     fail: (error) => run.fail(error),
   };

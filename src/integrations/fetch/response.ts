@@ -6,8 +6,8 @@ import { fieldsOf, textOf } from '../../payload/fields.ts';
 import type { Run } from '../../run/run.ts';
 import type { AnswerReader } from '../../services/answer.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
-import { bodyReader, wholeResponse } from './body.ts';
-import type { KeepExchange } from './exchange.ts';
+import { bodyReader, isStreamType } from './body.ts';
+import { type KeepExchange, StreamText } from './exchange.ts';
 
 const OPERATION = 'recordFetch';
 
@@ -25,10 +25,12 @@ export function followResponse(response: Response, run: Run, answer: AnswerReade
   const { ok, status, headers, body } = response;
   const requestId = headers?.get?.('x-request-id') ?? headers?.get?.('request-id');
   run.set({ metadata: { request_id: requestId || undefined } });
-  const reader = ok === false ? errorReader(status) : answer;
-  const type = headers?.get?.('content-type') ?? '';
-  const read = keep === undefined ? reader.read : readAndKeep(reader, status, keep);
-  const observer = new BodyObserver(run, reader, read, type, ok !== false);
+  const contentType = headers?.get?.('content-type') ?? '';
+  const read = bodyReader(ok === false ? errorReader(status) : answer, contentType);
+  const isStream = ok !== false && answer.fold !== undefined && isStreamType(contentType);
+  const text = isStream && keep !== undefined ? new StreamText(contentType, run.capture.payload.bytes) : undefined;
+  const reader = keep === undefined ? read : readAndKeep(read, status, text, keep);
+  const observer = new BodyObserver(run, reader, ok !== false, text);
   // A mock response may have no body, or a body that is not a stream.
   const stream = body && isReadableStream(body) ? body : undefined;
   const followed = tryFollow(response, () => {
@@ -81,15 +83,19 @@ async function jsonOf(response: Response, observer: BodyObserver): Promise<unkno
 class BodyObserver extends AnswerStream {
   readonly observesSource = true;
   readonly #reader: AnswerReader;
-  readonly #read: AnswerReader['read'];
   readonly #isOk: boolean;
+  readonly #text: StreamText | undefined;
 
-  /** `read` reads the complete response, and `reader` its chunks. */
-  constructor(run: Run, reader: AnswerReader, read: AnswerReader['read'], contentType: string, isOk: boolean) {
-    super(run, { ...bodyReader(reader, contentType), read });
+  constructor(run: Run, reader: AnswerReader, isOk: boolean, text: StreamText | undefined) {
+    super(run, reader);
     this.#reader = reader;
-    this.#read = read;
     this.#isOk = isOk;
+    this.#text = text;
+  }
+
+  override chunk(value: unknown): void {
+    this.#text?.add(value);
+    super.chunk(value);
   }
 
   readWhole(method: (typeof WHOLE)[number], read: () => unknown): unknown {
@@ -106,7 +112,7 @@ class BodyObserver extends AnswerStream {
   #endWith(method: (typeof WHOLE)[number], value: unknown): void {
     if (method === 'json') {
       this.detach();
-      endWithAnswer(this.run, () => this.#read(wholeResponse(this.#reader, value)));
+      endWithAnswer(this.run, () => this.#reader.read(value));
       return;
     }
     this.chunk(value instanceof ArrayBuffer ? new Uint8Array(value) : value);
@@ -126,10 +132,18 @@ class BodyObserver extends AnswerStream {
 }
 
 /** The returned function must not reference the `Response` object, which would then never be garbage-collected. */
-function readAndKeep({ read }: AnswerReader, status: number, keep: KeepExchange): AnswerReader['read'] {
-  return (body) => {
-    guard(OPERATION, () => keep({ status, response: body }));
-    return read(body);
+function readAndKeep(
+  { read, fold }: AnswerReader,
+  status: number,
+  text: StreamText | undefined,
+  keep: KeepExchange,
+): AnswerReader {
+  return {
+    read(response) {
+      guard(OPERATION, () => keep({ status, response, ...text?.kept() }));
+      return read(response);
+    },
+    fold,
   };
 }
 

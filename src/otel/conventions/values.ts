@@ -1,4 +1,13 @@
-import { defined, definedOrNone, type Fields, filled, isFields, numberOf, parsedJson } from '../../payload/fields.ts';
+import {
+  defined,
+  definedOrNone,
+  type Fields,
+  filled,
+  idText,
+  isFields,
+  numberOf,
+  parsedJson,
+} from '../../payload/fields.ts';
 import { tokenCount, cost as validCost, validUsage } from '../../payload/usage.ts';
 
 /** The attributes of a span. SDK 3.x allows objects as values. */
@@ -21,11 +30,6 @@ const PLAIN_TEXT = 'text/plain';
 
 export function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-/** Returns an id as text. The ids of users, threads and sessions are numbers in some applications. */
-export function idText(value: unknown): string | undefined {
-  return text(numberOf(value) === undefined ? value : `${value}`);
 }
 
 export function same(value: unknown): unknown {

@@ -1,8 +1,8 @@
-import { type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, idText, isFields } from '../../payload/fields.ts';
 import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
-import { type Attributes, idText, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
+import { type Attributes, isVerbatim, type Read, takesLists } from '../conventions/values.ts';
 import { type Group, NOTHING_NEW, type Vocabulary, WHOLE } from '../conventions/vocabulary.ts';
 import type { NameFacts, Place, RowIndex } from './row-index.ts';
 

@@ -164,7 +164,8 @@ function isSecret(kind: NameKind, key: string, value: unknown, owner: object): b
   if (isSchema(value)) return false;
   if (kind === 'always') return true;
   if (Object.hasOwn(owner, 'logprob') || Object.hasOwn(owner, 'logprobs')) return false;
-  if (isSignature(key) && Object.hasOwn(owner, 'thinking')) return false;
+  const isOfThinking = Object.hasOwn(owner, 'thinking') || dataIn(owner, 'type') === 'signature_delta';
+  if (isOfThinking && isSignature(key)) return false;
   return holdsSecret(kind, key, value, { left: NESTED_MAX });
 }
 

@@ -1,6 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { idText } from '../../otel/conventions/values.ts';
-import { fieldsOf, firstText } from '../../payload/fields.ts';
+import { fieldsOf, firstText, idText } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';

@@ -21,6 +21,13 @@ export const cohereEmbedding: CallReader = callReader(
   objectReader(['embeddings'], (answer) => ({ outputs: vectorsOf(answer), usage: cohereUsage(answer.meta) })),
 );
 
+/** The fields are those of the AI SDK's `rerank`. */
+export const cohereRerank: CallReader = callReader(
+  'cohere.rerank',
+  { modelType: 'rerank', inputKeys: ['query', 'documents'] },
+  objectReader(['results'], ({ results, meta }) => ({ outputs: { ranking: results, meta } })),
+);
+
 /** Combines the events of a streamed message. An object in a message is one item of a list, at the position `index`. */
 function chatFold(): Fold {
   const answer = emptyFields();

@@ -45,6 +45,21 @@ export function geminiUsage(given: unknown): UsageMetadata | undefined {
   );
 }
 
+/** Reads the `usage` of an interaction, whose counts have other names. Early versions report thoughts as reasoning. */
+export function interactionUsage(given: unknown): UsageMetadata | undefined {
+  const usage = fieldsOf(given);
+  return geminiUsage({
+    promptTokenCount: usage.total_input_tokens,
+    candidatesTokenCount: usage.total_output_tokens,
+    totalTokenCount: usage.total_tokens,
+    thoughtsTokenCount: usage.total_thought_tokens ?? usage.total_reasoning_tokens,
+    cachedContentTokenCount: usage.total_cached_tokens,
+    toolUsePromptTokenCount: usage.total_tool_use_tokens,
+    promptTokensDetails: usage.input_tokens_by_modality,
+    candidatesTokensDetails: usage.output_tokens_by_modality,
+  });
+}
+
 function camelCase(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -52,6 +67,9 @@ function camelCase(name: string): string {
 function byModality(details: unknown): Fields {
   const counts = listOf(details).map(fieldsOf);
   return Object.fromEntries(
-    counts.map(({ modality, tokenCount, token_count }) => [modality, tokenCount ?? token_count]),
+    counts.map(({ modality, tokenCount, token_count, tokens }) => [
+      `${modality}`.toUpperCase(),
+      tokenCount ?? token_count ?? tokens,
+    ]),
   );
 }

@@ -8,12 +8,14 @@ import { readUsage, type UsagePaths } from '../usage.ts';
  *
  * DeepSeek: https://api-docs.deepseek.com/guides/kv_cache · Qwen: https://www.alibabacloud.com/help/model-studio/context-cache
  * The names of Moonshot (`cached_tokens`), LiteLLM (`cache_creation_tokens`) and Perplexity (`reasoning_tokens`), and xAI's
- * reasoning outside of its completion tokens, rest on reports of users.
+ * reasoning outside of its completion tokens, rest on reports of users. Mistral's conversations report tokens that their tools
+ * put into the prompt: https://docs.mistral.ai/agents/connectors/websearch
  */
 const USAGE: UsagePaths = {
   input_tokens: ['input_tokens', 'prompt_tokens'],
   output_tokens: ['output_tokens', 'completion_tokens'],
   total_tokens: ['total_tokens'],
+  outside: ['tool_use'],
   input_token_details: {
     cache_read: [
       'input.cached_tokens',
@@ -32,6 +34,7 @@ const USAGE: UsagePaths = {
     image: ['input.image_tokens'],
     video: ['input.video_tokens'],
     text: ['input.text_tokens'],
+    tool_use: ['connector_tokens'],
   },
   output_token_details: {
     reasoning: ['output.reasoning_tokens', 'reasoning_tokens'],

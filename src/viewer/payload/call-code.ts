@@ -82,7 +82,7 @@ function requestOf(call: Parameters<typeof codeOf>[0]): Request | undefined {
     const body = { ...parameters, ...(first === undefined ? {} : { system: first }) };
     return { method: 'messages.create', body: { ...body, messages: asked.filter((one) => !isSystem(one)) } };
   }
-  if (!COMPATIBLE.has(provider)) return undefined;
+  if (!/^openai\./.test(call.name) && (!COMPATIBLE.has(provider) || /^mistral\.c/.test(call.name))) return undefined;
   const isItem = (one: unknown): boolean => firstText(fieldsOf(one).role) === undefined;
   if (
     /responses/i.test(call.name) ||

@@ -1,11 +1,10 @@
 // Anthropic's messages route (https://docs.claude.com/en/api/messages). The answer depends only on the request: it
 // repeats the question, calls the first of the given `tools`, thinks first with `thinking`, and cites documents. Each
 // word counts as a token.
-import { answerEvents } from '../../../node_modules/.cache/modules/replay/events.js';
 import { served } from './service.js';
 
 export const anthropicRoutes = [
-  { method: 'POST', path: /\/v1\/messages$/, answer: (request) => named(request, messageFor, messageEvents) },
+  { method: 'POST', path: /\/v1\/messages$/, answer: (request) => named(request, messageFor, eventsFor) },
 ];
 
 const eventOf = (name, value) => `event: ${name}\ndata: ${JSON.stringify(value)}\n\n`;
@@ -19,6 +18,10 @@ const anthropic = {
   // By then, the answer has begun: message, block, ping, and the first words.
   eventsBeforeFailure: 4,
 };
+
+function eventsFor(body) {
+  return [...messageEvents(messageFor(body))].map((event) => eventOf(event.type, event));
+}
 
 /** The same request always has the same id. */
 function named(request, answer, events) {
@@ -121,8 +124,51 @@ function outputDetails(content) {
   };
 }
 
-function messageEvents(body) {
-  return answerEvents('anthropic.messages', messageFor(body), body).events;
+export function* messageEvents({ content, stop_reason, stop_sequence, usage, ...message }) {
+  const { output_tokens, output_tokens_details, server_tool_use, ...input } = usage;
+  const begun = { content: [], stop_reason: null, stop_sequence: null, usage: { ...input, output_tokens: 1 } };
+  yield { type: 'message_start', message: { ...message, ...begun } };
+  for (const [index, block] of content.entries()) {
+    yield { type: 'content_block_start', index, content_block: emptied(block) };
+    if (index === 0) yield { type: 'ping' };
+    for (const delta of deltasOf(block)) yield { type: 'content_block_delta', index, delta };
+    yield { type: 'content_block_stop', index };
+  }
+  yield { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage };
+  yield { type: 'message_stop' };
+}
+
+function emptied(block) {
+  switch (block.type) {
+    case 'text':
+      return { ...block, text: '', ...(block.citations && { citations: [] }) };
+    case 'thinking':
+      return { ...block, thinking: '', signature: '' };
+    case 'tool_use':
+    case 'server_tool_use':
+      return { ...block, input: {} };
+    default:
+      return block;
+  }
+}
+
+function* deltasOf({ type, text, citations = [], thinking, signature, input }) {
+  if (type === 'text') {
+    for (const part of partsOf(text)) yield { type: 'text_delta', text: part };
+    for (const citation of citations) yield { type: 'citations_delta', citation };
+  }
+  if (type === 'thinking') {
+    for (const part of partsOf(thinking)) yield { type: 'thinking_delta', thinking: part };
+    yield { type: 'signature_delta', signature };
+  }
+  if (input !== undefined) {
+    yield { type: 'input_json_delta', partial_json: '' };
+    for (const part of partsOf(JSON.stringify(input))) yield { type: 'input_json_delta', partial_json: part };
+  }
+}
+
+function partsOf(text) {
+  return text.match(/\s*\S+|\s+/g) ?? [];
 }
 
 function questionIn(messages) {

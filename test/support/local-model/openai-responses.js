@@ -1,4 +1,4 @@
-// OpenAI's responses.
+// OpenAI's responses, whole and as events.
 import { answerTo, sampleOf, textOf, tokensOf } from './text.js';
 
 export function responseAnswer(body) {
@@ -82,4 +82,72 @@ function usageOf(body, output) {
     output_tokens_details: { reasoning_tokens },
     total_tokens: input_tokens + output_tokens,
   };
+}
+
+export function responseEvents(response) {
+  const begun = { ...response, status: 'in_progress', error: null, output: [], usage: null };
+  const events = [
+    { type: 'response.created', response: begun },
+    { type: 'response.in_progress', response: begun },
+    ...response.output.flatMap((item, output_index) => itemEvents(item, output_index)),
+    { type: `response.${response.status}`, response },
+  ];
+  return events.map((event, sequence_number) => {
+    return `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number })}\n\n`;
+  });
+}
+
+function itemEvents(item, output_index) {
+  const at = { output_index, item_id: item.id };
+  const isReasoning = item.type === 'reasoning';
+  const [list, part] = isReasoning ? ['summary', 'reasoning_summary_part'] : ['content', 'content_part'];
+  const isCall = item.type === 'function_call';
+  const begun = { ...item, ...(isCall ? { arguments: '' } : { [list]: [] }) };
+  return [
+    {
+      type: 'response.output_item.added',
+      output_index,
+      item: isReasoning ? begun : { ...begun, status: 'in_progress' },
+    },
+    ...(isCall ? argumentsEvents(item, at) : []),
+    ...(isCall ? [] : item[list]).flatMap((one, index) => partEvents(one, { ...at, [`${list}_index`]: index }, part)),
+    { type: 'response.output_item.done', output_index, item },
+  ];
+}
+
+function argumentsEvents({ name, arguments: json }, at) {
+  const pieces = json.match(/.{1,8}/g) ?? [];
+  return [
+    ...pieces.map((delta) => ({ type: 'response.function_call_arguments.delta', ...at, delta })),
+    { type: 'response.function_call_arguments.done', ...at, name, arguments: json },
+  ];
+}
+
+/** The text of each type of part: its field, and the name of its events. */
+const TEXTS = {
+  output_text: ['text', 'output_text'],
+  refusal: ['refusal', 'refusal'],
+  summary_text: ['text', 'reasoning_summary_text'],
+};
+
+/** Parts of an unknown type are sent whole. */
+function partEvents(part, at, list) {
+  const [field, name] = TEXTS[part.type] ?? [];
+  const logprobs = list === 'content_part' ? { logprobs: [] } : {};
+  const text =
+    name === undefined
+      ? []
+      : [
+          ...deltasOf(part[field]).map((delta) => ({ type: `response.${name}.delta`, ...at, delta, ...logprobs })),
+          { type: `response.${name}.done`, ...at, [field]: part[field], ...logprobs },
+        ];
+  return [
+    { type: `response.${list}.added`, ...at, part: name === undefined ? part : { ...part, [field]: '' } },
+    ...text,
+    { type: `response.${list}.done`, ...at, part },
+  ];
+}
+
+function deltasOf(text) {
+  return text.match(/\S+\s*/g) ?? [];
 }

@@ -2,8 +2,7 @@
 //
 //   refuse          a refusal
 //   fail-response   a response that has failed
-import { answerEvents } from '../../../node_modules/.cache/modules/replay/events.js';
-import { responseAnswer } from './openai-responses.js';
+import { responseAnswer, responseEvents } from './openai-responses.js';
 import { served } from './service.js';
 import { answerTo, sampleOf, tokensOf, wordsOf } from './text.js';
 
@@ -11,18 +10,14 @@ export const openaiRoutes = [
   {
     method: 'POST',
     path: /\/chat\/completions$/,
-    answer: (request) => served(request, openai, chatAnswer, eventsOf('openai.chat.completions', chatAnswer)),
+    answer: (request) => served(request, openai, chatAnswer, chatEvents),
   },
   {
     method: 'POST',
     path: /\/responses$/,
-    answer: (request) => served(request, openai, responseAnswer, eventsOf('openai.responses', responseAnswer)),
+    answer: (request) => served(request, openai, responseAnswer, (body) => responseEvents(responseAnswer(body))),
   },
-  {
-    method: 'POST',
-    path: /\/completions$/,
-    answer: (request) => served(request, openai, textAnswer, eventsOf('openai.completions', textAnswer)),
-  },
+  { method: 'POST', path: /\/completions$/, answer: (request) => served(request, openai, textAnswer, textEvents) },
   { method: 'POST', path: /\/embeddings$/, answer: (request) => served(request, openai, embeddingsAnswer) },
   {
     method: 'POST',
@@ -37,10 +32,7 @@ const CREATED = 1_767_225_600;
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const data = (value) => `data: ${JSON.stringify(value)}\n\n`;
-
-function eventsOf(call, answer) {
-  return (body) => answerEvents(call, answer(body), body).events;
-}
+const DONE = 'data: [DONE]\n\n';
 
 const openai = {
   errorOf: (status) => ({
@@ -119,6 +111,61 @@ function chatUsage(body, choices) {
   };
 }
 
+function chatEvents(body) {
+  const { choices, usage, system_fingerprint } = chatAnswer(body);
+  const withUsage = body.stream_options?.include_usage === true;
+  const chunk = (fields) =>
+    data({
+      ...chatHead(body, 'chat.completion.chunk'),
+      system_fingerprint,
+      ...(withUsage && { usage: null }),
+      ...fields,
+    });
+  const deltas = choices.map(choiceDeltas);
+  const longest = Math.max(...deltas.map(({ length }) => length));
+  const events = Array.from({ length: longest }, (_, at) => deltas.flatMap((own) => own.slice(at, at + 1)))
+    .flat()
+    .map((choice) => chunk({ choices: [choice] }));
+  if (withUsage) events.push(chunk({ choices: [], usage }));
+  return [...events, DONE];
+}
+
+/** Splits text into words, and arguments into halves. */
+function choiceDeltas({ index, message, logprobs, finish_reason }) {
+  const { role, content, refusal, tool_calls = [], reasoning_content, audio } = message;
+  const deltas = [{ role, content: content === null ? null : '', refusal: null }];
+  if (reasoning_content !== undefined)
+    deltas.push(...piecesOf(reasoning_content).map((piece) => ({ reasoning_content: piece })));
+  deltas.push(...piecesOf(content ?? '').map((piece) => ({ content: piece })));
+  deltas.push(...piecesOf(refusal ?? '').map((piece) => ({ refusal: piece })));
+  if (audio !== undefined)
+    deltas.push(
+      { audio: { id: audio.id, transcript: audio.transcript } },
+      { audio: { data: audio.data.slice(0, 40) } },
+      { audio: { data: audio.data.slice(40), expires_at: audio.expires_at } },
+    );
+  for (const [at, { id, type, function: fn }] of tool_calls.entries()) {
+    const half = Math.ceil(fn.arguments.length / 2);
+    deltas.push({ tool_calls: [{ index: at, id, type, function: { name: fn.name, arguments: '' } }] });
+    deltas.push({ tool_calls: [{ index: at, function: { arguments: fn.arguments.slice(0, half) } }] });
+    deltas.push({ tool_calls: [{ index: at, function: { arguments: fn.arguments.slice(half) } }] });
+  }
+  const tokens = [...(logprobs?.content ?? [])];
+  const choices = deltas.map((delta) => ({
+    index,
+    delta,
+    logprobs:
+      'content' in delta && delta.content && tokens.length > 0 ? { content: [tokens.shift()], refusal: null } : null,
+    finish_reason: null,
+  }));
+  return [...choices, { index, delta: {}, logprobs: null, finish_reason }];
+}
+
+/** Splits text into words, each followed by its space. */
+function piecesOf(text) {
+  return text.match(/\S+\s*/g) ?? [];
+}
+
 function textAnswer(body) {
   const text = ` You said: ${body.prompt}`;
   const usage = {
@@ -131,6 +178,18 @@ function textAnswer(body) {
 
 function textHead({ model }) {
   return { id: 'cmpl-local', object: 'text_completion', created: CREATED, model };
+}
+
+function textEvents(body) {
+  const [{ text }] = textAnswer(body).choices;
+  const pieces = text.match(/\s*\S+/g) ?? [];
+  const choices = pieces.map((piece, at) => ({
+    index: 0,
+    text: piece,
+    logprobs: null,
+    finish_reason: at === pieces.length - 1 ? 'stop' : null,
+  }));
+  return [...choices.map((choice) => data({ ...textHead(body), choices: [choice] })), DONE];
 }
 
 function embeddingsAnswer({ input, model, dimensions = 8, encoding_format = 'float' }) {

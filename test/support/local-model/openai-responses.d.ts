@@ -1,0 +1,2 @@
+/** Returns the server-sent events of a response of OpenAI. */
+export function responseEvents(response: object): string[];
