@@ -130,9 +130,6 @@ async function migrateStore(
   stdout.write(count === 0 ? 'the tables are up to date\n' : `applied ${counted(count, 'migration')}\n`);
 }
 
-/** Functions that run in a worker thread. */
-type RepricingCalls = Pick<SqliteRepricing, 'step'>;
-
 async function reprice(
   named: string | undefined,
   { prices, config }: { prices?: string; config?: string },
@@ -142,7 +139,7 @@ async function reprice(
   const options = readPrices(prices, config === undefined ? undefined : readConfig(config).prices);
   const store = await openToRead(path);
   await reportStore(path, store, stderr).finally(() => store.close());
-  const thread = await WorkerThread.open<RepricingCalls>({ path, reprice: options });
+  const thread = await WorkerThread.open<Pick<SqliteRepricing, 'step'>>({ path, reprice: options });
   const total = { runs: 0, changed: 0 };
   const unknown = new Map<string, number>();
   try {
@@ -166,9 +163,6 @@ async function reprice(
   }
   if (reasons.length > REASONS_MAX) stdout.write(`… and ${reasons.length - REASONS_MAX} other reasons\n`);
 }
-
-/** Functions that run in a worker thread. */
-type RetentionCalls = Pick<SqliteRetentionTime, 'read' | 'write'>;
 
 async function prune(named: string | undefined, isConfirmed: boolean, { stdout, stderr }: CommandContext) {
   const given = named ?? env('RUNSPAN_STORE');
@@ -201,7 +195,8 @@ async function withRetentionTime(
     }
     return;
   }
-  const thread = await WorkerThread.open<RetentionCalls>({ path: location, retention: true });
+  type Calls = Pick<SqliteRetentionTime, 'read' | 'write'>;
+  const thread = await WorkerThread.open<Calls>({ path: location, retention: true });
   const time = { read: () => thread.call('read'), write: (timeMs: number) => thread.call('write', timeMs) };
   await use(time, Date.now()).finally(() => thread.close());
 }

@@ -2,7 +2,7 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { kindOf, safeText } from '../base/text.ts';
 import { SetupError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
-import type { HeadersFunction, Progress } from '../http/transport.ts';
+import type { HeadersFunction, HttpHeaders, Progress } from '../http/transport.ts';
 import { SecretNames } from '../payload/redaction/names.ts';
 import { secretPatterns } from '../payload/redaction/patterns.ts';
 import { types } from '../platform/node.ts';
@@ -43,14 +43,12 @@ export interface ServiceOptions {
 export interface Service {
   readonly endpoint: URL;
   /** The headers known at startup. Headers returned by a function are not included. */
-  readonly headers: Headers;
+  readonly headers: HttpHeaders;
   /** The headers for each request. A function if the `apiKey` or `headers` option is a function. */
-  readonly requestHeaders: Headers | HeadersFunction;
+  readonly requestHeaders: HttpHeaders | HeadersFunction;
   /** The services in `LANGSMITH_RUNS_ENDPOINTS`, of which this is the first. */
   readonly endpoints?: readonly RunsEndpoint[] | undefined;
 }
-
-type Headers = Readonly<Record<string, string>>;
 
 /**
  * Returns the service, or undefined if tracing is off. Invalid options are logged. `hasRoutes` is false with OTLP, where the
@@ -132,7 +130,7 @@ interface HeaderSource extends Pick<ServiceOptions, 'apiKey' | 'headers'> {
 }
 
 /** Returns the headers for one request. Rejects with a `SetupError` if the `apiKey` or `headers` function fails. */
-async function headersNow(fixed: Headers, source: HeaderSource, progress: Progress): Promise<Headers> {
+async function headersNow(fixed: HttpHeaders, source: HeaderSource, progress: Progress): Promise<HttpHeaders> {
   const headers: Record<string, string> = {};
   if (typeof source.headers === 'function') {
     const given = await resultOf('headers', source.headers, progress);

@@ -9,28 +9,6 @@ import {
   variablesWith,
 } from './environment.ts';
 
-export type SettingName =
-  | 'endpoint'
-  | 'protocol'
-  | 'apiKey'
-  | 'workspaceId'
-  | 'project'
-  | 'projectId'
-  | 'tracing'
-  | 'sampleRate'
-  | 'otelSampling'
-  | 'hideInputs'
-  | 'hideOutputs'
-  | 'propagateTo'
-  | 'allowInsecure'
-  | 'compress'
-  | 'durability'
-  | 'spoolDir'
-  | 'limits.startDelayMs'
-  | 'log'
-  | 'handleSignals'
-  | 'proxy';
-
 /** How the value of an environment variable is printed. A `word` is a number or one of a few fixed values. */
 export type SettingKind = 'secret' | 'address' | 'word' | 'text';
 
@@ -41,8 +19,7 @@ export interface Setting {
   readonly otherwise?: string;
 }
 
-/** All settings that are read from environment variables. `docs/configuration.md` and `runspan doctor` list this table. */
-export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
+const TABLE = {
   endpoint: {
     variables: ['RUNSPAN_ENDPOINT', 'LANGSMITH_ENDPOINT', 'LANGCHAIN_ENDPOINT'],
     kind: 'address',
@@ -95,7 +72,12 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = {
     otherwise: 'false, or SIGTERM with runspan/register',
   },
   proxy: { variables: ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY'] },
-};
+} as const;
+
+export type SettingName = keyof typeof TABLE;
+
+/** All settings that are read from environment variables. `docs/configuration.md` and `runspan doctor` list this table. */
+export const SETTINGS: Readonly<Record<SettingName, Setting>> = TABLE;
 
 /**
  * Settings that are always read from variables with the same prefix. Mixing prefixes could send an API key to the wrong

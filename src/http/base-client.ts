@@ -173,18 +173,13 @@ export class Attempt implements Progress {
 
 /** Reads at most `RESPONSE_BYTES_MAX` bytes. The rest of the body is not needed. */
 async function readBytes(body: ResponseBody): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
+  const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
   let length = 0;
   for await (const chunk of body) {
-    chunks.push(chunk.subarray(0, RESPONSE_BYTES_MAX - length));
-    length += chunk.length;
-    if (length >= RESPONSE_BYTES_MAX) break;
+    const kept = chunk.subarray(0, RESPONSE_BYTES_MAX - length);
+    bytes.set(kept, length);
+    length += kept.length;
+    if (length === RESPONSE_BYTES_MAX) break;
   }
-  const bytes = new Uint8Array(Math.min(length, RESPONSE_BYTES_MAX));
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
+  return bytes.slice(0, length);
 }

@@ -1,39 +1,32 @@
 import { isLoopback } from '../config/checker.ts';
 
-/** Model services by host name suffix. */
-const PROVIDERS: readonly (readonly [suffix: string, provider: string])[] = [
-  ['.openai.com', 'openai'],
-  ['.openai.azure.com', 'azure'],
-  ['.cognitiveservices.azure.com', 'azure'],
-  ['.services.ai.azure.com', 'azure'],
-  ['-aiplatform.googleapis.com', 'google_vertexai'],
-  ['.aiplatform.googleapis.com', 'google_vertexai'],
-  ['.ai-gateway.vercel.sh', 'vercel'],
-  ['.anthropic.com', 'anthropic'],
-  ['.cerebras.ai', 'cerebras'],
-  ['.cohere.com', 'cohere'],
-  ['.dashscope.aliyuncs.com', 'dashscope'],
-  ['.dashscope-intl.aliyuncs.com', 'dashscope'],
-  ['.deepseek.com', 'deepseek'],
-  ['.fireworks.ai', 'fireworks'],
-  ['.generativelanguage.googleapis.com', 'google_genai'],
-  ['.groq.com', 'groq'],
-  ['.router.huggingface.co', 'huggingface'],
-  ['.endpoints.huggingface.cloud', 'huggingface'],
-  ['.integrate.api.nvidia.com', 'nvidia'],
-  ['.minimax.io', 'minimax'],
-  ['.minimaxi.com', 'minimax'],
-  ['.mistral.ai', 'mistralai'],
-  ['.moonshot.ai', 'moonshot'],
-  ['.moonshot.cn', 'moonshot'],
-  ['.ollama.com', 'ollama'],
-  ['.openrouter.ai', 'openrouter'],
-  ['.perplexity.ai', 'perplexity'],
-  ['.sambanova.ai', 'sambanova'],
-  ['.together.xyz', 'together'],
-  ['.x.ai', 'xai'],
-  ['.z.ai', 'zai'],
-  ['.open.bigmodel.cn', 'zhipuai'],
+/** Model services with the endings of their host names. */
+const PROVIDERS: readonly (readonly [provider: string, suffixes: readonly string[]])[] = [
+  ['openai', ['.openai.com']],
+  ['azure', ['.openai.azure.com', '.cognitiveservices.azure.com', '.services.ai.azure.com']],
+  ['google_vertexai', ['-aiplatform.googleapis.com', '.aiplatform.googleapis.com']],
+  ['vercel', ['.ai-gateway.vercel.sh']],
+  ['anthropic', ['.anthropic.com']],
+  ['cerebras', ['.cerebras.ai']],
+  ['cohere', ['.cohere.com']],
+  ['dashscope', ['.dashscope.aliyuncs.com', '.dashscope-intl.aliyuncs.com']],
+  ['deepseek', ['.deepseek.com']],
+  ['fireworks', ['.fireworks.ai']],
+  ['google_genai', ['.generativelanguage.googleapis.com']],
+  ['groq', ['.groq.com']],
+  ['huggingface', ['.router.huggingface.co', '.endpoints.huggingface.cloud']],
+  ['nvidia', ['.integrate.api.nvidia.com']],
+  ['minimax', ['.minimax.io', '.minimaxi.com']],
+  ['mistralai', ['.mistral.ai']],
+  ['moonshot', ['.moonshot.ai', '.moonshot.cn']],
+  ['ollama', ['.ollama.com']],
+  ['openrouter', ['.openrouter.ai']],
+  ['perplexity', ['.perplexity.ai']],
+  ['sambanova', ['.sambanova.ai']],
+  ['together', ['.together.xyz']],
+  ['xai', ['.x.ai']],
+  ['zai', ['.z.ai']],
+  ['zhipuai', ['.open.bigmodel.cn']],
 ];
 
 /** Matches host names of self-hosted servers, such as `litellm-proxy.example.com` or `ollama`. */
@@ -51,7 +44,7 @@ const OLLAMA_PORT = '11434';
 
 export function serviceAt({ hostname }: Pick<URL, 'hostname'>): string | undefined {
   const host = `.${hostname}`;
-  return PROVIDERS.find(([suffix]) => host.endsWith(suffix))?.[1];
+  return PROVIDERS.find(([, suffixes]) => suffixes.some((suffix) => host.endsWith(suffix)))?.[0];
 }
 
 /** Returns the model service or the type of self-hosted server at a URL. Returns undefined if the URL is unknown. */
@@ -61,6 +54,6 @@ export function providerAt(url: URL): string | undefined {
   if (known !== undefined) return known;
   if (port === OLLAMA_PORT) return 'ollama';
   const own = OWN_SERVERS.exec(hostname)?.[1] ?? (isLoopback(hostname) ? OWN_PORTS.get(port) : undefined);
-  // A resource of Azure may have a host name of its owner.
+  // Azure resources may have a custom host name.
   return own ?? (pathname.includes('/openai/deployments/') ? 'azure' : undefined);
 }

@@ -23,8 +23,7 @@ import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conv
 import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
-import { SkippedSpan, SpanEntry } from './live/span-entry.ts';
-import { SpanRegistry } from './live/span-registry.ts';
+import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
 import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
 import { namesCheck } from './mapping/resource.ts';
 import { mappingWith, type SpanMapping } from './mapping/span-to-run.ts';
@@ -168,7 +167,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     const sink = sinkOf(parent, this.#options.exporter);
     const ids = span.spanContext();
     // A later span may have this one as its parent, and start outside of what is off.
-    if (isOff(parent)) this.#spans.add(span, new SkippedSpan(ids, parent));
+    if (isOff(parent)) this.#spans.add(span, { ids, isOpen: true, context: parent });
     if (sink === undefined || isRecorded(span, sink)) return;
     const parentIds = parentIdsOf(span, parentSpan);
     const isAboveRequest = span.kind === SERVER || (parentSpan === undefined && isRoot(parentContext));
@@ -198,7 +197,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   #entryFor(span: SpanLike, given: SpanStart, above: FilteredSpan | undefined): SpanEntry {
     const { ids } = given;
-    if ((ids.traceFlags & SAMPLED) === 0) return new SkippedSpan(ids, given.parent);
+    if ((ids.traceFlags & SAMPLED) === 0) return { ids, isOpen: true, context: given.parent };
     if (!isExported(span, this.#shouldExport, this.#mapping.index)) {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
@@ -209,7 +208,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   /** Starts the runs of an open span and of the open spans above it, because a run starts below them. */
   #promoted(span: SpanLike, { start, above }: FilteredSpan): SpanEntry {
     const recorded = recordedRun(span, start.sink);
-    if (recorded !== undefined) return new SkippedSpan(start.ids, recorded.context);
+    if (recorded !== undefined) return { ids: start.ids, isOpen: true, context: recorded.context };
     const entry = startSpanRun(span, above === undefined ? start : { ...start, parent: above.context });
     this.#spans.add(span, entry);
     return entry;
@@ -291,7 +290,9 @@ export class RunSpanProcessor implements SpanProcessorLike {
 }
 
 /** A span that `shouldExport` excluded at its start. The span is checked again when it ends. */
-class FilteredSpan extends SpanEntry {
+class FilteredSpan implements SpanEntry {
+  readonly ids: SpanContextLike;
+  isOpen = true;
   start: SpanStart;
   /** The parent span, if it has no run either. */
   above: FilteredSpan | undefined;
@@ -305,7 +306,7 @@ class FilteredSpan extends SpanEntry {
     above: FilteredSpan | undefined,
     promote: ((filtered: FilteredSpan) => SpanEntry) | undefined,
   ) {
-    super(start.ids);
+    this.ids = start.ids;
     this.start = start;
     this.above = above;
     this.#promote = promote;

@@ -1,7 +1,8 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { BINARY_BYTES_KEPT, fromBase64, isBinary, isBlob, toBase64, viewOf } from './describe.ts';
 import { mayBeDataUri } from './plain.ts';
-import { type Redaction, shownText } from './redaction/redact.ts';
+import { shownText } from './redaction/redact.ts';
+import type { PayloadRules } from './truncate.ts';
 
 /** The content of an attachment: bytes, or a `Blob` that is read when the run is sent. */
 export type AttachmentContent = ArrayBufferView | ArrayBufferLike | Blob;
@@ -25,9 +26,9 @@ export interface AttachmentRoom {
   isTaken(name: string): boolean;
 }
 
-interface AttachmentPolicy {
+export interface AttachmentPolicy {
   readonly attachmentBytes: number;
-  readonly payload: { readonly redaction?: Redaction | undefined };
+  readonly payload: PayloadRules;
 }
 
 /** Keeps a run's attachment names unique, and limits the number and total size of the attachments. */

@@ -207,7 +207,8 @@ export class Copier {
       taken++;
       this.#property(copy, key, value, values);
     }
-    return withRest(copy, size - taken);
+    if (taken < size) put(copy, '[Truncated]', `${size - taken} more keys`);
+    return copy;
   }
 
   #shownBy(key: unknown, value: unknown): unknown {
@@ -267,11 +268,6 @@ function resultOf(toJson: unknown, value: object): unknown {
   } catch (thrown) {
     return threw(thrown);
   }
-}
-
-function withRest(copy: object, left: number): object {
-  if (left > 0) put(copy, '[Truncated]', `${left} more keys`);
-  return copy;
 }
 
 /** Adds a property. Assigning to `__proto__` would change the prototype instead. */

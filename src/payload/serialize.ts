@@ -1,6 +1,12 @@
 import { messageOf } from '../base/text.ts';
 import { types } from '../platform/node.ts';
-import { type AttachingField, type AttachmentRoom, type HeldAttachment, PayloadAttachments } from './attachment.ts';
+import {
+  type AttachingField,
+  type AttachmentPolicy,
+  type AttachmentRoom,
+  type HeldAttachment,
+  PayloadAttachments,
+} from './attachment.ts';
 import { Copier } from './copy.ts';
 import { exactJson, hasPlainPrototype, parseExact } from './fields.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
@@ -42,11 +48,6 @@ export interface EncodedPayload {
   readonly attachments: readonly HeldAttachment[] | undefined;
 }
 
-interface PayloadPolicy {
-  readonly payload: PayloadRules;
-  readonly attachmentBytes: number;
-}
-
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
 /**
@@ -56,7 +57,7 @@ const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'],
 export function encodePayload(
   field: AttachingField,
   value: unknown,
-  { payload: rules, attachmentBytes }: PayloadPolicy,
+  { payload: rules, attachmentBytes }: AttachmentPolicy,
   room?: AttachmentRoom,
 ): EncodedPayload {
   const given = payloadOf(field, value);

@@ -1,11 +1,9 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
 import { isModelAddress } from '../integrations/fetch/dialects.ts';
-import { isModelStepOpen } from '../integrations/langchain/steps.ts';
+import { isRecordedAround } from '../integrations/fetch/unread.ts';
 import { fieldsOf } from '../payload/fields.ts';
 import { channel } from '../platform/node.ts';
-import { currentContext, ownerWith, sinkOf } from '../run/context.ts';
-import { MODEL_TYPES } from '../run/same-call.ts';
 import { addressOf, onHttpRequest } from './http-requests.ts';
 import { isLeftToLangsmith } from './langsmith.ts';
 
@@ -20,43 +18,35 @@ const CLIENTS: readonly (readonly [userAgent: RegExp, client: string])[] = [
 /** Logs a warning if a model call is not sent with `fetch` and no other integration records it. */
 export function warnOfMissedCalls(): void {
   onHttpRequest((request) => {
-    const url = addressOf(request);
-    if (url !== undefined) observe(url, request.method, (name) => request.getHeader(name));
+    observe(`${addressOf(request)}`, request.method, (name) => request.getHeader(name));
   });
   channel('undici:request:create').subscribe((message) =>
     guard(PLACE, () => {
       const { origin, path, method, headers } = fieldsOf(fieldsOf(message).request);
       // All requests of `fetch`, also of Node's own, have this header: https://fetch.spec.whatwg.org/#fetch-metadata-headers.
       const isFetch = (Array.isArray(headers) ? headers : `${headers}`).includes('sec-fetch-mode');
-      const address = `${origin}${path}`;
-      if (!isFetch && URL.canParse(address)) observe(new URL(address), method, () => undefined, 'undici');
+      if (!isFetch) observe(`${origin}${path}`, method, () => undefined, 'undici');
     }),
   );
   // The Bedrock client of the AWS SDK uses HTTP/2.
   channel('http2.client.stream.created').subscribe((message) =>
     guard(PLACE, () => {
       const headers = fieldsOf(fieldsOf(message).headers);
-      const address = `https://${headers[':authority'] ?? headers.host}${headers[':path']}`;
-      if (URL.canParse(address)) observe(new URL(address), headers[':method'], (name) => headers[name]);
+      const host = headers[':authority'] ?? headers.host;
+      observe(`https://${host}${headers[':path']}`, headers[':method'], (name) => headers[name]);
     }),
   );
 }
 
-function observe(url: URL, method: unknown, headerOf: (name: string) => unknown, module = 'node:http'): void {
-  if (method !== 'POST' || !isModelAddress(url) || isRecorded(headerOf)) return;
+function observe(address: string, method: unknown, headerOf: (name: string) => unknown, module = 'node:http'): void {
+  if (method !== 'POST' || !URL.canParse(address)) return;
+  const url = new URL(address);
+  if (!isModelAddress(url) || isRecordedAround()) return;
+  if (isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined)) return;
   const userAgent = `${headerOf('user-agent')}`;
   const client = CLIENTS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? module;
   diagnostics.warnOnce(
     `missed call ${client}`,
     `a model call to ${url.hostname} is not recorded, because ${client} does not send it with fetch; record it with traceable, or see https://github.com/runspan/runspan/blob/main/docs/fetch.md#limits`,
   );
-}
-
-/** Returns whether tracing is off, or another integration or the application records the model call. */
-function isRecorded(headerOf: (name: string) => unknown): boolean {
-  const context = currentContext();
-  const sink = sinkOf(context);
-  if (sink === undefined || context?.sampled === false) return true;
-  if (MODEL_TYPES.includes(ownerWith(sink, context)?.call?.type ?? '') || isModelStepOpen(context, sink)) return true;
-  return isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined);
 }

@@ -1,6 +1,5 @@
 import { isObject } from '../config/checker.ts';
 import { type Fields, fieldsOf, parsedJson } from '../payload/fields.ts';
-import { MODEL_TYPES } from '../run/same-call.ts';
 import { compareText, rootIn } from '../testing/forest.ts';
 import {
   type Entry,
@@ -10,7 +9,7 @@ import {
   type RecordedRequest,
   type ReplayMode,
 } from './fixture.ts';
-import { callsOf, type ExportedRun } from './trace-calls.ts';
+import { callsOf, type ExportedRun, isModelCall } from './trace-calls.ts';
 
 /** A trace as `runspan test` and `replay` read it. */
 export interface RecordedTrace {
@@ -46,7 +45,6 @@ export function fixtureOf(
 ): { readonly fixture: Fixture; readonly missing: readonly string[] } {
   const { ofRuns, missing } = callsOf(runs);
   const required = failed && ofRuns.slice(0, runs.indexOf(failed)).flat().length;
-  const isModelCall = failed !== undefined && MODEL_TYPES.includes(failed.run_type);
   const fixture: Fixture = {
     runspan: 1,
     name: root.name,
@@ -57,7 +55,9 @@ export function fixtureOf(
     entry,
     request,
     // The recorded answer to a failed call is its failure.
-    calls: ofRuns.flat().map((call, index) => (isModelCall && index === required ? live(call) : call)),
+    calls: ofRuns
+      .flat()
+      .map((call, index) => (failed && isModelCall(failed) && index === required ? live(call) : call)),
   };
   return { fixture, missing };
 }

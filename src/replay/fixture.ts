@@ -1,5 +1,10 @@
 import { RunspanError } from '../base/errors.ts';
+<<<<<<< HEAD
 import { exactJson, type Fields, fieldsOf, isFields, parsedJson, parseExact, textOf } from '../payload/fields.ts';
+=======
+import type { Exchange } from '../integrations/fetch/exchange.ts';
+import { type Fields, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
+>>>>>>> origin/main
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
@@ -34,24 +39,12 @@ export interface RecordedRequest {
   readonly body: string;
 }
 
-/** A model call and its answer. */
-export interface RecordedCall {
+/** A model call and its answer. The request contains the parameters and inputs, as a run records them. */
+export interface RecordedCall extends Omit<Exchange, 'stream'> {
   /** The names of the runs around the call, for example `agent > planner`. */
   readonly below: string;
-  /** The name of the reader of the request's format, for example `openai.chat.completions`. */
-  readonly call: string;
-  /** The parameters and inputs of the request, as a run records them. */
-  readonly request: Fields;
-  /** The status of the response. Absent if there was none. */
-  readonly status?: number;
-  /** The body of a response that is JSON. */
-  readonly response?: unknown;
-  /** The content type of a stream. */
-  readonly contentType?: string;
   /** The events or lines of a stream as they were received, with the line breaks that end each. */
   readonly events?: readonly string[];
-  /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
-  readonly error?: string;
   /** Whether this call and all later ones are sent, because a test of a failed call needs the service. */
   readonly isLive?: true;
 }

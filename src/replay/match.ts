@@ -1,6 +1,6 @@
 import { cut } from '../base/text.ts';
 import { isStreamed } from '../integrations/fetch/exchange.ts';
-import { type Fields, isFields } from '../payload/fields.ts';
+import { type Fields, isFields, textOf } from '../payload/fields.ts';
 import { parametersOf, toolsOf } from '../services/call-settings.ts';
 import { messagesOfInputs } from '../services/conversation.ts';
 import type { RecordedCall, ReplayMode } from './fixture.ts';
@@ -68,7 +68,14 @@ export function differences(recorded: unknown, got: unknown, path = ''): string[
     const keys = new Set([...Object.keys(recorded), ...Object.keys(got)]);
     return [...keys].flatMap((key) => differences(recorded[key], got[key], path === '' ? key : `${path}.${key}`));
   }
-  return Object.is(recorded, got) ? [] : [`${path}: recorded ${shown(recorded)}, got ${shown(got)}`];
+  if (Object.is(recorded, got)) return [];
+  const [one = '', other] = [textOf(recorded), textOf(got)];
+  let same = 0;
+  while (same < one.length && one[same] === other?.[same]) same++;
+  // Texts that differ late are shown from shortly before the difference.
+  const start = same < VALUE_MAX / 2 ? 0 : same - VALUE_MAX / 4;
+  const [before, after] = [recorded, got].map((value) => shown(textOf(value)?.slice(start) ?? value));
+  return [`${path}${start === 0 ? '' : ` from character ${start}`}: recorded ${before}, got ${after}`];
 }
 
 function shown(value: unknown): string {
@@ -82,11 +89,11 @@ function placeOf({ call, request }: ReplayedCall): string {
   return JSON.stringify([request.model, names.sort(), answers?.length, isStreamed(call, request)]);
 }
 
-/** Returns the parameters and messages of a request, without the results of tools. */
+/** Returns a request without the results of tools. */
 function askedBy(request: Fields): Fields {
   const messages = messagesOfInputs(request)?.map(({ role, parts }) => [
     role,
     parts.map((part) => (part.kind === 'result' ? { id: part.id, name: part.name } : part)),
   ]);
-  return { ...parametersOf({ inputs: request }), messages };
+  return messages === undefined ? request : { ...parametersOf({ inputs: request }), messages };
 }

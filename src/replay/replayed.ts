@@ -39,7 +39,7 @@ export function checkedResult(job: ReplayJob, { runs, events, check }: Result): 
 }
 
 const ADVICE =
-  'If the change is intended, write the fixture again, with the option `record` or with `runspan test`. The mode `failed` accepts other results of tools.';
+  'If the change is intended, write the fixture again, with the option `record`, or with `runspan test` and its option `--name`. The mode `failed` accepts other results of tools.';
 
 /** Names the recorded calls that the program has not made as often as it must. */
 function unmatched({ mode, calls, required = 0, liveFrom }: ReplayJob, answered: readonly number[]): string[] {

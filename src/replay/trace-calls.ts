@@ -22,6 +22,11 @@ export interface TraceCalls {
   readonly missing: readonly string[];
 }
 
+/** Whether a run records a call of a model. The run type of a service that ranks documents is `retriever`. */
+export function isModelCall({ name, run_type: type }: ExportedRun): boolean {
+  return MODEL_TYPES.includes(type) || readerNamed(name)?.runType === type;
+}
+
 /** Finds the model calls of a trace, whose runs are in the order of their starts. */
 export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
   const byId = new Map(runs.map((run) => [run.id, run]));
@@ -32,8 +37,7 @@ export function callsOf(runs: readonly ExportedRun[]): TraceCalls {
     try {
       const exchanges = exchangesOf(run);
       const own = (exchanges.length > 0 ? exchanges : callOf(run)).map(complete);
-      if (own.length === 0 && MODEL_TYPES.includes(run.run_type) && !covered.has(run.id))
-        throw new NotReplayable(UNKNOWN);
+      if (own.length === 0 && isModelCall(run) && !covered.has(run.id)) throw new NotReplayable(UNKNOWN);
       if (own.length > 0) for (const { id } of path) covered.add(id);
       const below = pathText(path.slice(0, -1));
       return own.map((call) => masked({ below, ...call }) as RecordedCall);
@@ -54,7 +58,7 @@ class NotReplayable extends Error {}
 
 const UNKNOWN = 'its request is not recorded; `runspan dev` records the requests that are sent with fetch';
 const NO_STREAM = 'its stream is not recorded; `runspan dev` records the streams that are received with fetch';
-const NOT_SHOWN = 'its answer contains a secret or is longer than a limit, so its stream is not recorded';
+const NOT_SHOWN = 'its stream is not recorded: it contains a secret, exceeds a limit or was read with `blob()`';
 
 /** A call before it is checked. The response of a stream is also combined. */
 interface OwnCall extends Omit<RecordedCall, 'below' | 'events'> {
@@ -125,6 +129,9 @@ function complete(own: OwnCall): Omit<RecordedCall, 'below'> {
   const { response, contentType } = call;
   if (LEFT_OUT.test(JSON.stringify(own))) throw new NotReplayable('it is truncated; raise `limits` of `configure`');
   if (contentType === undefined) {
+    // Without the content type of a stream, its text is not read as events.
+    const isText = call.status === 200 && typeof response === 'string';
+    if (isText && isStreamed(call.call, call.request)) throw new NotReplayable(NO_STREAM);
     if (ATTACHED.test(JSON.stringify(response) ?? '')) throw new NotReplayable('its answer contains a file');
     return call;
   }

@@ -17,7 +17,10 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);
   if (Array.isArray(fields.candidates)) return fields.candidates.flatMap((one) => messagesOf([fieldsOf(one).content]));
   if (Array.isArray(fields.generations)) return fields.generations.flat(2).flatMap(generationOf);
-  const items = [fields.output, fields.steps, fields.outputs].find((list) => listOf(list).some(isOutput));
+  // The first version of Gemini's Interactions API lists the contents of one message.
+  if (listOf(fields.outputs).some((one) => fieldsOf(one).type === 'text'))
+    return [{ role: 'assistant', parts: partsOf(fields.outputs) }];
+  const items = [fields.output, fields.steps, fields.outputs].find((list) => listOf(list).some(isItem));
   if (items !== undefined) return messagesOf(listOf(items));
   if (Array.isArray(fields.messages)) return messagesOf(fields.messages.flat());
   if (isMessage(fields)) return messagesOf([fields]);
@@ -64,11 +67,6 @@ function isItem(value: unknown): boolean {
 
 const ITEM = /^(reasoning|thought|tool.execution|.*[._](call|result)(_output)?)$/;
 
-/** Early answers of Gemini's Interactions API list texts beside their items. */
-function isOutput(value: unknown): boolean {
-  return isItem(value) || fieldsOf(value).type === 'text';
-}
-
 function isMessage(value: unknown): boolean {
   const { role, content, parts, kwargs, type, data } = fieldsOf(value);
   if (typeof role === 'string') return true;
@@ -85,7 +83,6 @@ const ROLES: ReadonlyMap<string, string> = new Map([
   ['model', 'assistant'],
   ['user_input', 'user'],
   ['model_output', 'assistant'],
-  ['text', 'assistant'],
   ['system', 'system'],
   ['tool', 'tool'],
   ['function', 'tool'],
@@ -116,7 +113,7 @@ function messageOf(value: unknown): Message {
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
   const parts: Part[] = [
-    ...textPart('reasoning', firstText(fields.reasoning_content, fields.reasoning)),
+    ...textPart('reasoning', firstText(fields.reasoning_content, fields.reasoning, fields.thinking)),
     ...partsOf(content),
     ...textPart('refusal', firstText(fields.refusal)),
     ...withoutRepeated(callsOf(fields), content),
@@ -145,7 +142,7 @@ function roleOf(fields: Fields): string {
 /** Converts an item that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
   const type = `${fields.type}`.replace('.', '_');
-  if (fields.role !== undefined || !ITEM.test(`${fields.type}`)) return undefined;
+  if (fields.role !== undefined || !ITEM.test(type)) return undefined;
   if (type === 'reasoning' || type === 'thought') return { role: 'assistant', parts: partsOf([fields]) };
   if (/_(output|result)$/.test(type)) {
     return { role: 'tool', parts: [resultOf(fields, fields.output ?? fields.result ?? fields.content)] };

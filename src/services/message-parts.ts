@@ -17,9 +17,9 @@ export function callsOf(message: Fields): Part[] {
   return [...calls, ...legacy, ...invalid].map(callOf);
 }
 
-/** Converts a tool call. The name and the arguments are either in `function` or next to the id. */
+/** Converts a tool call. The name and the arguments are either in `function` or `custom`, or next to the id. */
 export function callOf(call: Fields): Part {
-  const inner = isFields(call.function) ? call.function : call;
+  const inner = { ...call, ...fieldsOf(call.function ?? call.custom) };
   // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
   const id = firstText(call.call_id, call.tool_call_id, call.toolCallId, call.id);
   const name = firstText(inner.name, call.toolName, call.type) ?? 'tool';
@@ -79,17 +79,15 @@ export function textPart(kind: 'text' | 'reasoning' | 'refusal', text = ''): Par
 }
 
 function reasoningOf(block: Fields): Part[] {
-  const summary = [...listOf(block.summary), ...listOf(block.content)].map(
-    (item) => firstText(fieldsOf(item).text) ?? '',
-  );
+  // Mistral has a list in `thinking`.
+  const summary = [block.summary, block.content, block.thinking].flatMap(listOf).map((item) => fieldsOf(item).text);
   const text = firstText(block.thinking, block.text, block.reasoning, summary.join('\n\n'));
   return textPart('reasoning', text ?? '(hidden by the provider)');
 }
 
 /** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
-  const { type } = block;
-  if (typeof type !== 'string' || !/image|file|audio|document|media|video/.test(type)) return undefined;
+  if (!/image|file|audio|document|media|video/.test(`${block.type}`)) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
   const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);

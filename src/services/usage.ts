@@ -61,8 +61,11 @@ export function laterUsage(known: unknown, added: unknown): Fields {
     const count = numberOf(value);
     if (isFields(value)) usage[key] = laterUsage(before, value);
     else if (count !== undefined) usage[key] = Math.max(count, numberOf(before) ?? count);
-    else if (before === undefined || (value !== null && value !== undefined && !Number.isNaN(value)))
-      usage[key] = value;
+    else if (before === undefined || !isBlank(value)) usage[key] = value;
   }
   return usage;
+}
+
+function isBlank(value: unknown): boolean {
+  return value === null || value === undefined || Number.isNaN(value) || (Array.isArray(value) && value.length === 0);
 }

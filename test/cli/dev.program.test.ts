@@ -52,7 +52,8 @@ const TREE = [
 const docs = (page: string): string => `see https://github.com/runspan/runspan/blob/main/docs/${page}\n`;
 
 /** The line about a command of which no run arrived. */
-const NOTHING = /^runspan: no run of the command arrived: no model call used fetch, [^\n]*; see https:[^\n]*\n/m;
+const NOTHING =
+  /^runspan: no run of the command arrived: no call that runspan reads used fetch, [^\n]*; see https:[^\n]*\n/m;
 
 describe.concurrent('runspan dev with a command', () => {
   it('says that model calls are not recorded if the command uses a Node version without --import', async () => {

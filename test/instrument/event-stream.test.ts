@@ -1,11 +1,11 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/instrument/traceable.ts';
-import { ask, localModel, makeClient } from '../integrations/anthropic-client.ts';
-import { chunksOf } from '../integrations/local-openai.ts';
+import { chunksOf, sharedModel } from '../integrations/local-openai.ts';
+import { ask, makeClient } from '../integrations/sdks.ts';
 import { record } from './recorder.ts';
 
-const model = localModel();
+const model = sharedModel();
 
 type MessageStream = ReturnType<Anthropic['messages']['stream']>;
 

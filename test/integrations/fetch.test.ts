@@ -1,5 +1,5 @@
 // Model calls that programs make with `fetch`: which requests are recorded, how a response is followed, and what the
-// application sees. fetch-providers.test.ts tests the formats of the services.
+// application sees. The table of exchanges tests the formats of the services.
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { createOpenAI } from '@ai-sdk/openai';
@@ -7,22 +7,21 @@ import Anthropic from '@anthropic-ai/sdk';
 import { ChatPromptTemplate } from '@langchain/core/prompts';
 import { ChatOpenAI } from '@langchain/openai';
 import { generateText, streamText } from 'ai';
-import type OpenAI from 'openai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FetchClient } from '#src/http/fetch-client.ts';
 import type { HttpClientOptions, HttpRequest } from '#src/http/transport.ts';
+import type { Method } from '#src/instrument/results/observer.ts';
 import { traceable } from '#src/instrument/traceable.ts';
 import { wrapModel } from '#src/integrations/ai-sdk/model.ts';
 import { wrapAnthropic } from '#src/integrations/anthropic/client.ts';
-import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
+import { recordedFetch, recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
-import { fieldsOf } from '#src/payload/fields.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
 import { readsInside } from '../support/reads-inside.ts';
-import { bareClient, chunksOf, localModel, lookUp, onlyRun, tea } from './local-openai.ts';
+import { bareClient, chunksOf, localModel, onlyRun, tea } from './local-openai.ts';
 import { events, json, serveWire, type WireResponse } from './wire-server.ts';
 
 /** Starts the local model, and records the runs of one test. */
@@ -53,40 +52,6 @@ const delta = (content: string) => ({ object: 'chat.completion.chunk', choices: 
 const drink = { choices: [{ message: { content: 'A drink.' } }] };
 
 describe('a chat completion', () => {
-  test('becomes a run with messages, parameters, tools and tokens', async () => {
-    const { client, only } = await recorded();
-    const parameters = { temperature: 0.5, max_completion_tokens: 9, tools: [lookUp] };
-    const result = await client.chat.completions.create({ ...ask, ...parameters });
-    expect(result.choices[0]?.message.tool_calls).toHaveLength(1);
-    expect(only()).toMatchObject({
-      name: 'openai.chat.completions',
-      run_type: 'llm',
-      inputs: { messages: tea },
-      outputs: { choices: [{ message: { role: 'assistant' } }], usage_metadata: { input_tokens: 3 } },
-      extra: {
-        metadata: {
-          ls_provider: 'openai',
-          ls_model_type: 'chat',
-          ls_model_name: 'small',
-          ls_temperature: 0.5,
-          ls_max_tokens: 9,
-          ls_invocation_params: { tools: [lookUp] },
-          request_id: 'req_1',
-        },
-      },
-    });
-  });
-
-  test('is recorded whole if it is streamed, with the time of the first token', async () => {
-    const { client, only } = await recorded();
-    const options = { stream: true, stream_options: { include_usage: true } } as const;
-    expect(await chunksOf(await client.chat.completions.create({ ...ask, ...options }))).not.toHaveLength(0);
-    const run = only();
-    expect(run).toMatchObject({ outputs: { choices: [{ message: answered }] }, events: [{ name: 'new_token' }] });
-    expect(run.outputs).toHaveProperty('usage_metadata.input_tokens', 3);
-    expect(run.end_time).toBeDefined();
-  });
-
   test('fails with the status and the message of the service', async () => {
     const { client, only } = await recorded();
     await expect(client.chat.completions.create({ ...ask, model: 'fail-429' })).rejects.toThrow(/429/);
@@ -412,44 +377,6 @@ describe('a request', () => {
   });
 });
 
-describe('the record', () => {
-  const small = { model: 'small', prompt: 'What is tea?' };
-  const respond = { model: 'small', input: 'What is tea?' };
-  const claude = { ...ask, max_tokens: 99, system: 'Be brief' };
-  const image = new File([new Uint8Array([1, 2, 3])], 'tea.png', { type: 'image/png' });
-  test.each<[string, (openai: OpenAI, anthropic: Anthropic) => unknown]>([
-    ['a chat completion', ({ chat }) => chat.completions.create(ask)],
-    ['a streamed chat completion', ({ chat }) => chat.completions.stream({ ...ask, tools: [lookUp] }).done()],
-    ['a response', ({ responses }) => responses.create(respond)],
-    ['a streamed response', async ({ responses }) => chunksOf(await responses.create({ ...respond, stream: true }))],
-    ['a completion', ({ completions }) => completions.create(small)],
-    [
-      'a streamed completion',
-      async ({ completions }) => chunksOf(await completions.create({ ...small, stream: true })),
-    ],
-    ['embeddings', ({ embeddings }) => embeddings.create({ ...respond, encoding_format: 'float' })],
-    ['an image', ({ images }) => images.generate({ ...small, n: 2 })],
-    ['an edited image', ({ images }) => images.edit({ ...small, image })],
-    ['a message', (_, { messages }) => messages.create(claude)],
-    ['a streamed message', (_, { messages }) => messages.stream(claude).finalMessage()],
-  ])('of %s equals that of the wrapper', async (_title, call) => {
-    const recorder = record();
-    const { url } = await localModel();
-    const openai = () => bareClient({ url } as never, { maxRetries: 0 });
-    const anthropic = () => new Anthropic({ apiKey: 'none', baseURL: url });
-    await call(wrapOpenAI(openai()), wrapAnthropic(anthropic()));
-    onTestFinished(recordFetch());
-    await call(openai(), anthropic());
-    const [wrapped, fetched] = recorder.runs.map(
-      ({ name, run_type, inputs, outputs, events = [], extra, attachments }) => {
-        const { request_id: _, recorded_by: __, ...metadata } = fieldsOf(extra?.metadata);
-        return { name, run_type, inputs, outputs, metadata, attachments, events: events.map((event) => event.name) };
-      },
-    );
-    expect(fetched).toEqual(wrapped);
-  });
-});
-
 describe('a call that two integrations see', () => {
   test('is one run below a wrapped client', async () => {
     const { client, model, recorder } = await recorded();
@@ -526,6 +453,14 @@ describe('a call that two integrations see', () => {
     await chat('small');
     await chat('small');
     expect(recorder.runs.map(({ name }) => name)).toEqual(['llm', 'llm', 'openai.chat.completions']);
+  });
+
+  test('is one run if a recorded `fetch` sends the requests of another', async () => {
+    vi.stubGlobal('fetch', recordedFetch(globalThis.fetch as Method));
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const { client, only } = await recorded();
+    await client.chat.completions.create(ask);
+    expect(only().name).toBe('openai.chat.completions');
   });
 
   test('is recorded below a function of the application, even if the function has the type `llm`', async () => {

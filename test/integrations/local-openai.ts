@@ -1,5 +1,5 @@
 import OpenAI, { type ClientOptions } from 'openai';
-import { onTestFinished } from 'vitest';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
@@ -10,6 +10,16 @@ export async function localModel(): Promise<LocalModel> {
   const model = await startLocalModel();
   onTestFinished(() => model.close());
   return model;
+}
+
+/** Starts the local model server for the tests of one file. */
+export function sharedModel(): () => LocalModel {
+  let model: LocalModel;
+  beforeAll(async () => {
+    model = await startLocalModel();
+  });
+  afterAll(() => model.close());
+  return () => model;
 }
 
 /** Returns a client that is not wrapped. */
@@ -40,11 +50,6 @@ export const lookUp = {
     name: 'look_up',
     parameters: { type: 'object', properties: { query: { type: 'string' }, limit: { type: 'integer' } } },
   },
-};
-
-export const weather = {
-  type: 'function' as const,
-  function: { name: 'weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
 };
 
 /** Reads a stream to its end. */

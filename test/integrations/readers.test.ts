@@ -1,13 +1,13 @@
-// How requests and responses of each service are recorded, without a client.
+// Limits and media of the readers of services, and messages of the AI SDK. The table of exchanges has what they read.
 import { describe, expect, test } from 'vitest';
-import { generatedAnswer, modelReader, operationReader } from '#src/integrations/ai-sdk/answer.ts';
+import { modelReader, operationReader } from '#src/integrations/ai-sdk/answer.ts';
 import { describeModelCall, describeOperation } from '#src/integrations/ai-sdk/calls.ts';
 import type { AnswerReader, Fold } from '#src/services/answer.ts';
 import { messageCall as message } from '#src/services/anthropic/calls.ts';
-import { conversation } from '#src/services/bedrock/converse.ts';
 import { invocation } from '#src/services/bedrock/invoke.ts';
 import type { CallReader } from '#src/services/call-reader.ts';
 import { geminiGeneration } from '#src/services/gemini/calls.ts';
+import { geminiInteraction } from '#src/services/gemini/interactions.ts';
 import { openaiCalls } from '#src/services/openai/calls.ts';
 
 const { chat } = openaiCalls;
@@ -19,180 +19,11 @@ function answerOf(reader: AnswerReader, chunks: readonly unknown[]) {
   return fold.error === undefined ? answer : { ...answer, error: fold.error };
 }
 
-const choice = (fields: object) => ({ choices: [{ index: 0, ...fields }] });
-const toolCall = (fields: object) => choice({ delta: { tool_calls: [fields] } });
-const repeated = (args: string) => toolCall({ index: 0, id: 'a', function: { name: 'look_up', arguments: args } });
-const verdict = (severity: string) => ({ hate: { filtered: false, severity }, violence: { severity: 'safe' } });
-const judged = (content: string, severity: string) =>
-  choice({ delta: { content }, finish_reason: null, content_filter_results: verdict(severity) });
-
-// Services with OpenAI's protocol stream in different ways.
-test.each<[string, unknown[], object]>([
-  [
-    'a repeated id and name of a tool call',
-    [repeated('{"a"'), repeated(':1}')],
-    choice({ message: { tool_calls: [{ id: 'a', function: { name: 'look_up', arguments: '{"a":1}' } }] } }),
-  ],
-  [
-    'a verdict on the content in each chunk, as Azure sends it',
-    [judged('a', 'safe'), judged('b', 'low')],
-    choice({ message: { content: 'ab' }, content_filter_results: verdict('low') }),
-  ],
-  [
-    'choices in another order',
-    [1, 0, 1].map((index) => ({ choices: [{ index, delta: { content: `${index}` } }] })),
-    {
-      choices: [
-        { index: 0, message: { content: '0' } },
-        { index: 1, message: { content: '11' } },
-      ],
-    },
-  ],
-])('a chat completion is combined from chunks with %s', (_, chunks, expected) => {
-  expect(answerOf(chat, chunks).outputs).toMatchObject(expected);
-});
-
-test('random padding of chunks is not recorded', () => {
-  const padded = { ...choice({ delta: { content: 'a' } }), obfuscation: 'x7Kq' };
-  expect(answerOf(chat, [padded]).outputs).not.toHaveProperty('obfuscation');
-});
-
-const start = { type: 'message_start', message: { id: 'msg_1', model: 'a', content: [], usage: { input_tokens: 2 } } };
 const block = (content_block: object, index = 0) => ({ type: 'content_block_start', index, content_block });
 const delta = (value: object, index = 0) => ({ type: 'content_block_delta', index, delta: value });
-const stop = { type: 'content_block_stop', index: 0 };
-const words = (value: string, index = 0) => delta({ type: 'text_delta', text: value }, index);
-const input = (partial_json: string) => delta({ type: 'input_json_delta', partial_json });
-const tool = block({ type: 'tool_use', id: 'toolu_1', name: 'weather', input: {} });
-const used = (value: unknown) => ({ content: [{ type: 'tool_use', id: 'toolu_1', name: 'weather', input: value }] });
-
-test.each<[string, unknown[], object]>([
-  ['an empty tool input', [tool, input(''), stop], used({})],
-  [
-    'unknown deltas and a fallback to another model',
-    [
-      block({ type: 'compaction', content: '' }),
-      delta({ type: 'compaction_delta', content: 'Earlier: tea.' }),
-      block({ type: 'fallback', to: { model: 'b' } }, 1),
-    ],
-    {
-      model: 'b',
-      content: [
-        { type: 'compaction', content: 'Earlier: tea.' },
-        { type: 'fallback', to: { model: 'b' } },
-      ],
-    },
-  ],
-  [
-    'totals at the end, and nulls',
-    [
-      {
-        type: 'message_delta',
-        delta: { stop_reason: 'end_turn', stop_sequence: null },
-        usage: { output_tokens: 15, input_tokens: null, cache_read_input_tokens: 4 },
-        context_management: { applied_edits: [] },
-      },
-    ],
-    {
-      content: [],
-      stop_reason: 'end_turn',
-      stop_sequence: null,
-      usage: { input_tokens: 2, output_tokens: 15, cache_read_input_tokens: 4 },
-      context_management: { applied_edits: [] },
-    },
-  ],
-])('a message of Anthropic is combined from events with %s', (_, events, expected) => {
-  expect(answerOf(message, [start, ...events]).outputs).toEqual({
-    id: 'msg_1',
-    model: 'a',
-    usage: { input_tokens: 2 },
-    ...expected,
-  });
-});
-
-const BASE64 = 'A'.repeat(48);
-const usage = { promptTokens: 3, completionTokens: 5 };
 const call = { toolCallId: '1', toolName: 'weather' };
-const file = { data: BASE64, mimeType: 'image/png' };
-const finish5 = { type: 'finish', finishReason: { unified: 'stop', raw: 'end' }, usage };
-const searched = { toolCallId: '2', toolName: 'web_search', providerExecuted: true };
-/** Parts that are recorded as they come. The last type does not exist yet. */
-const others = [
-  { type: 'tool-result', ...searched, result: { hits: ['Rain'] } },
-  { type: 'tool-error', ...searched, error: 'no answer' },
-  { type: 'tool-approval-request', approvalId: '1', toolCallId: '1' },
-  { type: 'source', sourceType: 'url', id: '1', url: 'https://example.com' },
-  { type: 'reasoning-file', mediaType: 'image/png', data: 'AAAA' },
-  { type: 'custom', kind: 'openai.compaction' },
-  { type: 'weather-map', wind: [1, 2] },
-];
-const results: Readonly<Record<string, object>> = {
-  'major 4': {
-    text: 'It rains.',
-    reasoning: ['Hm, ', 'so.'].map((part) => ({ type: 'text', text: part })),
-    toolCalls: [{ toolCallType: 'function', ...call, args: '{}' }],
-    files: [file],
-    finishReason: 'stop',
-    usage,
-  },
-  'major 5': {
-    content: [
-      { type: 'reasoning', text: 'Hm, so.' },
-      ...['It ', 'rains.'].map((part) => ({ type: 'text', text: part })),
-      { type: 'tool-call', ...call, input: '{}' },
-      { type: 'file', mediaType: 'image/png', data: BASE64 },
-      ...others,
-    ],
-    ...finish5,
-  },
-};
-const streams: Readonly<Record<string, object[]>> = {
-  'major 4': [
-    ...['Hm, ', 'so.'].map((textDelta) => ({ type: 'reasoning', textDelta })),
-    { type: 'text-delta', textDelta: 'It rains.' },
-    { type: 'tool-call-delta', argsTextDelta: '{' },
-    { type: 'tool-call', ...call, args: '{}' },
-    { type: 'file', ...file },
-    { type: 'finish', finishReason: 'stop', usage },
-  ],
-  'major 5': [
-    { type: 'stream-start', warnings: [] },
-    { type: 'reasoning-delta', id: '0', delta: 'Hm, so.' },
-    { type: 'text-start', id: '1' },
-    ...['It ', 'rains.'].map((part) => ({ type: 'text-delta', id: '1', delta: part })),
-    { type: 'tool-input-delta', id: '1', delta: '{' },
-    { type: 'tool-call', ...call, input: '{}' },
-    { type: 'file', mediaType: 'image/png', data: BASE64 },
-    ...others,
-    finish5,
-  ],
-};
 
 describe('an answer of the AI SDK', () => {
-  const calls = [{ id: '1', type: 'function', function: { name: 'weather', arguments: '{}' } }];
-  const expected = {
-    outputs: {
-      messages: [
-        {
-          role: 'assistant',
-          content: 'It rains.',
-          reasoning: 'Hm, so.',
-          tool_calls: calls,
-          files: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${BASE64}` } }],
-          finish_reason: 'stop',
-        },
-      ],
-    },
-    usage: { input_tokens: 3, output_tokens: 5, total_tokens: 8 },
-  };
-
-  test.each(Object.keys(results))('is recorded the same from the result and the stream of %s', (major) => {
-    const parts = major === 'major 4' ? {} : { parts: others };
-    const answer = { ...expected, outputs: { messages: [{ ...expected.outputs.messages[0], ...parts }] } };
-    expect(generatedAnswer(results[major])).toEqual(answer);
-    expect(answerOf(modelReader, streams[major] ?? [])).toEqual(answer);
-  });
-
   test("has Anthropic's own usage, because it contains what the price depends on", () => {
     const usage = {
       input_tokens: 9,
@@ -222,40 +53,6 @@ describe('an answer of the AI SDK', () => {
     ];
     const parts = [...step('I look.'), ...step('It rains.'), { type: 'finish', finishReason: 'stop' }];
     expect(answerOf(operationReader, parts).outputs).toEqual({ text: 'It rains.', finishReason: 'stop', steps: 2 });
-  });
-});
-
-const readers: Readonly<
-  Record<string, [AnswerReader, generate: (value: string) => object, last: object, before?: object[]]>
-> = {
-  'a chat completion': [chat, (value) => choice({ delta: { content: value } }), choice({ finish_reason: 'stop' })],
-  'a response': [
-    openaiCalls.response,
-    (value) => ({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: value }),
-    { type: 'response.incomplete' },
-    [
-      { output_index: 0, item: { type: 'message', content: [] } },
-      { output_index: 0, content_index: 0, part: { type: 'output_text', text: '' } },
-    ],
-  ],
-  'a message of Anthropic': [
-    message,
-    (value) => words(value),
-    { type: 'message_delta', delta: { stop_reason: 'stop' } },
-    [start, block({ type: 'text', text: '' })],
-  ],
-  'the AI SDK': [modelReader, (value) => ({ type: 'text-delta', delta: value }), finish5],
-};
-
-describe.each(Object.entries(readers))('a stream of %s', (_, [reader, generate, last, before = []]) => {
-  test('counts all characters, and keeps no text once the fold is full', () => {
-    const fold = reader.fold?.() as Fold;
-    for (const chunk of before) expect(fold.add(chunk, false)).toBe(0);
-    const counts = [fold.add(generate('ab'), false), fold.add(generate('cde'), true), fold.add(last, true)];
-    expect(counts).toEqual([2, 3, 0]);
-    const recorded = JSON.stringify(reader.read(fold.result()));
-    expect(recorded).toContain('"ab"');
-    expect(recorded).not.toContain('cd');
   });
 });
 
@@ -440,41 +237,16 @@ describe('a message of the AI SDK', () => {
   });
 });
 
-const blockDelta = (contentBlockIndex: number, delta: object) => ({ contentBlockDelta: { contentBlockIndex, delta } });
-const blockStart = (contentBlockIndex: number, start: object) => ({ contentBlockStart: { contentBlockIndex, start } });
-const started = { messageStart: { role: 'assistant' } };
-
-test.each<[string, unknown[], object[]]>([
-  [
-    'hidden reasoning',
-    [blockDelta(0, { reasoningContent: { redactedContent: 'x' } })],
-    [{ reasoningContent: { redactedContent: 'x' } }],
-  ],
-  [
-    'citations',
-    [blockDelta(0, { text: 'a' }), ...['x', 'y'].map((title) => blockDelta(0, { citation: { title } }))],
-    [{ text: 'a', citations: [{ title: 'x' }, { title: 'y' }] }],
-  ],
-  [
-    'a tool without input',
-    [blockStart(0, { toolUse: { toolUseId: 't', name: 'now' } })],
-    [{ toolUse: { toolUseId: 't', name: 'now', input: {} } }],
-  ],
-  [
-    'a result of a tool of the service',
-    [blockStart(0, { toolResult: { toolUseId: 't' } }), blockDelta(0, { toolResult: [{ text: 'a' }] })],
-    [{ toolResult: { toolUseId: 't', content: [{ text: 'a' }] } }],
-  ],
-])('a message of Bedrock is combined from events with %s', (_, events, content) => {
-  const { outputs } = answerOf(conversation(), [started, ...events, { messageStop: { stopReason: 'end_turn' } }]);
-  expect(outputs).toEqual({ output: { message: { role: 'assistant', content } }, stopReason: 'end_turn' });
+test('calls of an interaction that share an index keep their type', () => {
+  const calls = ['1', '2'].map((id) => ({ type: 'function_call', id, name: 'find', arguments: {} }));
+  const start = { event_type: 'content.start', index: 0, content: { type: 'function_call' } };
+  const events = calls.map((one) => ({ event_type: 'content.delta', index: 0, delta: one }));
+  expect(answerOf(geminiInteraction, [start, ...events]).outputs).toEqual({ outputs: calls });
 });
 
-test('a full fold counts the text of a message of Bedrock and does not store it', () => {
-  const fold = conversation().fold?.() as Fold;
-  fold.add(started, false);
-  expect(fold.add(blockDelta(0, { text: 'long' }), true)).toBe(4);
-  expect(fold.result()).toEqual({ output: { message: { role: 'assistant', content: [{}] } } });
+test('an interaction without an input has no message', () => {
+  const request = { model: 'small', previous_interaction_id: 'v1_a' };
+  expect(geminiInteraction.describe(request, 'google_genai')?.inputs).toEqual({ messages: [] });
 });
 
 test.each([undefined, '', 'no JSON', '[1]', 'null', new Uint8Array([255, 0])])(

@@ -5,10 +5,9 @@ import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
 import type OpenAI from 'openai';
 import { startLocalModel } from '../support/local-model/server.js';
-import { WEATHER_TOOL } from './anthropic-client.ts';
 import { chunksOf, lookUp, tea } from './local-openai.ts';
 import { rejectionPrograms } from './rejections.ts';
-import type { Client, Context, Helper, Log, Program, Sdk } from './sdks.ts';
+import { type Client, type Context, type Helper, type Log, type Program, type Sdk, WEATHER_TOOL } from './sdks.ts';
 
 type Programs = Readonly<Record<string, Program>>;
 

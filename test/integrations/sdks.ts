@@ -1,12 +1,10 @@
 // The SDKs whose clients are wrapped, behind one interface, for tests that hold for each of them.
-import type Anthropic from '@anthropic-ai/sdk';
-import type { ClientOptions } from '@anthropic-ai/sdk';
+import Anthropic, { type ClientOptions } from '@anthropic-ai/sdk';
 import type OpenAI from 'openai';
 import { unwrapAnthropic, wrapAnthropic } from '#src/integrations/anthropic/client.ts';
 import { unwrapOpenAI, wrapOpenAI } from '#src/integrations/openai/client.ts';
 import type { TracedClientOptions } from '#src/integrations/sdk-client.ts';
 import type { LocalModel } from '../support/local-model/server.js';
-import { makeClient } from './anthropic-client.ts';
 import { bareClient } from './local-openai.ts';
 
 /** The members of a promise of an SDK call that tests use. */
@@ -113,3 +111,18 @@ export const sdks: readonly (readonly [name: string, sdk: Sdk])[] = [
   ['openai', openai],
   ['@anthropic-ai/sdk', anthropic],
 ];
+
+/** Returns a client of Anthropic that does not retry and does not log. */
+export function makeClient({ url }: LocalModel, options: ClientOptions = {}): Anthropic {
+  return new Anthropic({ apiKey: 'a-key', baseURL: url, maxRetries: 0, logLevel: 'off', ...options });
+}
+
+/** Returns the body of a request to Anthropic. */
+export function ask(content: string, more: Partial<Anthropic.MessageCreateParamsNonStreaming> = {}) {
+  return { model: 'small', max_tokens: 100, messages: [{ role: 'user' as const, content }], ...more };
+}
+
+export const WEATHER_TOOL: Anthropic.Tool = {
+  name: 'weather',
+  input_schema: { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } },
+};

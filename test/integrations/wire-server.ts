@@ -16,7 +16,7 @@ export interface WireResponse {
 export async function serveWire({ status = 200, type = 'application/json', parts, staysOpen }: WireResponse) {
   const server = createServer(async (request, response) => {
     await requestBody(request);
-    response.writeHead(status, { 'content-type': type });
+    response.writeHead(status, { 'content-type': type, 'x-request-id': 'req_1', 'request-id': 'req_1' });
     for (const part of parts) {
       response.write(part);
       // Makes each part arrive as a separate chunk.

@@ -22,8 +22,8 @@ import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { wrapOpenAI } from '#src/openai.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
-import { ask, localModel as localClaude, makeClient } from '../integrations/anthropic-client.ts';
-import { bareClient, localModel, tea } from '../integrations/local-openai.ts';
+import { bareClient, localModel, sharedModel, tea } from '../integrations/local-openai.ts';
+import { ask, makeClient } from '../integrations/sdks.ts';
 import { inSpan, noting, setUp, soon, tree } from './set-up.ts';
 
 afterEach(() => vi.unstubAllEnvs());
@@ -217,7 +217,7 @@ describe('a model call of a wrapped client with an instrumentation', () => {
 });
 
 describe("Anthropic's client, which emits spans", () => {
-  const model = localClaude();
+  const model = sharedModel();
   /** Has three tokens. */
   const question = ask('Is it raining?');
   const clientOf = (provider: BasicTracerProvider, options: object = {}) =>

@@ -6,8 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { transformWithEsbuild } from 'vite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type BedrockLike, unwrapBedrock, wrapBedrock } from '#src/integrations/bedrock/client.ts';
+import { messages } from '../exchanges/anthropic.ts';
+import { bedrock, converse } from '../exchanges/bedrock.ts';
+import { ANSWER, type Exchange, exchangeOf, type Format, tokens } from '../exchanges/exchange.ts';
+import { chat } from '../exchanges/openai.ts';
+import { expectRun } from '../exchanges/run.ts';
 import { record } from '../instrument/recorder.ts';
 import { type BedrockAnswer, bedrockService, chunk } from '../integrations/bedrock-service.ts';
+import { onlyRun } from '../integrations/local-openai.ts';
 import { registered } from '../integrations/registered.ts';
 import { makeSink } from '../run/memory-sink.ts';
 import { collectUntil } from '../support/garbage.ts';
@@ -50,221 +56,102 @@ async function readAll({ stream, body }: Output, onEvent?: (event: object) => vo
 
 const modelId = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0';
 const user = (text: string) => ({ role: 'user', content: [{ text }] });
-const converse = (text = 'Rain?', more: object = {}) => ({ modelId, messages: [user(text)], ...more });
+const ask = (text = 'Rain?', more: object = {}) => ({ modelId, messages: [user(text)], ...more });
 const invoke = (id: string, body: object) => ({ modelId: id, body: JSON.stringify(body) });
 
-// 20 input tokens were read from the cache, 6 were written for an hour and 2 for five minutes, and 3 were neither. The
-// page on prompt caching explains the counts: https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
-const usage = {
-  ...{ inputTokens: 3, outputTokens: 5, totalTokens: 36, cacheReadInputTokens: 20, cacheWriteInputTokens: 8 },
-  cacheDetails: [
-    { ttl: '1h', inputTokens: 6 },
-    { ttl: '5m', inputTokens: 2 },
-  ],
-};
-const usage_metadata = {
-  ...{ input_tokens: 31, output_tokens: 5, total_tokens: 36 },
-  input_token_details: { cache_read: 20, ephemeral_5m_input_tokens: 2, ephemeral_1hr_input_tokens: 6 },
-};
-const metrics = { 'amazon-bedrock-invocationMetrics': { inputTokenCount: 7, outputTokenCount: 4 } };
-const sevenAndFour = { input_tokens: 7, output_tokens: 4, total_tokens: 11 };
-const weather = { toolUseId: 't1', name: 'weather' };
-const message = {
-  role: 'assistant',
-  content: [
-    { reasoningContent: { reasoningText: { text: 'Hm, so.', signature: 'c2ln' } } },
-    { text: 'I look.' },
-    { toolUse: { ...weather, input: { city: 'Oslo' } } },
-  ],
-};
-const answer = { output: { message }, stopReason: 'tool_use', usage, metrics: { latencyMs: 5 } };
-const delta = (contentBlockIndex: number, fields: object) =>
-  ['contentBlockDelta', { contentBlockIndex, delta: fields }] as const;
-const events: NonNullable<BedrockAnswer['events']> = [
-  ['messageStart', { role: 'assistant' }],
-  delta(0, { reasoningContent: { text: 'Hm, ' } }),
-  delta(0, { reasoningContent: { text: 'so.' } }),
-  delta(0, { reasoningContent: { signature: 'c2ln' } }),
-  ['contentBlockStop', { contentBlockIndex: 0 }],
-  delta(1, { text: 'I ' }),
-  delta(1, { text: 'look.' }),
-  ['contentBlockStart', { contentBlockIndex: 2, start: { toolUse: weather } }],
-  delta(2, { toolUse: { input: '{"city":' } }),
-  delta(2, { toolUse: { input: '"Oslo"}' } }),
-  ['messageStop', { stopReason: 'tool_use' }],
-  ['metadata', { usage, metrics: { latencyMs: 5 } }],
-];
-/** The events up to and including the second delta of the text. */
+const answer = converse.response(ANSWER, converse.counts);
+/** An event of the table in the form of the service: the type, and the fields. */
+const eventOf = (event: object) => Object.entries(event)[0] as [string, object];
+const events = converse.events(ANSWER, converse.counts).map(eventOf);
+/** The events up to and including the last delta of the text. */
 const beginning = events.slice(0, 7);
 
-test('a conversation is recorded with its parameters, tools, media and cached tokens', async () => {
-  const service = await bedrockService({ json: answer });
+/** Sends the request of an exchange to a local service, and reads the answer to its end. */
+async function call(name: string, input: object, given: BedrockAnswer): Promise<void> {
+  const { url } = await bedrockService(given);
+  const output = await wrapBedrock(makeClient(url), { tags: ['a'] }).send(command(name, input));
+  if (given.events) await readAll(output);
+}
+
+const withRequestId = (exchange: Exchange) => ({
+  ...exchange,
+  metadata: { ...exchange.metadata, request_id: 'request-1' },
+});
+const rows = bedrock.flatMap((exchange) =>
+  [false, true].map((isStreamed) => [exchange.title, isStreamed, exchange] as const),
+);
+test.each(rows)('%s is recorded, streamed: %s', async (_, isStreamed, exchange) => {
   const recorder = record();
-  const bytes = new Uint8Array(1_500).fill(1);
-  const tool = { name: 'weather', inputSchema: { json: { type: 'object' } } };
-  const input = {
-    modelId,
-    system: [{ text: 'Be kind.' }],
-    messages: [{ role: 'user', content: [{ text: 'Rain?' }, { image: { format: 'png', source: { bytes } } }] }],
-    inferenceConfig: { maxTokens: 9, temperature: 0.5, stopSequences: ['END'] },
-    toolConfig: { tools: [{ toolSpec: tool }] },
-  };
-  const client = wrapBedrock(makeClient(service.url), { tags: ['a'] });
-  await client.send(command('Converse', input));
-  const [run] = recorder.runs;
-  expect(run).toMatchObject({
-    name: 'bedrock.converse',
-    run_type: 'llm',
-    tags: ['a'],
-    inputs: {
-      messages: [
-        { role: 'system', content: [{ text: 'Be kind.' }] },
-        {
-          content: [
-            { text: 'Rain?' },
-            { image: { source: { bytes: '[Attachment inputs_1: image/png, 1500 bytes]' } } },
-          ],
-        },
-      ],
-    },
-    outputs: { output: { message }, stopReason: 'tool_use', usage_metadata },
-    extra: {
-      metadata: {
-        ls_provider: 'amazon_bedrock',
-        ls_model_name: modelId,
-        ls_temperature: 0.5,
-        ls_max_tokens: 9,
-        ls_stop: ['END'],
-        ls_invocation_params: { tools: [tool] },
-        request_id: 'request-1',
-        usage_metadata,
-      },
-    },
-  });
-  expect(run?.outputs).not.toHaveProperty('$metadata');
+  const text = JSON.stringify(exchange.body);
+  const body = JSON.parse(text, (key, value) => (key === 'bytes' ? Buffer.from(value, 'base64') : value));
+  const streamed = { events: (exchange.events as object[]).map(eventOf) };
+  const given = isStreamed ? streamed : { json: exchange.response as object };
+  await call(isStreamed ? 'ConverseStream' : 'Converse', body, given);
+  expectRun(onlyRun(recorder.runs), withRequestId(exchange), isStreamed);
+  expect(recorder.runs).toMatchObject([{ tags: ['a'] }]);
 });
 
-test('input tokens that include cached tokens are counted once', async () => {
-  const { url } = await bedrockService({ json: { ...answer, usage: { ...usage, inputTokens: 31, totalTokens: 36 } } });
-  const recorder = record();
-  await wrapBedrock(makeClient(url)).send(command('Converse', converse()));
-  expect(recorder.runs[0]?.outputs?.usage_metadata).toEqual(usage_metadata);
-});
-
-test('a streamed conversation is recorded like one that is not streamed, with its first token', async () => {
-  const streamed = await bedrockService({ events });
-  const whole = await bedrockService({ json: answer });
-  const recorder = record();
-  await readAll(await wrapBedrock(makeClient(streamed.url)).send(command('ConverseStream', converse())));
-  await wrapBedrock(makeClient(whole.url)).send(command('Converse', converse()));
-  const [one, other] = recorder.runs;
-  expect(one?.outputs).toEqual(other?.outputs);
-  expect(one).toMatchObject({ name: 'bedrock.converse', events: [{ name: 'new_token' }] });
-});
-
-const anthropic = {
-  anthropic_version: 'bedrock-2023-05-31',
-  max_tokens: 9,
-  messages: [{ role: 'user', content: 'Rain?' }],
+const metrics = { 'amazon-bedrock-invocationMetrics': { inputTokenCount: 7, outputTokenCount: 4 } };
+const invoked = { name: 'bedrock.invokeModel', provider: 'amazon_bedrock' };
+/** An exchange with a model whose format another service has. */
+const inFormat = (title: string, id: string, format: Format, body: object, more: Partial<Exchange> = {}): Exchange => {
+  const { model: _, ...given } = format.body as { model?: string };
+  const metadata = { ls_model_name: id, ls_max_tokens: 9 };
+  return { ...exchangeOf(format, { title, ...more }), ...invoked, url: id, body: { ...given, ...body }, metadata };
 };
-const claude = { id: 'msg_bdrk_1', type: 'message', role: 'assistant', model: 'claude' };
-const ofAnthropic = { input_tokens: 3, cache_read_input_tokens: 20, cache_creation_input_tokens: 8, output_tokens: 5 };
-const block = (fields: object) => ({ index: 0, ...fields });
-const nova = { messages: [user('Rain?')], inferenceConfig: { maxTokens: 9 } };
+const completed = { ...invoked, usage: tokens(7, 4), said: ['assistant: No.'] };
 const novaUsage = { inputTokens: 3, outputTokens: 5, totalTokens: 28, cacheReadInputTokenCount: 20 };
-const ofNova = { message: { role: 'assistant', content: [{ text: 'No.' }] } };
+const llama = { prompt_token_count: 7, generation_token_count: 4, stop_reason: 'stop' };
+const titan = { completionReason: 'FINISH', inputTextTokenCount: 7 };
 
-test.each<[string, string, object, object, object[], object, object]>([
-  [
-    'Anthropic',
-    modelId,
-    anthropic,
-    { ...claude, content: [{ type: 'text', text: 'No.' }], stop_reason: 'end_turn', usage: ofAnthropic },
-    [
-      { type: 'message_start', message: { ...claude, content: [], usage: { ...ofAnthropic, output_tokens: 1 } } },
-      block({ type: 'content_block_start', content_block: { type: 'text', text: '' } }),
-      ...['N', 'o.'].map((text) => block({ type: 'content_block_delta', delta: { type: 'text_delta', text } })),
-      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 5 } },
-      { type: 'message_stop', ...metrics },
-    ],
-    { messages: [{ role: 'user', content: 'Rain?' }] },
-    {
-      content: [{ type: 'text', text: 'No.' }],
-      usage_metadata: {
-        input_tokens: 31,
-        output_tokens: 5,
-        input_token_details: { cache_read: 20, cache_creation: 8 },
-      },
-    },
-  ],
-  [
+const invocations: readonly Exchange[] = [
+  inFormat('Anthropic', modelId, messages, { anthropic_version: 'bedrock-2023-05-31' }),
+  inFormat('an OpenAI-compatible model', 'openai.gpt-oss-20b-1:0', chat, {}),
+  inFormat(
     'Amazon Nova',
     'us.amazon.nova-lite-v1:0',
-    nova,
-    { output: ofNova, stopReason: 'end_turn', usage: novaUsage },
-    [
-      { messageStart: { role: 'assistant' } },
-      ...['N', 'o.'].map((text) => ({ contentBlockDelta: { contentBlockIndex: 0, delta: { text } } })),
-      { messageStop: { stopReason: 'end_turn' } },
-      { metadata: { usage: novaUsage }, ...metrics },
-    ],
-    { messages: nova.messages },
-    { output: ofNova, usage_metadata: { input_tokens: 23, output_tokens: 5, input_token_details: { cache_read: 20 } } },
-  ],
-  [
-    'Meta Llama',
-    'meta.llama3-70b-instruct-v1:0',
-    { prompt: 'Rain?', max_gen_len: 9 },
-    { generation: 'No.', prompt_token_count: 7, generation_token_count: 4, stop_reason: 'stop' },
-    [
-      { generation: 'N', prompt_token_count: 7, generation_token_count: 1, stop_reason: null },
-      { generation: 'o.', prompt_token_count: null, generation_token_count: 4, stop_reason: 'stop', ...metrics },
-    ],
-    { prompt: 'Rain?' },
-    { text: 'No.', stop_reason: 'stop', usage_metadata: sevenAndFour },
-  ],
-  [
-    'Amazon Titan',
-    'amazon.titan-text-express-v1',
-    { inputText: 'Rain?', textGenerationConfig: { maxTokenCount: 9 } },
-    { inputTextTokenCount: 7, results: [{ tokenCount: 4, outputText: 'No.', completionReason: 'FINISH' }] },
-    [
-      { outputText: 'N', index: 0, totalOutputTextTokenCount: null, completionReason: null, inputTextTokenCount: 7 },
-      { outputText: 'o.', index: 0, totalOutputTextTokenCount: 4, completionReason: 'FINISH', ...metrics },
-    ],
-    { input: 'Rain?' },
-    { text: 'No.', completionReason: 'FINISH', usage_metadata: sevenAndFour },
-  ],
-  [
-    'an OpenAI-compatible model',
-    'openai.gpt-oss-20b-1:0',
-    { messages: [{ role: 'user', content: 'Rain?' }], max_tokens: 9 },
-    {
-      choices: [{ index: 0, message: { role: 'assistant', content: 'No.' } }],
-      usage: { prompt_tokens: 7, completion_tokens: 4 },
+    converse,
+    {},
+    { counts: novaUsage, usage: tokens(23, 5, { cache_read: 20 }) },
+  ),
+  {
+    ...{ ...completed, title: 'Meta Llama', url: 'meta.llama3-70b-instruct-v1:0', inputs: { prompt: 'Rain?' } },
+    ...{
+      body: { prompt: 'Rain?', max_gen_len: 9 },
+      response: { generation: 'No.', ...llama },
+      outputs: { text: 'No.', ...llama },
     },
-    [
-      ...['N', 'o.'].map((content) => ({ choices: [{ index: 0, delta: { role: 'assistant', content } }] })),
-      { choices: [], usage: { prompt_tokens: 7, completion_tokens: 4 }, ...metrics },
+    events: [
+      { generation: 'N', ...llama, generation_token_count: 1, stop_reason: null },
+      { generation: 'o.', ...llama, prompt_token_count: null },
     ],
-    { messages: [{ role: 'user', content: 'Rain?' }] },
-    { choices: [{ message: { content: 'No.' } }], usage_metadata: sevenAndFour },
-  ],
-])(
-  'InvokeModel is recorded in the format of %s, streamed or not',
-  async (_, id, body, json, chunks, inputs, outputs) => {
-    const whole = await bedrockService({ json });
-    const streamed = await bedrockService({ events: chunks.map(chunk) });
-    const recorder = record();
-    await wrapBedrock(makeClient(whole.url)).send(command('InvokeModel', invoke(id, body)));
-    const input = { ...invoke(id, body), body: Buffer.from(JSON.stringify(body)) };
-    const client = wrapBedrock(makeClient(streamed.url));
-    await readAll(await client.send(command('InvokeModelWithResponseStream', input)));
-    const metadata = { ls_provider: 'amazon_bedrock', ls_model_name: id, ls_max_tokens: 9 };
-    const run = { name: 'bedrock.invokeModel', run_type: 'llm', inputs, outputs, extra: { metadata } };
-    expect(recorder.runs).toMatchObject([run, { ...run, events: [{ name: 'new_token' }] }]);
   },
-);
+  {
+    ...{ ...completed, title: 'Amazon Titan', url: 'amazon.titan-text-express-v1', inputs: { input: 'Rain?' } },
+    body: { inputText: 'Rain?', textGenerationConfig: { maxTokenCount: 9 } },
+    response: { inputTextTokenCount: 7, results: [{ tokenCount: 4, outputText: 'No.', completionReason: 'FINISH' }] },
+    events: [
+      { outputText: 'N', index: 0, totalOutputTextTokenCount: null, completionReason: null, inputTextTokenCount: 7 },
+      { outputText: 'o.', index: 0, totalOutputTextTokenCount: 4, completionReason: 'FINISH' },
+    ],
+    outputs: { text: 'No.', tokenCount: 4, ...titan },
+    streamed: { tokenCount: undefined, totalOutputTextTokenCount: 4, index: 0 },
+  },
+];
+
+test.each(
+  invocations.flatMap((exchange) => [false, true].map((isStreamed) => [exchange.title, isStreamed, exchange] as const)),
+)('InvokeModel in the format of %s is recorded, streamed: %s', async (_, isStreamed, exchange) => {
+  const recorder = record();
+  const text = JSON.stringify(exchange.body);
+  const body = isStreamed ? Buffer.from(text) : text;
+  const chunks = (exchange.events as object[]).map((event, at, { length }) =>
+    chunk({ ...event, ...(at === length - 1 && metrics) }),
+  );
+  const given = isStreamed ? { events: chunks } : { json: exchange.response as object };
+  await call(isStreamed ? 'InvokeModelWithResponseStream' : 'InvokeModel', { modelId: exchange.url, body }, given);
+  expectRun(onlyRun(recorder.runs), withRequestId(exchange), isStreamed);
+});
 
 test('embeddings are recorded as the number of vectors, and tokens that only the headers contain', async () => {
   const titan = await bedrockService({ json: { embedding: [0.1, 0.2, 0.3], inputTextTokenCount: 2 } });
@@ -291,20 +178,20 @@ const broken: BedrockAnswer = { events: [...beginning, ['modelStreamErrorExcepti
 describe('a wrapped client behaves like a bare one, and its run ends like the call', () => {
   const withSignal = async (client: Client) => {
     const controller = new AbortController();
-    const output = await client.send(command('ConverseStream', converse()), { abortSignal: controller.signal });
+    const output = await client.send(command('ConverseStream', ask()), { abortSignal: controller.signal });
     let count = 0;
     return readAll(output, () => ++count === beginning.length && controller.abort());
   };
-  const stream = (client: Client) => client.send(command('ConverseStream', converse()));
-  const text = { output: { message: { content: [{}, { text: 'I look.' }] } } };
+  const stream = (client: Client) => client.send(command('ConverseStream', ask()));
+  const text = { output: { message: { content: [{}, { text: 'It rains.' }] } } };
 
   test.each<[string, BedrockAnswer, (client: Client) => Promise<unknown>, object, string?]>([
-    ['with an answer', { json: answer }, (client) => client.send(command('Converse', converse())), {}],
+    ['with an answer', { json: answer }, (client) => client.send(command('Converse', ask())), {}],
     [
       'with a callback',
       { json: answer },
       (client) => {
-        return new Promise((done) => client.send(command('Converse', converse()), (...args: unknown[]) => done(args)));
+        return new Promise((done) => client.send(command('Converse', ask()), (...args: unknown[]) => done(args)));
       },
       {},
     ],
@@ -312,7 +199,7 @@ describe('a wrapped client behaves like a bare one, and its run ends like the ca
     [
       'with an error',
       fault,
-      (client) => client.send(command('Converse', converse())),
+      (client) => client.send(command('Converse', ask())),
       { error: expect.stringMatching(/^ThrottlingException: Too many\.\n/) },
     ],
     [
@@ -334,7 +221,7 @@ describe('a wrapped client behaves like a bare one, and its run ends like the ca
     [
       'with an aborted request',
       { json: answer },
-      (client) => client.send(command('Converse', converse()), { abortSignal: AbortSignal.abort() }),
+      (client) => client.send(command('Converse', ask()), { abortSignal: AbortSignal.abort() }),
       { error: expect.stringMatching(/^AbortError/) },
       'cancelled',
     ],
@@ -369,7 +256,7 @@ test('no listener stays on an abort signal that streamed calls share', async () 
   const faulty = await bedrockService(broken);
   const count = async (wrap: (client: Client) => Client) => {
     const { signal: abortSignal } = new AbortController();
-    const stream = (to: string) => wrap(makeClient(to)).send(command('ConverseStream', converse()), { abortSignal });
+    const stream = (to: string) => wrap(makeClient(to)).send(command('ConverseStream', ask()), { abortSignal });
     await readAll(await stream(url));
     for await (const _ of (await stream(url)).stream as AsyncIterable<object>) break;
     await expect(readAll(await stream(faulty.url))).rejects.toThrow('It broke.');
@@ -383,20 +270,23 @@ test('with hidden inputs and outputs, no text of a message is recorded', async (
   const { url } = await bedrockService({ json: { ...answer, generations: ['look'] } });
   const sink = makeSink({ hideInputs: true, hideOutputs: true });
   const client = wrapBedrock(makeClient(url), { exporter: sink });
-  await client.send(command('Converse', converse('Rain?', { system: [{ text: 'Rain.' }] })));
+  await client.send(command('Converse', ask('Rain?', { system: [{ text: 'Rain.' }] })));
   const unknown = { message: 'Rain?', chat_history: ['Rain.'] };
   await client.send(command('InvokeModel', invoke('cohere.command-text-v14', unknown)));
-  expect(sink.records()).toMatchObject([{ extra: { metadata: { usage_metadata } } }, { name: 'bedrock.invokeModel' }]);
-  expect(JSON.stringify(sink.records())).not.toMatch(/Rain|look/);
+  expect(sink.records()).toMatchObject([
+    { extra: { metadata: { usage_metadata: converse.usage } } },
+    { name: 'bedrock.invokeModel' },
+  ]);
+  expect(JSON.stringify(sink.records())).not.toMatch(/[Rr]ain|look/);
 });
 
 test('other commands are not recorded, and an unwrapped client records nothing', async () => {
   const { url } = await bedrockService({ json: { inputTokens: 1 } });
   const recorder = record();
   const client = wrapBedrock(makeClient(url));
-  await client.send(command('CountTokens', { modelId, input: { converse: converse() } }));
+  await client.send(command('CountTokens', { modelId, input: { converse: ask() } }));
   expect(unwrapBedrock(client)).toBe(client);
-  await client.send(command('Converse', converse()));
+  await client.send(command('Converse', ask()));
   expect(recorder.runs).toEqual([]);
 });
 
@@ -404,7 +294,7 @@ test('the options of the last wrapper apply, and each call is recorded once', as
   const { url } = await bedrockService({ json: answer });
   const recorder = record();
   const client = wrapBedrock(wrapBedrock(makeClient(url), { tags: ['a'] }), { tags: ['b'] });
-  await client.send(command('Converse', converse()));
+  await client.send(command('Converse', ask()));
   expect(recorder.runs).toMatchObject([{ tags: ['b'] }]);
 });
 
@@ -430,7 +320,7 @@ describe.each(['module', 'commonjs'] as const)('with runspan/register, a program
       import { HumanMessage, ToolMessage } from '@langchain/core/messages';
       const options = { region: 'us-east-1', credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, maxAttempts: 1 };
       const client = new BedrockRuntime({ ...options, endpoint: '${url}' });
-      const input = ${JSON.stringify(converse())};
+      const input = ${JSON.stringify(ask())};
       void (async () => {${code}; client.destroy()})();`;
     const text = format === 'module' ? program : (await transformWithEsbuild(program, 'a.mjs', { format: 'cjs' })).code;
     const register = import.meta.resolve('runspan/register');
@@ -445,7 +335,7 @@ describe.each(['module', 'commonjs'] as const)('with runspan/register, a program
       console.log((await client.converse(input)).stopReason);
       await wrapBedrock(client, { tags: ['own'] }).converse(input);`;
     const { stdout, tree, runs } = await run(code, { json: answer });
-    expect(stdout).toBe('tool_use\n');
+    expect(stdout).toBe('end_turn\n');
     expect(tree).toEqual(['bedrock.converse', 'bedrock.converse']);
     expect(runs.map(({ tags = [] }) => tags)).toEqual([[], ['own']]);
   });

@@ -6,9 +6,11 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
-import { wrapOpenAI } from '#src/integrations/openai/client.ts';
+import { expectRun, serve } from '../exchanges/run.ts';
+import { callSdk, hasSdk } from '../exchanges/sdks.ts';
+import { rows } from '../exchanges/table.ts';
 import { record } from '../instrument/recorder.ts';
-import { chunksOf, localModel, lookUp, tea } from '../integrations/local-openai.ts';
+import { onlyRun } from '../integrations/local-openai.ts';
 import { leftOpen, programs, seenBy } from '../integrations/sdk-programs.ts';
 import { openai, type Sdk } from '../integrations/sdks.ts';
 import { root } from '../support/folders.ts';
@@ -20,20 +22,21 @@ const openaiPrograms = Object.entries(programs.wrapOpenAI ?? {});
 /** The seventh major requires a later Node. */
 const majors = isEarlierNode ? ['openai5'] : ['openai5', 'openai7'];
 
-async function sdkOf(name: string): Promise<Sdk> {
+async function packageOf(name: string): Promise<typeof OpenAI> {
   const [folder, installed] = name === 'openai5' ? ['ai-sdk', name] : ['today', 'openai'];
   const packages = createRequire(new URL(`./${folder}/package.json`, import.meta.url));
-  const { default: Package } = (await import(pathToFileURL(packages.resolve(installed)).href)) as {
-    default: typeof OpenAI;
-  };
-  const make: Sdk['make'] = ({ url }, options = {}) =>
-    new Package({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...(options as object) }) as never;
-  return { ...openai, make };
+  return ((await import(pathToFileURL(packages.resolve(installed)).href)) as { default: typeof OpenAI }).default;
 }
+
+/** The fifth major has no `compact`. */
+const calls = rows.filter(({ exchange }) => /^openai\.(?!responses\.compact)/.test(exchange.name) && hasSdk(exchange));
 
 describe.each(majors)('a wrapped client of %s', (name) => {
   test.each(openaiPrograms)('behaves like a bare client with %s', async (title, program) => {
-    const sdk = await sdkOf(name);
+    const Package = await packageOf(name);
+    const make: Sdk['make'] = ({ url }, options = {}) =>
+      new Package({ apiKey: 'none', baseURL: `${url}/v1`, logLevel: 'off', ...(options as object) }) as never;
+    const sdk = { ...openai, make };
     const bare = await seenBy(program, sdk, (client) => client);
     const recorder = record();
     const traced = await seenBy(program, sdk, sdk.wrap);
@@ -41,25 +44,11 @@ describe.each(majors)('a wrapped client of %s', (name) => {
     expect(recorder.runs.every((run) => run.end_time !== undefined)).toBe(!leftOpen.has(title));
   });
 
-  test('records the same answer at once and streamed', async () => {
-    const client = wrapOpenAI((await sdkOf(name)).make(await localModel()) as unknown as OpenAI);
+  test.each(calls)('records $title', async ({ exchange, isStreamed }) => {
+    await serve(exchange, isStreamed);
     const recorder = record();
-    const body = { model: 'small', messages: tea, tools: [lookUp] };
-    const input = { model: 'small', input: 'tea', reasoning: {} };
-    await client.chat.completions.create(body);
-    await chunksOf(
-      await client.chat.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }),
-    );
-    await client.responses.create(input);
-    await chunksOf(await client.responses.create({ ...input, stream: true }));
-    const [chat, chatStreamed, response, responseStreamed] = recorder.runs.map(({ outputs }) => outputs);
-    expect(chat).toMatchObject({
-      choices: [{ message: { tool_calls: [{ function: { name: 'look_up' } }] } }],
-      usage_metadata: { input_tokens: 3 },
-    });
-    expect(chatStreamed).toEqual(chat);
-    expect(response).toMatchObject({ status: 'completed', usage_metadata: { output_token_details: { reasoning: 3 } } });
-    expect(responseStreamed).toEqual(response);
+    await callSdk(exchange, isStreamed, true, await packageOf(name));
+    expectRun(onlyRun(recorder.runs), exchange, isStreamed);
   });
 });
 
@@ -73,5 +62,5 @@ test.runIf(isEarlierNode)('openai7 passes these tests on a later Node', async ()
   });
   const { success, numPassedTests } = JSON.parse(stdout);
   expect(success).toBe(true);
-  expect(numPassedTests).toBe(openaiPrograms.length + 1);
+  expect(numPassedTests).toBe(openaiPrograms.length + calls.length);
 });

@@ -5,7 +5,7 @@ import { recordRuns } from '#src/testing/record-runs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { serve } from '../http/server.ts';
 import { environmentOf } from '../support/environment.ts';
-import { recordedFixture } from './recorded-fixture.ts';
+import { fixtureFrom, recordedFixture, recordedProgram } from './recorded-fixture.ts';
 
 const random = randomFrom(20_261_128);
 const bytes = (length: number) => Buffer.from(Array.from({ length }, () => Math.floor(random() * 256)));
@@ -73,6 +73,20 @@ const CONVERSATIONS: Readonly<Record<string, (text: string, id: string) => Conve
       response: { id: `chatcmpl-${id}`, choices: [{ index: 0, message, finish_reason: 'tool_calls' }] },
     };
   },
+  'gemini.interactions': (signature, id) => {
+    const steps = [
+      { type: 'thought', signature },
+      { type: 'function_call', id, name: 'look_up', arguments: { query: 'tea' } },
+    ];
+    const result = { type: 'function_result', call_id: id, result: 'a plant' };
+    const messages = [{ role: 'user', content: 'What is tea?' }, ...steps, result];
+    return {
+      path: '/v1beta/interactions',
+      messages,
+      request: { model: 'small', input: ['What is tea?', ...steps, result] },
+      response: { id, status: 'completed', steps },
+    };
+  },
   gemini: (thoughtSignature, id) => {
     const parts = [
       { functionCall: { id, name: 'look_up', args: { query: 'tea' } }, thoughtSignature },
@@ -93,6 +107,24 @@ const CONVERSATIONS: Readonly<Record<string, (text: string, id: string) => Conve
     };
   },
 };
+
+/** Records a request for a ranking, which fails. */
+const failedRanking = (variables?: { RUNSPAN_EXCHANGES: string }) =>
+  recordedProgram(
+    async () => {
+      const { url } = await serve((_, response) => void response.writeHead(503).end('{}'));
+      const body = JSON.stringify({ model: 'small', query: 'tea', documents: ['cup'] });
+      await (await fetch(`${url}/v2/rerank`, { method: 'POST', body })).text();
+    },
+    {},
+    variables,
+  );
+
+test('a ranking is a model call, which is sent again if it is the failed step', async () => {
+  const runs = await failedRanking();
+  expect(runs).toMatchObject([{ run_type: 'retriever', error: 'HTTP 503' }]);
+  expect(fixtureFrom(runs, runs[0]).fixture.calls).toMatchObject([{ call: 'cohere.rerank', isLive: true }]);
+});
 
 /** Records requests that are sent with `fetch`, and returns the calls of the fixtures. */
 async function recordedCalls(conversations: readonly Conversation[]) {

@@ -180,6 +180,24 @@ function reordered(value: unknown): unknown {
 
 const live = ({ call }: RecordedCall, request: unknown) => ({ call, request: request as Fields });
 
+const input = (...texts: string[]): RecordedCall => ({
+  ...{ below: '', call: 'openai.embeddings', status: 200, response: {} },
+  request: { model: 'small', input: texts },
+});
+
+test('a request without messages is answered by the one with the most equal inputs in the mode `failed`', () => {
+  const calls = [input('tea', 'cup'), input('milk', 'jug')];
+  const match = findCall(calls, new Set(), input('milk', 'mug'), 'failed');
+  expect(match).toEqual({ index: 1, notes: ['input[1]: recorded "jug", got "mug"'] });
+});
+
+test('a difference at the end of a long text is shown', () => {
+  const long = 'x'.repeat(3_000);
+  const text = mismatchText([input(`${long}cup`)], new Set(), input(`${long}mug`));
+  const shown = ['cup', 'mug'].map((end) => JSON.stringify('x'.repeat(50) + end));
+  expect(text).toContain(`\n  input[0] from character 2950: recorded ${shown[0]}, got ${shown[1]}`);
+});
+
 describe.each(SHAPES)('requests of $call', (shape) => {
   const cases = () => Array.from({ length: CASES }, (_, at) => new Generator(SEED + at));
 

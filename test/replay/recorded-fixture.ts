@@ -28,8 +28,8 @@ export function recordedFixture(runs: readonly RecordedRun[]): Fixture {
   return fixture;
 }
 
-/** Returns the fixture of a trace, and the reasons for which model calls cannot be replayed. */
-export function fixtureFrom(runs: readonly RecordedRun[]): ReturnType<typeof fixtureOf> {
+/** Returns the fixture of a trace, and the reasons for which model calls cannot be replayed. `failed` is the failed step. */
+export function fixtureFrom(runs: readonly RecordedRun[], failed?: RecordedRun): ReturnType<typeof fixtureOf> {
   const trace = recordedTrace(
     runs.map(({ attachments = [], ...run }) => ({
       ...run,
@@ -38,7 +38,8 @@ export function fixtureFrom(runs: readonly RecordedRun[]): ReturnType<typeof fix
       }),
     })),
   );
-  return fixtureOf(trace, trace.root.error === undefined ? 'strict' : 'failed');
+  const step = trace.runs.find(({ id }) => id === failed?.id);
+  return fixtureOf(trace, trace.root.error === undefined ? 'strict' : 'failed', step);
 }
 
 /** Writes the fixture of a trace for one test, and returns the path. */

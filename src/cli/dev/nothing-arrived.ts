@@ -28,7 +28,7 @@ async function reasonFor(program: string): Promise<readonly [reason: string, pag
   if (BUN_OR_DENO.test(name)) return [`${name} does not read NODE_OPTIONS`, 'docs/register.md#other-runtimes'];
   const other = `${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`;
   if (OTHER_LANGUAGE.test(name)) return [other, 'docs/opentelemetry.md#services-in-other-languages'];
-  const clients = 'no model call used fetch, and calls with node:http or axios are not recorded';
+  const clients = 'no call that runspan reads used fetch, and calls with node:http or axios are not recorded';
   const version = await nodeVersionFor(program);
   if (version === undefined || isAtLeast(version, HOOKS_MIN)) return [clients, 'docs/fetch.md#limits'];
   return [`${clients}; Node ${version} records no steps of packages`, 'docs/register.md#requirements'];

@@ -1,8 +1,7 @@
 import { firstLine } from '../../base/text.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
-import type { ExportedRun } from '../../replay/trace-calls.ts';
+import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { MODEL_TYPES } from '../../run/same-call.ts';
 import { depthFirst, forestOf, pathTo, type Tree } from '../../testing/forest.ts';
 
 /** The step at which a trace failed. */
@@ -22,7 +21,7 @@ export interface Failure {
 export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
   const tree = forestOf(runs).find(({ run }) => run === root);
   const nodes = [...depthFirst(tree === undefined ? [] : [tree])].map(([node]) => node);
-  let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !MODEL_TYPES.includes(run.run_type));
+  let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !isModelCall(run));
   for (let next = node; next !== undefined; next = causeIn(next)) node = next;
   if (node === undefined) return undefined;
   const path = pathTo(node.run, new Map(runs.map((run) => [run.id, run]))).map(({ name }) => name);

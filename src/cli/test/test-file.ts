@@ -2,8 +2,7 @@ import { inspect } from 'node:util';
 import { exactJson } from '../../payload/fields.ts';
 import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
-import type { ExportedRun } from '../../replay/trace-calls.ts';
-import { MODEL_TYPES } from '../../run/same-call.ts';
+import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
 import { depthFirst, forestOf, type Tree } from '../../testing/forest.ts';
 import { outlineOf } from '../../testing/snapshot.ts';
 import type { Project } from '../init/project.ts';
@@ -81,7 +80,7 @@ function commentsOn({ trace: { root, runs }, failure, fixture }: TestSource): st
 }
 
 function hasModelCalls({ dotted_order: order }: ExportedRun, runs: readonly ExportedRun[]): boolean {
-  return runs.some((run) => MODEL_TYPES.includes(run.run_type) && run.dotted_order.startsWith(`${order}.`));
+  return runs.some((run) => isModelCall(run) && run.dotted_order.startsWith(`${order}.`));
 }
 
 function imports({ runner, isCommonJs, isTypeScript }: TestSyntax): string[] {

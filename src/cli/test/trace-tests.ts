@@ -7,8 +7,7 @@ import { MASK } from '../../payload/redaction/redact.ts';
 import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
 import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
 import { packageFolder } from '../../replay/own-process.ts';
-import type { ExportedRun } from '../../replay/trace-calls.ts';
-import { MODEL_TYPES } from '../../run/same-call.ts';
+import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
 import { type CommandContext, CommandFailure, type OptionsOf, type Output, UsageError } from '../command-line.ts';
 import { type Project, readProject } from '../init/project.ts';
 import { withSource, withSourceOptions } from '../query/run-source.ts';
@@ -172,7 +171,7 @@ function notesOn({ entry, calls, request }: Fixture, { root }: RecordedTrace): s
     [isMasked(calls.map(({ response }) => response)), 'a value in an answer is masked, and the program gets the mask'],
     [calls.some(({ isLive }) => isLive), 'the failed step is a model call, so the test sends this call to the service'],
     [
-      MODEL_TYPES.includes(root.run_type),
+      isModelCall(root),
       'the trace is a single model call; wrap the agent and its tools with traceable, so that the test covers them',
     ],
     [

@@ -4,7 +4,7 @@ import { isTransient } from '../../http/retry.ts';
 import { monotonicNowMs } from '../../platform/timers.ts';
 import { retryAfterMs } from '../api.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
-import { callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
+import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidResponseError, TimeoutError } from '../errors.ts';
 import { tracedCall } from '../tracing.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
@@ -75,13 +75,15 @@ export async function waitUntilDeployed(
 }
 
 /** Sends a request that changes a deployment, and waits for the revision that the request creates. */
-export function changeAndWait<Result extends Updated>(
+export async function changeAndWait<Result extends Updated>(
   api: ControlPlaneApi,
-  name: string,
-  call: PreparedCall,
+  method: string,
+  endpoint: Endpoint,
+  args: Arguments,
   options?: WaitOptions,
 ): Promise<Result> {
-  return waiting<Result>(api, name, call.ids, options, async (wait) => {
+  const call = callOf(endpoint, args);
+  return waiting<Result>(api, `deployments.${method}`, call.ids, options, async (wait) => {
     const { deployment_id: id } = call.ids;
     const isPatch = call.method === 'PATCH';
     const isNew = !isPatch || createsRevision(call.body as DeploymentPatch);

@@ -149,22 +149,11 @@ export function deploymentsOf(api: ControlPlaneApi, connection: UploadConnection
     uploadUrl: async (deploymentId, options) => upload.url(deploymentId, options),
     uploadSource: async (deploymentId, path, options) => upload.send(deploymentId, path, options),
     waitUntilDeployed: async (deploymentId, options) => waitUntilDeployed(api, deploymentId, options),
-    createAndWait: async (body, options) =>
-      changeAndWait(api, 'deployments.createAndWait', callOf(DEPLOYMENTS.create, { body }), options),
-    updateAndWait: async (deploymentId, body, options) =>
-      changeAndWait(
-        api,
-        'deployments.updateAndWait',
-        callOf(DEPLOYMENTS.update, { ids: [deploymentId], body }),
-        options,
-      ),
-    redeployAndWait: async (deploymentId, revisionId, options) =>
-      changeAndWait(
-        api,
-        'deployments.redeployAndWait',
-        callOf(REVISIONS.redeploy, { ids: [deploymentId, revisionId] }),
-        options,
-      ),
+    createAndWait: (body, options) => changeAndWait(api, 'createAndWait', DEPLOYMENTS.create, { body }, options),
+    updateAndWait: (id, body, options) =>
+      changeAndWait(api, 'updateAndWait', DEPLOYMENTS.update, { ids: [id], body }, options),
+    redeployAndWait: (id, revisionId, options) =>
+      changeAndWait(api, 'redeployAndWait', REVISIONS.redeploy, { ids: [id, revisionId] }, options),
   };
 }
 

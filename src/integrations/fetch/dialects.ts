@@ -22,8 +22,8 @@ interface Dialect {
   readonly ending: string;
   readonly reader: CallReader;
   /**
-   * Required body fields if the host is unknown, or if OpenAI may use the path for something else. `messages` must be a
-   * list. Requests to other known model services are not checked.
+   * Required body fields if the host is unknown, or if its service may use the path for something else. `messages` must be
+   * a list. Other requests to known model services are not checked.
    */
   readonly required: readonly string[];
   /** The provider to record if the host is unknown. */
@@ -31,7 +31,7 @@ interface Dialect {
 }
 
 const DEPLOYMENT = '(?:/deployments/(?<model>[^/]+))?';
-const CONVERSATION = '/v1/conversations/(?<conversation>[\\w-]+)';
+const CONVERSATION = '/v1/conversations/(?<conversation>[\\w-]+)(?:/restart|)';
 const MODEL = '/(?:models|tunedModels|endpoints)/(?<model>[^/:]+)';
 
 /**
@@ -64,7 +64,6 @@ const DIALECTS: readonly Dialect[] = [
   dialect('/v2/rerank', cohereRerank, ['model', 'query', 'documents'], 'cohere'),
   dialect('/v1/conversations', mistralConversation, ['inputs', 'stream'], 'mistralai'),
   dialect(CONVERSATION, mistralConversation, ['inputs', 'stream'], 'mistralai'),
-  dialect(`${CONVERSATION}/restart`, mistralConversation, ['inputs', 'stream'], 'mistralai'),
   dialect('/v1/ocr', mistralOcr, ['model', 'document'], 'mistralai'),
   dialect(`${MODEL}:generateContent`, geminiGeneration, ['contents'], 'google_genai'),
   dialect(`${MODEL}:streamGenerateContent`, geminiGeneration, ['contents'], 'google_genai'),
@@ -151,9 +150,10 @@ export function dialectOf(address: string, body: unknown): Match | undefined {
   return undefined;
 }
 
-/** Whether a request to a known service is in the format of `provider`. OpenAI has only its own formats. */
+/** Whether a request to a known service is in the format of `provider`. OpenAI and Mistral have paths in common. */
 function isOf(service: string | undefined, provider: string | undefined): boolean {
-  return service !== undefined && (service !== 'openai' || provider === undefined);
+  if (service === undefined || provider === undefined) return service !== undefined;
+  return provider === 'mistralai' ? service === provider : service !== 'openai';
 }
 
 function hasFields(body: unknown, required: readonly string[]): boolean {

@@ -1,5 +1,9 @@
 import { makeSlot } from '../../base/slot.ts';
+<<<<<<< HEAD
 import { exactJson, type Fields, parsedJson } from '../../payload/fields.ts';
+=======
+import { type Fields, isFields, parsedJson } from '../../payload/fields.ts';
+>>>>>>> origin/main
 import { encodePayload, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';
@@ -23,9 +27,9 @@ export interface Exchange {
   readonly response?: unknown;
   /** The content type of a stream of events. */
   readonly contentType?: string;
-  /** The text of a stream of events, as it was received. Absent if redaction would change it, or if it exceeds a limit. */
+  /** The text of a stream of events. Absent if redaction would change it, if it exceeds a limit or was read with `blob()`. */
   readonly stream?: string;
-  /** Why there was no response, in the format of a run's error. */
+  /** Why there was no response, or why the response ended early: `Name: message`, and a line for each cause. */
   readonly error?: string;
 }
 
@@ -64,7 +68,10 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
  * response that they are combined to, or in the text that a field has in all events together.
  */
 export function isShown(stream: string, response: unknown, rules: PayloadRules): boolean {
-  const events = stream.split(/[\r\n]+/).map(valueIn);
+  const texts = stream.split(/[\r\n]+/).map((line) => line.replace(/^data:/, ''));
+  const events = texts.map(parsedJson);
+  // Redaction finds the names of secrets only in JSON.
+  if (texts.some((text, at) => events[at] === text && /["{]/.test(text))) return false;
   const values = [response, stream, ...events, ...textsIn(events)];
   return values.every((value) => serialize(value, rules) === exactJson(value));
 }
@@ -80,17 +87,12 @@ function textsIn(events: readonly unknown[]): Iterable<string> {
   return texts.values();
 }
 
-/** Returns the JSON value in a line of a stream. Returns other lines as they are. */
-function valueIn(line: string): unknown {
-  return parsedJson(line.replace(/^data:/, ''));
-}
-
 /** Keeps the text of a stream of events, up to a maximum length. */
 export class StreamText {
   readonly #contentType: string;
   readonly #charactersMax: number;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  #text = '';
+  #text: string | undefined = '';
 
   constructor(contentType: string, charactersMax: number) {
     this.#contentType = contentType;
@@ -98,22 +100,24 @@ export class StreamText {
   }
 
   add(chunk: unknown): void {
-    if (!isData(chunk) || this.#text.length > this.#charactersMax) return;
-    this.#text += typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    if (this.#text === undefined) return;
+    const text = isData(chunk) && typeof chunk !== 'string' ? this.#decoder.decode(chunk, { stream: true }) : chunk;
+    const all = typeof text === 'string' ? this.#text + text : undefined;
+    this.#text = all !== undefined && all.length <= this.#charactersMax ? all : undefined;
   }
 
-  /** Returns the text without a last line that was cut off. If the text is too long, returns none. */
+  /** Returns the text without a last line that was cut off. If the text is too long or unknown, returns none. */
   kept(): Pick<Exchange, 'contentType' | 'stream'> {
     const contentType = this.#contentType;
-    if (this.#text.length > this.#charactersMax) return { contentType };
-    const text = this.#text.replace(LAST_VALUE, (line) => (typeof valueIn(line) === 'string' ? '' : line));
-    // The run may end at the last event before the empty line after it is read.
+    if (this.#text === undefined) return { contentType };
+    const text = this.#text.replace(LAST_VALUE, (line, json: string) => (isFields(parsedJson(json)) ? line : ''));
+    // If the run has ended at the last event, the empty line after it was not read.
     return { contentType, stream: text.replace(LAST_DATA, '$&\n') };
   }
 }
 
 /** Match a last line: a JSON object without a line break, and data of an event without an empty line after it. */
-const LAST_VALUE = /(?<![^\r\n])(?:data: *)?\{[^\r\n]*$/;
+const LAST_VALUE = /(?<![^\r\n])(?:data: *)?(\{[^\r\n]*)$/;
 const LAST_DATA = /(?<![^\r\n])data:[^\r\n]*\r?\n$/;
 
 /** Whether a sink changes recorded inputs and outputs in a way that cannot be applied to an attachment. */
@@ -127,7 +131,7 @@ export function isExchange(name: string): boolean {
 }
 
 /** Returns a sink for a run that follows a response without being sent. */
-export function unsent({ capture }: Run): RunSink {
+export function unsent(run: Run): RunSink {
   const { isOff: _, ...sink } = noopSink;
-  return { ...sink, capture: { ...capture, hideOutputs: true, hooks: undefined }, start: () => true };
+  return { ...sink, capture: { ...run.capture, hideOutputs: true, hooks: undefined }, start: () => true };
 }

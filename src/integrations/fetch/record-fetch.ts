@@ -138,8 +138,8 @@ function install(): (() => void) | undefined {
 }
 
 /**
- * Returns the run of the wrapped method that runs, if the method sends this request. A method may also send others, for
- * example in a `fetch` function of the client.
+ * Returns the run of the wrapped method that runs, or of another replacement of `fetch`, if it sends this request. A method
+ * may also send others, for example in a `fetch` function of the client.
  */
 function senderOf(
   around: RunContext | undefined,
@@ -227,11 +227,9 @@ interface FetchRequest {
  * method that runs, or of an open LangChain step. Returns undefined if the request must not be observed.
  */
 function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): Call | undefined {
-  const found = dialectOf(requestUrl(input), body);
-  if (found === undefined) {
-    warnIfUnread(requestUrl(input));
-    return undefined;
-  }
+  const address = requestUrl(input);
+  const found = dialectOf(address, body);
+  if (found === undefined) return warnIfUnread(address);
   const { reader, provider, request } = found;
   const { name, runType } = reader;
   const description = isFields(request) ? reader.describe(request, provider) : undefined;
@@ -244,6 +242,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
       : undefined;
   const model = textOf(fieldsOf(description?.metadata).ls_model_name);
   const sender = senderOf(around, sink, runType, model, inputs);
+  if (sender?.call?.source === SOURCE) return undefined;
   if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
@@ -257,7 +256,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     signal: requestSignal(input, init),
     started: (begun: Run) => description ?? markUnreadable(begun, 'request'),
   };
-  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs }), details);
+  const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs, isSender: true }), details);
   return {
     context: run.context,
     fulfilled(response) {

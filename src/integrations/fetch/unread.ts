@@ -1,11 +1,11 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { currentContext, ownerWith, sinkOf } from '../../run/context.ts';
-import { isCallType } from '../../run/same-call.ts';
+import { isModelStepOpen } from '../langchain/steps.ts';
 import { serviceAt } from '../providers.ts';
 
-/** Paths at model services that call no model: storage, counts of tokens, and requests that stop another one. */
+/** Paths at model services that call no model: storage, keys, counts of tokens, and requests that stop another one. */
 const NO_CALL =
-  /\/(files|uploads|vector_stores|conversations|cachedContents)(\/|$)|[/:](count_?tokens|(de)?tokenize|cancel)$/i;
+  /\/(files|uploads|vector_stores|conversations|cachedContents|oauth|auth|organization|event_logging)(\/|$)|[/:]((count|compute|input)_?tokens|client_secrets|(de)?tokenize|cancel)$/i;
 const VERSION = /^v\d+((alpha|beta)\d*)?$/;
 /** Matches parts of a path that may be different in each request, such as ids. */
 const VARIABLE = /\d|.{33}/;
@@ -24,16 +24,22 @@ export function isAtService(address: string): boolean {
 }
 
 /** Logs a line, once per path, for a POST request to a model service that neither the recorder nor a call around it records. */
-export function warnIfUnread(address: string): void {
+export function warnIfUnread(address: string): undefined {
   if (!isAtService(address) || !URL.canParse(address)) return;
   const { host, pathname } = new URL(address);
-  const context = currentContext();
-  const sink = sinkOf(context);
-  if (NO_CALL.test(pathname) || sink === undefined || isCallType(ownerWith(sink, context)?.call?.type)) return;
+  if (NO_CALL.test(pathname) || isRecordedAround()) return;
   const path = pathname.replace(/[^/:]+/g, (part) => (VARIABLE.test(part) && !VERSION.test(part) ? '*' : part));
   const request = `POST ${host}${path}`;
   diagnostics.warnOnce(
     request,
     `not recorded: ${request}; call it in a function wrapped by traceable with runType 'llm'`,
   );
+}
+
+/** Returns whether tracing is off, or a call around the current request records it. A tool's requests are not its call. */
+export function isRecordedAround(): boolean {
+  const context = currentContext();
+  const sink = sinkOf(context);
+  if (sink === undefined || context?.sampled === false) return true;
+  return !['tool', undefined].includes(ownerWith(sink, context)?.call?.type) || isModelStepOpen(context, sink);
 }

@@ -17,7 +17,7 @@ export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters
   if (Object.keys(given).length > 0) known.ls_invocation_params = given;
   known.ls_model_name ??= given.model ?? given.model_name;
   known.ls_temperature ??= given.temperature;
-  known.ls_max_tokens ??= given.max_tokens ?? given.max_completion_tokens;
+  known.ls_max_tokens ??= given.max_tokens ?? given.max_completion_tokens ?? given.max_output_tokens;
   known.ls_stop ??= given.stop;
   return known;
 }

@@ -174,7 +174,9 @@ export class RunspanBridge {
 
   #update({ id, type, input }: Span): void {
     if (type !== 'model_step' || input === undefined) return;
-    const run = this.#lastIn(this.#open.get(id))?.run;
+    // The open model call of the step.
+    const member = this.#open.get(id)?.members.at(-1) ?? '';
+    const run = this.#open.get(member)?.run;
     if (run?.inputs === undefined) run?.set({ inputs: payloadOf('input', input) });
   }
 
@@ -203,11 +205,6 @@ export class RunspanBridge {
     else if (isTooEarly) run.interrupt('the generation ended first');
     else if (finishReason === 'error') run.fail('the model call failed');
     else run.end();
-  }
-
-  /** Returns the open model call of a step. */
-  #lastIn(span: OpenSpan | undefined): OpenSpan | undefined {
-    return this.#open.get(span?.members.at(-1) ?? '');
   }
 
   #close(id: string): void {

@@ -43,6 +43,22 @@ export const genAiUsage: Rows = [
   ['gen_ai.usage.cost', 'total_cost', cost],
 ];
 
+/** Token counts and costs of OpenInference, which `otel/otlp` writes beside those of the GenAI conventions. */
+export const openInferenceCounts: Rows = [
+  ['llm.token_count.prompt', 'input_tokens', count],
+  ['llm.token_count.completion', 'output_tokens', count],
+  ['llm.token_count.total', 'total_tokens', count],
+  ['llm.token_count.prompt_details.cache_read', 'input_token_details.cache_read', count],
+  ['llm.token_count.prompt_details.cache_input', 'input_token_details.cache_read', count],
+  ['llm.token_count.prompt_details.cache_write', 'input_token_details.cache_creation', count],
+  ['llm.token_count.prompt_details.audio', 'input_token_details.audio', count],
+  ['llm.token_count.completion_details.reasoning', 'output_token_details.reasoning', count],
+  ['llm.token_count.completion_details.audio', 'output_token_details.audio', count],
+  ['llm.cost.prompt', 'input_cost', cost],
+  ['llm.cost.completion', 'output_cost', cost],
+  ['llm.cost.total', 'total_cost', cost],
+];
+
 export const genAiParameters: Rows = [
   ['gen_ai.request.model', 'model', text],
   ['gen_ai.request.temperature', 'temperature', number],

@@ -1,8 +1,9 @@
 import { defined, type Fields, fieldsOf, filled, isFields, listOf } from '../../payload/fields.ts';
 import { toolCall } from '../../services/chat.ts';
+import { openInferenceCounts } from './genai-rows.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
 import { foundDocument } from './model-messages.ts';
-import { type Attributes, cost, count, json, jsonObject, number, objects, same, text, texts } from './values.ts';
+import { type Attributes, cost, json, jsonObject, number, objects, same, text, texts } from './values.ts';
 import { type Kind, kindsOf, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const KIND = 'openinference.span.kind';
@@ -66,18 +67,7 @@ export const openInference: Vocabulary = {
     ['output.audio.transcript', 'audio.transcript', text],
   ],
   usage: [
-    ['llm.token_count.prompt', 'input_tokens', count],
-    ['llm.token_count.completion', 'output_tokens', count],
-    ['llm.token_count.total', 'total_tokens', count],
-    ['llm.token_count.prompt_details.cache_read', 'input_token_details.cache_read', count],
-    ['llm.token_count.prompt_details.cache_input', 'input_token_details.cache_read', count],
-    ['llm.token_count.prompt_details.cache_write', 'input_token_details.cache_creation', count],
-    ['llm.token_count.prompt_details.audio', 'input_token_details.audio', count],
-    ['llm.token_count.completion_details.reasoning', 'output_token_details.reasoning', count],
-    ['llm.token_count.completion_details.audio', 'output_token_details.audio', count],
-    ['llm.cost.prompt', 'input_cost', cost],
-    ['llm.cost.completion', 'output_cost', cost],
-    ['llm.cost.total', 'total_cost', cost],
+    ...openInferenceCounts,
     ['llm.cost.prompt_details.input', 'input_cost_details.input', cost],
     ['llm.cost.prompt_details.cache_read', 'input_cost_details.cache_read', cost],
     ['llm.cost.prompt_details.cache_input', 'input_cost_details.cache_read', cost],

@@ -15,8 +15,7 @@ import {
 } from '../../run/context.ts';
 import { currentSink, type RunSink } from '../../run/sink.ts';
 import { ExtractedRun, extractedFor } from './extracted-run.ts';
-import type { SpanEntry } from './span-entry.ts';
-import type { SpanKey, SpanRegistry } from './span-registry.ts';
+import type { SpanEntry, SpanKey, SpanRegistry } from './span-registry.ts';
 import { SpanRun } from './span-run.ts';
 
 /** An array, because iterating over a `Set` at every span start is slower. */
@@ -61,20 +60,11 @@ export function isRecorded(span: object, sink: RunSink): boolean {
 
 /** Returns the run of a span that is recorded with this sink. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
-  for (const registry of registries) {
-    const entry = registry.find(span);
-    if (entry instanceof SpanRun && entry.sink === sink) return entry;
-  }
-  return undefined;
+  return entriesOf(span).find((entry): entry is SpanRun => entry instanceof SpanRun && entry.sink === sink);
 }
 
 export function entriesOf(span: SpanKey): SpanEntry[] {
-  const entries: SpanEntry[] = [];
-  for (const registry of registries) {
-    const entry = registry.find(span);
-    if (entry !== undefined) entries.push(entry);
-  }
-  return entries;
+  return registries.flatMap((registry) => registry.find(span) ?? []);
 }
 
 export function runAbove(given: Context): RunContext | undefined {

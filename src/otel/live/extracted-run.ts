@@ -13,25 +13,17 @@ const KEY = createContextKey('runspan extracted run');
 export class ExtractedRun {
   readonly #run: RemoteRun;
   /** Id of the remote span in the same message. Undefined if the message has no remote span. */
-  readonly #spanId: string | undefined;
+  readonly spanId: string | undefined;
   #known: { readonly sink: RunSink; readonly context: RunContext } | undefined;
 
   constructor(run: RemoteRun, spanId: string | undefined) {
     this.#run = run;
-    this.#spanId = spanId;
+    this.spanId = spanId;
   }
 
   contextFor(sink: RunSink): RunContext {
     if (this.#known?.sink !== sink) this.#known = { sink, context: this.#run.contextFor(sink) };
     return this.#known.context;
-  }
-
-  /**
-   * Returns whether this run and the span come from the same message. A context may still contain a run from an earlier
-   * message.
-   */
-  isBeside(span: SpanContextLike | undefined): boolean {
-    return this.#spanId === undefined || this.#spanId === span?.spanId;
   }
 }
 
@@ -47,5 +39,8 @@ export function extractedFor(
   span: { spanContext(): SpanContextLike } | undefined,
 ): ExtractedRun | undefined {
   const extracted = context.getValue(KEY);
-  return extracted instanceof ExtractedRun && extracted.isBeside(span?.spanContext()) ? extracted : undefined;
+  if (!(extracted instanceof ExtractedRun)) return undefined;
+  // The run in a context may be from an earlier message than the span.
+  const isBeside = extracted.spanId === undefined || extracted.spanId === span?.spanContext().spanId;
+  return isBeside ? extracted : undefined;
 }

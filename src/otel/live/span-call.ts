@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { type EnvironmentName, env, parseFlag } from '../../config/environment.ts';
+import { env, parseFlag } from '../../config/environment.ts';
 import { defined, definedOrNone, parsedJson } from '../../payload/fields.ts';
 import type { Hiding } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
@@ -12,29 +12,20 @@ import type { SpanLike } from '../span-like.ts';
 
 const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];
 
-/** What a source of spans was asked not to record, by the name of its scope. */
-interface OptOut {
-  readonly scopes: RegExp;
-  readonly inputs: () => boolean;
-  readonly outputs: () => boolean;
-}
-
-const isHidden = (part: 'INPUT' | 'OUTPUT') => (): boolean =>
+const isHidden = (part: 'INPUT' | 'OUTPUT'): boolean =>
   (['S', '_MESSAGES', '_TEXT'] as const).some((end) => parseFlag(env(`OPENINFERENCE_HIDE_${part}${end}`)) === true);
-const isOff = (name: EnvironmentName) => (): boolean => parseFlag(env(name)) === false;
-const bothIf = (isRefused: () => boolean): Omit<OptOut, 'scopes'> => ({ inputs: isRefused, outputs: isRefused });
+type Refused = Readonly<Record<'hideInputs' | 'hideOutputs', boolean>>;
 
-const OPT_OUTS: readonly OptOut[] = [
-  {
-    scopes: /^@arizeai\/openinference-/,
-    inputs: isHidden('INPUT'),
-    outputs: isHidden('OUTPUT'),
-  },
-  { scopes: /^@traceloop\//, ...bothIf(isOff('TRACELOOP_TRACE_CONTENT')) },
-  {
-    scopes: /^com\.anthropic\.sdk\b/,
-    ...bothIf(() => (env('ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE') ?? 'content').toLowerCase() !== 'content'),
-  },
+const bothIf = (isRefused: boolean): Refused => ({ hideInputs: isRefused, hideOutputs: isRefused });
+
+/** What a source of spans was asked not to record, by the name of its scope. */
+const OPT_OUTS: readonly (readonly [scopes: RegExp, refused: () => Refused])[] = [
+  [/^@arizeai\/openinference-/, () => ({ hideInputs: isHidden('INPUT'), hideOutputs: isHidden('OUTPUT') })],
+  [/^@traceloop\//, () => bothIf(parseFlag(env('TRACELOOP_TRACE_CONTENT')) === false)],
+  [
+    /^com\.anthropic\.sdk\b/,
+    () => bothIf((env('ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE') ?? 'content').toLowerCase() !== 'content'),
+  ],
 ];
 
 /** Attributes of the GenAI conventions, whose variable turns content off for all sources. */
@@ -57,9 +48,10 @@ function refusalOf({ instrumentationScope, instrumentationLibrary }: SpanLike): 
   const scope = instrumentationScope ?? instrumentationLibrary;
   const known = scope && refusals.get(scope);
   if (known !== undefined || scope === undefined) return known;
-  const optOut = OPT_OUTS.find(({ scopes }) => scopes.test(scope.name));
-  const own = optOut && { hideInputs: optOut.inputs() || undefined, hideOutputs: optOut.outputs() || undefined };
-  const refusal = { own: own && (definedOrNone(own) as Hiding | undefined), isGenAiRefused: isGenAiRefused() };
+  const [, refused = () => bothIf(false)] = OPT_OUTS.find(([scopes]) => scopes.test(scope.name)) ?? [];
+  const { hideInputs, hideOutputs } = refused();
+  const own = { hideInputs: hideInputs || undefined, hideOutputs: hideOutputs || undefined };
+  const refusal = { own: definedOrNone(own) as Hiding | undefined, isGenAiRefused: isGenAiRefused() };
   refusals.set(scope, refusal);
   return refusal;
 }

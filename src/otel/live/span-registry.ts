@@ -1,12 +1,20 @@
 import { makeSlot, type Slot } from '../../base/slot.ts';
+import type { RunContext } from '../../run/context.ts';
 import type { SpanContextLike } from '../span-like.ts';
-import type { SpanEntry } from './span-entry.ts';
 
 /** Maximum number of open spans that can be found by id. */
 const OPEN_MAX = 10_000;
 
 /** Number of recent spans that can be found by id even after they have ended. */
 const LATEST_MIN = 50;
+
+/** What a processor knows about a span. If the span became a run, the entry is a `SpanRun`. */
+export interface SpanEntry {
+  readonly ids: SpanContextLike;
+  isOpen: boolean;
+  /** The context for nested runs. Undefined if neither the span nor an enclosing span has a run. */
+  readonly context: RunContext | undefined;
+}
 
 /** An object that has the ids of a span, for example a wrapper around the span. */
 export interface SpanKey {

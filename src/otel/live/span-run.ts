@@ -43,7 +43,7 @@ import {
 import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait, unwatchEnd, watchForEnd } from './flushing.ts';
 import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, scopeOf, toolNameOf } from './span-call.ts';
-import { SkippedSpan, SpanEntry } from './span-entry.ts';
+import type { SpanEntry } from './span-registry.ts';
 
 /** Data that is known when the run of a span starts. */
 export interface SpanStart {
@@ -76,7 +76,7 @@ export function startSpanRun(span: SpanLike, given: SpanStart): SpanEntry {
   const options = { name: safeText(span.name), id: runIdOf(startUsOf(span), ids), ...named };
   const sampling = sample(options, parent, sink, ids.traceId);
   if (sampling.isSampled) return new SpanRun(span, start);
-  return new SkippedSpan(ids, new Run({ options, parent, sink, sampling, capture: sink.capture }).context);
+  return { ids, isOpen: true, context: new Run({ options, parent, sink, sampling, capture: sink.capture }).context };
 }
 
 function startInRequest(given: SpanStart): SpanStart {
@@ -91,7 +91,9 @@ function startInRequest(given: SpanStart): SpanStart {
  * The run of a span. Attributes are mapped when the span ends. If the start is sent earlier, attributes are also mapped
  * then.
  */
-export class SpanRun extends SpanEntry implements RunOwner, RunSource {
+export class SpanRun implements SpanEntry, RunOwner, RunSource {
+  readonly ids: SpanContextLike;
+  isOpen = true;
   readonly sink: RunSink;
   readonly context: RunContext;
   /** The ids of the span, in the trace of its root run. The SDK starts another trace for a span below a function. */
@@ -132,7 +134,7 @@ export class SpanRun extends SpanEntry implements RunOwner, RunSource {
     span: SpanLike,
     { ids, parentIds, parent, sink, project, mapping, baggage, hiding, startSequence, isEnded }: SpanStart,
   ) {
-    super(ids);
+    this.ids = ids;
     const { capture } = sink;
     const startUs = startUsOf(span);
     const inherited = withBaggage(inheritedFrom(parent, sink), baggage, capture.payload);

@@ -28,7 +28,7 @@ const IDS: ReadonlySet<string> = new Set(['thread_id', 'user_id', 'session_id'])
 const WHOLE_KEYS: Readonly<Record<PayloadGroup, string>> = { inputs: 'input', outputs: 'output' };
 
 /** A single attribute, or all attributes that form a flattened list or object. */
-class Source {
+interface Source {
   readonly name: string;
   readonly facts: NameFacts;
   /** The attribute value. Undefined until it is built from the parts. */
@@ -36,24 +36,11 @@ class Source {
   isUsed: boolean;
   /** Names of the attributes that form the list or object. Undefined for a single attribute. */
   readonly parts: string[] | undefined;
-
-  constructor(name: string, facts: NameFacts, value: unknown, parts: string[] | undefined) {
-    this.name = name;
-    this.facts = facts;
-    this.value = value;
-    this.isUsed = false;
-    this.parts = parts;
-  }
 }
 
-class Match {
+interface Match {
   readonly place: Place;
   readonly source: Source;
-
-  constructor(place: Place, source: Source) {
-    this.place = place;
-    this.source = source;
-  }
 }
 
 /** Looks up the attributes of one span in the mapping tables. Keeps track of the used attributes. */
@@ -86,7 +73,7 @@ export class AttributeReader {
       if (value === undefined) continue;
       const facts = index.factsOf(name);
       candidates |= facts.candidates;
-      if (facts.prefix === undefined) this.#sources.push(new Source(name, facts, value, undefined));
+      if (facts.prefix === undefined) this.#sources.push({ name, facts, value, isUsed: false, parts: undefined });
       else this.#addPart(facts.prefix, name, facts);
     }
     this.#matchedBits = index.matchedBits(candidates, attributes);
@@ -150,7 +137,7 @@ export class AttributeReader {
       structure.parts?.push(name);
       return;
     }
-    const source = new Source(prefix, facts, undefined, [name]);
+    const source: Source = { name: prefix, facts, value: undefined, isUsed: false, parts: [name] };
     this.#structures.set(prefix, source);
     this.#sources.push(source);
   }
@@ -170,7 +157,7 @@ export class AttributeReader {
     const matches = this.#matches;
     let at = matches.length;
     for (; at > 0 && (matches[at - 1] as Match).place.order > place.order; at--) matches[at] = matches[at - 1] as Match;
-    matches[at] = new Match(place, source);
+    matches[at] = { place, source };
   }
 
   /** Adds the fields that the rows of one mapping table set. `fields` contains the fields from preceding tables. */

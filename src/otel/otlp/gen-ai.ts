@@ -10,7 +10,7 @@ import {
 } from '../../payload/fields.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import type { Message, Part } from '../../services/message.ts';
-import { genAiMetadata, genAiParameters, genAiUsage } from '../conventions/genai-rows.ts';
+import { genAiMetadata, genAiParameters, genAiUsage, openInferenceCounts } from '../conventions/genai-rows.ts';
 import type { Rows } from '../conventions/vocabulary.ts';
 import type { AttributeValue } from './otlp-span.ts';
 
@@ -29,19 +29,7 @@ const PARAMETERS = namesOf(genAiParameters);
 const USAGE = namesOf(genAiUsage);
 
 /** What Phoenix adds up of OpenInference. */
-const OPENINFERENCE_USAGE: ReadonlyMap<string, string> = new Map([
-  ['input_tokens', 'llm.token_count.prompt'],
-  ['output_tokens', 'llm.token_count.completion'],
-  ['total_tokens', 'llm.token_count.total'],
-  ['total_cost', 'llm.cost.total'],
-  ['input_cost', 'llm.cost.prompt'],
-  ['output_cost', 'llm.cost.completion'],
-  ['input_token_details.cache_read', 'llm.token_count.prompt_details.cache_read'],
-  ['input_token_details.cache_creation', 'llm.token_count.prompt_details.cache_write'],
-  ['input_token_details.audio', 'llm.token_count.prompt_details.audio'],
-  ['output_token_details.reasoning', 'llm.token_count.completion_details.reasoning'],
-  ['output_token_details.audio', 'llm.token_count.completion_details.audio'],
-]);
+const OPENINFERENCE_USAGE = namesOf(openInferenceCounts);
 
 /** Returns the first attribute of each key. */
 function namesOf(rows: Rows): ReadonlyMap<string, string> {

@@ -164,10 +164,13 @@ function isSecret(kind: NameKind, key: string, value: unknown, owner: object): b
   if (isSchema(value)) return false;
   if (kind === 'always') return true;
   if (Object.hasOwn(owner, 'logprob') || Object.hasOwn(owner, 'logprobs')) return false;
-  const isOfThinking = Object.hasOwn(owner, 'thinking') || dataIn(owner, 'type') === 'signature_delta';
+  const isOfThinking = Object.hasOwn(owner, 'thinking') || THINKING.has(dataIn(owner, 'type'));
   if (isOfThinking && isSignature(key)) return false;
   return holdsSecret(kind, key, value, { left: NESTED_MAX });
 }
+
+/** The types of thinking, or of its signature, in streams of Anthropic and in Gemini's Interactions API. */
+const THINKING: ReadonlySet<unknown> = new Set(['signature_delta', 'thought', 'thought_signature']);
 
 function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left: number }): boolean {
   if (--count.left < 0) return true;

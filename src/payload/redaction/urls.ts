@@ -1,3 +1,4 @@
+import { ignoreErrors } from '../../base/guard.ts';
 import { isPiece, type SecretNames } from './names.ts';
 import type { Trail } from './paths.ts';
 
@@ -113,10 +114,5 @@ function isCredential(user: string): boolean {
 }
 
 function decoded(name: string): string {
-  if (!name.includes('%')) return name;
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
+  return name.includes('%') ? (ignoreErrors(() => decodeURIComponent(name)) ?? name) : name;
 }

@@ -61,6 +61,7 @@ function isContent(value: unknown): boolean {
 
 /** Returns the messages and steps of an input, which is a text, a content, or a list of contents, steps or turns. */
 function messagesOf(input: unknown): unknown[] {
+  if (input === undefined) return [];
   const list = Array.isArray(input) ? input : [input];
   const content = list.map(withMedia);
   if (list.every(isContent)) return [{ role: 'user', content }];
@@ -90,7 +91,10 @@ function interactionFold(): Fold {
   let key = 'steps';
   const itemOf = ({ type, id, name }: Fields, index: unknown): Fields => {
     const item = itemFor(items, { index });
-    return (item.id ?? id) === (id ?? item.id) ? item : itemFor(items, { index, type, id, name });
+    if ((item.id ?? id) === (id ?? item.id)) return item;
+    const other = itemFor(items, { index, type, id, name });
+    other.type ??= item.type;
+    return other;
   };
   const fold = {
     isComplete: false,

@@ -4,8 +4,8 @@ import { type MessagePart, messagesOfParts, toolCall, urlOfBase64 } from '../cha
 /** Converts a Gemini content to messages. Each function response becomes a separate message. */
 export function geminiMessages(content: unknown): Fields[] {
   const { role = 'user', parts } = fieldsOf(content);
-  const own = { role: role === 'model' ? 'assistant' : role };
-  return listOf(parts).length === 0 ? [] : messagesOfParts(own, listOf(parts).map(partOf));
+  const converted = listOf(parts).map(partOf);
+  return converted.length === 0 ? [] : messagesOfParts({ role: role === 'model' ? 'assistant' : role }, converted);
 }
 
 function partOf(given: unknown): MessagePart {

@@ -50,10 +50,12 @@ export const mistralConversation: CallReader = callReader(
 function conversationFold(): Fold {
   const answer = emptyFields();
   const entries: Fields[] = [];
+  const byIdOrIndex = new Map<unknown, Fields>();
   const entryOf = (index: unknown, id: string | undefined): Fields => {
-    const known = entries.findLast((entry) => (id === undefined ? entry.index === index : entry.id === id));
+    const known = byIdOrIndex.get(id ?? index);
     const entry: Fields = known ?? Object.assign(emptyFields(), { index });
     if (known === undefined) entries.push(entry);
+    for (const key of [index, id]) if (key !== undefined) byIdOrIndex.set(key, entry);
     return entry;
   };
   const fold = {
@@ -70,7 +72,8 @@ function conversationFold(): Fold {
       const entry = isFull ? emptyFields() : entryOf(index, firstText(rest.id));
       update(entry, { type, ...rest });
       const added = isFields(content) ? (hasOnlyType(content) ? undefined : [content]) : content;
-      return addDelta(entry, defined({ content: added, arguments: json }));
+      const result = rest.info === undefined ? 0 : JSON.stringify(rest.info).length;
+      return result + addDelta(entry, defined({ content: added, arguments: json }));
     },
     result: () => ({ ...answer, outputs: withoutIndex(entries) }),
   };

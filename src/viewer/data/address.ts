@@ -24,7 +24,10 @@ export interface Address {
 
 const VIEWS: readonly View[] = ['traces', 'runs', 'threads', 'users', 'statistics', 'compare'];
 
-/** Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. */
+/**
+ * Parses the query string of the URL. Replaces unknown values with defaults, so that old links still work. The fields have
+ * the order of the parameters in the URL.
+ */
 export function readAddress(search: string): Address {
   const query = new URLSearchParams(search);
   const groupBy = query.get('by');
@@ -37,32 +40,21 @@ export function readAddress(search: string): Address {
     groupBy: isGroupKey(groupBy) ? groupBy : 'name',
     thread: query.get('thread') ?? undefined,
     trace: query.get('trace') ?? undefined,
-    run: query.get('run') ?? undefined,
     base: query.get('base') ?? undefined,
+    run: query.get('run') ?? undefined,
   };
 }
 
-/** Names of the URL parameters, in the order in which they appear in the URL. */
-const PARAMETERS: readonly (readonly [string, keyof Address])[] = [
-  ['view', 'view'],
-  ['project', 'project'],
-  ['q', 'filter'],
-  ['sort', 'sort'],
-  ['order', 'order'],
-  ['by', 'groupBy'],
-  ['thread', 'thread'],
-  ['trace', 'trace'],
-  ['base', 'base'],
-  ['run', 'run'],
-];
+/** Names of the URL parameters that differ from the names of the fields. */
+const PARAMETERS: Readonly<Record<string, string>> = { filter: 'q', groupBy: 'by' };
 
 /** Returns the path and query string for an address. Omits default values. */
 export function writeAddress(address: Address): string {
   const defaults = readAddress('');
   const query = new URLSearchParams();
-  for (const [name, field] of PARAMETERS) {
+  for (const field of Object.keys(defaults) as (keyof Address)[]) {
     const value = address[field];
-    if (value !== undefined && value !== defaults[field]) query.set(name, value);
+    if (value !== undefined && value !== defaults[field]) query.set(PARAMETERS[field] ?? field, value);
   }
   const search = `${query}`;
   return search === '' ? '/' : `/?${search}`;

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
+import { sumOfCounts } from '../../payload/fields.ts';
 import type { RunOutline, Usage } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
@@ -118,21 +119,14 @@ function Hits({ model }: { model: TraceModel }): JSX.Element {
 function TraceFigures({ tree, runs }: { tree: RunTree; runs: readonly RunOutline[] }): JSX.Element {
   const { lengthMs, nowMs } = useAxis(tree);
   const root = tree.branches[0]?.run;
-  const usage = useMemo(() => {
-    const sums: Usage = {};
-    for (const run of runs) {
-      if (run.usage_counts === false) continue;
-      for (const [key, amount] of Object.entries(run.usage ?? {}) as [keyof Usage, number][]) {
-        sums[key] = (sums[key] ?? 0) + amount;
-      }
-    }
-    return sums;
+  const usage: Usage = useMemo(() => {
+    const counting = runs.filter(({ usage_counts: counts }) => counts !== false);
+    return counting.reduce((sum, run) => sumOfCounts(sum, { ...run.usage }), {});
   }, [runs]);
   const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage;
   const cached = cachedShare(usage);
-  const withStatus = (status: string): number => runs.filter((run) => run.status === status).length;
   const errors = runs.filter((run) => run.status === 'error' && run.same_call_as === undefined).length;
-  const pending = withStatus('pending');
+  const pending = runs.filter((run) => run.status === 'pending').length;
   const startTime = root?.start_time ?? '';
   return (
     <ul class="figures clip small">

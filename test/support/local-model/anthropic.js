@@ -1,6 +1,6 @@
 // Anthropic's messages route (https://docs.claude.com/en/api/messages). The answer depends only on the request: it
-// repeats the question, calls the first of the given `tools`, thinks first with `thinking`, and cites documents. Each
-// word counts as a token.
+// repeats the question, calls the first of the given `tools`, and thinks first with `thinking`. Each word counts as a
+// token.
 import { served } from './service.js';
 
 export const anthropicRoutes = [
@@ -55,44 +55,11 @@ function answerFor({ messages, tools = [] }) {
   const blocks = blocksOf(messages.at(-1));
   const result = blocks.find(({ type }) => type === 'tool_result');
   if (result !== undefined) return [{ type: 'text', text: `The tool said: ${textOf(result.content)}` }];
-  const document = blocks.find(({ type, citations }) => type === 'document' && citations?.enabled);
-  if (document !== undefined) return [{ type: 'text', text: question, citations: [citationOf(document)] }];
   const [tool] = tools;
   if (tool === undefined) return [{ type: 'text', text: `You said: ${question}` }];
-  if (tool.type?.startsWith('web_search')) return searchFor(question);
   return [
     { type: 'text', text: `I use ${tool.name}.` },
     { type: 'tool_use', id: `toolu_${tool.name}`, name: tool.name, input: inputFor(tool.input_schema, question) },
-  ];
-}
-
-function citationOf({ source, title = null }) {
-  const cited_text = source.data ?? textOf(source.content);
-  const end_char_index = cited_text.length;
-  return {
-    type: 'char_location',
-    cited_text,
-    document_index: 0,
-    document_title: title,
-    start_char_index: 0,
-    end_char_index,
-  };
-}
-
-/** A call to a tool that the service itself runs. */
-function searchFor(query) {
-  const id = 'srvtoolu_search';
-  const page = {
-    type: 'web_search_result',
-    url: 'http://localhost/page',
-    title: query,
-    encrypted_content: '',
-    page_age: null,
-  };
-  return [
-    { type: 'server_tool_use', id, name: 'web_search', input: { query } },
-    { type: 'web_search_tool_result', tool_use_id: id, content: [page] },
-    { type: 'text', text: `There is a page about: ${query}` },
   ];
 }
 
@@ -102,30 +69,18 @@ function inputFor({ properties = {} }, question) {
   return Object.fromEntries(Object.entries(properties).map(([key, { type }]) => [key, values[type] ?? null]));
 }
 
-/** Cached parts of the system prompt count as read from the cache, and those of messages as written to it. */
 function inputUsage({ system = '', messages }) {
-  const read = wordsInCached(blocksOf({ content: system }));
-  const created = wordsInCached(messages.flatMap(blocksOf));
-  const all =
-    wordsIn(textOf(system)) + messages.reduce((total, message) => total + wordsIn(textOf(message.content)), 0);
-  return {
-    input_tokens: all - read - created,
-    cache_creation_input_tokens: created,
-    cache_read_input_tokens: read,
-  };
+  const texts = [system, ...messages.map(({ content }) => content)];
+  return { input_tokens: texts.reduce((total, text) => total + wordsIn(textOf(text)), 0) };
 }
 
 function outputDetails(content) {
   const thought = content.find(({ type }) => type === 'thinking');
-  const searches = content.filter(({ type }) => type === 'server_tool_use').length;
-  return {
-    ...(thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } }),
-    ...(searches > 0 && { server_tool_use: { web_search_requests: searches } }),
-  };
+  return thought && { output_tokens_details: { thinking_tokens: wordsIn(thought.thinking) } };
 }
 
-export function* messageEvents({ content, stop_reason, stop_sequence, usage, ...message }) {
-  const { output_tokens, output_tokens_details, server_tool_use, ...input } = usage;
+function* messageEvents({ content, stop_reason, stop_sequence, usage, ...message }) {
+  const { output_tokens, output_tokens_details, ...input } = usage;
   const begun = { content: [], stop_reason: null, stop_sequence: null, usage: { ...input, output_tokens: 1 } };
   yield { type: 'message_start', message: { ...message, ...begun } };
   for (const [index, block] of content.entries()) {
@@ -141,22 +96,18 @@ export function* messageEvents({ content, stop_reason, stop_sequence, usage, ...
 function emptied(block) {
   switch (block.type) {
     case 'text':
-      return { ...block, text: '', ...(block.citations && { citations: [] }) };
+      return { ...block, text: '' };
     case 'thinking':
       return { ...block, thinking: '', signature: '' };
     case 'tool_use':
-    case 'server_tool_use':
       return { ...block, input: {} };
     default:
       return block;
   }
 }
 
-function* deltasOf({ type, text, citations = [], thinking, signature, input }) {
-  if (type === 'text') {
-    for (const part of partsOf(text)) yield { type: 'text_delta', text: part };
-    for (const citation of citations) yield { type: 'citations_delta', citation };
-  }
+function* deltasOf({ type, text, thinking, signature, input }) {
+  if (type === 'text') for (const part of partsOf(text)) yield { type: 'text_delta', text: part };
   if (type === 'thinking') {
     for (const part of partsOf(thinking)) yield { type: 'thinking_delta', thinking: part };
     yield { type: 'signature_delta', signature };
@@ -185,10 +136,6 @@ function textOf(content = '') {
     .filter(({ type }) => type === 'text')
     .map(({ text }) => text)
     .join(' ');
-}
-
-function wordsInCached(blocks) {
-  return wordsIn(textOf(blocks.filter(({ cache_control }) => cache_control)));
 }
 
 function wordsIn(text) {

@@ -4,12 +4,9 @@ import { answerTo, sampleOf, textOf, tokensOf } from './text.js';
 export function responseAnswer(body) {
   if (body.background === true && body.stream !== true)
     return { ...responseHead(body), status: 'queued', output: [], usage: null };
-  if (body.model === 'fail-response') return { ...responseHead(body), ...failed, output: [], usage: null };
   const output = outputOf(body);
   return { ...responseHead(body), status: 'completed', output, usage: usageOf(body, output) };
 }
-
-const failed = { status: 'failed', error: { code: 'server_error', message: 'the model gave up' } };
 
 /** Repeats the request's parameters, like the real service. */
 function responseHead({ model, instructions = null, tools = [], metadata = {}, background = false }) {
@@ -57,10 +54,7 @@ function outputOf(body) {
     item.type === 'function_call_output' ? { role: 'tool', content: item.output } : item,
   );
   const text = answerTo(messages, body.text?.format?.schema);
-  const refused = body.model === 'refuse';
-  const part = refused
-    ? { type: 'refusal', refusal: 'I cannot help with that.' }
-    : { type: 'output_text', text, annotations: [] };
+  const part = { type: 'output_text', text, annotations: [] };
   return [...reasoning, { id: 'msg_1', type: 'message', role: 'assistant', status: 'completed', content: [part] }];
 }
 
@@ -72,7 +66,7 @@ function usageOf(body, output) {
   ]);
   const reasoning_tokens = body.reasoning === undefined ? 0 : 3;
   const texts = output.map(
-    ({ content, arguments: given }) => content?.map(({ text, refusal }) => text ?? refusal).join(' ') ?? given ?? '',
+    ({ content, arguments: given }) => content?.map(({ text }) => text).join(' ') ?? given ?? '',
   );
   const output_tokens = tokensOf(texts) + reasoning_tokens;
   return {

@@ -1,10 +1,7 @@
-// OpenAI's routes. Beside the names of models that `service.js` lists:
-//
-//   refuse          a refusal
-//   fail-response   a response that has failed
+// OpenAI's routes.
 import { responseAnswer, responseEvents } from './openai-responses.js';
 import { served } from './service.js';
-import { answerTo, sampleOf, tokensOf, wordsOf } from './text.js';
+import { answerTo, sampleOf, tokensOf } from './text.js';
 
 export const openaiRoutes = [
   {
@@ -21,7 +18,7 @@ export const openaiRoutes = [
   { method: 'POST', path: /\/embeddings$/, answer: (request) => served(request, openai, embeddingsAnswer) },
   {
     method: 'POST',
-    path: /\/images\/(generations|edits|variations)$/,
+    path: /\/images\/generations$/,
     answer: (request) => served(request, openai, imagesAnswer, imageEvents),
   },
 ];
@@ -59,25 +56,11 @@ function chatHead({ model }, object) {
 
 function chatChoice(body, index) {
   const calls = toolCalls(body);
-  const refused = body.model === 'refuse';
   const text =
     answerTo(body.messages, body.response_format?.json_schema?.schema) + (index === 0 ? '' : ` (${index + 1})`);
-  const content = refused || calls.length > 0 ? null : text;
-  const message = { role: 'assistant', content, refusal: refused ? 'I cannot help with that.' : null };
+  const message = { role: 'assistant', content: calls.length > 0 ? null : text, refusal: null };
   if (calls.length > 0) message.tool_calls = calls;
-  if (body.reasoning_effort !== undefined) message.reasoning_content = 'Let me think.';
-  if (body.modalities?.includes('audio')) {
-    message.audio = { id: 'audio_local', data: PIXEL, transcript: text, expires_at: CREATED };
-    message.content = null;
-  }
-  const tokens = wordsOf(message.content ?? '').map((token) => ({
-    token,
-    logprob: -0.5,
-    bytes: null,
-    top_logprobs: [],
-  }));
-  const logprobs = body.logprobs ? { content: tokens, refusal: null } : null;
-  return { index, message, logprobs, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' };
+  return { index, message, logprobs: null, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' };
 }
 
 /** Calls the first tool, or all tools if the question contains "all". Calls none once a tool has answered. */
@@ -93,21 +76,18 @@ function toolCalls({ tools = [], tool_choice, messages }) {
 }
 
 function chatUsage(body, choices) {
-  const prompt = tokensOf(body.messages.map(({ content }) => content));
-  const completion = tokensOf(
-    choices.map(({ message }) => message.content ?? message.refusal ?? JSON.stringify(message.tool_calls)),
+  const prompt_tokens = tokensOf(body.messages.map(({ content }) => content));
+  const completion_tokens = tokensOf(
+    choices.map(({ message }) => message.content ?? JSON.stringify(message.tool_calls)),
   );
-  const reasoning = body.reasoning_effort === undefined ? 0 : 3;
+  // In a longer conversation, all messages except the last come from the cache.
+  const cached_tokens = tokensOf(body.messages.slice(0, -1).map(({ content }) => content));
   return {
-    prompt_tokens: prompt,
-    completion_tokens: completion + reasoning,
-    total_tokens: prompt + completion + reasoning,
-    // In a longer conversation, all messages except the last come from the cache.
-    prompt_tokens_details: {
-      cached_tokens: tokensOf(body.messages.slice(0, -1).map(({ content }) => content)),
-      audio_tokens: 0,
-    },
-    completion_tokens_details: { reasoning_tokens: reasoning, audio_tokens: 0 },
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: { cached_tokens },
+    completion_tokens_details: { reasoning_tokens: 0 },
   };
 }
 
@@ -131,33 +111,17 @@ function chatEvents(body) {
 }
 
 /** Splits text into words, and arguments into halves. */
-function choiceDeltas({ index, message, logprobs, finish_reason }) {
-  const { role, content, refusal, tool_calls = [], reasoning_content, audio } = message;
+function choiceDeltas({ index, message, finish_reason }) {
+  const { role, content, tool_calls = [] } = message;
   const deltas = [{ role, content: content === null ? null : '', refusal: null }];
-  if (reasoning_content !== undefined)
-    deltas.push(...piecesOf(reasoning_content).map((piece) => ({ reasoning_content: piece })));
   deltas.push(...piecesOf(content ?? '').map((piece) => ({ content: piece })));
-  deltas.push(...piecesOf(refusal ?? '').map((piece) => ({ refusal: piece })));
-  if (audio !== undefined)
-    deltas.push(
-      { audio: { id: audio.id, transcript: audio.transcript } },
-      { audio: { data: audio.data.slice(0, 40) } },
-      { audio: { data: audio.data.slice(40), expires_at: audio.expires_at } },
-    );
   for (const [at, { id, type, function: fn }] of tool_calls.entries()) {
     const half = Math.ceil(fn.arguments.length / 2);
     deltas.push({ tool_calls: [{ index: at, id, type, function: { name: fn.name, arguments: '' } }] });
     deltas.push({ tool_calls: [{ index: at, function: { arguments: fn.arguments.slice(0, half) } }] });
     deltas.push({ tool_calls: [{ index: at, function: { arguments: fn.arguments.slice(half) } }] });
   }
-  const tokens = [...(logprobs?.content ?? [])];
-  const choices = deltas.map((delta) => ({
-    index,
-    delta,
-    logprobs:
-      'content' in delta && delta.content && tokens.length > 0 ? { content: [tokens.shift()], refusal: null } : null,
-    finish_reason: null,
-  }));
+  const choices = deltas.map((delta) => ({ index, delta, logprobs: null, finish_reason: null }));
   return [...choices, { index, delta: {}, logprobs: null, finish_reason }];
 }
 

@@ -15,20 +15,24 @@ export async function sourceFiles(directory: string, signal: AbortSignal | undef
   const root = await realpath(directory);
   const paths: string[] = [];
   const errors: ValidationError[] = [];
+  const { default: make } = await import('ignore');
+  const gitRules = async (folder: string): Promise<Matcher> =>
+    make(CASE).add(await textOf(join(root, folder, '.gitignore')));
   const visit = async (folder: string, rules: IgnoreRules): Promise<void> => {
     signal?.throwIfAborted();
     for (const entry of await readdir(join(root, folder), { withFileTypes: true })) {
       const path = folder + entry.name + (entry.isDirectory() ? '/' : '');
-      if (rules.ignores(path)) continue;
-      if (entry.isDirectory()) await visit(path, rules.below(path, await textOf(join(root, path, '.gitignore'))));
+      if (isIgnored(path, rules)) continue;
+      if (entry.isDirectory())
+        await visit(path, { ...rules, above: rules, directory: path, git: await gitRules(path) });
       else if (entry.isSymbolicLink() && (await leadsOut(root, path))) {
         errors.push({ loc: ['source', path], msg: 'The link leads outside the directory', type: 'value_error' });
       } else if (entry.isFile() || entry.isSymbolicLink()) paths.push(path);
     }
   };
-  const [gitignore, dockerignore] = [await textOf(join(root, '.gitignore')), await textOf(join(root, '.dockerignore'))];
-  const { default: makeIgnore } = await import('ignore');
-  await visit('', IgnoreRules.ofRoot(makeIgnore, gitignore, dockerignore));
+  const dockerignore = await textOf(join(root, '.dockerignore'));
+  const docker = dockerignore.split(/\r?\n/).flatMap((line) => dockerRule(make, line));
+  await visit('', { above: undefined, directory: '', git: await gitRules(''), docker });
   return { paths: paths.sort(), errors };
 }
 
@@ -67,61 +71,38 @@ const CASE = { ignorecase: false };
  * Ignore rules for one directory. The rules come from the root's `.dockerignore` and from all `.gitignore` files from
  * the root down to the directory.
  */
-class IgnoreRules {
-  readonly #make: MakeIgnore;
-  readonly #above: IgnoreRules | undefined;
-  readonly #directory: string;
-  readonly #git: Matcher;
-  readonly #docker: readonly DockerRule[];
+interface IgnoreRules {
+  /** The rules of the parent directory. Undefined for the root. */
+  readonly above: IgnoreRules | undefined;
+  /** Path of the directory, which ends with a slash. Empty for the root. */
+  readonly directory: string;
+  readonly git: Matcher;
+  readonly docker: readonly DockerRule[];
+}
 
-  private constructor(
-    make: MakeIgnore,
-    above: IgnoreRules | undefined,
-    directory: string,
-    git: string,
-    docker: readonly DockerRule[],
-  ) {
-    this.#make = make;
-    this.#above = above;
-    this.#directory = directory;
-    this.#git = make(CASE).add(git);
-    this.#docker = docker;
-  }
+/** Returns whether a path is ignored. Directory paths must end with a slash. */
+function isIgnored(path: string, rules: IgnoreRules): boolean {
+  const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
+  return NEVER.has(name) || isIgnoredByGit(path, rules) === true || isIgnoredByDocker(path, rules);
+}
 
-  static ofRoot(make: MakeIgnore, gitignore: string, dockerignore: string): IgnoreRules {
-    const docker = dockerignore.split(/\r?\n/).flatMap((line) => dockerRule(make, line));
-    return new IgnoreRules(make, undefined, '', gitignore, docker);
-  }
+/** Applies the closest `.gitignore` file with a matching rule, like git. Returns undefined if no rule matches. */
+function isIgnoredByGit(path: string, { above, directory, git }: IgnoreRules): boolean | undefined {
+  const below = path.slice(directory.length);
+  const parent = below.replace(/[^/]+\/?$/, '');
+  // Ignored directories are never visited. If this file ignores the parent directory, a closer `.gitignore` file must
+  // have included it again.
+  const isIncluded = parent !== '' && git.test(parent).ignored;
+  const { ignored, unignored } = isIncluded ? { ignored: false, unignored: false } : git.test(below);
+  if (ignored || unignored) return ignored;
+  return above === undefined ? undefined : isIgnoredByGit(path, above);
+}
 
-  /** Returns the rules for a subdirectory. `directory` must end with a slash. */
-  below(directory: string, gitignore: string): IgnoreRules {
-    return new IgnoreRules(this.#make, this, directory, gitignore, this.#docker);
-  }
-
-  /** Returns whether a path is ignored. Directory paths must end with a slash. */
-  ignores(path: string): boolean {
-    const name = path.replace(/\/$/, '').split('/').at(-1) ?? '';
-    return NEVER.has(name) || this.#gitIgnores(path) === true || this.#dockerIgnores(path);
-  }
-
-  /** Applies the closest `.gitignore` file with a matching rule, like git. Returns undefined if no rule matches. */
-  #gitIgnores(path: string): boolean | undefined {
-    const below = path.slice(this.#directory.length);
-    const parent = below.replace(/[^/]+\/?$/, '');
-    // Ignored directories are never visited. If this file ignores the parent directory, a closer `.gitignore` file must
-    // have included it again.
-    const isIncluded = parent !== '' && this.#git.test(parent).ignored;
-    const { ignored, unignored } = isIncluded ? { ignored: false, unignored: false } : this.#git.test(below);
-    if (ignored || unignored) return ignored;
-    return this.#above === undefined ? undefined : this.#above.#gitIgnores(path);
-  }
-
-  /** Applies the last matching rule, like Docker. A rule for a directory also applies to the files in it. */
-  #dockerIgnores(path: string): boolean {
-    const isIgnored = this.#docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
-    // A negated rule may re-include a file in an ignored directory.
-    return isIgnored && !(path.endsWith('/') && this.#docker.some(({ isNegative }) => isNegative));
-  }
+/** Applies the last matching rule, like Docker. A rule for a directory also applies to the files in it. */
+function isIgnoredByDocker(path: string, { docker }: IgnoreRules): boolean {
+  const isMatched = docker.findLast(({ matcher }) => matcher.ignores(path))?.isNegative === false;
+  // A negated rule may re-include a file in an ignored directory.
+  return isMatched && !(path.endsWith('/') && docker.some(({ isNegative }) => isNegative));
 }
 
 interface DockerRule {

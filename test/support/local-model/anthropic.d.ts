@@ -1,2 +1,0 @@
-/** Returns the events of a message of Anthropic. */
-export function messageEvents(message: object): Iterable<Record<string, unknown>>;
