@@ -2,6 +2,7 @@
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
+export type { SpanIds } from './receiver/domain/identity.ts';
 export type { PriceTable } from './receiver/domain/price-table.ts';
 export {
   addCost,
@@ -12,7 +13,7 @@ export {
   type UnpricedRun,
 } from './receiver/domain/prices.ts';
 export type * from './receiver/domain/query.ts';
-export type { Removal, RemovalJob, RemovalTarget } from './receiver/domain/removal.ts';
+export type { Removal, RemovalTarget } from './receiver/domain/removal.ts';
 export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
@@ -33,7 +34,6 @@ export type {
   UsageDetails,
 } from './receiver/domain/run-view.ts';
 export type { Search } from './receiver/domain/search-words.ts';
-export type { SpanIds } from './receiver/domain/tree.ts';
 export type * from './receiver/filter/filter.ts';
 export { ALL_TIMES, type Parsed, parsedQuery, type RunFilter } from './receiver/filter/run-filter.ts';
 export type { ReceiverFailure, ReceiverFaults } from './receiver/http/faults.ts';
@@ -47,10 +47,8 @@ export {
   DEFAULT_SCOPE,
   type FeedbackStore,
   type IngestStore,
-  type JobStore,
   type MergedRun,
   type QueryStore,
-  type RemovalOptions,
   type RemovalStore,
   type Store,
   type StoreChange,

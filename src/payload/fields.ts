@@ -42,11 +42,11 @@ export function firstText(...values: readonly unknown[]): string | undefined {
  */
 export function numberOf(value: unknown): number | undefined {
   const number = value instanceof ExactNumber ? Number(value) : value;
-  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+  return Number.isFinite(number) ? (number as number) : undefined;
 }
 
-/** Returns an id as text. The ids of users, threads and sessions are numbers in some applications. */
-export function idText(value: unknown): string | undefined {
+/** Returns an id as text. Some applications have numbers as ids. */
+export function idTextOf(value: unknown): string | undefined {
   return firstText(numberOf(value) === undefined ? value : `${value}`);
 }
 
@@ -72,6 +72,11 @@ export function filled<List extends readonly unknown[]>(items: List): List | und
 
 export function without(object: Fields, keys: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.has(key)));
+}
+
+/** Returns a copy of an object with each value mapped. */
+export function withValues(object: Fields, map: (value: unknown, key: string) => unknown): Fields {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }
 
 /** Adds up the numbers in two objects and in their nested objects. Other values are those of `one`. */

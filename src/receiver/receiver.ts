@@ -22,7 +22,6 @@ import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
 import { Faults, type ReceiverFaults } from './http/faults.ts';
 import { FixedKeys } from './http/keyring.ts';
-import { RemovalJobs, type RemovalTimes } from './http/removal-jobs.ts';
 import type { Route } from './http/route.ts';
 import type { RoutesOptions } from './http/routes.ts';
 import { listen, type ServerLimits } from './http/server.ts';
@@ -167,15 +166,12 @@ export async function startServer(
   options: RoutesOptions,
   host: string,
   port: number,
-  limits?: ServerLimits & RemovalTimes,
+  limits?: ServerLimits,
   added?: readonly Route[],
 ): ReturnType<typeof listen> {
-  const jobs = new RemovalJobs(options.store, limits);
-  const routes = receiverRoutes({ ...options, jobs }, added);
+  const routes = receiverRoutes(options, added);
   // Node expects an IPv6 address without brackets.
-  const server = await listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, limits);
-  jobs.start();
-  return { url: server.url, close: async () => void (await Promise.all([server.close(), jobs.close()])) };
+  return listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
 async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {

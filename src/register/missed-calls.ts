@@ -18,30 +18,30 @@ const CLIENTS: readonly (readonly [userAgent: RegExp, client: string])[] = [
 /** Logs a warning if a model call is not sent with `fetch` and no other integration records it. */
 export function warnOfMissedCalls(): void {
   onHttpRequest((request) => {
-    observe(`${addressOf(request)}`, request.method, (name) => request.getHeader(name));
+    const url = addressOf(request);
+    if (url !== undefined) observe(url, request.method, (name) => request.getHeader(name));
   });
   channel('undici:request:create').subscribe((message) =>
     guard(PLACE, () => {
       const { origin, path, method, headers } = fieldsOf(fieldsOf(message).request);
       // All requests of `fetch`, also of Node's own, have this header: https://fetch.spec.whatwg.org/#fetch-metadata-headers.
       const isFetch = (Array.isArray(headers) ? headers : `${headers}`).includes('sec-fetch-mode');
-      if (!isFetch) observe(`${origin}${path}`, method, () => undefined, 'undici');
+      const address = `${origin}${path}`;
+      if (!isFetch && URL.canParse(address)) observe(new URL(address), method, () => undefined, 'undici');
     }),
   );
   // The Bedrock client of the AWS SDK uses HTTP/2.
   channel('http2.client.stream.created').subscribe((message) =>
     guard(PLACE, () => {
       const headers = fieldsOf(fieldsOf(message).headers);
-      const host = headers[':authority'] ?? headers.host;
-      observe(`https://${host}${headers[':path']}`, headers[':method'], (name) => headers[name]);
+      const address = `https://${headers[':authority'] ?? headers.host}${headers[':path']}`;
+      if (URL.canParse(address)) observe(new URL(address), headers[':method'], (name) => headers[name]);
     }),
   );
 }
 
-function observe(address: string, method: unknown, headerOf: (name: string) => unknown, module = 'node:http'): void {
-  if (method !== 'POST' || !URL.canParse(address)) return;
-  const url = new URL(address);
-  if (!isModelAddress(url) || isRecordedAround()) return;
+function observe(url: URL, method: unknown, headerOf: (name: string) => unknown, module = 'node:http'): void {
+  if (method !== 'POST' || !isModelAddress(url) || isRecordedAround()) return;
   if (isLeftToLangsmith((name) => `${headerOf(name)}`, 'llm', undefined)) return;
   const userAgent = `${headerOf('user-agent')}`;
   const client = CLIENTS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? module;

@@ -18,10 +18,8 @@ export interface ChildReplay {
 
 /** Starts a replay. Throws if the file cannot be read. */
 export function replayOf(file: string): ChildReplay {
-  const job = parseFixture(
-    withoutTracing(() => readFileSync(file, 'utf8')),
-    file,
-  ) as ReplayJob;
+  const text = withoutTracing(() => readFileSync(file, 'utf8'));
+  const job = parseFixture(text, file) as ReplayJob;
   const { request } = job;
   const report = (event: ReplayEvent): void => {
     if (job.report !== undefined) appendFileSync(job.report, `${JSON.stringify(event)}\n`);
@@ -65,8 +63,6 @@ async function sendTo(
     ...(hasBody && { body }),
   });
   await response.arrayBuffer();
-  if (response.status === 401 || response.status === 403)
-    report({
-      mismatch: `the server answered ${method} ${path} with ${response.status}; headers of requests are not recorded`,
-    });
+  const refusal = `the server answered ${method} ${path} with ${response.status}; headers of requests are not recorded`;
+  if (response.status === 401 || response.status === 403) report({ mismatch: refusal });
 }

@@ -45,6 +45,7 @@ export function fixtureOf(
 ): { readonly fixture: Fixture; readonly missing: readonly string[] } {
   const { ofRuns, missing } = callsOf(runs);
   const required = failed && ofRuns.slice(0, runs.indexOf(failed)).flat().length;
+  const liveAt = failed && isModelCall(failed) ? required : undefined;
   const fixture: Fixture = {
     runspan: 1,
     name: root.name,
@@ -55,9 +56,7 @@ export function fixtureOf(
     entry,
     request,
     // The recorded answer to a failed call is its failure.
-    calls: ofRuns
-      .flat()
-      .map((call, index) => (failed && isModelCall(failed) && index === required ? live(call) : call)),
+    calls: ofRuns.flat().map((call, index) => (index === liveAt ? live(call) : call)),
   };
   return { fixture, missing };
 }

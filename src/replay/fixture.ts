@@ -1,10 +1,8 @@
 import { RunspanError } from '../base/errors.ts';
-<<<<<<< HEAD
-import { exactJson, type Fields, fieldsOf, isFields, parsedJson, parseExact, textOf } from '../payload/fields.ts';
-=======
+
 import type { Exchange } from '../integrations/fetch/exchange.ts';
-import { type Fields, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
->>>>>>> origin/main
+import { exactJson, type Fields, fieldsOf, isFields, parsedJson, parseExact, textOf } from '../payload/fields.ts';
+
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
 import type { PayloadRules } from '../payload/truncate.ts';

@@ -72,7 +72,7 @@ export function differences(recorded: unknown, got: unknown, path = ''): string[
   const [one = '', other] = [textOf(recorded), textOf(got)];
   let same = 0;
   while (same < one.length && one[same] === other?.[same]) same++;
-  // Texts that differ late are shown from shortly before the difference.
+  // If two texts differ only late, they are shown from just before the difference.
   const start = same < VALUE_MAX / 2 ? 0 : same - VALUE_MAX / 4;
   const [before, after] = [recorded, got].map((value) => shown(textOf(value)?.slice(start) ?? value));
   return [`${path}${start === 0 ? '' : ` from character ${start}`}: recorded ${before}, got ${after}`];

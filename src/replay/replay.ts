@@ -39,7 +39,7 @@ export class Replay {
     this.#report = report;
   }
 
-  /** Answers a call of `fetch`. Sends requests that are not model calls. Rejects as `fetch` did, if the call had no response. */
+  /** Answers a call of `fetch`. Sends requests that are not model calls. Rejects as `fetch` did if there was no response. */
   async answer(input: unknown, init: unknown, send: () => Promise<Response>): Promise<Response> {
     const url = requestUrl(input);
     const body = await requestBody(input, init);

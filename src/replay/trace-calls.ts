@@ -75,12 +75,8 @@ function exchangesOf({ attachments = [], error }: ExportedRun): OwnCall[] {
     const description = reader?.describe(request, '');
     if (reader === undefined || description === undefined || (end.status ?? end.error) === undefined)
       throw new NotReplayable('its attachment is damaged');
-    const own = {
-      call,
-      request: requestOf(description),
-      ...end,
-      ...(end.error && { error: withoutStacks(end.error) }),
-    };
+    const stated = end.error && { error: withoutStacks(end.error) };
+    const own = { call, request: requestOf(description), ...end, ...stated };
     return at === exchanges.length - 1 ? withError(own, reader, error) : own;
   });
 }

@@ -72,6 +72,11 @@ export function objectReader(
   };
 }
 
+/** Returns a reader like `objectReader`, whose outputs are the response itself. */
+export function wholeReader(...reader: Parameters<typeof objectReader>): AnswerReader {
+  return { ...objectReader(...reader), isWhole: true };
+}
+
 /**
  * Returns the number of embedding vectors and their dimensions. The vectors themselves are not recorded. Cohere groups
  * them by number type, for example `{ float: [[…]] }`. OpenAI and Google have an object for each vector.

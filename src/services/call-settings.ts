@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf, without } from '../payload/fields.ts';
 
 /** A tool that a model may call, in a common format for all providers. */
 export interface Tool {
@@ -9,7 +9,7 @@ export interface Tool {
 }
 
 /** The recorded parts of a model call. */
-export interface RecordedCall {
+export interface CallPayloads {
   readonly inputs: unknown;
   readonly extra?: Fields | undefined;
 }
@@ -21,10 +21,9 @@ const CONVERSATION: ReadonlySet<string> = new Set(
 );
 
 /** Returns the parameters of a model call, including the tools. Integrations record them in the metadata or inputs. */
-export function parametersOf({ inputs, extra = {} }: RecordedCall): Fields {
+export function parametersOf({ inputs, extra = {} }: CallPayloads): Fields {
   const recorded = { ...fieldsOf(extra.invocation_params), ...fieldsOf(fieldsOf(extra.metadata).ls_invocation_params) };
-  const others = Object.entries(fieldsOf(inputs)).filter(([key]) => !CONVERSATION.has(key));
-  const all = { ...recorded, ...Object.fromEntries(others) };
+  const all = { ...recorded, ...without(fieldsOf(inputs), CONVERSATION) };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined && value !== null));
 }
 

@@ -17,7 +17,7 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   if (Array.isArray(fields.choices)) return fields.choices.map(choiceOf);
   if (Array.isArray(fields.candidates)) return fields.candidates.flatMap((one) => messagesOf([fieldsOf(one).content]));
   if (Array.isArray(fields.generations)) return fields.generations.flat(2).flatMap(generationOf);
-  // The first version of Gemini's Interactions API lists the contents of one message.
+  // In the first version of Gemini's Interactions API, `outputs` is the content of one message.
   if (listOf(fields.outputs).some((one) => fieldsOf(one).type === 'text'))
     return [{ role: 'assistant', parts: partsOf(fields.outputs) }];
   const items = [fields.output, fields.steps, fields.outputs].find((list) => listOf(list).some(isItem));

@@ -33,9 +33,7 @@ export function costInMetadata(metadata: unknown): number | undefined {
 
 function amountOf(given: unknown): number | undefined {
   const value = isFields(given) ? (given.total_cost ?? given.totalCost ?? given.total) : given;
-  return validCost(
-    typeof value === 'string' && /^(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:e-?\d{1,3})?$/i.test(value.trim())
-      ? Number(value)
-      : value,
-  );
+  const isText =
+    typeof value === 'string' && /^(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:e-?\d{1,3})?$/i.test(value.trim());
+  return validCost(isText ? Number(value) : value);
 }

@@ -10,6 +10,7 @@ import {
   parseExact,
   textOf,
   without,
+  withValues,
 } from '../payload/fields.ts';
 import { type AnswerReader, type Fold, serviceError } from './answer.ts';
 import { laterUsage } from './usage.ts';
@@ -176,8 +177,8 @@ export function updated(earlier: unknown, later: unknown): unknown {
 
 /** Returns the complete state of an item. Its empty values are those of an earlier state. */
 function completed(item: unknown, earlier: unknown): Fields {
-  const values = Object.entries(fieldsOf(item)).map(([key, value]) => [key, updated(fieldsOf(earlier)[key], value)]);
-  return Object.assign(emptyFields(), Object.fromEntries(values));
+  const values = withValues(fieldsOf(item), (value, key) => updated(fieldsOf(earlier)[key], value));
+  return Object.assign(emptyFields(), values);
 }
 
 /** Deep-copies plain objects and lists. Class instances are not copied. */

@@ -41,13 +41,8 @@ function parsedStructure(value: unknown): unknown {
 
 /** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
 function plainResult(value: unknown): unknown {
-  if (
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((block) => firstText(fieldsOf(block).text) !== undefined)
-  ) {
-    return value.map((block) => fieldsOf(block).text).join('\n');
-  }
+  const texts = listOf(value).map((block) => firstText(fieldsOf(block).text));
+  if (texts.length > 0 && !texts.includes(undefined)) return texts.join('\n');
   const { type, value: inner } = fieldsOf(value);
   return (type === 'text' || type === 'json') && inner !== undefined ? inner : value;
 }

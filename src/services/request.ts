@@ -3,6 +3,7 @@ import {
   definedOrNone,
   type Fields,
   fieldsOf,
+  firstText,
   isFields,
   listOf,
   mapped,
@@ -86,9 +87,8 @@ export function describeRequest(
       ls_invocation_params: definedOrNone(parameters),
     },
     ids: {
-      thread_id: textOf(body.conversation) || textOf(fieldsOf(body.conversation).id) || undefined,
-      user_id:
-        textOf(body.user) || textOf(body.safety_identifier) || textOf(fieldsOf(body.metadata).user_id) || undefined,
+      thread_id: firstText(body.conversation, fieldsOf(body.conversation).id),
+      user_id: firstText(body.user, body.safety_identifier, fieldsOf(body.metadata).user_id),
     },
   };
 }

@@ -1,5 +1,5 @@
-import { defined, definedOrNone, type Fields, fieldsOf, isFields, numberOf } from '../payload/fields.ts';
-import { completeUsage, type Part, tokenCount, type UsageMetadata } from '../payload/usage.ts';
+import { definedOrNone, type Fields, fieldsOf, isFields, numberOf, withValues } from '../payload/fields.ts';
+import { completeUsage, type Part, type UsageMetadata } from '../payload/usage.ts';
 import { reportedCost } from './cost.ts';
 
 /** Paths such as `usage.input_tokens`, also as names of flat objects. The first path that leads to a number is used. */
@@ -22,10 +22,8 @@ export interface UsagePaths {
  */
 export function readUsage(source: unknown, paths: UsagePaths, serviceTier?: unknown): UsageMetadata | undefined {
   const read = (candidates: Paths = []): number | undefined => firstNumber(source, candidates);
-  const readAll = (rows: Readonly<Record<string, Paths>> = {}): Record<string, number> | undefined => {
-    const counts = Object.entries(rows).map(([name, candidates]) => [name, tokenCount(read(candidates))]);
-    return definedOrNone(Object.fromEntries(counts)) as Record<string, number> | undefined;
-  };
+  const readAll = (rows: Readonly<Record<string, Paths>> = {}): Record<string, number> =>
+    withValues(rows, (candidates) => read(candidates as Paths)) as Record<string, number>;
   const counts = definedOrNone({
     input_tokens: read(paths.input_tokens),
     output_tokens: read(paths.output_tokens),
@@ -33,10 +31,10 @@ export function readUsage(source: unknown, paths: UsagePaths, serviceTier?: unkn
     total_cost: reportedCost(fieldsOf(source)),
   });
   if (counts === undefined) return undefined;
-  const details = defined({
+  const details = {
     input_token_details: readAll(paths.input_token_details),
     output_token_details: readAll(paths.output_token_details),
-  });
+  };
   return definedOrNone(completeUsage({ ...counts, ...details }, serviceTier, paths.outside));
 }
 
@@ -67,5 +65,5 @@ export function laterUsage(known: unknown, added: unknown): Fields {
 }
 
 function isBlank(value: unknown): boolean {
-  return value === null || value === undefined || Number.isNaN(value) || (Array.isArray(value) && value.length === 0);
+  return (value ?? '') === '' || Number.isNaN(value) || (Array.isArray(value) && value.length === 0);
 }

@@ -2,7 +2,6 @@ import { type JSX, render } from 'preact';
 import { isLocked, readPermission } from './data/api.ts';
 import { listen } from './data/changes.ts';
 import { address, go } from './data/navigation.ts';
-import { showDeletions } from './delete/deletion.ts';
 import { Pending } from './elements/controls.tsx';
 import { OpenDialog } from './elements/dialog.tsx';
 import { useKeys } from './elements/keys.ts';
@@ -23,7 +22,6 @@ const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Lo
 const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
 
 document.addEventListener('visibilitychange', () => void listen());
-showDeletions();
 addEventListener('hashchange', () => void logInFromAddress());
 void logInFromAddress()
   .then(() => Promise.all([listen(), readPermission()]))

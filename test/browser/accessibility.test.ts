@@ -1,6 +1,5 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { axeViolations } from './axe.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -121,20 +120,6 @@ test('no view has a serious violation of WCAG in light or dark colours, and none
   await page.getByRole('button', { name: 'Delete the project nowhere' }).click();
   await page.getByText('The project nowhere is not stored').waitFor();
   await check(page, 'delete');
-  const store = new MemoryStore();
-  const job = { id: idOf(9), target: { kind: 'trace', id: idOf(8) }, state: 'running', runs: 1, traces: 1 } as const;
-  await store.putJob({
-    ...DEFAULT_SCOPE,
-    ...job,
-    start_time: new Date().toISOString(),
-    update_time: new Date().toISOString(),
-  });
-  const busy = await openPage([], { receiver: { store } });
-  await busy.see(`Deleting the trace ${idOf(8)}: 1 run of 1 trace so far`);
-  await check(busy.page, 'busy');
-  await busy.page.setViewportSize(NARROW);
-  const button = await busy.page.getByRole('button', { name: 'Cancel' }).boundingBox();
-  expect((button?.x ?? NARROW.width) + (button?.width ?? 0)).toBeLessThan(NARROW.width);
   const empty = await openPage([]);
   await empty.see('Waiting for the first run');
   await check(empty.page, 'empty');

@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type Store } from '#src/receiver.ts';
-import { slowed } from '../receiver/slow-removal.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import { openPage } from './page.ts';
@@ -129,12 +128,13 @@ test('an import shows how much of the file is sent, and can be cancelled', async
     JSON.stringify({ format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] }),
   );
   const [stored, opened] = [gate(), gate()];
-  const store = slowed(new MemoryStore(), opened);
-  const apply: Store['apply'] = async () => {
+  const store = new MemoryStore();
+  vi.spyOn(store, 'apply').mockImplementation(async () => {
     stored.open();
     await opened;
-  };
-  const { page, see } = await openPage([], { receiver: { store: { ...store, apply } } });
+    return 0;
+  });
+  const { page, see } = await openPage([], { receiver: { store } });
   onTestFinished(() => opened.open());
   await importFile(page, path);
   await stored;
@@ -157,13 +157,10 @@ test('JSON lines are imported', async () => {
 });
 
 describe('deleting', () => {
-  test('a run and a trace shows how many runs it deletes, and asks for a confirmation', async () => {
-    const { page, store, rows, see } = await openPage([...runs, newcomer], { path: `${TRACE}&run=${idOf(2)}` });
-    await page.getByRole('button', { name: 'Delete this run and all below it' }).click();
-    await page
-      .getByRole('dialog', { name: 'Delete the run model' })
-      .getByText('This deletes 1 run of 1 trace')
-      .waitFor();
+  test('a trace shows how many runs it deletes, and asks for a confirmation', async () => {
+    const { page, store, rows, see } = await openPage([...runs, newcomer], { path: TRACE });
+    await page.getByRole('button', { name: 'Delete this trace' }).click();
+    await page.getByRole('dialog').getByText('This deletes 2 runs of 1 trace').waitFor();
     await page.keyboard.press('Escape');
     await page.locator('dialog').waitFor({ state: 'detached' });
     expect((await store.outline(DEFAULT_SCOPE, idOf(1))).length).toBe(2);
@@ -173,32 +170,6 @@ describe('deleting', () => {
     await see('Deleted 2 runs of 1 trace');
     await see('newcomer');
     await expect.poll(() => rows.count()).toBe(1);
-    expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toEqual([]);
-  });
-
-  test('a trace for a long time shows the counts, also after a reload, until it is cancelled or done', async () => {
-    const [store, opened] = [new MemoryStore(), gate()];
-    await store.apply(DEFAULT_SCOPE, runs);
-    const { page, go, see } = await openPage([], { path: TRACE, receiver: { store: slowed(store, opened) } });
-    const remove = async (): Promise<void> => {
-      await page.getByRole('button', { name: 'Delete this trace' }).click();
-      await page.getByRole('button', { name: 'Delete 2 runs' }).click();
-      await see(progress);
-    };
-    const progress = `Deleting the trace ${idOf(1)}: 1 run of 1 trace so far`;
-    await remove();
-    await page.reload();
-    await see(progress);
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await see(`Deleted 1 run of 1 trace. The deletion of the trace ${idOf(1)} ended: it was cancelled`);
-    expect(await page.getByText(progress).count()).toBe(0);
-    expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toHaveLength(2);
-
-    await go(TRACE);
-    await remove();
-    opened.open();
-    await see('Deleted 2 runs of 1 trace');
-    expect(await page.getByText(progress).count()).toBe(0);
     expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toEqual([]);
   });
 

@@ -43,12 +43,10 @@ export const majors: readonly Major[] = [
     message,
     result: {
       ...{ text: 'It rains.', reasoning: thought.map((part) => ({ type: 'text', text: part })) },
-      ...{
-        toolCalls: [{ toolCallType: 'function', ...call, args: input }],
-        files: [file],
-        finishReason: 'stop',
-        usage,
-      },
+      toolCalls: [{ toolCallType: 'function', ...call, args: input }],
+      files: [file],
+      finishReason: 'stop',
+      usage,
     },
     stream: [
       ...thought.map((textDelta) => ({ type: 'reasoning', textDelta })),

@@ -1,11 +1,6 @@
 // https://docs.cohere.com/reference/chat and https://docs.cohere.com/reference/embed
-import { asked, type Exchange, exchangeOf, type Format, PIXEL, pieces, tokens } from './exchange.ts';
+import { asked, called, type Exchange, exchangeOf, type Format, PIXEL, pieces, tokens } from './exchange.ts';
 
-const called = (id: string, name: string, json: string) => ({
-  id,
-  type: 'function',
-  function: { name, arguments: json },
-});
 const content = (index: number, value: object) => ({ index, delta: { message: { content: value } } });
 const toolCall = (index: number, value: object) => ({ index, delta: { message: { tool_calls: value } } });
 
@@ -74,12 +69,10 @@ const meta = { billed_units: { search_units: 1 } };
 
 export const cohere: readonly Exchange[] = [
   {
-    ...{
-      title: 'a ranking of Cohere',
-      name: 'cohere.rerank',
-      url: 'https://api.cohere.com/v2/rerank',
-      provider: 'cohere',
-    },
+    title: 'a ranking of Cohere',
+    name: 'cohere.rerank',
+    url: 'https://api.cohere.com/v2/rerank',
+    provider: 'cohere',
     ...{ runType: 'retriever', body: { model: 'small', query: 'tea', documents: ['cup', 'leaf'], top_n: 1 } },
     ...{ inputs: { query: 'tea', documents: ['cup', 'leaf'] }, response: { id: 'c_1', results: ranking, meta } },
     metadata: { ls_model_type: 'rerank', ls_invocation_params: { model: 'small', top_n: 1 } },
@@ -87,12 +80,10 @@ export const cohere: readonly Exchange[] = [
   },
   exchangeOf(cohereChat, { title: 'Cohere' }),
   {
-    ...{
-      title: 'embeddings of Cohere',
-      name: 'cohere.embed',
-      url: 'https://api.cohere.com/v2/embed',
-      provider: 'cohere',
-    },
+    title: 'embeddings of Cohere',
+    name: 'cohere.embed',
+    url: 'https://api.cohere.com/v2/embed',
+    provider: 'cohere',
     ...{ runType: 'embedding', body: { model: 'small', ...embed }, inputs: { texts: ['tea', 'soup'] } },
     response: {
       id: 'e_1',

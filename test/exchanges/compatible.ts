@@ -1,5 +1,5 @@
 // Services with OpenAI's format. Only what differs is in a row. A row without an address rests on the report that it names.
-import { type Exchange, exchangeOf, tokens } from './exchange.ts';
+import { called, type Exchange, exchangeOf, tokens } from './exchange.ts';
 import { chat, choice, chunk, completion, delta } from './openai.ts';
 
 const prompt = (prompt_tokens: number, completion_tokens: number, more: object = {}) => ({
@@ -117,12 +117,12 @@ function streamOf(
   const outputs = completion(choices);
   return exchangeOf(chat, { title, response: undefined, events, outputs, said, counts: {}, usage: undefined, ...more });
 }
-const weather = { id: 'call_a', type: 'function', function: { name: 'weather', arguments: '{"city":"Cork"}' } };
-const time = { id: 'call_b', type: 'function', function: { name: 'time', arguments: '{"zone":"UTC"}' } };
+const weather = called('call_a', 'weather', '{"city":"Cork"}');
+const time = called('call_b', 'time', '{"zone":"UTC"}');
 const weatherSaid = 'assistant: calls weather({"city":"Cork"})#call_a';
-const called = (more: object) => choice({ tool_calls: [weather], ...more });
+const withCall = (more: object) => choice({ tool_calls: [weather], ...more });
 const toolCall = (id: string, name: string, json: string) =>
-  delta({ role: '', tool_calls: [{ index: 0, id, type: 'function', function: { name, arguments: json } }] });
+  delta({ role: '', tool_calls: [{ index: 0, ...called(id, name, json) }] });
 const start = delta({ role: 'assistant', content: null });
 const end = delta({}, { finish_reason: 'stop' });
 const verdict = (severity: string) => ({
@@ -136,21 +136,21 @@ const streams: readonly Exchange[] = [
   streamOf(
     'a service that repeats the id and the name of a tool call',
     [start, toolCall('call_a', 'weather', '{"city":'), toolCall('call_a', 'weather', '"Cork"}'), end],
-    [called({})],
+    [withCall({})],
     [weatherSaid],
   ),
   // https://github.com/langchain-ai/langchainjs/issues/9237 and https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/649
   streamOf(
     'Qwen or LM Studio, with empty ids and names in later chunks',
     [start, toolCall('call_a', 'weather', '{"city":'), toolCall('', '', '"Cork"}'), end],
-    [called({})],
+    [withCall({})],
     [weatherSaid],
   ),
   // https://github.com/NousResearch/hermes-agent/issues/62937
   streamOf(
     "Gemini's endpoint, whose tool calls all have the index 0",
     [start, toolCall('call_a', 'weather', '{"city":"Cork"}'), toolCall('call_b', 'time', '{"zone":"UTC"}'), end],
-    [called({ tool_calls: [weather, time] })],
+    [withCall({ tool_calls: [weather, time] })],
     [weatherSaid, 'assistant: calls time({"zone":"UTC"})#call_b'],
   ),
   streamOf(
@@ -160,12 +160,10 @@ const streams: readonly Exchange[] = [
     ['assistant: ab'],
     {
       url: 'https://shop.openai.azure.com/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21',
-      ...{
-        provider: 'azure',
-        body: { model: '', messages: [] },
-        asked: undefined,
-        metadata: { ls_model_name: 'my-gpt' },
-      },
+      provider: 'azure',
+      body: { model: '', messages: [] },
+      asked: undefined,
+      metadata: { ls_model_name: 'my-gpt' },
     },
   ),
   streamOf(

@@ -87,6 +87,13 @@ export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42m
 /** The pieces in which the arguments of a call arrive. */
 export const pieces = ({ words }: ToolCall): string[] => ['{"q":"', ...words, '"}'];
 
+/** A call of a tool in the format of OpenAI, which other services have too. */
+export const called = (id: string, name: string, json: string) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: json },
+});
+
 /** Usage whose total is the sum, unless it is given. */
 export const tokens = (input: number, output: number, input_token_details?: object, output_token_details?: object) =>
   ({

@@ -1,5 +1,15 @@
 // https://ai.google.dev/api/generate-content
-import { type Answer, asked, type Exchange, exchangeOf, type Format, PIXEL, pieces, tokens } from './exchange.ts';
+import {
+  type Answer,
+  asked,
+  called,
+  type Exchange,
+  exchangeOf,
+  type Format,
+  PIXEL,
+  pieces,
+  tokens,
+} from './exchange.ts';
 
 const call = (id: string, name: string, args: object) => ({ functionCall: { id, name, args } });
 const candidate = (parts: readonly object[], more: object = {}) => ({
@@ -10,11 +20,6 @@ const generationConfig = { temperature: 0.5, maxOutputTokens: 9 };
 const tools = [{ functionDeclarations: [{ name: 'find' }] }];
 const generationParameters = { temperature: 0.5, max_output_tokens: 9 };
 const HOST = 'https://generativelanguage.googleapis.com/v1beta/models';
-const recordedCall = (id: string, name: string, json: string) => ({
-  id,
-  type: 'function',
-  function: { name, arguments: json },
-});
 
 /** The recorded outputs, which have the form of other services. */
 const outputs = (content: unknown, tool_calls: unknown, more: object = {}) => ({
@@ -25,7 +30,7 @@ const recorded = outputs(
     { type: 'reasoning', reasoning: 'Hm, so.' },
     { type: 'text', text: 'It rains.' },
   ],
-  [recordedCall('call_2', 'warn', '{"q":"a storm"}')],
+  [called('call_2', 'warn', '{"q":"a storm"}')],
 );
 
 export const generateContent: Format = {
@@ -212,11 +217,9 @@ export const gemini: readonly Exchange[] = [
   },
   {
     ...{ ...embedding, title: 'an embedding of Gemini', url: `${HOST}/small:embedContent`, body: { content } },
-    ...{
-      response: { embedding: { values: [0.5, 0.25, 1] } },
-      inputs: { input: ['tea'] },
-      outputs: { count: 1, dimensions: 3 },
-    },
+    response: { embedding: { values: [0.5, 0.25, 1] } },
+    inputs: { input: ['tea'] },
+    outputs: { count: 1, dimensions: 3 },
   },
   {
     ...{ ...embedding, title: 'embeddings of Gemini', url: `${HOST}/small:batchEmbedContents` },

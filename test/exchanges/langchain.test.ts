@@ -48,11 +48,9 @@ test.each(answeredByOpenAI)('$title is recorded from ChatOpenAI', async ({ excha
   expect(run.events?.map((event) => event.name)).toEqual(isStreamed ? ['new_token'] : undefined);
   expect(run.extra?.metadata).toMatchObject({
     ...{ ls_provider: 'openai', ls_model_type: 'chat', ls_model_name: 'small', ls_temperature: 0.2, ls_max_tokens: 50 },
-    ...{
-      ls_stop: ['.'],
-      ls_invocation_params: { model: 'small', tools: [{ type: 'function' }] },
-      response_model: 'small-2026',
-    },
+    ls_stop: ['.'],
+    ls_invocation_params: { model: 'small', tools: [{ type: 'function' }] },
+    response_model: 'small-2026',
   });
   expect(run.extra?.metadata?.usage_metadata).toEqual(usage);
   expect(run.outputs?.usage_metadata).toEqual(usage);

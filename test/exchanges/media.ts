@@ -19,12 +19,10 @@ const vectors = (embedding: unknown) => ({
   data: [0, 1].map((index) => ({ object: 'embedding', index, embedding })),
 });
 const embeddings = {
-  ...{
-    ...at('embeddings'),
-    runType: 'embedding',
-    inputs: { input: ['tea', 'soup'] },
-    outputs: { ...list, count: 2, dimensions: 3 },
-  },
+  ...at('embeddings'),
+  runType: 'embedding',
+  inputs: { input: ['tea', 'soup'] },
+  outputs: { ...list, count: 2, dimensions: 3 },
   usage: { input_tokens: 4, total_tokens: 4 } as Exchange['usage'],
 };
 const embed = { model: 'small', input: ['tea', 'soup'] };
@@ -56,11 +54,9 @@ const audio = { model: 'small', file: wav, prompt: 'tea', language: 'en' };
 
 export const media: readonly Exchange[] = [
   {
-    ...{
-      ...at('completions'),
-      title: 'a text completion of OpenAI',
-      body: { model: 'small', prompt: 'Tea?', max_tokens: 5 },
-    },
+    ...at('completions'),
+    title: 'a text completion of OpenAI',
+    body: { model: 'small', prompt: 'Tea?', max_tokens: 5 },
     ...{ inputs: { prompt: 'Tea?' }, usage: tokens(3, 5), said: ['assistant: A drink.'] },
     metadata: { ls_model_type: 'llm', ls_model_name: 'small', ls_max_tokens: 5 },
     response: { ...texts('A drink.', { finish_reason: 'stop' }), usage: prompt(3, 5) },
@@ -84,11 +80,9 @@ export const media: readonly Exchange[] = [
   },
   {
     ...{ ...embeddings, title: 'embeddings of Mistral', url: 'https://api.mistral.ai/v1/embeddings' },
-    ...{
-      provider: 'mistralai',
-      body: { ...embed, encoding_format: 'float' },
-      response: { id: 'e_1', ...vectors([1, 2, 3]) },
-    },
+    provider: 'mistralai',
+    body: { ...embed, encoding_format: 'float' },
+    response: { id: 'e_1', ...vectors([1, 2, 3]) },
   },
   {
     ...embeddings,
@@ -97,13 +91,11 @@ export const media: readonly Exchange[] = [
     response: vectors(base64),
   },
   {
-    ...{
-      ...at('images/generations', 'images.generate'),
-      ...images,
-      title: 'an image of OpenAI',
-      inputs: { prompt: 'tea' },
-      isSilent: true,
-    },
+    ...at('images/generations', 'images.generate'),
+    ...images,
+    title: 'an image of OpenAI',
+    inputs: { prompt: 'tea' },
+    isSilent: true,
     body: { model: 'small', prompt: 'tea' },
     events: [
       { type: 'image_generation.partial_image', partial_image_index: 0, b64_json: PIXEL, created_at: 1, ...imageHead },
@@ -112,12 +104,10 @@ export const media: readonly Exchange[] = [
     streamed: { partial_images: 1 },
   },
   {
-    ...{
-      ...at('images/edits', 'images.edit'),
-      ...images,
-      title: 'an edited image of OpenAI',
-      inputs: { prompt: 'tea' },
-    },
+    ...at('images/edits', 'images.edit'),
+    ...images,
+    title: 'an edited image of OpenAI',
+    inputs: { prompt: 'tea' },
     body: { model: 'small', prompt: 'tea', image: png },
   },
   {
@@ -135,11 +125,9 @@ export const media: readonly Exchange[] = [
   },
   { ...at('audio/translations'), ...transcript, title: 'a translation of OpenAI', body: audio },
   {
-    ...{
-      ...at('audio/transcriptions'),
-      title: 'a transcription as plain text',
-      body: { ...audio, response_format: 'text' },
-    },
+    ...at('audio/transcriptions'),
+    title: 'a transcription as plain text',
+    body: { ...audio, response_format: 'text' },
     ...{ response: 'A drink.', outputs: { outputs: 'A drink.' }, usage: undefined },
   },
   {
@@ -148,27 +136,21 @@ export const media: readonly Exchange[] = [
     outputs: { audio: { type: 'Blob', byteLength: 3_000, attachment: 'outputs_1' } },
   },
   {
-    ...{
-      ...at('responses/compact'),
-      title: 'a compacted conversation',
-      body: { model: 'small', input: 'Tea?' },
-      asked: ['user: Tea?'],
-    },
-    ...{
-      response: {
-        output: [{ type: 'compaction', encrypted_content: 'x' }],
-        usage: { input_tokens: 9, output_tokens: 2, total_tokens: 11 },
-      },
+    ...at('responses/compact'),
+    title: 'a compacted conversation',
+    body: { model: 'small', input: 'Tea?' },
+    asked: ['user: Tea?'],
+    response: {
+      output: [{ type: 'compaction', encrypted_content: 'x' }],
+      usage: { input_tokens: 9, output_tokens: 2, total_tokens: 11 },
     },
     usage: tokens(9, 2),
   },
   {
-    ...{
-      title: 'a filled gap of Mistral',
-      name: 'mistral.fim',
-      url: 'https://api.mistral.ai/v1/fim/completions',
-      provider: 'mistralai',
-    },
+    title: 'a filled gap of Mistral',
+    name: 'mistral.fim',
+    url: 'https://api.mistral.ai/v1/fim/completions',
+    provider: 'mistralai',
     ...{ body: { model: 'small', prompt: 'const a = ', suffix: ';' }, inputs: { prompt: 'const a = ', suffix: ';' } },
     response: {
       ...text,

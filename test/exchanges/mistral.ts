@@ -1,5 +1,15 @@
 // https://docs.mistral.ai/agents/agents_basics and https://docs.mistral.ai/capabilities/reasoning
-import { type Answer, asked, type Exchange, exchangeOf, type Format, PIXEL, pieces, tokens } from './exchange.ts';
+import {
+  type Answer,
+  asked,
+  called,
+  type Exchange,
+  exchangeOf,
+  type Format,
+  PIXEL,
+  pieces,
+  tokens,
+} from './exchange.ts';
 import { chat, delta } from './openai.ts';
 
 const thinking = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] });
@@ -13,9 +23,7 @@ export const mistral: Format = {
     ...answer.text.map((content) => delta({ content })),
     ...answer.calls.map((call, index) => {
       const json = pieces(call).join('');
-      return delta({
-        tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: json } }],
-      });
+      return delta({ tool_calls: [{ index, ...called(call.id, call.name, json) }] });
     }),
     { ...delta({ content: '' }, { finish_reason: 'stop' }), usage },
   ],

@@ -56,12 +56,10 @@ export const ollama: readonly Exchange[] = [
     said: ['assistant: reasoning Hm, so.', 'assistant: It rains.', 'assistant: calls warn({"q":"a storm"})'],
   }),
   {
-    ...{
-      title: 'a completion of Ollama',
-      name: 'ollama.generate',
-      url: 'http://localhost:11434/api/generate',
-      provider: 'ollama',
-    },
+    title: 'a completion of Ollama',
+    name: 'ollama.generate',
+    url: 'http://localhost:11434/api/generate',
+    provider: 'ollama',
     ...{ isLines: true, body: { model: 'small', prompt: 'Tea?', system: 'Be kind.', images: [PIXEL] } },
     ...{ inputs: { prompt: 'Tea?', system: 'Be kind.', images: [PIXEL] }, usage },
     response: { ...head, response: 'A drink.', ...end, ...counts },
@@ -71,12 +69,10 @@ export const ollama: readonly Exchange[] = [
     ],
   },
   {
-    ...{
-      ...embedding,
-      title: 'an embedding of Ollama',
-      url: 'http://localhost:11434/api/embed',
-      body: { model: 'small', input: 'tea' },
-    },
+    ...embedding,
+    title: 'an embedding of Ollama',
+    url: 'http://localhost:11434/api/embed',
+    body: { model: 'small', input: 'tea' },
     ...{ response: { model: 'small', embeddings: [[1, 2, 3]], prompt_eval_count: 2 }, inputs: { input: 'tea' } },
     ...{ outputs: { count: 1, dimensions: 3 }, usage: { input_tokens: 2 } as Exchange['usage'] },
   },

@@ -3,6 +3,7 @@ import {
   ANSWER,
   type Answer,
   asked,
+  called,
   type Exchange,
   exchangeOf,
   type Format,
@@ -11,11 +12,6 @@ import {
   tokens,
 } from './exchange.ts';
 
-const called = (id: string, name: string, json: string) => ({
-  id,
-  type: 'function',
-  function: { name, arguments: json },
-});
 const find = { name: 'find', parameters: { type: 'object', properties: {} } };
 const image = `data:image/png;base64,${PIXEL}`;
 const parameters = {

@@ -92,12 +92,12 @@ test('a backlog of many steps is caught up in bounded memory by a receiver that 
   const db = await ClickHouse.connect(url, 'retention');
   onTestFinished(() => db.close());
   await db.command(
-    sql(`INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, texts)
+    sql(`INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
       SELECT 'backlog', today(), toUUID(concat('01900000-0000-7000-8000-', leftPad(toString(intDiv(number, 200)), 12, '0'))) AS trace,
         toUUID(concat('01910000-0000-7000-8000-', leftPad(toString(number), 12, '0'))), 1,
         toUnixTimestamp64Micro(now64(6)) - 600000000 + number,
         concat('{"trace_id":"', toString(trace), '","run_type":"tool","start_time":"2026-11-27T10:00:00.000000Z"}'),
-        ['{}', concat('{"name":"step","extra":{"metadata":{"text":"', repeat('x', 1000), '"}}}'), '{}', '', '']
+        concat('{"name":"step","extra":{"metadata":{"text":"', repeat('x', 1000), '"}}}'), '{}', ['{}', '', '']
       FROM numbers(100000)`),
   );
   let heapMaxBytes = 0;

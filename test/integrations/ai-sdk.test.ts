@@ -419,7 +419,7 @@ describe('media is recorded as a marker with its type and size:', () => {
 });
 
 describe('the telemetry option', () => {
-  const metadata = { userId: 'ann', sessionId: 's1', plan: 'pro' };
+  const metadata = { userId: 42, sessionId: 's1', plan: 'pro' };
 
   // Version 7 renames the option.
   test.each(['experimental_telemetry', 'telemetry'])(
@@ -429,7 +429,7 @@ describe('the telemetry option', () => {
       const options = { [option]: { isEnabled: false, functionId: 'forecast', metadata } };
       await sdk.generateText({ model: chat('gpt'), prompt: 'Rain?', ...options });
       await new sdk.ToolLoopAgent({ model: chat('gpt'), ...options }).generate({ prompt: 'Rain?' });
-      const given = { ...metadata, function_id: 'forecast', user_id: 'ann', thread_id: 's1' };
+      const given = { ...metadata, function_id: 'forecast', user_id: '42', thread_id: 's1' };
       expect(recorder.runs).toMatchObject([
         { name: 'generateText', inputs: { prompt: 'Rain?' }, outputs: { text: 'It is raining.' } },
         { name: 'gpt' },
@@ -448,7 +448,7 @@ describe('the telemetry option', () => {
     await withContext({ threadId: 't1' }, () =>
       sdk.generateText({ model: chat('gpt'), prompt: 'Rain?', experimental_telemetry }),
     );
-    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'ann' });
+    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ thread_id: 't1', user_id: '42' });
   });
 
   test.each<[object, object, object, object]>([

@@ -112,18 +112,23 @@ test('any usage adds up or says that it does not, invents no count, and is the s
   );
 });
 
-test('the running totals of a stream never shrink', () => {
+test('the running totals of a stream never shrink, and an empty text replaces none', () => {
   const usage = fc.record({ input_tokens: fc.nat(9), output_tokens: fc.nat(9) }, { requiredKeys: [] });
   fc.assert(
     fc.property(fc.array(usage, { minLength: 1 }), (usages) => {
       const fold = messageCall.fold?.();
-      fold?.add({ type: 'message_start', message: { content: [], usage: usages[0] } }, false);
-      for (const later of usages) fold?.add({ type: 'message_delta', delta: {}, usage: later }, false);
+      fold?.add(
+        { type: 'message_start', message: { content: [], usage: { ...usages[0], service_tier: 'priority' } } },
+        false,
+      );
+      for (const later of [...usages, { service_tier: '' }])
+        fold?.add({ type: 'message_delta', delta: {}, usage: later }, false);
       const most = (key: 'input_tokens' | 'output_tokens') => {
         const known = usages.map((one) => one[key]).filter((count) => count !== undefined);
         return known.length === 0 ? undefined : Math.max(...known);
       };
-      const { input_tokens, output_tokens } = messageCall.read(fold?.result()).usage ?? {};
+      const { usage: { input_tokens, output_tokens } = {}, outputs } = messageCall.read(fold?.result());
+      expect(outputs.usage).toMatchObject({ service_tier: 'priority' });
       expect([input_tokens, output_tokens]).toEqual([most('input_tokens'), most('output_tokens')]);
     }),
   );

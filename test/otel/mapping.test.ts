@@ -138,6 +138,20 @@ test('any span has the session and the user in its metadata', () => {
   expect(mapped({ 'enduser.pseudo.id': 'p' }).metadata).toEqual({ user_id: 'p' });
 });
 
+test.each<[string, string, Record<string, string>?]>([
+  ['session.id', 'user.id'],
+  ['session.id', 'enduser.id'],
+  ['session.id', 'user.id', { 'openinference.span.kind': 'LLM' }],
+  ['gen_ai.conversation.id', 'enduser.pseudo.id', { 'gen_ai.operation.name': 'chat' }],
+  ['langfuse.session.id', 'langfuse.user.id'],
+  ['traceloop.association.properties.chat_id', 'traceloop.association.properties.userId'],
+  ['ai.telemetry.metadata.sessionId', 'ai.telemetry.metadata.userId', { 'ai.operationId': 'ai.generateText' }],
+  ['conversation.id', 'enduser.id', { target: 'codex_core::session::turn' }],
+])('%s and %s may be numbers', (thread, user, attributes) => {
+  const { metadata } = mapped({ ...attributes, [thread]: 7, [user]: 42 });
+  expect(metadata).toMatchObject({ thread_id: '7', user_id: '42' });
+});
+
 describe('vocabularies', () => {
   const rowsOf = ({ inputs, outputs, usage, parameters, metadata, tags, times }: (typeof vocabularies)[number]) =>
     [inputs, outputs, usage, parameters, metadata, tags, times].flatMap((table = []) => table.map(([name]) => name));

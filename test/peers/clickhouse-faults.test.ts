@@ -219,14 +219,14 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   const store = await openStore();
   const listed = async () => (await store.list(tenant, parsedQuery({}))).items.map((run) => run.id);
   const isRefused = () => lines.some((line) => line.includes(`the changes of trace ${id(102)}`));
-  // The derivation of this trace fails, because its tombstone has no valid kind.
+  // The derivation of this trace fails, because a message has no valid fields.
   const now = Date.now() * 1_000;
   const row = {
     tenant: 'poison',
     day: '2026-11-20',
     group_id: id(102),
     id: id(102),
-    kind: 3,
+    kind: 1,
     received_us: now,
     fields: 'x',
   };
@@ -322,8 +322,8 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
     sql(
-      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, texts)
-        SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), texts
+      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
+        SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), searched, facts, payloads
         FROM (SELECT *, generateUUIDv4() AS new FROM messages WHERE tenant = ?)`,
       integer((Date.now() + 5_000) * 1_000),
       string(tenant),
@@ -463,7 +463,7 @@ test('Queries equal a scan of all messages after runs were patched late, deleted
     post(root + 1, { parent: root, inputs }),
     post(root + 2, { parent: root, parent_run_id: id(root + 1) }),
   ]);
-  // The parents arrive later, so that the trace consists of several groups.
+  // The parents arrive later, so that each run has a trace of its own.
   const linked = [simple(13, { parent: 12, inputs }), simple(12, { parent: 11 }), simple(11, { inputs, extra })];
   const late = [1, 2, 4, 5, 8, 9, 11, 12, 13].flatMap((number) => [
     patch(number, { end_time: second(number + 3_600), tags: ['late'], outputs: { text: 'another word' } }),
@@ -484,7 +484,7 @@ test('Queries equal a scan of all messages after runs were patched late, deleted
   for (const operation of [...linked, posts]) await step((store) => store.apply(TENANT, [operation].flat()));
   await step((store) => store.apply(TENANT, [late[0] ?? [], late[14] ?? []].flat()));
   await step((store) => store.remove(TENANT, { kind: 'trace', id: id(4) }));
-  await step((store) => store.remove(TENANT, { kind: 'run', id: id(8) }));
+  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(8) }));
   await step((store) => store.remove(TENANT, { kind: 'trace', id: id(11) }));
   await step((store) => store.apply(TENANT, [...late.filter(({ fields }) => fields.trace_id === undefined), ...below]));
   await step((store) => store.apply(TENANT, [...posts, ...linked]));

@@ -5,7 +5,7 @@ import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
 import type { StoreChange } from '#src/receiver/store/store.ts';
-import { feedback, id, numberOf, patch, post, simple } from '../receiver/conformance/support.ts';
+import { feedback, id, numberOf, patch, post, simple, span } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
 const { url, db, stop } = await startDatabase();
@@ -93,8 +93,9 @@ describe('changes in ClickHouse', () => {
       return [...new Set(received)].sort((a, b) => a - b);
     };
     const apply = (...operations: RunOperation[]) => after(() => first.apply(scope, operations));
-    expect(await apply(post(1), post(2, inBank), simple(4, { parent: 3, ...inBank }))).toEqual([2, 4]);
-    expect(await apply(simple(3))).toEqual([3, 4]);
+    const nested = simple(4, { ...span(4, 3, 5).fields, ...inBank });
+    expect(await apply(post(1), post(2, inBank), nested)).toEqual([2, 5]);
+    expect(await apply(simple(3, { ...span(3, undefined, 5).fields, trace_id: id(3) }))).toEqual([3, 5]);
     expect(await after(() => first.addFeedback(scope, feedback(1)))).toEqual([]);
     expect(await after(() => first.addFeedback(scope, feedback(2, { id: id(901) })))).toEqual([2]);
     expect(await after(() => first.removeFeedback(scope, feedback(2, { id: id(901) })))).toEqual([2]);

@@ -18,11 +18,11 @@ test('A trace is listed whole up to 200,000 messages, and above as incomplete by
   const addRuns = (root: number, count: number): Promise<void> =>
     db.command(
       sql(
-        `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, texts)
+        `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
           SELECT 'large', toDate('2026-11-20'), toUUID(?) AS root,
             toUUID(concat('01920000-0000-7000-8000-', leftPad(toString(number), 12, '0'))), 1, 1000000 + number,
             concat('{"trace_id":"', toString(root), '","run_type":"tool","start_time":"2026-11-20T10:00:00.000000Z",',
-              '"parent_run_id":"', toString(root), '"}'), ['{}', '{"name":"step"}', '{}', '', ''] FROM numbers(?, ?)`,
+              '"parent_run_id":"', toString(root), '"}'), '{"name":"step"}', '{}', ['{}', '', ''] FROM numbers(?, ?)`,
         string(id(root)),
         integer(root * 1_000_000),
         integer(count),

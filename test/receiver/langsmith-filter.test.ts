@@ -229,6 +229,8 @@ describe('POST /runs/query', () => {
     'eq(status, "done")',
     'eq(id, "1")',
     'gt(latency, "1 is:root")',
+    'eq(latency, "1..9")',
+    'and(eq(feedback_key, "a"), eq(feedback_score, "0..1"))',
     'gt(latency, "1) OR (is:root")',
     'or(eq(name, "a"), gt(start_time, "2026-01-01"))',
     'or(eq(name, "a"), search("b"))',

@@ -96,6 +96,24 @@ test.each([
   expect(ids[1]).toBe(idOf(1_000));
 });
 
+test.each(['runs', 'traces'])(
+  'a list of %s exports a trace of 4,000 runs with attachments from memory before the test ends',
+  async (list) => {
+    const store = new MemoryStore();
+    const attachments = [{ name: 'a', bytes: new Uint8Array(1), mimeType: 'x/y' }];
+    const runs = Array.from({ length: 4_000 }, (_, at) => ({
+      ...run(at + 1, at > 0 ? { parent: 1 } : {}),
+      attachments,
+    }));
+    await store.apply(DEFAULT_SCOPE, runs);
+    const { url } = await start({ store });
+    const { body } = await request(`${url}/query/export?list=${list}`);
+    const lines = (await body.text()).trimEnd().split('\n');
+    expect(lines).toHaveLength(4_000);
+    expect(JSON.parse(lines[0] ?? '').attachments).toEqual([{ name: 'a', mime_type: 'x/y', data: 'AA==' }]);
+  },
+);
+
 test('an unknown format or list is refused', async () => {
   const { url } = await start();
   expect(await call(`${url}/query/export?format=xml`, 'GET')).toMatchObject(issueAt('query', 'format'));

@@ -3,9 +3,13 @@ import { diagnostics } from '#src/base/diagnostics.ts';
 import { AssembledRun } from '#src/receiver/domain/assemble.ts';
 import {
   DEFAULT_SCOPE,
+  type ListQuery,
   MemoryStore,
   type MemoryStoreOptions,
+  type Parsed,
+  parsedQuery,
   type RunOperation,
+  type Scope,
   type StoreChange,
 } from '#src/receiver.ts';
 import { runsIn } from './local-store.ts';
@@ -127,13 +131,31 @@ describe('a memory store', () => {
   });
 });
 
-test('a job that has ended is kept for a day, and a running job longer', async () => {
-  const store = new MemoryStore();
-  const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
-  const job = { ...DEFAULT_SCOPE, target: { kind: 'user', id: 'ada' } as const, runs: 0, traces: 0 };
-  const times = { start_time: ago(48), update_time: ago(48) };
-  await store.putJob({ ...job, ...times, id: 'late', state: 'done', end_time: ago(23.9) });
-  await store.putJob({ ...job, ...times, id: 'going on', state: 'running' });
-  await store.putJob({ ...job, ...times, id: 'old', state: 'done', end_time: ago(24.1) });
-  expect((await store.jobs()).map(({ id: of }) => of)).toEqual(['late', 'going on']);
+describe('pages with the same filter object', () => {
+  const lists = async (store: MemoryStore, scope: Scope, query: Parsed<ListQuery>) => {
+    const pages = [await store.list(scope, query), await store.traces(scope, query)];
+    return pages.map(({ items }) => items.map((run) => Number(run.id.slice(-12))));
+  };
+
+  test('show the list as it was at the first page, and a new first page shows all', async () => {
+    const store = new MemoryStore();
+    const query = { ...parsedQuery<ListQuery>({ order: 'ascending' }), limit: 2 };
+    await store.apply(DEFAULT_SCOPE, [post(1, 1), post(2, 2), post(3, 3)]);
+    const { next: cursor = '' } = await store.list(DEFAULT_SCOPE, query);
+    await store.apply(DEFAULT_SCOPE, [post(4, 4)]);
+    expect((await store.list(DEFAULT_SCOPE, { ...query, cursor })).items.map((run) => run.id)).toEqual([id(3)]);
+    const all = [1, 2, 3, 4];
+    expect(await lists(store, DEFAULT_SCOPE, { ...query, limit: 9 })).toEqual([all, all]);
+  });
+
+  test('show no runs of another tenant, list or order', async () => {
+    const store = new MemoryStore();
+    const query = { ...parsedQuery<ListQuery>({}), limit: 1 };
+    await store.apply(DEFAULT_SCOPE, [post(1, 1), post(2, 1), post(3, 1)]);
+    await store.apply({ tenant: 'other' }, [post(7, 7)]);
+    const { next: cursor = '' } = await store.list(DEFAULT_SCOPE, query);
+    expect(await lists(store, { tenant: 'other' }, { ...query, cursor })).toEqual([[], []]);
+    expect(await lists(store, DEFAULT_SCOPE, { ...query, cursor })).toEqual([[2], [1]]);
+    expect(await lists(store, DEFAULT_SCOPE, { ...query, cursor, order: 'ascending' })).toEqual([[], []]);
+  });
 });

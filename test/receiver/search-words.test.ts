@@ -29,6 +29,7 @@ describe('a search', () => {
     ['a "new order" b', { prefixes: ['a', 'b'], phrases: [['new', 'order']] }],
     ['"one"', { prefixes: ['one'], phrases: [] }],
     ['not "closed here', { prefixes: ['not'], phrases: [['closed', 'here']] }],
+    ['タワー tow 京', { prefixes: ['tow', '京'], phrases: [['タ', 'ワ', 'ー']] }],
     ['?! ""', undefined],
   ])('%j', (text, search) => {
     expect(parseSearch(text)).toEqual(search);

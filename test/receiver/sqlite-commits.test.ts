@@ -287,36 +287,26 @@ describe('the limits', () => {
   });
 });
 
-test('a job that has ended is kept for a day, and a running job longer', async () => {
+test('an open deletion is kept for longer than 30 days, and one that is not open is deleted by a later check', async () => {
   const nowMs = { value: 1_000 };
-  const { commits, connection } = await make({ nowMs: () => nowMs.value });
-  const counts = { runs: 0, traces: 0, start_time: 'a', update_time: 'a' };
-  const job = { ...DEFAULT_SCOPE, target: { kind: 'user', id: 'ada' } as const, ...counts };
-  await commits.putJob({ ...job, id: 'ended', state: 'done' });
-  await commits.putJob({ ...job, id: 'going on', state: 'running' });
+  const { apply, commits, connection } = await make({ nowMs: () => nowMs.value });
+  await commits.remove(DEFAULT_SCOPE, { kind: 'user', id: 'ada' });
+  connection.run("INSERT INTO deletions (tenant, kind, id, at_ms, is_open) VALUES (-1, 'user', 'open', 1000, 1)");
   const after = async (ms: number) => {
     nowMs.value = 1_000 + ms;
     await commits.checkAge();
-    return connection.all<{ id: string }>('SELECT id FROM jobs ORDER BY id').map(({ id: of }) => of);
+    return connection.all<{ id: string }>('SELECT id FROM deletions ORDER BY id').map(({ id: of }) => of);
   };
-  expect(await after(24 * 3_600_000)).toEqual(['ended', 'going on']);
-  expect(await after(24 * 3_600_000 + 1)).toEqual(['going on']);
-});
-
-test('old jobs that cannot be deleted from a full disk are deleted by a later check', async () => {
-  const { apply, commits, connection } = await make();
-  connection.run("INSERT INTO jobs (id, is_ended, stored_ms, json) VALUES ('old', 1, 0, '{}')");
+  expect(await after(30 * 24 * 3_600_000)).toEqual(['ada', 'open']);
   const run = connection.run.bind(connection);
   const full = vi.spyOn(connection, 'run').mockImplementation((sql, ...values) => {
-    if (/^DELETE FROM jobs/.test(sql)) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
+    if (/^DELETE FROM deletions/.test(sql)) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
     return run(sql, ...values);
   });
-  await expect(commits.checkAge()).rejects.toMatchObject({ errcode: 13 });
+  await expect(after(30 * 24 * 3_600_000 + 1)).rejects.toMatchObject({ errcode: 13 });
   await apply(post(1));
-  expect(connection.number('SELECT count(*) FROM jobs')).toBe(1);
   full.mockRestore();
-  await commits.checkAge();
-  expect(connection.number('SELECT count(*) FROM jobs')).toBe(0);
+  expect(await after(30 * 24 * 3_600_000 + 1)).toEqual(['open']);
 });
 
 test('a removal fails if the disk is full when its runs are deleted, and they are deleted once there is space', async () => {
@@ -329,8 +319,7 @@ test('a removal fails if the disk is full when its runs are deleted, and they ar
     if (sql === 'COMMIT' && runs() < 2) throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
     exec(sql);
   });
-  await commits.markStep(DEFAULT_SCOPE, { kind: 'trace', id: id(1) });
-  await expect(commits.deleteMarked()).rejects.toMatchObject({ errcode: 13 });
+  await expect(commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(1) })).rejects.toMatchObject({ errcode: 13 });
   expect(runs()).toBe(2);
   full.mockRestore();
   await vi.waitFor(() => expect(runs()).toBe(1), 5_000);
@@ -338,13 +327,16 @@ test('a removal fails if the disk is full when its runs are deleted, and they ar
   expect(runs()).toBe(2);
 });
 
-test('a removal also waits for a trace whose deletion began before, because its project is unknown without its root', async () => {
+test('at most 100 deletions are open, the next one is told to wait, and 2,000,000 names of deleted traces are kept', async () => {
   const { apply, commits, connection } = await make();
-  await apply(...Array.from({ length: 8_000 }, (_, at) => post(at, { trace_id: id(0), session_name: 'bank' })));
-  await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
-  connection.exec("DELETE FROM runs WHERE is_root = 1; UPDATE traces SET seq = -1, id = x'09'");
-  const step = await commits.markStep(DEFAULT_SCOPE, { kind: 'project', id: 'bank' });
-  await commits.deleteMarked();
-  expect(step).toMatchObject({ runs: 0, traces: 0, hasFound: false });
-  expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 });
+  await apply(post(1), post(2));
+  connection.run("INSERT INTO removed (n, tenant, id, kind) VALUES (1, 1, x'01', 2), (2000000, 1, x'02', 2)");
+  const remove = (at: number) => commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(at) });
+  const all = await Promise.allSettled(Array.from({ length: 101 }, (_, at) => remove(at)));
+  expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
+  expect(all[100]).toMatchObject({ reason: { name: 'StoreError', reason: 'busy' } });
+  expect(connection.all('SELECT n FROM removed ORDER BY n')).toEqual(
+    [0, 1, 2, 3, 4].map((at) => ({ n: 2_000_000 + at })),
+  );
+  await remove(3);
 });

@@ -303,12 +303,12 @@ test('runs that exceeded the limits may be sent again after a restart, also if a
   expect(await list()).toEqual([run.id]);
 });
 
-test('a run is removed by any spelling of its id', async () => {
+test('a trace is removed by any spelling of its id', async () => {
   const store = await openLocalStore(storePath());
   const id = '0193b3a0-0000-7000-8000-00000000000a';
   const fields = { name: 'run', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' };
   await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
-  const target = { kind: 'run', id: id.toUpperCase() } as const;
+  const target = { kind: 'trace', id: id.toUpperCase() } as const;
   expect(await store.removable(DEFAULT_SCOPE, target)).toEqual({ runs: 1, traces: 1 });
   expect(await store.remove(DEFAULT_SCOPE, target)).toEqual({ runs: 1, traces: 1 });
 });

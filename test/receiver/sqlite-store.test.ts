@@ -180,18 +180,6 @@ describe('a store on disk', () => {
     await expect.poll(() => asked.slice(3)).toEqual(['reader outline', 'slow reader outline']);
   });
 
-  test('reports the counts of a removal before it deletes the rows, so that a kill in between loses none', async () => {
-    const { asked, store } = make(() =>
-      asked.at(-1) === 'writer markStep'
-        ? Promise.resolve({ runs: 5, traces: 2, last: 9, hasFound: true })
-        : new Promise(() => {}),
-    );
-    const reports: unknown[] = [];
-    void store.remove(DEFAULT_SCOPE, { kind: 'user', id: 'ada' }, { onProgress: (removal) => reports.push(removal) });
-    await expect.poll(() => asked).toEqual(['writer markStep', 'writer deleteMarked']);
-    expect(reports).toEqual([{ runs: 5, traces: 2 }]);
-  });
-
   test('sends no signal to a thread', async () => {
     const store = await openLocalStore();
     const scope = { ...DEFAULT_SCOPE, signal: new AbortController().signal };

@@ -1,7 +1,8 @@
 import { afterAll, describe, test } from 'vitest';
 import { MemoryStore, type Store } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
-import { anySteps, callSteps } from './conformance/generated.ts';
+import { checkDeletions } from './conformance/deletions.ts';
+import { anySteps, callSteps, identitySteps } from './conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from './conformance/model.ts';
 import { storeCases } from './conformance/store-cases.ts';
 import { withOwnTenants } from './conformance/support.ts';
@@ -32,7 +33,36 @@ describe('a store on disk answers like a store in memory', () => {
     compareWithMemory({ stores: [withOwnTenants(onDisk, 'any')], afterStep }, anySteps, cases(40)),
   );
 
+  test('after runs and spans of the same traces, and restarts', { timeout: MODEL_TIMEOUT_MS }, async () => {
+    const ownPath = storePath();
+    const stores = [await openLocalStore(ownPath)];
+    const restart = async () => {
+      await stores[0]?.close();
+      stores[0] = await openLocalStore(ownPath);
+    };
+    await compareWithMemory({ stores, afterStep: restart }, identitySteps, cases(60));
+  });
+
   test('after messages of runs that record the same calls', { timeout: MODEL_TIMEOUT_MS }, () =>
     compareWithMemory({ stores: [withOwnTenants(onDisk, 'calls')] }, callSteps, cases(60)),
   );
+});
+
+describe('exactly the traces that deletions select are gone after any late messages', () => {
+  test('from a store in memory', async () => {
+    await checkDeletions(() => {
+      const store = new MemoryStore();
+      return { store: async () => store, restart: async () => {} };
+    }, cases(200));
+  });
+
+  test('from a store on disk that is opened again', { timeout: MODEL_TIMEOUT_MS }, async () => {
+    const file = storePath();
+    let store = await openLocalStore(file);
+    const restart = async (): Promise<void> => {
+      await store.close();
+      store = await openLocalStore(file);
+    };
+    await checkDeletions(() => ({ store: async () => store, restart }), cases(40));
+  });
 });

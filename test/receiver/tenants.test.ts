@@ -25,7 +25,7 @@ interface Sample {
 
 const run = (fields: object = {}) => ({ id: RUN, name: 'attack', run_type: 'chain', start_time: START, ...fields });
 const post = run({ inputs: {}, session_name: 'lab' });
-const span = { traceId: RUN.replaceAll('-', ''), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
+const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'n', startTimeUnixNano: '1' };
 const spans = { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] };
 const exception = { key: 'exception.message', value: { stringValue: 'attack' } };
 const log = { traceId: span.traceId, spanId: span.spanId, eventName: 'exception', attributes: [exception] };
@@ -91,14 +91,10 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'GET /query/traces/:id': { path: `/query/traces/${RUN}`, status: 404 },
   'GET /query/traces/:id/export': { path: `/query/traces/${RUN}/export`, status: 404 },
   'GET /query/export': { path: '/query/export', status: 200 },
-  'DELETE /query/runs/:id': { path: `/query/runs/${RUN}?confirm=${RUN}`, status: 404 },
-  'DELETE /query/traces/:id': { path: `/query/traces/${RUN}?confirm=${RUN}`, status: 404 },
-  'DELETE /query/threads/:id': { path: '/query/threads/t?confirm=t', status: 404 },
-  'DELETE /query/users/:id': { path: '/query/users/ada?confirm=ada', status: 404 },
-  'DELETE /query/projects/:id': { path: '/query/projects/shop?confirm=shop', status: 404 },
-  'GET /query/jobs': { path: '/query/jobs', status: 200 },
-  'GET /query/jobs/:id': { path: `/query/jobs/${OTHER_RUN}`, status: 404 },
-  'DELETE /query/jobs/:id': { path: `/query/jobs/${OTHER_RUN}`, status: 404 },
+  'DELETE /query/traces/:id': { path: `/query/traces/${RUN}?confirm=${RUN}`, status: 200 },
+  'DELETE /query/threads/:id': { path: '/query/threads/t?confirm=t', status: 200 },
+  'DELETE /query/users/:id': { path: '/query/users/ada?confirm=ada', status: 200 },
+  'DELETE /query/projects/:id': { path: '/query/projects/shop?confirm=shop', status: 200 },
   'POST /query/import': { path: '/query/import', body: exported, status: 200, projectStatus: 403 },
   'GET /query/runs/:id': { path: `/query/runs/${RUN}`, status: 404 },
   'GET /query/runs/:id/cache': { path: `/query/runs/${RUN}/cache`, status: 404 },
@@ -150,8 +146,6 @@ async function fill({ store }: Service): Promise<void> {
   await store.apply(scope, [{ kind: 'post', id: RUN, fields: { ...fields, ...secrets }, attachments } as never]);
   const time = { created_at: START, modified_at: START };
   await store.addFeedback(scope, { id: OTHER_RUN, run_id: RUN, key: SECRET, comment: SECRET, ...time });
-  const job = { id: OTHER_RUN, target: { kind: 'user', id: SECRET }, state: 'running', runs: 0, traces: 0 } as const;
-  await store.putJob({ ...scope, ...job, start_time: START, update_time: new Date().toISOString() });
 }
 
 /** Returns the responses that contain all data of acme. */
@@ -165,7 +159,6 @@ async function readAll(service: Service, key: string): Promise<string[]> {
     '/query/threads/t',
     '/query/statistics?group_by=name',
     '/query/suggestions?field=tag',
-    '/query/jobs',
   ];
   const replies = paths.map(async (path) => (await send(service.url, 'GET', { path, status: 200 }, key)).text);
   return Promise.all(replies);
@@ -281,10 +274,7 @@ test('a route that needs no key, admin, or a key to read is listed here', () => 
   expect(listed('admin', /./)).toEqual([
     'DELETE /feedback/:id',
     'POST /query/import',
-    ...['runs', 'traces', 'threads', 'users', 'projects'].map((data) => `DELETE /query/${data}/:id`),
-    'GET /query/jobs',
-    'GET /query/jobs/:id',
-    'DELETE /query/jobs/:id',
+    ...['traces', 'threads', 'users', 'projects'].map((data) => `DELETE /query/${data}/:id`),
   ]);
   expect(listed('read', /POST|PUT|PATCH|DELETE/)).toEqual(['POST /runs/query']);
   expect(listed('write', /GET/)).toEqual([]);
@@ -309,41 +299,6 @@ test('a change stream of a tenant contains no changes of another tenant', async 
 });
 
 describe('a key of a project', () => {
-  test('reads and cancels only jobs of keys of this project', async () => {
-    const service = await startService();
-    const ids = [RUN, OTHER_RUN];
-    for (const [at, project] of [{ project: 'shop' }, {}].entries()) {
-      const job = {
-        id: ids[at] ?? '',
-        target: { kind: 'user', id: 'ada' },
-        state: 'running',
-        runs: 0,
-        traces: 0,
-      } as const;
-      await service.store.putJob({
-        tenant: 'acme',
-        ...project,
-        ...job,
-        start_time: START,
-        update_time: new Date().toISOString(),
-      });
-    }
-    const answers = async (given: object) => {
-      const { text: key } = service.addKey({ tenant: 'acme', permission: 'admin', ...given });
-      const { text } = await send(service.url, 'GET', { path: '/query/jobs', status: 200 }, key);
-      const cancelled = ids.map((id) => send(service.url, 'DELETE', { path: `/query/jobs/${id}`, status: 200 }, key));
-      const statuses = (await Promise.all(cancelled)).map(({ status }) => status);
-      return [
-        JSON.parse(text)
-          .items.map(({ id, state }: Record<string, string>) => `${id} ${state}`)
-          .sort(),
-        statuses,
-      ];
-    };
-    expect(await answers({ project: 'shop' })).toEqual([[`${RUN} running`], [200, 404]]);
-    expect(await answers({})).toEqual([[`${RUN} cancelled`, `${OTHER_RUN} running`].sort(), [200, 200]]);
-  });
-
   test('stores runs in its project, also those that name another one', async () => {
     const service = await startService();
     const { text } = service.addKey({ tenant: 'acme', project: 'chat', permission: 'admin' });

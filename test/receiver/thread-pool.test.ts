@@ -66,7 +66,7 @@ describe('a pool of threads', () => {
     expect(flags.map(([flag]) => flag)).toEqual([0, 0]);
   });
 
-  test('does not start a call whose signal has aborted while it waited', async () => {
+  test('rejects a waiting call at once when its signal aborts, and a call whose signal has aborted', async () => {
     const { read, end, started } = make();
     const left = new AbortController();
     void read('a');
@@ -74,8 +74,9 @@ describe('a pool of threads', () => {
     const waiting = [read('c', left.signal), read('d')];
     await expect.poll(() => started).toHaveLength(2);
     left.abort();
+    for (const call of [waiting[0], read('e', left.signal)])
+      await expect(call).rejects.toMatchObject({ reason: 'unavailable' });
     end('a');
-    await expect(waiting[0]).rejects.toMatchObject({ reason: 'unavailable' });
     await expect.poll(() => started.slice(2)).toEqual(['d in thread 1']);
   });
 

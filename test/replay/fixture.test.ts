@@ -108,22 +108,19 @@ const CONVERSATIONS: Readonly<Record<string, (text: string, id: string) => Conve
   },
 };
 
-/** Records a request for a ranking, which fails. */
-const failedRanking = (variables?: { RUNSPAN_EXCHANGES: string }) =>
-  recordedProgram(
-    async () => {
-      const { url } = await serve((_, response) => void response.writeHead(503).end('{}'));
-      const body = JSON.stringify({ model: 'small', query: 'tea', documents: ['cup'] });
-      await (await fetch(`${url}/v2/rerank`, { method: 'POST', body })).text();
-    },
-    {},
-    variables,
-  );
+/** Sends a request for a ranking, which fails. */
+const rank = async (): Promise<void> => {
+  const { url } = await serve((_, response) => void response.writeHead(503).end('{}'));
+  const body = JSON.stringify({ model: 'small', query: 'tea', documents: ['cup'] });
+  await (await fetch(`${url}/v2/rerank`, { method: 'POST', body })).text();
+};
 
 test('a ranking is a model call, which is sent again if it is the failed step', async () => {
-  const runs = await failedRanking();
+  const runs = await recordedProgram(rank);
   expect(runs).toMatchObject([{ run_type: 'retriever', error: 'HTTP 503' }]);
   expect(fixtureFrom(runs, runs[0]).fixture.calls).toMatchObject([{ call: 'cohere.rerank', isLive: true }]);
+  const { missing } = fixtureFrom(await recordedProgram(rank, {}, { RUNSPAN_EXCHANGES: 'false' }));
+  expect(missing).toEqual([expect.stringMatching(/^cohere.rerank: its request is not recorded/)]);
 });
 
 /** Records requests that are sent with `fetch`, and returns the calls of the fixtures. */

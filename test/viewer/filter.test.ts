@@ -29,6 +29,7 @@ test.each([
 test.each([
   ['latency>soon', 'latency> expects a duration: 500ms, 2s, 1m'],
   ['latency>', 'latency> expects a duration: 500ms, 2s, 1m'],
+  ['latency:1..5..9', 'latency: expects a duration: 500ms, 2s, 1m'],
   ['latency:5x', 'latency: expects a duration: 500ms, 2s, 1m'],
   ['tokens>many', 'tokens> expects a number: 1000'],
   ['tokens:..', 'tokens: expects a number: 1000'],

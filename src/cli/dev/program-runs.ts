@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { identityOf } from '../../receiver/domain/identity.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
 import type { Route } from '../../receiver/http/route.ts';
@@ -127,10 +128,11 @@ function note(operation: RunOperation, { open, traceIds }: Program): string {
   return traceId;
 }
 
-/** Returns the trace of a run. A run without a `trace_id` belongs to the trace of its parent. */
+/** Returns the trace of a run, which names it, or else is below an open run or a root. */
 function traceOf({ id, fields }: RunOperation, open: ReadonlyMap<string, OpenRun> = new Map()): string {
-  const parentId = fields.parent_run_id;
-  return fields.trace_id ?? open.get(id)?.traceId ?? open.get(parentId ?? '')?.traceId ?? parentId ?? id;
+  const { traceId, otelTraceId, parentId } = identityOf(fields);
+  const named = traceId ?? otelTraceId;
+  return named ?? open.get(id)?.traceId ?? open.get(parentId ?? '')?.traceId ?? parentId ?? id;
 }
 
 function forgetOldest(remembered: Map<string, unknown> | Set<string>, most: number): void {

@@ -1,7 +1,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
+import { countsOf } from '../../receiver/domain/deletion.ts';
 import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
-import { countsOf } from '../../receiver/http/removal-jobs.ts';
 import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
@@ -11,28 +11,28 @@ import { counted, quoted } from '../terminal-text.ts';
 import { findSource, withSourceOptions } from './run-source.ts';
 
 const HELP = `
-A run is deleted with its descendants. Threads and users are deleted with all traces in which a run
-has this thread or user, and projects with all traces whose root run is in the project. The store
-ignores messages for deleted runs for 30 days. A receiver continues to delete if you end this
-command. Without a receiver, the file is changed only if no other process has it open for writing.
+Threads and users are deleted with all traces in which a run has this thread or user, and projects
+with all traces whose root run is in the project. Traces that start after the deletion are kept. The
+store ignores messages for deleted traces for 30 days. A receiver may take longer to delete large
+traces. Without a receiver, the file is changed only if no other process has it open for writing.
 
 Exit code:
-  0; 1 if nothing is found, there is no receiver and no file, the file is in use, --yes is missing,
-  or the deletion failed or was cancelled; 2 for invalid arguments`;
+  0; 1 if there is no receiver and no file, the file is in use, the deletion failed, or --yes is
+  missing; 2 for invalid arguments`;
 
-const KINDS = ['run', 'trace', 'thread', 'user', 'project'] as const;
+const KINDS = ['trace', 'thread', 'user', 'project'] as const;
 
 export function define(command: Command, { stdout, stderr }: CommandContext): void {
   withSourceOptions(
     command
-      .description('Deletes a run, trace, thread, user or project from a receiver or a store file.')
+      .description('Deletes a trace, thread, user or project from a receiver or a store file.')
       .addArgument(new Argument('<kind>', 'what to delete').choices(KINDS))
       .argument('<id>', 'id, or the name of a project')
       .option('--yes', 'delete; without this option, only show what would be deleted'),
   )
     .addHelpText('after', HELP)
     .action(async (kind, given, { yes, ...options }) => {
-      const id = kind === 'run' || kind === 'trace' ? parseUuid(given, true) : given;
+      const id = kind === 'trace' ? parseUuid(given, true) : given;
       if (id === undefined) throw new UsageError(`${quoted(given)} is not the id of a ${kind}: expected a UUID`);
       const source = await findSource(options);
       let removal: Removal | undefined;
@@ -40,18 +40,17 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
       else {
         const projects = counted((await source.projects()).length, 'project');
         stderr.write(`runspan: the receiver at ${source.address} with ${projects}\n`);
-        removal = await source.remove({ kind, id }, yes === true, (progress) =>
-          stderr.write(`runspan: deleted ${countsOf(progress)} so far\n`),
-        );
+        removal = await source.remove({ kind, id }, yes === true);
       }
-      if (!removal?.runs) throw new CommandFailure(`the store has no ${kind} ${visible(id)}`);
+      if (removal === undefined || (yes !== true && removal.runs === 0))
+        throw new CommandFailure(`the store has no ${kind} ${visible(id)}`);
       const what = countsOf(removal);
       if (yes !== true) throw new CommandFailure(`would delete ${what}; pass --yes to confirm`);
       stdout.write(`deleted ${what} from ${visible(typeof source === 'string' ? source : source.address)}\n`);
     });
 }
 
-/** Deletes runs, or only counts them. Throws if another process has the file open for writing. */
+/** Deletes traces, or only counts their runs. Throws if another process has the file open for writing. */
 async function removeFromFile(
   file: string,
   target: RemovalTarget,
@@ -73,5 +72,11 @@ async function removeFromFile(
     await reader.close();
   }
   const store = await SqliteStore.open(file, NO_LIMITS);
-  return await store.remove(DEFAULT_SCOPE, target).finally(() => store.close());
+  try {
+    const removal = await store.remove(DEFAULT_SCOPE, target);
+    await store.removed(Number.POSITIVE_INFINITY);
+    return removal;
+  } finally {
+    await store.close();
+  }
 }

@@ -4,9 +4,8 @@ import { messageOf, visible } from '../../base/text.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined, parsedJson } from '../../payload/fields.ts';
-import { delay } from '../../platform/timers.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
-import { countsOf } from '../../receiver/http/removal-jobs.ts';
+import { pathSegment } from '../../receiver/domain/path-segment.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
 import { registeredReceiver } from '../dev/registration.ts';
 import { openToRead, type RunSource, sourceOf, storeFile } from '../stores.ts';
@@ -69,11 +68,6 @@ export function receiverAt(url: URL, file?: string): ReceiverSource {
 
 /** Request timeout in milliseconds. The timeout is long, because a receiver under load may respond late. */
 const RESPONSE_MAX_MS = 30_000;
-/** How long the end of a deletion is awaited while the receiver does not respond, in milliseconds. */
-const RESTART_MAX_MS = 120_000;
-/** First and longest interval at which the state of a long deletion is read, in milliseconds. */
-const [POLL_MS, POLL_MS_MAX] = [100, 10_000];
-
 export class NoReceiver extends CommandFailure {}
 
 /** Reads runs from a receiver over HTTP. Throws if the receiver does not respond or returns an error. */
@@ -112,37 +106,10 @@ class ReceiverSource implements RunSource {
 
   saved: RunSource['saved'] = (traceId) => this.#text(`traces/${traceId}/export?format=html`);
 
-  /**
-   * Deletes runs, or only counts them. Waits for the end of a long deletion and calls `onProgress` at growing intervals.
-   * Returns undefined if there are no such runs.
-   */
-  async remove(
-    { kind, id }: RemovalTarget,
-    isConfirmed: boolean,
-    onProgress: (removal: Removal) => void,
-  ): Promise<Removal | undefined> {
-    const path = `${kind}s/${encodeURIComponent(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
-    const response = await this.#json<Removal | { job: RemovalJob }>(path, undefined, 'DELETE');
-    if (response === undefined || !('job' in response)) return response;
-    let { job } = response;
-    let answeredMs = performance.now();
-    for (let waitMs = POLL_MS; job.state === 'running'; waitMs = Math.min(2 * waitMs, POLL_MS_MAX)) {
-      onProgress(job);
-      await delay(waitMs, undefined, true);
-      try {
-        job = (await this.#json<RemovalJob>(`jobs/${job.id}`, 'state')) ?? {
-          ...job,
-          state: 'failed',
-          error: 'its job is lost',
-        };
-        answeredMs = performance.now();
-      } catch (error) {
-        // The receiver may be restarting.
-        if (!(error instanceof NoReceiver) || performance.now() - answeredMs > RESTART_MAX_MS) throw error;
-      }
-    }
-    if (job.state === 'done') return job;
-    throw new CommandFailure(`the deletion ended after ${countsOf(job)}: ${visible(job.error ?? 'it was cancelled')}`);
+  /** Deletes traces, or only counts their runs. Returns undefined if there are none. */
+  remove({ kind, id }: RemovalTarget, isConfirmed: boolean): Promise<Removal | undefined> {
+    const path = `${kind}s/${pathSegment(id)}${isConfirmed ? `?confirm=${encodeURIComponent(id)}` : ''}`;
+    return this.#json<Removal>(path, undefined, 'DELETE');
   }
 
   /** Ends the open runs of a program of `runspan dev`, and returns the traces of the program, the latest last. */

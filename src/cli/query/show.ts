@@ -7,6 +7,7 @@ import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../receiver/domain/run-view.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { canonicalId } from '../../run/time.ts';
+import { rootIn } from '../../testing/forest.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, quoted, timeText, visibleLines } from '../terminal-text.ts';
@@ -55,7 +56,7 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   const wanted = await completeId(source, id);
   const outline = await source.outline(wanted);
   if (outline.length === 0) return `${await runText(view, await runOf(source, wanted))}\n`;
-  const root = await source.details((outline.find((run) => run.id === wanted) ?? outline[0])?.id ?? wanted);
+  const root = await source.details((outline.find((run) => run.id === wanted) ?? rootIn(outline))?.id ?? wanted);
   const head = paint('detail', `trace ${wanted}, started ${timeText(root?.start_time ?? '')}`);
   const contents = root === undefined ? [] : await contentsOf(view, await recordsOf(source, root));
   const cost = root && costText(root);

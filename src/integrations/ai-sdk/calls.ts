@@ -1,4 +1,4 @@
-import { defined, definedOrNone, type Fields, fieldsOf, signalOf, textOf } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, idTextOf, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription } from '../../run/run.ts';
 import { aiSdkMessages } from '../../services/ai-sdk/messages.ts';
 import { mediaInputs } from './media.ts';
@@ -94,13 +94,13 @@ export function describeOperation(options: Fields): CallDescription {
   if (tools !== undefined) inputs.tools = toolNames(tools);
   // AI SDK 7 renames the option.
   const telemetry = fieldsOf(options.telemetry ?? options.experimental_telemetry);
-  const { metadata, functionId } = telemetry;
-  const { userId, threadId, sessionId, conversationId } = fieldsOf(metadata);
+  const metadata = fieldsOf(telemetry.metadata);
+  const { userId, threadId, sessionId, conversationId } = metadata;
   return {
     inputs,
     signal: signalOf(options.abortSignal),
-    metadata: { ...fieldsOf(metadata), function_id: textOf(functionId) },
-    ids: { user_id: textOf(userId), thread_id: textOf(threadId ?? sessionId ?? conversationId) },
+    metadata: { ...metadata, function_id: textOf(telemetry.functionId) },
+    ids: { user_id: idTextOf(userId), thread_id: idTextOf(threadId ?? sessionId ?? conversationId) },
     hiding: hidingOf(telemetry),
   };
 }

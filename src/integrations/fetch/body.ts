@@ -70,11 +70,8 @@ class WholeFold implements Fold {
   result(): unknown {
     if (BINARY.test(this.#type)) return new Blob(this.#parts, { type: this.#type });
     const decoder = new TextDecoder();
-    const texts = this.#parts
-      .filter(isData)
-      .map((part) => (typeof part === 'string' ? part : decoder.decode(part, STREAM)));
-    return parsedJson(texts.join(''));
+    const textOf = (part: string | Uint8Array): string =>
+      typeof part === 'string' ? part : decoder.decode(part, { stream: true });
+    return parsedJson(this.#parts.filter(isData).map(textOf).join(''));
   }
 }
-
-const STREAM = { stream: true };

@@ -1,22 +1,14 @@
 import { makeSlot } from '../../base/slot.ts';
-<<<<<<< HEAD
-import { exactJson, type Fields, parsedJson } from '../../payload/fields.ts';
-=======
-import { type Fields, isFields, parsedJson } from '../../payload/fields.ts';
->>>>>>> origin/main
+
+import { exactJson, type Fields, isFields, parsedJson } from '../../payload/fields.ts';
+
 import { encodePayload, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';
 import { type CapturePolicy, noopSink, type RunSink } from '../../run/sink.ts';
 import { isData } from '../../services/deltas.ts';
 
-/**
- * The name of the attachment that contains the request and the response of a model call. If a run sends several requests,
- * the next attachments are `exchange-2`, `exchange-3` and so on.
- */
-const EXCHANGE = 'exchange';
-
-/** The content of the attachment, which is JSON text. */
+/** The request and the response of a model call. Attached to its run as JSON text. */
 export interface Exchange {
   /** The name of the reader of the request's format, for example `openai.chat.completions`. */
   readonly call: string;
@@ -58,7 +50,7 @@ export function exchangeFor(run: Run, call: string, request: Fields): KeepExchan
     const text = `${head},"request":${requestJson},${json.slice(1)}`;
     const { count } = countOf.get(run) ?? { count: 0 };
     countOf.set(run, { count: count + 1 });
-    const name = count === 0 ? EXCHANGE : `${EXCHANGE}-${count + 1}`;
+    const name = count === 0 ? 'exchange' : `exchange-${count + 1}`;
     run.attach(name, new TextEncoder().encode(text), 'application/json');
   };
 }
@@ -125,7 +117,7 @@ export function changesPayloads({ hooks, payload }: CapturePolicy): boolean {
   return hooks !== undefined || payload.redaction?.root !== undefined || payload.isInline === true;
 }
 
-/** Returns whether an attachment of this name may be a request and its response. */
+/** Whether an attachment of this name may be an exchange. If a run sends several requests, the second is `exchange-2`. */
 export function isExchange(name: string): boolean {
   return /^exchange(-\d+)?$/.test(name);
 }

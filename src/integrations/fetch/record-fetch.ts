@@ -36,23 +36,18 @@ export type CallFilter = (
 ) => boolean;
 
 interface State {
-  stop: (() => void) | undefined;
-  filter: CallFilter | undefined;
+  stop?: (() => void) | undefined;
+  filter?: CallFilter | undefined;
   /** Whether requests and responses are attached to runs that do not contain them, or not as streams. */
   areExchangesKept: boolean;
   /** Sends or answers the requests that may be model calls. Undefined if they are sent. */
-  transport: FetchTransport | undefined;
+  transport?: FetchTransport | undefined;
 }
 
 /** Answers a call of `fetch`. `send` sends the request. */
 export type FetchTransport = (input: unknown, init: unknown, send: () => Promise<Response>) => Promise<Response>;
 
-const state: State = shared('recordFetch', () => ({
-  stop: undefined,
-  filter: undefined,
-  areExchangesKept: false,
-  transport: undefined,
-}));
+const state: State = shared('recordFetch', () => ({ areExchangesKept: false }));
 
 /**
  * Replaces `globalThis.fetch` to record the model calls that the process makes through it. Each model call becomes an
@@ -149,11 +144,10 @@ function senderOf(
   inputs: unknown,
 ): Run | undefined {
   const owner = ownerWith(sink, around);
-  if (!(owner instanceof Run) || !owner.isOpen || owner.call?.isSender !== true || owner.runType !== type) {
-    return undefined;
-  }
-  if (!mayBeOneModel(owner.call.model, model)) return undefined;
-  const key = owner.call.readKey();
+  if (!(owner instanceof Run) || !owner.isOpen || owner.runType !== type) return undefined;
+  const { call } = owner;
+  if (call?.isSender !== true || !mayBeOneModel(call.model, model)) return undefined;
+  const key = call.readKey();
   return key !== undefined && key === callKey(type, inputs) ? owner : undefined;
 }
 
@@ -286,13 +280,8 @@ function callOfExchange(run: Run, reader: CallReader, keep: KeepExchange | undef
   return {
     fulfilled(response) {
       if (!run.isOpen) return;
-      const options: StartOptions = { name, runType, source: SOURCE };
-      followResponse(
-        response as Response,
-        beginRun(prepareRun({ ...options, exporter: unsent(run) }, run.context)),
-        reader,
-        keep,
-      );
+      const options: StartOptions = { name, runType, source: SOURCE, exporter: unsent(run) };
+      followResponse(response as Response, beginRun(prepareRun(options, run.context)), reader, keep);
     },
     fail(error) {
       if (run.isOpen) keep({ error: errorText(error) });

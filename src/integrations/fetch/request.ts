@@ -44,9 +44,8 @@ export function requestBody(input: unknown, init: unknown): unknown {
 function fieldsOfBody(body: unknown): Fields | undefined {
   if (typeof body === 'string') return parsed(body);
   if (body instanceof FormData) return fieldsOfForm(body);
-  if (body instanceof ArrayBuffer) return parsed(new TextDecoder().decode(body));
-  if (ArrayBuffer.isView(body)) return parsed(new TextDecoder().decode(body as Uint8Array));
-  return undefined;
+  const isBytes = body instanceof ArrayBuffer || ArrayBuffer.isView(body);
+  return isBytes ? parsed(new TextDecoder().decode(body as Uint8Array)) : undefined;
 }
 
 function parsed(json: string): Fields | undefined {

@@ -22,26 +22,27 @@ const prototypeOfResponse = (): Response | undefined => globalThis.Response?.pro
  * replaced. The response body is never read, locked or copied here. `keep` receives the body before the run ends.
  */
 export function followResponse(response: Response, run: Run, answer: AnswerReader, keep?: KeepExchange): void {
-  const { ok, status, headers, body } = response;
+  const { status, headers, body } = response;
+  const isOk = response.ok !== false;
   const requestId = headers?.get?.('x-request-id') ?? headers?.get?.('request-id');
   run.set({ metadata: { request_id: requestId || undefined } });
   const contentType = headers?.get?.('content-type') ?? '';
-  const read = bodyReader(ok === false ? errorReader(status) : answer, contentType);
-  const isStream = ok !== false && answer.fold !== undefined && isStreamType(contentType);
+  const read = bodyReader(isOk ? answer : errorReader(status), contentType);
+  const isStream = isOk && answer.fold !== undefined && isStreamType(contentType);
   const text = isStream && keep !== undefined ? new StreamText(contentType, run.capture.payload.bytes) : undefined;
   const reader = keep === undefined ? read : readAndKeep(read, status, text, keep);
-  const observer = new BodyObserver(run, reader, ok !== false, text);
+  const observer = new BodyObserver(run, reader, isOk, text);
   // A mock response may have no body, or a body that is not a stream.
   const stream = body && isReadableStream(body) ? body : undefined;
   const followed = tryFollow(response, () => {
     if (body === null || !followMethods(response, observer)) return false;
-    const isStream = stream !== undefined && tryFollow(stream, () => followReadableStream(stream, observer));
-    observer.watch(isStream ? stream : response);
+    const isFollowed = stream !== undefined && tryFollow(stream, () => followReadableStream(stream, observer));
+    observer.watch(isFollowed ? stream : response);
     return true;
   });
   if (followed) return;
-  if (ok === false) observer.end();
-  else run.end({ status });
+  if (isOk) run.end({ status });
+  else observer.end();
 }
 
 function followMethods(response: Response, observer: BodyObserver): boolean {

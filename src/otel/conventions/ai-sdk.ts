@@ -1,4 +1,4 @@
-import type { Fields } from '../../payload/fields.ts';
+import { type Fields, idTextOf } from '../../payload/fields.ts';
 import type { SpanLike } from '../span-like.ts';
 import { aiSdkAnswer, aiSdkArguments, aiSdkPrompt, promptMessages } from './ai-sdk-messages.ts';
 import { aiSdkServiceTier, aiSdkUsage } from './ai-sdk-usage.ts';
@@ -181,16 +181,13 @@ export const aiSdkBesideGenAi: Vocabulary = {
 
 /** Maps the user id and the conversation id. Both ids are also kept under their original keys. */
 function personal(prefix: string): Rows {
-  return [
-    [`${prefix}.userId`, 'user_id', text],
-    [`${prefix}.userId`, 'userId', same],
-    [`${prefix}.threadId`, 'thread_id', text],
-    [`${prefix}.threadId`, 'threadId', same],
-    [`${prefix}.sessionId`, 'thread_id', text],
-    [`${prefix}.sessionId`, 'sessionId', same],
-    [`${prefix}.conversationId`, 'thread_id', text],
-    [`${prefix}.conversationId`, 'conversationId', same],
-  ];
+  return ['userId', 'threadId', 'sessionId', 'conversationId'].flatMap((name): Rows => {
+    const key = name === 'userId' ? 'user_id' : 'thread_id';
+    return [
+      [`${prefix}.${name}`, key, idTextOf],
+      [`${prefix}.${name}`, name, same],
+    ];
+  });
 }
 
 /** Returns the last word of an operation, for example `doGenerate` for `ai.generateText.doGenerate`. */

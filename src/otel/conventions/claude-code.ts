@@ -1,3 +1,4 @@
+import { idTextOf } from '../../payload/fields.ts';
 import { type Attributes, json, jsonObject, microseconds, type Read, text } from './values.ts';
 import { FIRST_TOKEN, type Kind, NOTHING_NEW, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -33,7 +34,7 @@ export const claudeCode: Vocabulary = {
   ],
   metadata: [
     // In spans of a subagent, `gen_ai.conversation.id` is the id of the subagent.
-    ['session.id', 'thread_id', text],
+    ['session.id', 'thread_id', idTextOf],
   ],
   times: [['ttft_ms', FIRST_TOKEN, microseconds(1_000)]],
   // Most of these repeat GenAI attributes. `bash_argv0` is sent even if the command is not.

@@ -1,4 +1,4 @@
-import { defined, type Fields } from '../../payload/fields.ts';
+import { defined, type Fields, idTextOf } from '../../payload/fields.ts';
 import { type Attributes, count, text } from './values.ts';
 import type { Kind, Vocabulary } from './vocabulary.ts';
 
@@ -16,7 +16,7 @@ export const codex: Vocabulary = {
   kindOf,
   metadata: [
     ['model', 'ls_model_name', text],
-    ['conversation.id', 'thread_id', text],
+    ['conversation.id', 'thread_id', idTextOf],
     ['call_id', 'tool_call_id', text],
     // Not in the group `usage`, because the token counts of a `chain` run usually repeat those of nested runs.
     [`${TOKENS}.total_tokens`, 'usage_metadata', turnUsage],

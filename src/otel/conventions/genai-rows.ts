@@ -1,3 +1,4 @@
+import { idTextOf } from '../../payload/fields.ts';
 import { type Attributes, cost, count, json, number, same, text, texts } from './values.ts';
 import { type Rows, SERVICE_TIER, WHOLE } from './vocabulary.ts';
 
@@ -87,7 +88,7 @@ export const genAiMetadata: Rows = [
   ['gen_ai.request.model', 'ls_model_name', text],
   ['gen_ai.response.model', 'ls_model_name', text],
   ['gen_ai.response.model', 'response_model', text],
-  ['gen_ai.conversation.id', 'thread_id', text, 'kept'],
+  ['gen_ai.conversation.id', 'thread_id', idTextOf, 'kept'],
   ['gen_ai.conversation.compacted', 'conversation_compacted', same],
   ['gen_ai.prompt.name', 'prompt_name', promptName],
   ['gen_ai.prompt.version', 'prompt_version', text],

@@ -1,3 +1,4 @@
+import { idTextOf } from '../../payload/fields.ts';
 import { type Attributes, json, jsonAs, jsonTexts, text, texts } from './values.ts';
 import { type Kind, type Row, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -18,10 +19,10 @@ export const generalAttributes: Vocabulary = {
   inputs: [inputValue],
   outputs: [outputValue],
   metadata: [
-    ['session.id', 'thread_id', text, 'kept'],
-    ['user.id', 'user_id', text],
-    ['enduser.id', 'user_id', text],
-    ['enduser.pseudo.id', 'user_id', text],
+    ['session.id', 'thread_id', idTextOf, 'kept'],
+    ['user.id', 'user_id', idTextOf],
+    ['enduser.id', 'user_id', idTextOf],
+    ['enduser.pseudo.id', 'user_id', idTextOf],
   ],
   tags: [tagList],
   ignored: ['input.mime_type', 'output.mime_type'],

@@ -1,4 +1,4 @@
-import { defined, definedOrNone, type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, fieldsOf, idTextOf, isFields } from '../../payload/fields.ts';
 import { timestampUs } from '../../run/time.ts';
 import { anyUsage } from '../../services/any.ts';
 import { type Attributes, cost, count, json, jsonObject, text, texts } from './values.ts';
@@ -39,8 +39,8 @@ export const langfuse: Vocabulary = {
   ],
   metadata: [
     ['langfuse.observation.model.name', 'ls_model_name', text],
-    ['langfuse.session.id', 'thread_id', text, 'kept'],
-    ['langfuse.user.id', 'user_id', text],
+    ['langfuse.session.id', 'thread_id', idTextOf, 'kept'],
+    ['langfuse.user.id', 'user_id', idTextOf],
     ['langfuse.observation.metadata', WHOLE, jsonObject, 'below'],
     ['langfuse.trace.metadata', WHOLE, jsonObject, 'below'],
   ],

@@ -1,4 +1,4 @@
-import { defined, type Fields, fieldsOf, filled, isFields, listOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, filled, idTextOf, isFields, listOf } from '../../payload/fields.ts';
 import { toolCall } from '../../services/chat.ts';
 import { openInferenceCounts } from './genai-rows.ts';
 import { inputValue, outputValue, tagList } from './general.ts';
@@ -97,9 +97,9 @@ export const openInference: Vocabulary = {
     ['llm.prompt_template.template', 'template', text],
     ['llm.prompt_template.version', 'template_version', text],
     ['tool.id', 'tool_call_id', text],
-    ['session.id', 'thread_id', text, 'kept'],
-    ['session.id', 'session_id', text],
-    ['user.id', 'user_id', text],
+    ['session.id', 'thread_id', idTextOf, 'kept'],
+    ['session.id', 'session_id', idTextOf],
+    ['user.id', 'user_id', idTextOf],
     ['metadata', WHOLE, jsonObject, 'merged'],
   ],
   tags: [tagList],

@@ -1,4 +1,4 @@
-import { defined, type Fields, filled, isFields } from '../../payload/fields.ts';
+import { defined, type Fields, filled, idTextOf, isFields } from '../../payload/fields.ts';
 import { toolCall } from '../../services/chat.ts';
 import { foundDocument } from './model-messages.ts';
 import {
@@ -100,7 +100,7 @@ export const traceloop: Vocabulary = {
     ['llm.response.id', 'response_id', text],
     ['llm.response.finish_reason', 'finish_reasons', texts],
     ['llm.response.stop_reason', 'finish_reasons', texts],
-    ['llm.user', 'user_id', text],
+    ['llm.user', 'user_id', idTextOf],
     ['traceloop.association.properties', WHOLE, associations, 'below'],
   ],
   // Headers may contain API keys. Only the length of vectors is recorded.

@@ -3,7 +3,7 @@ import {
   definedOrNone,
   type Fields,
   filled,
-  idText,
+  idTextOf,
   isFields,
   numberOf,
   parsedJson,
@@ -142,7 +142,6 @@ const THREAD_KEYS: readonly string[] = [
 
 /** Adds `thread_id` and `user_id`, unless the metadata already contains them. Keeps the original keys. */
 export function withThreadAndUser(metadata: Fields): Fields {
-  const threadKey = THREAD_KEYS.find((key) => idText(metadata[key]) !== undefined);
-  const thread_id = threadKey && idText(metadata[threadKey]);
-  return { ...defined({ thread_id, user_id: idText(metadata.userId) }), ...metadata };
+  const thread_id = THREAD_KEYS.map((key) => idTextOf(metadata[key])).find(Boolean);
+  return { ...defined({ thread_id, user_id: idTextOf(metadata.userId) }), ...metadata };
 }

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, idText, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, idTextOf, isFields } from '../../payload/fields.ts';
 import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
@@ -166,7 +166,7 @@ export class AttributeReader {
       const { place, source } = this.#matches[at] as Match;
       const [, key, read, manner] = place.row;
       const given = source.parts === undefined ? source.value : this.#structureOf(source, source.parts);
-      const value = place.group === 'metadata' && IDS.has(key) ? idText(given) : given;
+      const value = place.group === 'metadata' && IDS.has(key) ? idTextOf(given) : given;
       if (value === null) continue;
       if (fields !== undefined && manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
         if (manner === 'repeats') source.isUsed = true;

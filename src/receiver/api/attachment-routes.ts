@@ -40,12 +40,13 @@ function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteRespons
 }
 
 /**
- * Returns the `Content-Disposition` parameters `filename` and `filename*` (RFC 6266, 4.3). `filename` contains only
- * safe characters.
+ * Returns the `Content-Disposition` parameters `filename` and `filename*` (RFC 6266, 4.3). Neither names a folder. `filename`
+ * contains only safe characters.
  */
 function fileName(name: string): string {
   const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
-  return `filename="${plain}"; filename*=UTF-8''${percentEncoded(name)}`;
+  const whole = name.replaceAll(/[/\\]/g, '_').replace(/^\.{1,2}$/, '_');
+  return `filename="${plain}"; filename*=UTF-8''${percentEncoded(whole)}`;
 }
 
 /**

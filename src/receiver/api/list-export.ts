@@ -37,10 +37,11 @@ async function* pagesOf(
   scope: Scope,
   list: 'runs' | 'traces',
   { limit = Number.POSITIVE_INFINITY, ...query }: Parsed<RunQuery>,
+  pageItems: number = PAGE_ITEMS,
 ): AsyncGenerator<readonly Item[]> {
   let cursor: string | undefined;
-  for (let left = limit; left > 0; left -= PAGE_ITEMS) {
-    const pageQuery = { ...query, limit: Math.min(left, PAGE_ITEMS), ...(cursor !== undefined && { cursor }) };
+  for (let left = limit; left > 0; left -= pageItems) {
+    const pageQuery = { ...query, limit: Math.min(left, pageItems), ...(cursor !== undefined && { cursor }) };
     const page = await (list === 'traces' ? store.traces(scope, pageQuery) : store.list(scope, pageQuery));
     yield page.items;
     cursor = page.next;
@@ -49,11 +50,9 @@ async function* pagesOf(
 }
 
 async function* linesOfTraces(store: Store, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
-  for await (const traces of pagesOf(store, scope, 'traces', query)) {
-    for (let at = 0; at < traces.length; at += TRACES_AT_ONCE) {
-      const ids = traces.slice(at, at + TRACES_AT_ONCE).map(({ trace_id }) => trace_id);
-      yield* exportedLines(store, scope, { filter: { ...ALL_RUNS, conditions: [among('trace', ids)] } });
-    }
+  for await (const traces of pagesOf(store, scope, 'traces', query, TRACES_AT_ONCE)) {
+    const ids = traces.map(({ trace_id }) => trace_id);
+    yield* exportedLines(store, scope, { filter: { ...ALL_RUNS, conditions: [among('trace', ids)] } });
   }
 }
 

@@ -3,6 +3,7 @@ import { secretPatterns } from '../../payload/redaction/patterns.ts';
 import { type Redaction, redact } from '../../payload/redaction/redact.ts';
 import { serialize } from '../../payload/serialize.ts';
 import { grouped } from '../domain/grouped.ts';
+import { pathSegment } from '../domain/path-segment.ts';
 import type { Scope } from '../domain/query.ts';
 import {
   IMAGE_TYPES,
@@ -102,7 +103,7 @@ async function* responsesOf(
     const image = await store.attachment(scope, id, name);
     if (image === undefined) continue;
     const uri = `data:${type};base64,${Buffer.from(image.bytes).toString('base64')}`;
-    yield pairOf(`${path}/attachments/${encodeURIComponent(masks[index]?.name ?? '')}`, JSON.stringify(uri));
+    yield pairOf(`${path}/attachments/${pathSegment(masks[index]?.name ?? '')}`, JSON.stringify(uri));
   }
 }
 

@@ -6,7 +6,7 @@ import type { RunOperation } from '../domain/run-message.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { ALL_RUNS } from '../filter/run-filter.ts';
 import type { Store } from '../store/store.ts';
-import { withoutDerivedPlace } from './trace-import.ts';
+import { withoutDerivedOrder } from './trace-import.ts';
 
 /** Number of runs, and length of their JSON text, to store at once. */
 const BATCH_RUNS = 1_000;
@@ -55,7 +55,7 @@ export async function copyRuns(
     if (lastTraceId !== undefined && run.trace_id !== lastTraceId) complete.push(lastTraceId);
     lastTraceId = run.trace_id;
     if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
-    const { id, ...fields } = { ...withoutDerivedPlace(run), id: run.id };
+    const { id, ...fields } = { ...withoutDerivedOrder(run), id: run.id };
     const attachments = await Promise.all(infos.map(({ name }) => from.attachment(scope, id, name)));
     batch.push({
       kind: 'post',

@@ -104,7 +104,7 @@ class TraceImport {
     const loc: Location = ['body', 'runs', index];
     const { attachments, feedback = [], ...record } = jsonObject(run, loc);
     const format = { format: 'batch', kind: 'post', strict: false } as const;
-    const { id, fields } = readRun(format, { record: withoutDerivedPlace(record), loc }, this.#issues);
+    const { id, fields } = readRun(format, { record: withoutDerivedOrder(record), loc }, this.#issues);
     const attached = attachmentsOf(attachments, [...loc, 'attachments'], this.#issues);
     // In JSON lines, each run contains its feedback.
     if (!Array.isArray(feedback)) this.#issues.add([...loc, 'feedback'], 'type', 'Expected an array');
@@ -139,18 +139,17 @@ class TraceImport {
 }
 
 /**
- * Removes a `dotted_order` that the exporting store derived because the run's parent was missing. The importing store
- * derives `dotted_order` again. Also removes `trace_id` if it equals the run's id.
+ * Removes a `dotted_order` that does not fit the trace and the parent, because the exporting store derived it. The importing
+ * store derives it again.
  */
-export function withoutDerivedPlace<Fields extends object>(record: Fields): Partial<Fields> {
-  const { dotted_order: order, trace_id: traceId, parent_run_id: parentId, ...others } = record as Place & Fields;
+export function withoutDerivedOrder<Fields extends object>(record: Fields): Partial<Fields> {
+  const { dotted_order: order, ...others } = record as Place & Fields;
   const ids = typeof order === 'string' ? parseDottedOrder(order)?.map(({ id }) => id) : undefined;
-  if (ids === undefined || (ids[0] === traceId && ids.at(-2) === parentId)) return record;
-  const trace = traceId === others.id ? {} : { trace_id: traceId };
-  return { ...others, ...trace, parent_run_id: parentId } as Partial<Fields>;
+  const isOwn = ids === undefined || (ids[0] === others.trace_id && ids.at(-2) === others.parent_run_id);
+  return isOwn ? record : (others as Partial<Fields>);
 }
 
-type Place = Readonly<Partial<Record<'id' | 'trace_id' | 'parent_run_id' | 'dotted_order', unknown>>>;
+type Place = Readonly<Partial<Record<'trace_id' | 'parent_run_id' | 'dotted_order', unknown>>>;
 
 /** Reads feedback from an export and keeps its original times. */
 function importedFeedback(value: unknown, loc: Location): Feedback {

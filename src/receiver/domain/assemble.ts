@@ -1,12 +1,11 @@
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
-import { comparable } from './comparable.ts';
+import type { CoveredTrace } from './deletion.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
-import { grouped } from './grouped.ts';
+import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from './identity.ts';
 import { addCost, type PriceList } from './prices.ts';
 import type { Scope } from './query.ts';
-import { NOTHING, type RemovalTarget, type Selection, subtreeIn } from './removal.ts';
 import { type ComparedRun, callEvidenceOf, type RepeatedCall, repeatedCallsIn } from './repeated-calls.ts';
 import type { RunFields, RunOperation } from './run-message.ts';
 import { type FilteredRun, isOfProject, projectNames, projectOf, timesOf } from './run-values.ts';
@@ -19,9 +18,9 @@ import {
   type TraceSummary,
   type Usage,
 } from './run-view.ts';
-import { countsUsage, merged, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
+import { countsUsage, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
 import { type Turn, threadSummaryOf } from './thread-summary.ts';
-import { type SpanKeys, spanKeysOf, type TreeNode } from './tree.ts';
+import type { TreeNode } from './tree.ts';
 
 /** A run in memory: the merged fields of its messages, and data derived from them. */
 export class AssembledRun {
@@ -32,11 +31,9 @@ export class AssembledRun {
   readonly feedback: Map<string, Feedback> = new Map();
   fields: RunFields = {};
   facts: PayloadFacts = {};
-  spans: SpanKeys = spanKeysOf({});
+  identity: Identity = {};
   sizeBytes = 0;
-  // Posts and patches are stored separately, because a late post must not replace the fields of a patch.
-  #posted: RunFields = {};
-  #patched: RunFields = {};
+  readonly #ages: FieldAges = {};
 
   constructor(id: string, n: number) {
     this.id = id;
@@ -44,12 +41,10 @@ export class AssembledRun {
   }
 
   take({ kind, fields, attachments }: RunOperation): void {
-    if (kind === 'post') this.#posted = merged(this.#posted, fields);
-    else this.#patched = merged(this.#patched, fields);
+    this.fields = withRecord(this.#ages, this.fields, ageOf(kind, fields), fields).fields;
     for (const attachment of attachments) this.attachments.set(attachment.name, attachment);
-    this.fields = merged(this.#posted, this.#patched);
     this.facts = payloadFacts(this.fields);
-    this.spans = spanKeysOf(this.fields);
+    this.identity = identityOf(this.fields);
     this.#measure();
   }
 
@@ -66,12 +61,6 @@ export class AssembledRun {
     return isRemoved;
   }
 
-  /** The ids under which other runs name this run as their parent. */
-  get keys(): string[] {
-    const { span } = this.spans;
-    return span === undefined ? [this.id] : [this.id, span];
-  }
-
   /** The name and the id of the project. Empty until the run is visible. */
   get projects(): string[] {
     const { name, run_type, start_time } = this.fields;
@@ -80,7 +69,7 @@ export class AssembledRun {
 
   /** Whether a message names a parent, which may not have arrived. */
   get namesParent(): boolean {
-    return (this.fields.parent_run_id ?? this.spans.parentSpan) !== undefined;
+    return (this.identity.parentId ?? this.identity.parentSpan) !== undefined;
   }
 
   payload(field: PayloadField): string | undefined {
@@ -103,7 +92,7 @@ export class AssembledRun {
   }
 
   #measure(): void {
-    this.sizeBytes = RUN_BYTES + jsonSizeBytes(this.#posted) + jsonSizeBytes(this.#patched);
+    this.sizeBytes = RUN_BYTES + jsonSizeBytes(this.fields);
     for (const { name, mimeType, bytes } of this.attachments.values()) {
       this.sizeBytes += ATTACHMENT_BYTES + Buffer.byteLength(name) + Buffer.byteLength(mimeType) + bytes.length;
     }
@@ -111,42 +100,15 @@ export class AssembledRun {
   }
 }
 
-/** Determines the parent and the trace of every run in a tenant. */
-export class Places {
-  readonly #runs: ReadonlyMap<string, AssembledRun>;
-  #bySpan: ReadonlyMap<string | undefined, AssembledRun> | undefined;
-
-  constructor(runs: ReadonlyMap<string, AssembledRun>) {
-    this.#runs = runs;
-  }
-
-  /** Returns the id of the parent run. The parent may not have arrived yet. */
-  parentIdOf({ id, fields, spans }: AssembledRun): string | undefined {
-    if (fields.parent_run_id !== undefined || spans.parentSpan === undefined) return fields.parent_run_id;
-    this.#bySpan ??= new Map([...this.#runs.values()].map((run) => [run.spans.span, run]));
-    const parentId = this.#bySpan.get(spans.parentSpan)?.id;
-    return parentId === id ? undefined : parentId;
-  }
-
-  /**
-   * Returns the trace id of a run. If the run has no `trace_id`, returns the `trace_id` of the closest ancestor that
-   * has one. If no ancestor has a `trace_id`, returns the id of the topmost ancestor.
-   */
-  traceIdOf(run: AssembledRun): string {
-    const path = new Set<AssembledRun>();
-    for (let above = run; ; ) {
-      if (above.fields.trace_id !== undefined) return above.fields.trace_id;
-      path.add(above);
-      const parent = this.#runs.get(this.parentIdOf(above) ?? '');
-      if (parent === undefined || path.has(parent)) return above.id;
-      above = parent;
-    }
-  }
-
-  /** Groups runs by trace. Traces are sorted by the arrival of their first run. */
-  runsByTrace(): Map<string, AssembledRun[]> {
-    return grouped(this.#runs.values(), (run) => this.traceIdOf(run));
-  }
+/** Returns the id of each run's parent in a trace, which may not have arrived yet. Spans find only parents in the trace. */
+export function parentIdsOf(runs: readonly AssembledRun[]): Map<string, string | undefined> {
+  const bySpan = new Map(runs.map(({ id, identity }) => [identity.span, id]));
+  return new Map(
+    runs.map(({ id, identity: { parentId, parentSpan } }) => [
+      id,
+      parentId ?? (parentSpan === undefined ? undefined : bySpan.get(parentSpan)),
+    ]),
+  );
 }
 
 export interface TracedRun extends TreeNode, FilteredRun, ComparedRun {
@@ -156,24 +118,27 @@ export interface TracedRun extends TreeNode, FilteredRun, ComparedRun {
 }
 
 /** A trace. */
-export class AssembledTrace {
+export class AssembledTrace implements CoveredTrace {
   readonly id: string;
   /** All runs, including those that are not visible yet. */
   readonly members: readonly AssembledRun[];
   /** The visible runs. */
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
-  /** The run whose id is the trace id, or the first run if that run is missing. */
+  /** The run whose id is the trace id. If there is none, the first run that names no parent, or else the first run. */
   readonly root: TracedRun | undefined;
   readonly #idsAboveUsage = new Set<string>();
   readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
-  constructor(id: string, runs: readonly AssembledRun[], places: Places, prices: PriceList) {
+  constructor(id: string, runs: readonly AssembledRun[], prices: PriceList) {
     this.id = id;
     this.members = runs;
-    this.#parentIds = new Map(runs.map((run) => [run.id, places.parentIdOf(run)]));
+    this.#parentIds = parentIdsOf(runs);
     this.runs = runs.flatMap((run) => this.#traced(run, prices) ?? []);
-    this.root = this.runs.find((run) => run.id === id) ?? this.runs.toSorted((a, b) => a.startUs - b.startUs)[0];
+    this.root =
+      this.runs.find((run) => run.id === id) ??
+      earliest(this.runs.filter(({ run }) => !run.namesParent)) ??
+      earliest(this.runs);
     for (const { summary, parentId } of this.runs) {
       if (summary.usage === undefined) continue;
       for (let at = parentId; at !== undefined && !this.#idsAboveUsage.has(at); at = this.#parentIds.get(at)) {
@@ -203,22 +168,13 @@ export class AssembledTrace {
     return usage !== undefined && countsUsage(run_type, this.#idsAboveUsage.has(id));
   }
 
-  /** Returns the runs that a call of `remove` deletes, which may be none. See `RemovalTarget`. */
-  selected(scope: Scope, { kind, id: given }: RemovalTarget): Selection<AssembledRun> {
-    const id = comparable(given);
-    const { members, root, runs } = this;
-    const isRootIn = (project: string): boolean => root !== undefined && isOfProject(root.summary, project);
-    const isTarget: Readonly<Record<RemovalTarget['kind'], () => boolean>> = {
-      run: () => scope.project === undefined || runs.some((run) => run.id === id && isInScope(scope, run)),
-      trace: () => this.id === id,
-      thread: () => runs.some(({ summary }) => summary.thread === id),
-      user: () => runs.some(({ summary }) => summary.user === id),
-      project: () => isRootIn(id),
-    };
-    if ((scope.project !== undefined && !isRootIn(scope.project)) || !isTarget[kind]()) return NOTHING;
-    return kind === 'run'
-      ? subtreeIn(members, (run) => this.#parentIds.get(run.id), id)
-      : { runs: members, isTrace: true };
+  get startUs(): number | undefined {
+    return this.runs.length === 0 ? undefined : Math.min(...this.runs.map(({ startUs }) => startUs));
+  }
+
+  names(): ReturnType<CoveredTrace['names']> {
+    const of = (field: 'thread' | 'user'): string[] => this.runs.flatMap(({ summary }) => summary[field] ?? []);
+    return { thread: of('thread'), user: of('user'), project: this.root ? projectNames(this.root.summary) : [] };
   }
 
   totals(): TraceSummary['trace'] {
@@ -260,6 +216,11 @@ export class AssembledTrace {
 /** Returns whether a run is in the project of the scope, if the scope has a project. */
 export function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
   return project === undefined || isOfProject(summary, project);
+}
+
+/** Returns the run that started first. Of several, the one that arrived first. */
+function earliest(runs: readonly TracedRun[]): TracedRun | undefined {
+  return runs.toSorted((a, b) => a.startUs - b.startUs)[0];
 }
 
 export function compareStarts(a: TracedRun, b: TracedRun): number {

@@ -1,5 +1,5 @@
 import { definedOrNone, type Fields, fieldsOf, isFields, without } from '../../payload/fields.ts';
-import { parametersOf, type RecordedCall, toolsOf } from '../../services/call-settings.ts';
+import { type CallPayloads, parametersOf, toolsOf } from '../../services/call-settings.ts';
 import { asText } from '../../services/chat.ts';
 import { messagesOfInputs } from '../../services/conversation.ts';
 import type { Message, Part as MessagePart } from '../../services/message.ts';
@@ -16,7 +16,7 @@ export interface CommonPrefix {
  * Compares two prompts in the order in which providers cache them: tools, system prompt, messages. Returns undefined if a
  * prompt is not completely recorded.
  */
-export function commonPrefix(earlier: RecordedCall, later: RecordedCall): CommonPrefix | undefined {
+export function commonPrefix(earlier: CallPayloads, later: CallPayloads): CommonPrefix | undefined {
   const [before, after] = [partsOf(earlier), partsOf(later)];
   if (before.length === 0 || after.length === 0) return undefined;
   const at = before.findIndex(({ place, text }, index) => place !== after[index]?.place || text !== after[index].text);
@@ -76,7 +76,7 @@ const OMITTED: ReadonlySet<string> = new Set(
   'id status cache_control cachePoint providerOptions provider_options providerMetadata'.split(' '),
 );
 
-function partsOf({ inputs: given, extra }: RecordedCall): Part[] {
+function partsOf({ inputs: given, extra }: CallPayloads): Part[] {
   // The argument of a traced function may be the request.
   const [only, ...others] = Object.values(fieldsOf(given));
   const request = others.length === 0 && isFields(only) ? only : fieldsOf(given);

@@ -33,25 +33,31 @@ function parse(cursor: string): readonly unknown[] {
   }
 }
 
+/** An item of a list, and its position. */
+export interface Listed<Item> extends Position {
+  readonly item: Item;
+}
+
+export function sortedItems<Item>(items: readonly Listed<Item>[], order: ListQuery['order']): Listed<Item>[] {
+  return items.toSorted((a, b) => compare(a, b, order));
+}
+
+/** Returns a page of sorted items. */
 export function pageOf<Item>(
-  items: readonly Item[],
-  positionOfItem: (item: Item) => Position,
-  { order = 'descending', cursor, limit = PAGE_ITEMS }: Pick<ListQuery, 'order' | 'cursor' | 'limit'>,
+  sorted: readonly Listed<Item>[],
+  { order, cursor, limit = PAGE_ITEMS }: Pick<ListQuery, 'order' | 'cursor' | 'limit'>,
 ): Page<Item> {
-  const sign = order === 'descending' ? -1 : 1;
   const after = cursor === undefined ? undefined : positionOf(cursor);
-  const following = items
-    .map((item) => ({ item, position: positionOfItem(item) }))
-    .filter(({ position }) => after === undefined || compare(position, after, sign) > 0)
-    .sort((a, b) => compare(a.position, b.position, sign));
-  const shown = following.slice(0, limit);
+  const start = sorted.findIndex((item) => after === undefined || compare(item, after, order) > 0);
+  const shown = start === -1 ? [] : sorted.slice(start, start + limit);
   const page: Page<Item> = { items: shown.map(({ item }) => item) };
   const last = shown.at(-1);
-  if (following.length > limit && last !== undefined) page.next = cursorOf(last.position);
+  if (start + limit < sorted.length && last !== undefined) page.next = cursorOf(last);
   return page;
 }
 
-function compare(a: Position, b: Position, sign: 1 | -1): number {
+function compare(a: Position, b: Position, order: ListQuery['order'] = 'descending'): number {
+  const sign = order === 'descending' ? -1 : 1;
   if (a.value === b.value) return sign * (a.n - b.n);
   if (a.value === null) return 1;
   if (b.value === null) return -1;

@@ -1,19 +1,14 @@
-import { grouped } from './grouped.ts';
-import type { Scope } from './query.ts';
-
 /**
- * Selects the runs to remove. `id` is the id of a run, trace, thread or user, or the name or id of a project.
+ * Selects the traces to remove. `id` is the id of a trace, thread or user, or the name or id of a project.
  *
- * - `run`: the run and its descendants in the same trace, except those below a run that has not arrived.
- * - `trace`: all runs in the trace.
- * - `thread`, `user`: all runs in each trace in which a run has this thread or user.
- * - `project`: all runs in each trace whose root run is in the project.
+ * - `trace`: the trace.
+ * - `thread`, `user`: each trace in which a run has this thread or user.
+ * - `project`: each trace whose root run is in the project.
  *
- * If the scope has a project, only traces whose root run is in this project lose runs. A target of the kind `run` must be
- * in this project too.
+ * If the scope has a project, only traces whose root run is in this project are removed.
  */
 export interface RemovalTarget {
-  readonly kind: 'run' | 'trace' | 'thread' | 'user' | 'project';
+  readonly kind: 'trace' | 'thread' | 'user' | 'project';
   readonly id: string;
 }
 
@@ -21,74 +16,4 @@ export interface RemovalTarget {
 export interface Removal {
   readonly runs: number;
   readonly traces: number;
-}
-
-/** A deletion in a scope that continues after the response to its request. Counts the runs that are deleted so far. */
-export interface RemovalJob extends Removal, Omit<Scope, 'signal'> {
-  readonly id: string;
-  readonly target: RemovalTarget;
-  readonly state: 'running' | 'done' | 'cancelled' | 'failed';
-  /** Why the deletion failed. */
-  readonly error?: string;
-  readonly start_time: string;
-  /** Time at which a receiver last stored the counts. */
-  readonly update_time: string;
-  /** Set from the end of its receiver until a receiver continues the job. */
-  readonly released?: true;
-  readonly end_time?: string;
-}
-
-/** The runs of a trace that a call of `remove` deletes. */
-export interface Selection<Run> {
-  readonly runs: readonly Run[];
-  /** Whether the trace is removed, so that its later runs are ignored as well. */
-  readonly isTrace: boolean;
-}
-
-export const NOTHING: Selection<never> = { runs: [], isTrace: false };
-
-/**
- * Selects a run and its descendants among the runs of a trace. If these are all runs that have arrived, the trace is
- * removed, unless the run names a parent, because the runs above it may arrive later.
- */
-export function subtreeIn<Run extends { readonly id: string; readonly namesParent: boolean }>(
-  runs: readonly Run[],
-  parentIdOf: (run: Run) => string | undefined,
-  id: string,
-): Selection<Run> {
-  const children = grouped(runs, parentIdOf);
-  // The set ends the loop if the parents of runs form a cycle.
-  const found = new Set(runs.filter((run) => run.id === id));
-  for (const run of found) for (const child of children.get(run.id) ?? []) found.add(child);
-  const [top] = found;
-  return { runs: [...found], isTrace: found.size === runs.length && top?.namesParent === false };
-}
-
-/** Ids of removed runs and traces. */
-export class RemovedIds {
-  readonly traces: Set<string> = new Set();
-  readonly runs: Set<string> = new Set();
-
-  /**
-   * Returns whether the message belongs to a removed run or trace, or to a new run below a removed run. `isStored` is true
-   * if the run is stored. A stored run may be below a removed run of another trace.
-   */
-  refuses(id: string, traceId: string | undefined, parentId: string | undefined, isStored: boolean): boolean {
-    if (this.runs.has(id)) return true;
-    const isBelow = !isStored && this.runs.has(parentId ?? '');
-    const isRefused = isBelow || this.traces.has(traceId ?? '');
-    // Later messages may contain neither the trace id nor the parent.
-    if (isRefused && !isStored) this.runs.add(id);
-    return isRefused;
-  }
-
-  /** Deletes the oldest ids above `max`. */
-  limit(max: number): void {
-    for (const ids of [this.runs, this.traces]) {
-      for (const id of ids) {
-        if (ids.size <= max) break;
-        ids.delete(id);
-      }
-    }
-  }
 }

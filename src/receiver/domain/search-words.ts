@@ -25,6 +25,8 @@ const ASCII = /^[\0-\x7f]*$/;
  */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
+/** Characters without spaces between them, which a person means as one word. The mark of long vowels is in no script. */
+const UNSPACED_WORD = new RegExp(`(?:${UNSPACED.source}|ー){2,}`, 'gu');
 
 /** Returns the words of a text in lower case and without accents. */
 export function wordsOf(text: string): string[] {
@@ -37,7 +39,8 @@ export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
   // Pieces with an odd index were in quotes. An unclosed quote is ignored.
-  for (const [at, piece] of text.split('"').entries()) {
+  const pieces = text.split('"').map((piece, at) => (at % 2 === 1 ? piece : piece.replace(UNSPACED_WORD, '"$&"')));
+  for (const [at, piece] of pieces.join('"').split('"').entries()) {
     const words = wordsOf(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
     else prefixes.push(...words);
@@ -63,14 +66,8 @@ export function indexText(fields: RunFields): string {
 function runTexts(fields: RunFields): string[] {
   const texts: string[] = [];
   let left = TEXT_LENGTH_MAX;
-  const pending: unknown[] = [
-    fields.outputs,
-    fields.inputs,
-    fields.extra?.metadata,
-    fields.tags,
-    fields.error,
-    fields.name,
-  ];
+  const { outputs, inputs, extra, tags, error, name } = fields;
+  const pending: unknown[] = [outputs, inputs, extra?.metadata, tags, error, name];
   while (pending.length > 0 && left > 0) {
     const value = pending.pop();
     if (hasItems(value)) {

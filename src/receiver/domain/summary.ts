@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { fieldsOf, firstText, idText } from '../../payload/fields.ts';
+import { fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
@@ -82,7 +82,7 @@ export function summaryOf(
   setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
   setText(summary, 'thread', threadOf(fields.extra?.metadata));
-  setText(summary, 'user', userOf(fields.extra?.metadata));
+  setText(summary, 'user', idTextOf(fields.extra?.metadata?.user_id));
   set(summary, 'tags', tags?.map(comparable));
   return summary;
 }
@@ -106,7 +106,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   return outline;
 }
 
-function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
+export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
   const reason = extra?.metadata?.end_reason;
   if (reason === 'cancelled' || reason === 'interrupted') return reason;
   if (error === PROGRAM_ENDED) return 'interrupted';
@@ -132,12 +132,9 @@ export function sumOfUsage(a: Usage | undefined, b: Usage | undefined): Usage | 
   return sum;
 }
 
-/**
- * Merges the fields of two messages for the same run, or of its merged posts and merged patches. Fields in `later` take
- * precedence.
- */
-export function merged<Fields extends MergedFields>(earlier: Fields, later: Fields): Fields {
-  const fields = { ...withoutInterruption(earlier, later), ...withoutInterruption(later, earlier) };
+/** Merges the fields of two records of a run. Fields in `later` take precedence. */
+export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields, later: Fields): Fields {
+  const fields = { ...earlier, ...later };
   if (earlier.extra !== undefined && later.extra !== undefined) {
     fields.extra = { ...earlier.extra, ...later.extra };
     if (earlier.extra.metadata !== undefined && later.extra.metadata !== undefined) {
@@ -145,15 +142,6 @@ export function merged<Fields extends MergedFields>(earlier: Fields, later: Fiel
     }
   }
   return fields;
-}
-
-type MergedFields = Pick<RunFields, 'extra' | 'error' | 'end_time'>;
-
-/** Removes the end that `runspan dev` has recorded for an open run, if the other message contains the run's own end. */
-function withoutInterruption<Fields extends MergedFields>(fields: Fields, other: Fields): Fields {
-  if (fields.error !== PROGRAM_ENDED || other.error === PROGRAM_ENDED || other.end_time === undefined) return fields;
-  const { error: _, end_time: __, ...rest } = fields;
-  return rest as Fields;
 }
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = [
@@ -192,11 +180,7 @@ type Metadata = NonNullable<SmallFields['extra']>['metadata'];
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
 function threadOf(metadata: Metadata): string | undefined {
-  return THREAD_KEYS.map((key) => idText(metadata?.[key])).find((id) => id !== undefined);
-}
-
-function userOf(metadata: Metadata): string | undefined {
-  return idText(metadata?.user_id);
+  return firstText(...THREAD_KEYS.map((key) => idTextOf(metadata?.[key])));
 }
 
 function firstLine(error: string): string {

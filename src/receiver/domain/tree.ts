@@ -1,54 +1,10 @@
-import { isObject } from '../../config/checker.ts';
 import { dottedOrder } from '../../run/time.ts';
-import type { RunFields } from './run-message.ts';
 
 /**
  * Maximum number of levels in a derived `dotted_order`. A more deeply nested run becomes a sibling of its ancestor at
  * the maximum level.
  */
 const LEVELS_MAX = 64;
-
-/** The ids of an OpenTelemetry span, in lower case. */
-export interface SpanIds {
-  /** 32 hex digits. */
-  readonly traceId: string;
-  /** 16 hex digits. */
-  readonly spanId: string;
-}
-
-/** Keys of a run's OpenTelemetry span and of the parent span. */
-export interface SpanKeys {
-  readonly span: string | undefined;
-  /** Key of the parent span. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
-  readonly parentSpan: string | undefined;
-}
-
-const NO_SPAN: SpanKeys = { span: undefined, parentSpan: undefined };
-const TRACE_ID = /^[0-9a-f]{32}$/i;
-const SPAN_ID = /^[0-9a-f]{16}$/i;
-
-/** Returns the key of a span: the second half of the trace id, followed by the span id, as 32 hex digits. */
-export function spanKey({ traceId, spanId }: SpanIds): string {
-  return (traceId.slice(16) + spanId).toLowerCase();
-}
-
-/** Returns the span keys from the ids in `extra.metadata.otel`. */
-export function spanKeysOf({ extra, parent_run_id, dotted_order }: RunFields): SpanKeys {
-  const otel = extra?.metadata?.otel;
-  if (!isObject(otel)) return NO_SPAN;
-  const { trace_id: traceId, span_id: spanId, parent_span_id: parentId } = otel;
-  if (!matches(TRACE_ID, traceId) || !matches(SPAN_ID, spanId)) return NO_SPAN;
-  const isPlaced = parent_run_id !== undefined || dotted_order !== undefined;
-  const hasParent = !isPlaced && matches(SPAN_ID, parentId) && parentId !== spanId;
-  return {
-    span: spanKey({ traceId, spanId }),
-    parentSpan: hasParent ? spanKey({ traceId, spanId: parentId }) : undefined,
-  };
-}
-
-function matches(pattern: RegExp, value: unknown): value is string {
-  return typeof value === 'string' && pattern.test(value);
-}
 
 /** A run as a node in the tree of a trace. */
 export interface TreeNode {
@@ -61,7 +17,8 @@ export interface TreeNode {
 
 /**
  * Returns the `dotted_order` of each run in a trace. If a run's messages contain no `dotted_order`, derives one from
- * the parent's `dotted_order`. A run without a parent becomes a root.
+ * the parent's `dotted_order`. A run without a parent becomes a root. If parents form a cycle, the run that started first
+ * becomes a root.
  */
 export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   const nodes = new Map(runs.map((run) => [run.id, run]));
@@ -69,12 +26,13 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   for (const run of runs) {
     const path = new Set<TreeNode>();
     let above: TreeNode | undefined = run;
-    // If parents form a cycle, the first run that is reached twice becomes a root.
     while (above !== undefined && !orders.has(above.id) && !path.has(above)) {
       path.add(above);
       above = above.order === undefined ? nodes.get(above.parentId ?? '') : undefined;
     }
-    for (const node of [...path].reverse()) {
+    const line = [...path];
+    if (above !== undefined && path.has(above)) line.push(...opened(line.splice(line.indexOf(above))));
+    for (const node of line.reverse()) {
       const parentOrder = node.order === undefined ? orders.get(node.parentId ?? '') : undefined;
       orders.set(node.id, node.order ?? derivedOrder(parentOrder, node));
     }
@@ -82,7 +40,14 @@ export function ordersOf(runs: readonly TreeNode[]): Map<string, string> {
   return orders;
 }
 
-export function derivedOrder(parentOrder: string | undefined, { id, startUs }: TreeNode): string {
+/** Opens a cycle, in which each run is followed by its parent, so that the run that started first comes last. */
+function opened(cycle: readonly TreeNode[]): TreeNode[] {
+  const first = cycle.reduce((a, b) => (b.startUs < a.startUs || (b.startUs === a.startUs && b.id < a.id) ? b : a));
+  const end = cycle.indexOf(first) + 1;
+  return [...cycle.slice(end), ...cycle.slice(0, end)];
+}
+
+function derivedOrder(parentOrder: string | undefined, { id, startUs }: TreeNode): string {
   if (parentOrder === undefined || levelsOf(parentOrder) < LEVELS_MAX) return dottedOrder(parentOrder, startUs, id);
   return dottedOrder(parentOrder.slice(0, parentOrder.lastIndexOf('.')), startUs, id);
 }

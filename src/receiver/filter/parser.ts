@@ -288,7 +288,7 @@ class FilterParser {
 
   #bounds(label: string, operator: string, expected: string, parse: (text: string) => number | undefined): Bound[] {
     const text = this.#bare();
-    const [min = '', max] = operator === ':' ? text.split('..', 2) : [text];
+    const [min = '', max, ...others] = operator === ':' ? text.split('..') : [text];
     const limits =
       max === undefined
         ? [[operator === ':' ? '=' : operator, min]]
@@ -297,7 +297,7 @@ class FilterParser {
             ['<=', max],
           ];
     const given = limits.filter(([, limit]) => limit !== '').map(([sign, limit = '']) => [sign, parse(limit)] as const);
-    if (given.length === 0 || given.some(([, amount]) => amount === undefined))
+    if (given.length === 0 || others.length > 0 || given.some(([, amount]) => amount === undefined))
       this.#fail(`${label} expects ${expected}`);
     return given.map(([sign, amount = 0]) => ({ operator: sign as Bound['operator'], amount }));
   }

@@ -85,7 +85,9 @@ export function singleValueOf(node: FilterNode, field: TextField): string | unde
   return value?.kind === 'equal' ? value.text : undefined;
 }
 
-/** Returns the only value of a field that a filter allows, if there is one. */
-export function valueIn({ conditions }: RunFilter, field: TextField): string | undefined {
-  return conditions.map((node) => singleValueOf(node, field)).find((value) => value !== undefined);
+/** Returns the values of a field that a filter allows, if it lists them. */
+export function valuesIn({ conditions }: RunFilter, field: TextField): string[] | undefined {
+  const comparisons = conditions.filter((one) => 'field' in one);
+  const node = comparisons.find((one) => one.field === field && one.values !== undefined);
+  return node?.values?.every(({ kind }) => kind === 'equal') ? node.values.map(({ text }) => text) : undefined;
 }

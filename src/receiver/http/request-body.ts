@@ -171,12 +171,16 @@ const ZSTD_WINDOW_LOG_MAX = 23;
 const OPTIONS = { chunkSize: 64 * 1024 };
 
 /**
- * Returns a decoder for a `Content-Encoding`. Returns undefined for `identity`. Throws an HTTP 415 error if the
- * encoding is unknown.
+ * Returns a decoder for a `Content-Encoding`. Returns undefined for `identity` and an empty header. Throws an HTTP 415 error
+ * if the encoding is unknown.
  */
-function decoderOf(header = 'identity'): { encoding: string; decoder: Transform } | undefined {
-  const encoding = header.trim().toLowerCase();
-  if (encoding === 'identity') return undefined;
+function decoderOf(header = ''): { encoding: string; decoder: Transform } | undefined {
+  // Recipients treat `x-gzip` as `gzip`: https://www.rfc-editor.org/rfc/rfc9110#section-8.4.1.3
+  const encoding = header
+    .trim()
+    .toLowerCase()
+    .replace(/^x-gzip$/, 'gzip');
+  if (encoding === '' || encoding === 'identity') return undefined;
   if (encoding === 'gzip') return { encoding, decoder: zlib.createGunzip(OPTIONS) };
   if (encoding === 'zstd' && createZstdDecompress !== undefined) {
     const params = { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };

@@ -10,7 +10,6 @@ import type { Faults } from './faults.ts';
 import { HttpError } from './http-error.ts';
 import { JsonReader } from './json.ts';
 import type { Metrics } from './metrics.ts';
-import type { RemovalJobs } from './removal-jobs.ts';
 import type { RequestBodies } from './request-body.ts';
 import { uuid } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
@@ -41,6 +40,8 @@ export interface Call {
   readonly bodies: RequestBodies;
   readonly store: Store;
   readonly writes: WriteCheck;
+  /** Returns why the store acknowledges no writes, if it knows. */
+  readonly fault: () => string | undefined;
   /** Returns how late the store deletes old runs, as a text, if it is late. */
   readonly lag: () => string | undefined;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
@@ -54,7 +55,6 @@ export interface Call {
   readonly streams: Set<Socket>;
   readonly strict: boolean;
   readonly metrics: Metrics;
-  readonly jobs: RemovalJobs;
   /** Limits of the tenants. Undefined if there are none. */
   readonly limits?: RunLimits;
   /** How attributes of spans become fields of runs. Undefined for the default mapping. */

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { nameInPath } from '../domain/path-segment.ts';
 import type { Store } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
-import { RemovalJobs } from './removal-jobs.ts';
 import { RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 import { unservedError } from './unserved.ts';
@@ -25,16 +25,15 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
   extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping'> {
-  readonly store: Store & { readonly lag?: string | undefined };
+  readonly store: Store & { readonly lag?: string | undefined; readonly fault?: string | undefined };
   readonly metrics?: Metrics;
-  readonly jobs?: RemovalJobs;
 }
 
 /** Returns a function that responds to requests. `others` are the routes that strict mode hides. */
 export function createRoutes(
   routes: readonly Route[],
   others: readonly Route[],
-  { store, metrics = new Metrics(), jobs = new RemovalJobs(store), ...options }: RoutesOptions,
+  { store, metrics = new Metrics(), ...options }: RoutesOptions,
 ): Routes {
   const { strict, access } = options;
   const endpoints = endpointsOf(routes);
@@ -45,9 +44,9 @@ export function createRoutes(
     store: metrics.measured(store),
     writes: new WriteCheck(store),
     lag: () => store.lag,
+    fault: () => store.fault,
     tokens: access.tokens,
     metrics,
-    jobs,
     bodies: new RequestBodies(undefined, (bytes) => {
       metrics.receivedBytes += bytes;
     }),
@@ -127,7 +126,7 @@ function isProbe({ method, admission }: Route, request: IncomingMessage): boolea
 function parametersIn(path: string, endpoint: Endpoint | undefined): Record<string, string> {
   const groups = endpoint?.pattern.exec(path)?.groups ?? {};
   try {
-    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, decodeURIComponent(segment)]));
+    return Object.fromEntries(Object.entries(groups).map(([name, segment]) => [name, nameInPath(segment)]));
   } catch {
     throw new HttpError(400, 'The request path contains an invalid escape sequence');
   }

@@ -18,7 +18,9 @@ async function inTime<Answer>(answer: Promise<Answer> | undefined, ms: number): 
 }
 
 /** Responds with status 200 if the store answers a query and can write, both in time. */
-async function readiness({ store, writes, lag, readyMs = READY_MS }: Call): Promise<RouteResponse> {
+async function readiness({ store, writes, fault, lag, readyMs = READY_MS }: Call): Promise<RouteResponse> {
+  const found = fault();
+  if (found !== undefined) throw new HttpError(503, found);
   const [answer, problem] = await Promise.all([
     inTime(store.tokenSecrets(), readyMs),
     inTime(

@@ -1,7 +1,7 @@
 import { isCodexSpan } from '../../otel/conventions/codex.ts';
 import { type Attributes, text } from '../../otel/conventions/values.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
-import type { SpanIds } from '../domain/tree.ts';
+import type { SpanIds } from '../domain/identity.ts';
 import { derivedUuid } from '../domain/uuid.ts';
 
 /**

@@ -6,10 +6,10 @@ import { parseExact } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
+import { identityOf, type SpanIds, spanKey } from '../domain/identity.ts';
 import { inTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
-import { type SpanIds, spanKey, spanKeysOf } from '../domain/tree.ts';
 import { derivedUuid } from '../domain/uuid.ts';
 import { inProject } from '../http/project-scope.ts';
 import type { Call } from '../http/route.ts';
@@ -108,7 +108,7 @@ async function runsOf(
     spans.map((span) => span.runId ?? span),
   );
   const own = runs.filter(({ fields }) => scope.project === undefined || fields.session_name === scope.project);
-  return new Map(own.flatMap((run) => [[run.id, run] as const, [spanKeysOf(run.fields).span, run] as const]));
+  return new Map(own.flatMap((run) => [[run.id, run] as const, [identityOf(run.fields).span, run] as const]));
 }
 
 /** Returns the id of the run that holds the log records of a span. */

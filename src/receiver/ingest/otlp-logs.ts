@@ -2,7 +2,7 @@ import { isExceptionEvent, isMessageEvent } from '../../otel/mapping/message-eve
 import { EVALUATION } from '../../otel/otlp/own-attributes.ts';
 import type { SpanEventLike } from '../../otel/span-like.ts';
 import { isFields } from '../../payload/fields.ts';
-import type { SpanIds } from '../domain/tree.ts';
+import type { SpanIds } from '../domain/identity.ts';
 import { HttpError } from '../http/http-error.ts';
 import { codexSpanIds } from './codex.ts';
 import {

@@ -20,17 +20,11 @@ const SECONDS_MAX = BigInt(Date.UTC(2255, 0) / 1_000);
 
 /** Parses a timestamp to seconds and nanoseconds. Returns undefined if the value is invalid. */
 export function parseTime(value: unknown): [number, number] | undefined {
-  const digits = digitsOf(value);
-  if (!/^\d{1,20}$/.test(digits)) return undefined;
-  const all = BigInt(digits);
+  const all = integerIn(value);
+  if (all === undefined) return undefined;
   const seconds = all / NANOSECONDS;
   if (all < 0 || seconds >= SECONDS_MAX || isInOtherUnit(Number(all))) return undefined;
   return [Number(seconds), Number(all % NANOSECONDS)];
-}
-
-/** Returns a number as text. A text is returned unchanged, because it may be used in place of a number. */
-function digitsOf(value: unknown): string {
-  return typeof value === 'object' && !(value instanceof ExactNumber) ? '' : `${value}`;
 }
 
 /** The years 2000 and 2255 in seconds. */
@@ -68,14 +62,14 @@ export function anyValueOf(value: unknown, warn: Warn = silently): unknown {
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
   if (typeof stringValue === 'string') return stringValue;
   if (typeof boolValue === 'boolean') return boolValue;
-  const number = integerIn(intValue) ?? doubleIn(doubleValue);
-  if (number !== undefined) return number;
+  const scalar = intOf(intValue) ?? numberIn(doubleValue);
+  if (scalar !== undefined) return scalar;
   if (isFields(arrayValue))
     return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map((item) => anyValueOf(item, warn));
   if (isFields(kvlistValue)) return attributesIn(kvlistValue.values, warn);
   if (bytesValue instanceof Uint8Array) return bytesValue;
   if (typeof bytesValue === 'string') return Uint8Array.from(Buffer.from(bytesValue, 'base64'));
-  return Object.keys(value).length === 0 ? undefined : malformed(value, warn);
+  return Object.values(value).every((one) => one === null) ? undefined : malformed(value, warn);
 }
 
 function malformed(value: unknown, warn: Warn): undefined {
@@ -83,26 +77,33 @@ function malformed(value: unknown, warn: Warn): undefined {
   warn(`Expected a value such as { "stringValue": "text" } or { "intValue": "1" }, got ${cut(`${given}`, 100)}`);
 }
 
-/** A number as text: https://protobuf.dev/programming-guides/json/ */
-const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i;
-
-function numberIn(value: unknown): unknown {
-  const digits = digitsOf(value);
-  return NUMBER.test(digits) ? parseExact(digits) : undefined;
+/** Returns a 64-bit integer with all its digits. */
+function intOf(value: unknown): unknown {
+  const int = integerIn(value);
+  if (int === undefined || BigInt.asIntN(64, int) !== int) return undefined;
+  return typeof value === 'number' ? value : parseExact(`${int}`);
 }
 
-function integerIn(value: unknown): unknown {
-  const integer = numberIn(value);
-  return /^-?\d{1,20}$/.test(`${integer}`) ? integer : undefined;
+/** Text of a number in protobuf's JSON format, which also allows numbers as text: https://protobuf.dev/programming-guides/json/ */
+const NUMBER = /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/;
+
+function numberIn(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : NUMBER.test(digitsIn(value)) ? Number(value) : undefined;
 }
 
-function doubleIn(value: unknown): unknown {
-  const isNamed = value === 'NaN' || value === 'Infinity' || value === '-Infinity';
-  return isNamed || typeof value === 'number' ? Number(value) : numberIn(value);
+/** Returns an integer. Its text may have an exponent or decimal zeros. */
+function integerIn(value: unknown): bigint | undefined {
+  if (typeof value === 'bigint' || /^-?\d{1,20}$/.test(digitsIn(value))) return BigInt(`${value}`);
+  const number = numberIn(value) ?? Number.NaN;
+  return Number.isInteger(number) ? BigInt(number) : undefined;
+}
+
+function digitsIn(value: unknown): string {
+  return value instanceof ExactNumber ? value.digits : textOf(value);
 }
 
 export function countOrZero(value: unknown): number {
-  const count = Number(digitsOf(value));
+  const count = Number(integerIn(value));
   return Number.isSafeInteger(count) && count >= 0 ? count : 0;
 }
 

@@ -7,17 +7,27 @@ import {
   assembledThread,
   compareStarts,
   isInScope,
-  Places,
   type TracedRun,
 } from '../domain/assemble.ts';
-import { pageOf } from '../domain/cursor.ts';
+import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
+import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import { grouped } from '../domain/grouped.ts';
+import {
+  identitiesIn,
+  identityOf,
+  type KnownTrace,
+  type SpanIds,
+  spanKey,
+  type TraceNames,
+} from '../domain/identity.ts';
 import { PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
   RunQuery,
   Scope,
+  SortKey,
   Statistics,
   StatisticsQuery,
   Suggestion,
@@ -25,7 +35,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import { type Removal, type RemovalJob, type RemovalTarget, RemovedIds } from '../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, sortValueOf } from '../domain/run-values.ts';
 import type {
@@ -40,18 +50,10 @@ import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf } from '../domain/summary.ts';
-import { inOrder, type SpanIds, spanKey } from '../domain/tree.ts';
+import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
-import { ALL_RUNS, inProject, type Parsed, type RunFilter, valueIn, within } from '../filter/run-filter.ts';
-import {
-  JOB_AGE_MS,
-  type MergedRun,
-  type RemovalOptions,
-  refuseManyAttachments,
-  type Store,
-  type StoreChange,
-  type TokenSecret,
-} from './store.ts';
+import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
+import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
@@ -83,19 +85,76 @@ const CHECKS: Checks<MemoryStoreOptions> = {
  * store would have to search for old traces.
  */
 const SLACK = 0.05;
-/** Maximum number of ids of removed runs in a tenant. The same limit applies to traces. */
+/** Maximum number of ids of deleted traces in a tenant. The same limit applies to runs without a `trace_id`. */
 const REMOVED_MAX = 100_000;
 /** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */
 const TURN_MS = 10;
 
 type ProjectsByTrace = ReadonlyMap<string, readonly string[]>;
 
+/** A trace, and its runs in the order of their arrival. */
+interface MemoryTrace extends KnownTrace {
+  id: string;
+  isNamed: boolean;
+  readonly names: Set<string>;
+  readonly runs: Set<MemoryRun>;
+}
+
+class MemoryRun extends AssembledRun {
+  readonly trace: MemoryTrace;
+
+  constructor(id: string, n: number, trace: MemoryTrace) {
+    super(id, n);
+    this.trace = trace;
+    trace.runs.add(this);
+  }
+}
+
 /** The runs and other data of one tenant. */
-class Tenant {
-  readonly runs = new Map<string, AssembledRun>();
+class Tenant implements TraceNames<MemoryTrace> {
+  readonly runs = new Map<string, MemoryRun>();
+  /** The traces by their names, in the order in which their first run arrived. */
+  readonly #traces = new Map<string, MemoryTrace>();
   /** Maps the id of a token or a run to the latest time at which the token, or the tokens of the run, were revoked. */
   readonly revokedMs = new Map<string, number>();
-  readonly removed = new RemovedIds();
+  readonly tombstones = new Tombstones();
+
+  get traces(): ReadonlySet<MemoryTrace> {
+    return new Set(this.#traces.values());
+  }
+
+  /** Returns the traces with these ids, which are one of the names of each. */
+  tracesWith(ids: Iterable<string>): MemoryTrace[] {
+    return [...new Set(ids)].flatMap((id) => {
+      const trace = this.#traces.get(id);
+      return trace?.id === id ? [trace] : [];
+    });
+  }
+
+  ofRun(id: string): MemoryTrace | undefined {
+    return this.runs.get(id)?.trace;
+  }
+
+  named(name: string): MemoryTrace | undefined {
+    return this.#traces.get(name);
+  }
+
+  create(key: string, isNamed: boolean): MemoryTrace {
+    const trace = { key, id: key, isNamed, names: new Set<string>(), runs: new Set<MemoryRun>() };
+    this.setName(trace, key, isNamed);
+    return trace;
+  }
+
+  setName(trace: MemoryTrace, name: string, isTraceId: boolean): void {
+    trace.names.add(name);
+    this.#traces.set(name, trace);
+    if (isTraceId) Object.assign(trace, { id: name, isNamed: true });
+  }
+
+  delete({ names, runs }: MemoryTrace): void {
+    for (const { id } of runs) this.runs.delete(id);
+    for (const name of names) this.#traces.delete(name);
+  }
 }
 
 /**
@@ -108,7 +167,9 @@ export class MemoryStore implements Store {
   readonly #prices: PriceList;
   readonly #tenants = new Map<string, Tenant>();
   readonly #tokenSecrets = new Map<string, TokenSecret>();
-  readonly #jobs = new Map<string, RemovalJob>();
+  readonly #deletions = new Deletions();
+  /** Lists that an export has not read to their end, by its filter. */
+  readonly #lists = new WeakMap<RunFilter, readonly [key: string, items: readonly Listed<unknown>[]]>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
   #turnAtMs = 0;
@@ -120,36 +181,27 @@ export class MemoryStore implements Store {
   }
 
   async apply(scope: Scope, messages: readonly RunOperation[]): Promise<number | undefined> {
-    const { runs, removed } = this.#tenant(scope);
-    const created = new Set<string>();
-    const operations = messages.filter(({ id, fields: { trace_id, parent_run_id } }) => {
-      const isRefused = removed.refuses(id, trace_id, parent_run_id, runs.has(id) || created.has(id));
-      if (!isRefused) created.add(id);
-      return !isRefused;
-    });
-    removed.limit(REMOVED_MAX);
-    refuseManyAttachments(operations, (id) => runs.get(id)?.attachments.keys());
-    const before = new Places(runs);
-    const known = operations.flatMap(({ id }) => runs.get(id) ?? []);
-    const touched = new Set(known.map((run) => before.traceIdOf(run)));
+    const tenant = this.#tenant(scope);
+    const { runs, tombstones } = tenant;
+    refuseManyAttachments(messages, (id) => runs.get(id)?.attachments.keys());
+    const identified = messages.map((operation) => ({ ...operation, identity: identityOf(operation.fields) }));
     const projectsBefore = this.#projects(scope);
-    const keysBefore = new Set(known.flatMap(({ keys }) => keys));
+    const known = identified.flatMap(({ identity: { otelTraceId = '' } }) => tenant.named(otelTraceId) ?? []);
+    // A trace gets another id when a message names it by a `trace_id`.
+    const touched = new Set(known.map(({ id }) => id));
+    const traces = tombstones.decideTraces(identitiesIn(identified), tenant);
+    const operations = messages.filter(({ id }) => traces.has(id));
     for (const operation of operations) {
-      const run = runs.get(operation.id) ?? new AssembledRun(operation.id, ++this.#lastN);
-      runs.set(run.id, run);
+      const { id } = operation;
+      const run = runs.get(id) ?? new MemoryRun(id, ++this.#lastN, traces.get(id) as MemoryTrace);
+      runs.set(id, run);
       run.take(operation);
+      touched.add(run.trace.id);
     }
-    const applied = operations.flatMap(({ id }) => runs.get(id) ?? []);
-    const after = new Places(runs);
-    for (const run of applied) touched.add(after.traceIdOf(run));
-    // Until its parent arrived, a run without a `trace_id` formed its own trace.
-    const arrived = new Set(applied.flatMap(({ keys }) => keys).filter((key) => !keysBefore.has(key)));
-    for (const { id, fields, spans } of arrived.size === 0 ? [] : runs.values()) {
-      if (fields.trace_id !== undefined || arrived.has(id)) continue;
-      if (arrived.has(fields.parent_run_id ?? spans.parentSpan ?? '')) touched.add(id);
-    }
+    this.#remove(scope, this.#covered(scope, this.#deletions, touched));
+    const stored = operations.filter(({ id }) => runs.has(id));
     this.#report(scope, touched, projectsBefore);
-    return messages.length - operations.length;
+    return messages.length - stored.length;
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
@@ -184,18 +236,20 @@ export class MemoryStore implements Store {
     });
   }
 
-  async traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
-    const filter = within(scope, query.filter);
-    const found: (TracedRun & { readonly totals: TraceSummary['trace'] })[] = [];
-    for (const trace of this.#traces(scope)) {
-      const totals = trace.totals();
-      if (trace.root === undefined || !matchesFilter(filter, trace.root, totals.usage)) continue;
-      if (await this.#hasWords(trace.runs, filter)) found.push({ ...trace.root, totals });
-    }
-    const { sort = 'start_time' } = query;
-    const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.totals.usage), n: run.run.n }), query);
-    const items = page.items.map(({ summary, totals }) => ({ ...summary, trace: totals }));
-    return structuredClone({ ...page, items });
+  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
+    return this.#page('traces', scope, query, async (sort) => {
+      const filter = within(scope, query.filter);
+      const found: Listed<TraceSummary>[] = [];
+      for (const trace of this.#traces(scope)) {
+        const { root, runs } = trace;
+        const totals = trace.totals();
+        if (root === undefined || !matchesFilter(filter, root, totals.usage)) continue;
+        if (!(await this.#hasWords(runs, filter))) continue;
+        const value = sortValueOf(sort, root, totals.usage);
+        found.push({ item: { ...root.summary, trace: totals }, value, n: root.run.n });
+      }
+      return found;
+    });
   }
 
   async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
@@ -210,30 +264,47 @@ export class MemoryStore implements Store {
       if (thread === undefined || !matchesFilter(filter, root, root.trace.totals().usage)) continue;
       if (await this.#hasWords(root.trace.runs, filter)) latest.set(thread, root);
     }
-    const page = pageOf([...latest], ([, { startUs, run }]) => ({ value: startUs, n: run.n }), query);
-    const items = page.items.map(([thread]) =>
-      assembledThread(
-        thread,
-        roots.filter(({ summary }) => summary.thread === thread),
-      ),
-    );
+    const listed = [...latest].map(([item, { startUs, run }]) => ({ item, value: startUs, n: run.n }));
+    const page = pageOf(sortedItems(listed, undefined), query);
+    const turns = grouped(roots, ({ summary }) => summary.thread);
+    const items = page.items.map((thread) => assembledThread(thread, turns.get(thread) ?? []));
     return structuredClone({ ...page, items });
   }
 
-  async list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
-    const { sort = 'start_time' } = query;
-    const found = await this.#found(scope, query);
-    const page = pageOf(found, (run) => ({ value: sortValueOf(sort, run, run.summary.usage), n: run.run.n }), query);
-    return structuredClone({ ...page, items: page.items.map(({ summary }) => summary) });
+  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
+    return this.#page('runs', scope, query, async (sort) => {
+      const found = await this.#found(scope, query);
+      return found.map((run) => ({
+        item: run.summary,
+        value: sortValueOf(sort, run, run.summary.usage),
+        n: run.run.n,
+      }));
+    });
+  }
+
+  /** Returns a page of a list. An export passes the same filter for all pages, so its items are found and sorted once. */
+  async #page<Item>(
+    kind: string,
+    { tenant, project }: Scope,
+    query: Parsed<ListQuery>,
+    find: (sort: SortKey) => Promise<readonly Listed<Item>[]>,
+  ): Promise<Page<Item>> {
+    const { filter, cursor, order, sort = 'start_time' } = query;
+    const key = JSON.stringify([kind, tenant, project, order, sort]);
+    const [knownKey, known] = this.#lists.get(filter) ?? [];
+    const isKnown = cursor !== undefined && key === knownKey;
+    const items = isKnown ? (known as readonly Listed<Item>[]) : sortedItems(await find(sort), order);
+    if (filter !== ALL_RUNS) this.#lists.set(filter, [key, items]);
+    return structuredClone(pageOf(items, query));
   }
 
   async outline(scope: Scope, traceId: string): Promise<string[]> {
-    const runs = this.#traces(scope, traceId).flatMap((trace) => inOrder(trace.runs));
+    const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
     return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
-    const found = this.#find(scope, runId);
+    const found = this.#find(scope, runId, true);
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
     const { error, extra } = run.fields;
@@ -263,7 +334,7 @@ export class MemoryStore implements Store {
   async mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]> {
     const keys = new Set<string | undefined>(runs.map((run) => (typeof run === 'string' ? run : spanKey(run))));
     const found = [...this.#tenant(scope).runs.values()].filter(
-      ({ id, spans }) => keys.has(id) || keys.has(spans.span),
+      ({ id, identity }) => keys.has(id) || keys.has(identity.span),
     );
     return parseExact(exactJson(found.map(({ id, fields }) => ({ id, fields }))));
   }
@@ -277,10 +348,8 @@ export class MemoryStore implements Store {
   async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {
     const runs = await this.#found(scope, { filter: inProject(project) });
     const latest = runs.toSorted((a, b) => compareStarts(b, a)).slice(0, SUGGESTED_RUNS_MAX);
-    return suggestionsOf(
-      latest.map((run) => suggestedValues(field, run)),
-      text,
-    );
+    const values = latest.map((run) => suggestedValues(field, run));
+    return suggestionsOf(values, text);
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
@@ -292,17 +361,16 @@ export class MemoryStore implements Store {
     const run = runs.get(feedback.run_id);
     if (run === undefined) return false;
     run.addFeedback(feedback);
-    this.#report(scope, new Set([new Places(runs).traceIdOf(run)]));
+    this.#report(scope, new Set([run.trace.id]));
     return true;
   }
 
   async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
-    const wanted = new Set(traceIds);
-    const traces = this.#traces(scope).filter(({ id }) => wanted.has(id));
-    const runs = traces.flatMap((trace) => trace.runs.filter((run) => isInScope(scope, run)));
-    const all = runs.flatMap(({ run }) => [...run.feedback.values()]);
-    all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
-    return parseExact(exactJson(all));
+    const traces = this.#tenant(scope).tracesWith(traceIds);
+    const runs = traces.flatMap((trace) => [...trace.runs].filter((run) => run.feedback.size > 0));
+    const given = runs.filter(({ id }) => this.#find(scope, id) !== undefined);
+    const all = parseExact<Feedback[]>(exactJson(given.flatMap(({ feedback }) => [...feedback.values()])));
+    return all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
   }
 
   async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
@@ -316,7 +384,7 @@ export class MemoryStore implements Store {
     const { runs } = this.#tenant(scope);
     const run = runs.get(run_id);
     if (!run?.removeFeedback(id)) return false;
-    this.#report(scope, new Set([new Places(runs).traceIdOf(run)]));
+    this.#report(scope, new Set([run.trace.id]));
     return true;
   }
 
@@ -340,41 +408,33 @@ export class MemoryStore implements Store {
   }
 
   async removable(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const counts = this.#traces(scope).map((trace) => trace.selected(scope, target).runs.length);
-    return { runs: counts.reduce((sum, runs) => sum + runs, 0), traces: counts.filter((runs) => runs > 0).length };
+    return removalOf(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
   }
 
-  async remove(scope: Scope, target: RemovalTarget, { onProgress }: RemovalOptions = {}): Promise<Removal> {
-    const { runs, removed } = this.#tenant(scope);
-    const touched = new Set<string>();
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const deletion = deletionAt(Date.now(), scope, target);
     const projectsBefore = this.#projects(scope);
-    const runsBefore = runs.size;
-    for (const trace of this.#traces(scope)) {
-      const selected = trace.selected(scope, target);
-      if (selected.runs.length === 0) continue;
-      touched.add(trace.id);
-      if (selected.isTrace) removed.traces.add(trace.id);
-      for (const { id } of selected.runs) {
-        removed.runs.add(id);
-        runs.delete(id);
-      }
+    const covered = this.#covered(scope, new Deletions([deletion]));
+    this.#deletions.add(deletion);
+    this.#remove(scope, covered);
+    this.#report(scope, new Set(covered.map(({ id }) => id)), projectsBefore);
+    return removalOf(covered);
+  }
+
+  #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
+    if (deletions.isEmpty) return [];
+    return this.#traces(scope, among).filter((trace) => deletions.covers(scope.tenant, trace));
+  }
+
+  #remove(scope: Scope, traces: readonly AssembledTrace[]): void {
+    const tenant = this.#tenant(scope);
+    const { tombstones } = tenant;
+    for (const trace of traces.flatMap(({ id }) => tenant.named(id) ?? [])) {
+      for (const name of trace.names) tombstones.traces.set(name, trace.isNamed || name !== trace.key);
+      for (const { id, identity } of trace.runs) if (identity.traceId === undefined) tombstones.runs.add(id);
+      tenant.delete(trace);
     }
-    removed.limit(REMOVED_MAX);
-    const removal = { runs: runsBefore - runs.size, traces: touched.size };
-    this.#report(scope, touched, projectsBefore);
-    onProgress?.(removal);
-    return removal;
-  }
-
-  async putJob(job: RemovalJob): Promise<void> {
-    const hasEnded = (this.#jobs.get(job.id)?.state ?? 'running') !== 'running';
-    if (!hasEnded || job.state !== 'running') this.#jobs.set(job.id, structuredClone(job));
-  }
-
-  async jobs(): Promise<RemovalJob[]> {
-    const oldMs = Date.now() - JOB_AGE_MS;
-    for (const { id, end_time: end } of this.#jobs.values()) if (Date.parse(end ?? '') < oldMs) this.#jobs.delete(id);
-    return structuredClone([...this.#jobs.values()]);
+    tombstones.limit(REMOVED_MAX);
   }
 
   #tenant({ tenant: name }: Scope): Tenant {
@@ -383,25 +443,27 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns all traces in a tenant, or only the trace `traceId` if `traceId` is set. */
-  #traces(scope: Scope, traceId?: string): AssembledTrace[] {
-    const places = new Places(this.#tenant(scope).runs);
-    const traces = [...places.runsByTrace()].filter(([id]) => traceId === undefined || id === traceId);
-    return traces.map(([id, runs]) => new AssembledTrace(id, runs, places, this.#prices));
+  /** Returns all traces in a tenant, or those with the given ids. */
+  #traces(scope: Scope, ids?: Iterable<string>): AssembledTrace[] {
+    const tenant = this.#tenant(scope);
+    const traces = ids === undefined ? [...tenant.traces] : tenant.tracesWith(ids);
+    return traces.map(({ id, runs }) => new AssembledTrace(id, [...runs], this.#prices));
   }
 
-  #find(scope: Scope, runId: string): TracedRun | undefined {
-    const { runs } = this.#tenant(scope);
-    const run = runs.get(runId);
-    const [trace] = run === undefined ? [] : this.#traces(scope, new Places(runs).traceIdOf(run));
-    return trace?.runs.find((traced) => traced.run === run && isInScope(scope, traced));
+  /** Returns a visible run, alone or in its whole trace. */
+  #find(scope: Scope, runId: string, isWhole = false): TracedRun | undefined {
+    const run = this.#tenant(scope).runs.get(runId);
+    if (run === undefined) return undefined;
+    const { id, runs } = run.trace;
+    const trace = new AssembledTrace(id, isWhole ? [...runs] : [run], this.#prices);
+    return trace.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
   /** Returns the visible runs that match a query. */
   async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
     const filter = within(scope, query.filter);
     const found: TracedRun[] = [];
-    for (const run of this.#traces(scope, valueIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
+    for (const run of this.#traces(scope, valuesIn(filter, 'trace')).flatMap(({ runs }) => runs)) {
       if (!matchesFilter(filter, run, run.summary.usage)) continue;
       if (await this.#hasWords([run], filter)) found.push(run);
     }
@@ -440,8 +502,8 @@ export class MemoryStore implements Store {
   /** Returns the projects of each trace, or nothing if no listener is limited to a project. */
   #projects(scope: Scope): ProjectsByTrace {
     if (!this.#subscribers.isLimited(scope.tenant)) return new Map();
-    const traces = [...new Places(this.#tenant(scope).runs).runsByTrace()];
-    return new Map(traces.map(([id, runs]) => [id, runs.flatMap((run) => run.projects)]));
+    const traces = [...this.#tenant(scope).traces];
+    return new Map(traces.map(({ id, runs }) => [id, [...runs].flatMap((run) => run.projects)]));
   }
 
   /**
@@ -461,23 +523,25 @@ export class MemoryStore implements Store {
     const others = [...this.#tenants.keys()].filter((name) => name !== tenantName);
     for (const name of [tenantName, ...others]) {
       const tenant = this.#tenant({ tenant: name });
-      const traces = [...new Places(tenant.runs).runsByTrace()];
-      const isShown = ([, runs]: (typeof traces)[number]): boolean =>
-        runs.some(({ fields }) => fields.name !== undefined);
+      const traces = [...tenant.traces];
+      const isShown = ({ runs }: MemoryTrace): boolean => [...runs].some(({ fields }) => fields.name !== undefined);
       // Traces that no query returns are deleted first, for example log records of spans that never arrived.
-      for (const [traceId, runs] of [...traces.filter((trace) => !isShown(trace)), ...traces.filter(isShown)]) {
+      for (const trace of [...traces.filter((one) => !isShown(one)), ...traces.filter(isShown)]) {
+        const { id, runs } = trace;
         // Traces in the current request are deleted only to meet the limit, not to free additional space.
-        if (isWithin(touched.has(traceId) ? 1 : 1 - SLACK)) return forgotten;
-        for (const { id, sizeBytes } of runs) {
-          tenant.runs.delete(id);
-          bytesLeft -= sizeBytes;
-        }
-        runsLeft -= runs.length;
-        if (name === tenantName) touched.add(traceId);
-        forgotten.runs += runs.length;
+        if (isWithin(touched.has(id) ? 1 : 1 - SLACK)) return forgotten;
+        tenant.delete(trace);
+        for (const { sizeBytes } of runs) bytesLeft -= sizeBytes;
+        runsLeft -= runs.size;
+        if (name === tenantName) touched.add(id);
+        forgotten.runs += runs.size;
         forgotten.traces += 1;
       }
     }
     return forgotten;
   }
+}
+
+function removalOf(traces: readonly AssembledTrace[]): Removal {
+  return { runs: traces.reduce((sum, { members }) => sum + members.length, 0), traces: traces.length };
 }

@@ -1,5 +1,6 @@
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import type { SpanIds } from '../domain/identity.ts';
 import type {
   ListQuery,
   Page,
@@ -12,7 +13,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../domain/removal.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import type {
   PayloadField,
@@ -22,7 +23,6 @@ import type {
   ThreadSummary,
   TraceSummary,
 } from '../domain/run-view.ts';
-import type { SpanIds } from '../domain/tree.ts';
 import type { Parsed } from '../filter/run-filter.ts';
 
 /** Scope for a receiver without tenants. */
@@ -76,13 +76,14 @@ export function refuseManyAttachments(
  * Stores the runs that clients send.
  *
  * The posts and patches of a run can arrive in any order and more than once. The store merges messages field by field,
- * and merges `extra` and `extra.metadata` key by key. Patches take precedence over posts. Later messages take
- * precedence over earlier messages of the same kind. A run becomes visible when its name, type and start time are
- * known.
+ * and merges `extra` and `extra.metadata` key by key. Patches take precedence over posts. Of posts, one with an end takes
+ * precedence over one without, and a real end over that of an incomplete or interrupted run. Otherwise, later messages take
+ * precedence. A run becomes visible when its name, type and start time are known.
  *
- * A run belongs to the trace with the id `trace_id`. A run without a `trace_id` belongs to its parent's trace, or forms
- * its own trace until the parent arrives. The parent is the run with the id `parent_run_id`. If a run has neither
- * `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel` identifies the parent.
+ * When its first message arrives, a run gets the trace with the id `trace_id`, or else that of the OpenTelemetry trace in
+ * `extra.metadata.otel`, that of its parent if the parent is stored, or its own. The parent is the run with the id
+ * `parent_run_id`. If a run has neither `parent_run_id` nor `dotted_order`, `parent_span_id` in `extra.metadata.otel`
+ * identifies a parent in the same trace.
  */
 export interface IngestStore {
   /**
@@ -139,8 +140,7 @@ export interface QueryStore {
   payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined>;
   /**
    * Returns the runs with the given ids and the runs of the given OpenTelemetry spans, also those that are not visible.
-   * Unlike other queries, includes everything that `apply` has stored, and ignores the project of the scope. A
-   * `ClickHouseStore` finds the run of a span only if the run has no `trace_id`, or if its `trace_id` is that of the span.
+   * Unlike other queries, includes everything that `apply` has stored, and ignores the project of the scope.
    */
   mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]>;
   statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics>;
@@ -199,43 +199,24 @@ export interface TokenStore {
   tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined>;
 }
 
-/** Controls a call of `RemovalStore.remove`. */
-export interface RemovalOptions {
-  /** If the signal aborts, the promise resolves after the current step. The counts are those of the deleted runs. */
-  readonly signal?: AbortSignal;
-  /** Called in each step with the counts of all runs that are deleted or being deleted. */
-  readonly onProgress?: (removal: Removal) => void;
-}
-
-/** Removes runs. */
+/** Removes traces. */
 export interface RemovalStore {
   /** Counts the runs that `remove` would delete. */
   removable(scope: Scope, target: RemovalTarget): Promise<Removal>;
   /**
-   * Deletes runs with their payloads, attachments and feedback. When the promise resolves, no query
-   * returns the data. For at least 30 days, `apply` then ignores messages for the deleted runs, for runs in deleted
-   * traces, and for new runs below a deleted run. If the process ends before the promise resolves, some of the runs may
-   * remain.
+   * Deletes the traces of the target whose first run started before the call, with their payloads, attachments and
+   * feedback. A trace that is named by its id may have started later. For 30 days, `apply` ignores the messages of such
+   * traces, also of those that arrive for the first time.
+   *
+   * The promise resolves within about a second, with the number of runs that were found. If more time is needed, the store
+   * continues in the background, also after a restart. Rejects with a `StoreError` whose reason is `busy` if 100 deletions
+   * continue.
    */
-  remove(scope: Scope, target: RemovalTarget, options?: RemovalOptions): Promise<Removal>;
+  remove(scope: Scope, target: RemovalTarget): Promise<Removal>;
 }
 
-/** Stores deletions that take long, so that they continue after a restart of the receiver. */
-export interface JobStore {
-  /**
-   * Stores a job. Replaces the job with the same id, unless that job has ended and `job` is running. The store may delete
-   * a job a day after it ended.
-   */
-  putJob(job: RemovalJob): Promise<void>;
-  /** Returns the jobs of all tenants. */
-  jobs(): Promise<RemovalJob[]>;
-}
-
-/** Time for which a store keeps a job that has ended, in milliseconds. */
-export const JOB_AGE_MS: number = 24 * 3_600_000;
-
-/** Stores runs, attachments, feedback, the secrets and revocations of feedback tokens, and long deletions. */
-export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore, JobStore {}
+/** Stores runs, attachments, feedback, and the secrets and revocations of feedback tokens. */
+export interface Store extends IngestStore, QueryStore, ChangeFeed, FeedbackStore, TokenStore, RemovalStore {}
 
 /** Figures of a store for monitoring. */
 export interface StoreStatus {
@@ -278,6 +259,4 @@ export const STORE_METHODS: readonly (keyof Store)[] = Object.keys({
   tokensRevokedMs: 0,
   removable: 0,
   remove: 0,
-  putJob: 0,
-  jobs: 0,
 } satisfies Record<keyof Store, 0>) as (keyof Store)[];

@@ -7,7 +7,8 @@ import { readUsage, type UsagePaths } from '../usage.ts';
 /**
  * The paths of token counts in all AI SDK versions. Version 4 reports `promptTokens`. Version 5 reports `inputTokens` and
  * `cachedInputTokens`. Models of later versions report an `inputTokens` object with a total, and their functions
- * `inputTokenDetails`. Mastra's names are `inputDetails` and `outputDetails`. Embeddings report `tokens`. Versions 4 and 5 report some counts only in the provider metadata.
+ * `inputTokenDetails`. Mastra's names are `inputDetails` and `outputDetails`. Embeddings report `tokens`. Versions 4 and 5
+ * report some counts only in the provider metadata.
  */
 const USAGE: UsagePaths = {
   input_tokens: ['inputTokens.total', 'inputTokens', 'promptTokens', 'tokens', 'input_tokens'],

@@ -1,4 +1,4 @@
-import { objectReader } from '../answer.ts';
+import { wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { withDataUris } from '../media.ts';
 import { withSystem } from '../request.ts';
@@ -13,5 +13,5 @@ export const messageCall: CallReader = callReader(
     inputKeys: ['messages', 'system'],
     inputs: ({ messages, system }) => ({ messages: withSystem(system, withDataUris(messages)) }),
   },
-  { ...objectReader(['content'], ({ usage }) => ({ usage: anthropicUsage(usage) }), messageFold), isWhole: true },
+  wholeReader(['content'], ({ usage }) => ({ usage: anthropicUsage(usage) }), messageFold),
 );

@@ -1,5 +1,5 @@
-import { defined, emptyFields, type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
-import { type Fold, objectReader, vectorsOf } from '../answer.ts';
+import { defined, emptyFields, type Fields, fieldsOf, isFields, withValues } from '../../payload/fields.ts';
+import { type Fold, objectReader, vectorsOf, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update, withoutIndex } from '../deltas.ts';
 import { withDataUris } from '../media.ts';
@@ -12,7 +12,7 @@ export const cohereChat: CallReader = callReader(
     inputKeys: ['messages', 'documents'],
     inputs: ({ messages, documents }) => ({ messages: withDataUris(messages), documents }),
   },
-  { ...objectReader(['message'], ({ usage }) => ({ usage: cohereUsage(usage) }), chatFold), isWhole: true },
+  wholeReader(['message'], ({ usage }) => ({ usage: cohereUsage(usage) }), chatFold),
 );
 
 export const cohereEmbedding: CallReader = callReader(
@@ -37,18 +37,12 @@ function chatFold(): Fold {
       const { id, index, delta } = fieldsOf(event);
       const { message: added, ...rest } = fieldsOf(delta);
       update(answer, defined({ id, ...rest }));
-      const changes = Object.entries(fieldsOf(added)).map(([key, value]) => [
-        key,
-        isFields(value) ? [{ index, ...value }] : value,
-      ]);
-      return addDelta(isFull ? emptyFields() : message, Object.fromEntries(changes));
+      const changes = withValues(fieldsOf(added), (value) => (isFields(value) ? [{ index, ...value }] : value));
+      return addDelta(isFull ? emptyFields() : message, changes);
     },
-    result() {
-      const entries = Object.entries(message).map(([key, value]) => [
-        key,
-        Array.isArray(value) ? withoutIndex(value) : value,
-      ]);
-      return { ...answer, message: Object.fromEntries(entries) };
-    },
+    result: () => ({
+      ...answer,
+      message: withValues(message, (value) => (Array.isArray(value) ? withoutIndex(value) : value)),
+    }),
   };
 }

@@ -10,7 +10,7 @@ import {
   textOf,
   without,
 } from '../../payload/fields.ts';
-import { type Fold, objectReader, serviceError } from '../answer.ts';
+import { type Fold, serviceError, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, hasOnlyType, itemFor, update, updated, withoutIndex } from '../deltas.ts';
 import { blockWithDataUri, withField } from '../media.ts';
@@ -34,23 +34,20 @@ export const geminiInteraction: CallReader = callReader(
     }),
     settings: ['generation_config'],
   },
-  {
-    ...objectReader(
-      ['steps', 'outputs', 'status'],
-      (answer) => ({
-        outputs: defined({
-          ...without(answer, REPEATED),
-          steps: mapped(answer.steps, withMedia),
-          outputs: mapped(answer.outputs, withMedia),
-        }),
-        model: textOf(answer.model) ?? textOf(answer.agent),
-        usage: interactionUsage(answer.usage),
-        error: serviceError(answer) ?? failureOf(answer),
+  wholeReader(
+    ['steps', 'outputs', 'status'],
+    (answer) => ({
+      outputs: defined({
+        ...without(answer, REPEATED),
+        steps: mapped(answer.steps, withMedia),
+        outputs: mapped(answer.outputs, withMedia),
       }),
-      interactionFold,
-    ),
-    isWhole: true,
-  },
+      model: textOf(answer.model) ?? textOf(answer.agent),
+      usage: interactionUsage(answer.usage),
+      error: serviceError(answer) ?? failureOf(answer),
+    }),
+    interactionFold,
+  ),
 );
 
 const CONTENT: ReadonlySet<unknown> = new Set(['text', 'image', 'audio', 'document', 'video']);

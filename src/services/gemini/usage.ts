@@ -66,10 +66,9 @@ function camelCase(name: string): string {
 
 function byModality(details: unknown): Fields {
   const counts = listOf(details).map(fieldsOf);
-  return Object.fromEntries(
-    counts.map(({ modality, tokenCount, token_count, tokens }) => [
-      `${modality}`.toUpperCase(),
-      tokenCount ?? token_count ?? tokens,
-    ]),
-  );
+  const entries = counts.map((one) => [
+    `${one.modality}`.toUpperCase(),
+    one.tokenCount ?? one.token_count ?? one.tokens,
+  ]);
+  return Object.fromEntries(entries);
 }

@@ -8,7 +8,7 @@ import {
   listOf,
   textOf,
 } from '../../payload/fields.ts';
-import { type Fold, objectReader } from '../answer.ts';
+import { type Fold, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, hasOnlyType, update, withoutIndex } from '../deltas.ts';
 import { openaiCounts } from '../openai/usage.ts';
@@ -18,7 +18,7 @@ import { withSystem } from '../request.ts';
 export const mistralOcr: CallReader = callReader(
   'mistral.ocr',
   { modelType: 'llm', inputKeys: ['document'] },
-  { ...objectReader(['pages'], () => ({})), isWhole: true },
+  wholeReader(['pages'], () => ({})),
 );
 
 /** Reads the start of a conversation, and what is appended to it. https://docs.mistral.ai/agents/agents_basics */
@@ -33,17 +33,14 @@ export const mistralConversation: CallReader = callReader(
     },
     settings: ['completion_args'],
   },
-  {
-    ...objectReader(
-      ['outputs'],
-      ({ outputs, usage }) => ({
-        model: firstText(...listOf(outputs).map((entry) => fieldsOf(entry).model)),
-        usage: openaiCounts(usage),
-      }),
-      conversationFold,
-    ),
-    isWhole: true,
-  },
+  wholeReader(
+    ['outputs'],
+    ({ outputs, usage }) => ({
+      model: firstText(...listOf(outputs).map((entry) => fieldsOf(entry).model)),
+      usage: openaiCounts(usage),
+    }),
+    conversationFold,
+  ),
 );
 
 /** Combines the events of a conversation. An entry has the type of its events without their last word. */

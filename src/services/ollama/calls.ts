@@ -1,3 +1,4 @@
+import { UNKNOWN_TYPE } from '../../payload/attachment.ts';
 import {
   defined,
   definedOrNone,
@@ -8,19 +9,16 @@ import {
   mapped,
   textOf,
 } from '../../payload/fields.ts';
-import { type AnswerReader, type Fold, objectReader, vectorsOf } from '../answer.ts';
+import { type AnswerReader, type Fold, objectReader, vectorsOf, wholeReader } from '../answer.ts';
 import { type CallReader, callReader } from '../call-reader.ts';
 import { addDelta, update } from '../deltas.ts';
 import { dataUriOf } from '../media.ts';
 import type { RequestFields } from '../request.ts';
 import { ollamaUsage } from './usage.ts';
 
-const generated: AnswerReader = {
-  ...objectReader(['message', 'response'], (answer) => ({ usage: ollamaUsage(answer) }), generationFold),
-  isWhole: true,
-};
+const generated = wholeReader(['message', 'response'], (answer) => ({ usage: ollamaUsage(answer) }), generationFold);
 
-const embedded: AnswerReader = objectReader(['embedding', 'embeddings'], (answer) => ({
+const embedded = objectReader(['embedding', 'embeddings'], (answer) => ({
   outputs: vectorsOf(answer),
   usage: ollamaUsage(answer),
 }));
@@ -78,5 +76,5 @@ const IMAGE_TYPES: readonly (readonly [start: string, mimeType: string])[] = [
 
 function imageUri(image: unknown): unknown {
   const type = IMAGE_TYPES.find(([start]) => textOf(image)?.startsWith(start))?.[1];
-  return dataUriOf(type ?? 'application/octet-stream', image) ?? image;
+  return dataUriOf(type ?? UNKNOWN_TYPE, image) ?? image;
 }

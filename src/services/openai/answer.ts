@@ -1,33 +1,27 @@
-import { fieldsOf, isFields, mapped, textOf, without } from '../../payload/fields.ts';
-import { type AnswerReader, objectReader, vectorsOf } from '../answer.ts';
-import { mediaMarker } from '../media.ts';
+import { fieldsOf, mapped, textOf, without } from '../../payload/fields.ts';
+import { type AnswerReader, objectReader, vectorsOf, wholeReader } from '../answer.ts';
+import { mediaMarker, withField } from '../media.ts';
 import { choicesFold, imagesFold, responseFold } from './stream.ts';
 import { openaiUsage } from './usage.ts';
 
 /** Reads chat completions and text completions. */
-export const choicesReader: AnswerReader = {
-  ...objectReader(
-    ['choices'],
-    (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, usage: openaiUsage(answer) }),
-    choicesFold,
-  ),
-  isWhole: true,
-};
+export const choicesReader: AnswerReader = wholeReader(
+  ['choices'],
+  (answer) => ({ outputs: { ...answer, choices: mapped(answer.choices, markedAudio) }, usage: openaiUsage(answer) }),
+  choicesFold,
+);
 
 /** Response fields that are not recorded. `output_text` repeats `output`, and the other fields repeat the request. */
 const REPEATED: ReadonlySet<string> = new Set(['instructions', 'tools', 'prompt', 'output_text']);
 
-export const responseReader: AnswerReader = {
-  ...objectReader(
-    ['output'],
-    (answer) => ({
-      outputs: { ...without(answer, REPEATED), output: mapped(answer.output, markedOutput) },
-      usage: openaiUsage(answer),
-    }),
-    responseFold,
-  ),
-  isWhole: true,
-};
+export const responseReader: AnswerReader = wholeReader(
+  ['output'],
+  (answer) => ({
+    outputs: { ...without(answer, REPEATED), output: mapped(answer.output, markedOutput) },
+    usage: openaiUsage(answer),
+  }),
+  responseFold,
+);
 
 export const imagesReader: AnswerReader = objectReader(
   ['data'],
@@ -50,11 +44,10 @@ export function markedOutput(item: unknown): unknown {
 
 function markedAudio(choice: unknown): unknown {
   const { message } = fieldsOf(choice);
-  if (!isFields(choice) || !isFields(message) || !isFields(message.audio)) return choice;
-  return { ...choice, message: { ...message, audio: marked(message.audio, 'data', 'Audio') } };
+  return withField(choice, 'message', withField(message, 'audio', marked(fieldsOf(message).audio, 'data', 'Audio')));
 }
 
 function marked(object: unknown, key: string, kind: 'Image' | 'Audio'): unknown {
   const base64 = textOf(fieldsOf(object)[key]);
-  return base64 === undefined ? object : { ...fieldsOf(object), [key]: mediaMarker(kind, base64) };
+  return base64 === undefined ? object : withField(object, key, mediaMarker(kind, base64));
 }

@@ -9,6 +9,7 @@ import {
   numberOf,
   textOf,
   without,
+  withValues,
 } from '../../payload/fields.ts';
 import type { Fold } from '../answer.ts';
 import { addDelta, itemFor, update, updated, withoutIndex } from '../deltas.ts';
@@ -45,7 +46,7 @@ export function choicesFold(): Fold {
     },
     result() {
       const object = answer.object === 'chat.completion.chunk' ? 'chat.completion' : answer.object;
-      return { ...answer, object, choices: [...choices].sort(byIndex).map(withSortedToolCalls) };
+      return { ...answer, object, choices: choices.toSorted(byIndex).map(withSortedToolCalls) };
     },
   };
 }
@@ -56,12 +57,9 @@ function byIndex(a: unknown, b: unknown): number {
 
 function withSortedToolCalls(choice: unknown): unknown {
   const { message } = fieldsOf(choice);
-  if (!isFields(message) || !Array.isArray(message.tool_calls)) return choice;
-  return withField(
-    choice,
-    'message',
-    withField(message, 'tool_calls', withoutIndex([...message.tool_calls].sort(byIndex))),
-  );
+  const { tool_calls: calls } = fieldsOf(message);
+  if (!Array.isArray(calls)) return choice;
+  return withField(choice, 'message', withField(message, 'tool_calls', withoutIndex(calls.toSorted(byIndex))));
 }
 
 /** Maps each kind of event with text to the field that it extends, and to the list of the part that has the field. */
@@ -144,9 +142,7 @@ export function responseFold(): Fold {
 
 /** Removes the empty places in the lists of an item. An event that is lost leaves one. */
 function withoutHoles(item: Fields): Fields {
-  return Object.fromEntries(
-    Object.entries(item).map(([key, value]) => [key, Array.isArray(value) ? value.flat(0) : value]),
-  );
+  return withValues(item, (value) => (Array.isArray(value) ? value.flat(0) : value));
 }
 
 /** Event fields that are not part of the response. */

@@ -1,8 +1,9 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
+import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../receiver/domain/removal.ts';
+import type { Removal, RemovalTarget } from '../../receiver/domain/removal.ts';
 import type {
   CacheComparison,
   PayloadField,
@@ -52,14 +53,14 @@ export const api = {
   threads: (query: URLSearchParams, signal?: AbortSignal): Promise<Page<ThreadSummary>> =>
     get(`/query/threads?${query}`, signal),
   thread: (id: string, query: URLSearchParams, signal?: AbortSignal): Promise<ThreadTurns> =>
-    get(`/query/threads/${encodeURIComponent(id)}?${query}`, signal),
+    get(`/query/threads/${pathSegment(id)}?${query}`, signal),
   trace: (id: string, signal?: AbortSignal): Promise<{ items: RunOutline[] }> =>
-    get(`/query/traces/${encodeURIComponent(id)}`, signal),
-  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${encodeURIComponent(id)}`, signal),
+    get(`/query/traces/${pathSegment(id)}`, signal),
+  run: (id: string, signal?: AbortSignal): Promise<RunDetails> => get(`/query/runs/${pathSegment(id)}`, signal),
   payload: (id: string, field: PayloadField, signal?: AbortSignal): Promise<unknown> =>
     get(payloadUrl(id, field), signal),
   cache: (id: string, signal?: AbortSignal): Promise<CacheComparison> =>
-    get(`/query/runs/${encodeURIComponent(id)}/cache`, signal),
+    get(`/query/runs/${pathSegment(id)}/cache`, signal),
   statistics: (query: URLSearchParams, signal?: AbortSignal): Promise<Statistics> =>
     get(`/query/statistics?${query}`, signal),
   suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
@@ -67,28 +68,22 @@ export const api = {
   importTraces: upload,
   /** Counts the runs that `remove` would delete. */
   removable: (target: RemovalTarget, signal?: AbortSignal): Promise<Removal> => remove(target, '', signal),
-  /** Deletes runs. If this takes long, returns a job. */
-  remove: (target: RemovalTarget): Promise<Removal | { job: RemovalJob }> =>
-    remove(target, `?confirm=${encodeURIComponent(target.id)}`),
-  jobs: (): Promise<{ items: RemovalJob[] }> => get('/query/jobs'),
-  job: (id: string): Promise<RemovalJob> => get(`/query/jobs/${id}`),
-  cancelJob: async (id: string): Promise<RemovalJob> =>
-    parseResponse(await fetch(`/query/jobs/${id}`, { method: 'DELETE' })),
+  remove: (target: RemovalTarget): Promise<Removal> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
   login: (key: string): Promise<unknown> => send('/login', { key }),
 };
 
 export function payloadUrl(id: string, field: PayloadField): string {
-  return `/query/runs/${encodeURIComponent(id)}/${field}`;
+  return `/query/runs/${pathSegment(id)}/${field}`;
 }
 
 /** Returns the URL of an attachment. Returns undefined if a saved trace does not contain the attachment. */
 export function attachmentUrl(id: string, name: string): string | undefined {
-  const path = `/query/runs/${encodeURIComponent(id)}/attachments/${encodeURIComponent(name)}`;
+  const path = `/query/runs/${pathSegment(id)}/attachments/${pathSegment(name)}`;
   return saved === undefined ? path : (saved.responses.get(path) as string | undefined);
 }
 
 export function exportUrl(traceId: string, format: 'runspan' | 'perfetto' | 'html'): string {
-  return `/query/traces/${encodeURIComponent(traceId)}/export?format=${format}`;
+  return `/query/traces/${pathSegment(traceId)}/export?format=${format}`;
 }
 
 /** Returns the error message to show for a failed request. Returns undefined if the page aborted the request. */
@@ -132,12 +127,8 @@ async function upload(
   return parseResponse(await response);
 }
 
-async function remove<Result extends Removal | { job: RemovalJob }>(
-  { kind, id }: RemovalTarget,
-  search: string,
-  signal?: AbortSignal,
-): Promise<Result> {
-  const path = `/query/${kind}s/${encodeURIComponent(id)}${search}`;
+async function remove({ kind, id }: RemovalTarget, search: string, signal?: AbortSignal): Promise<Removal> {
+  const path = `/query/${kind}s/${pathSegment(id)}${search}`;
   const response = await fetch(path, { method: 'DELETE', ...(signal && { signal }) });
   // The receiver responds with status 409 and the counts if the request is not confirmed.
   return response.status === 409 ? response.json() : parseResponse(response);

@@ -9,12 +9,11 @@ import { closeDialog, Dialog } from '../elements/dialog.tsx';
 import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { showNotice } from '../top/tasks.tsx';
-import { countsOf, follow } from './deletion.ts';
 
 /** What to delete. */
 export interface DeletionProps {
   readonly target: RemovalTarget;
-  /** Name of the run or trace. */
+  /** Name of the trace. */
   readonly name?: string | undefined;
 }
 
@@ -28,11 +27,9 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
     isDeleting.value = true;
     try {
       const removal = await api.remove(target);
-      if ('job' in removal) void follow(removal.job);
-      else showNotice(`Deleted ${countsOf(removal)}`);
+      showNotice(`Deleted ${plural(removal.runs, 'run')} of ${plural(removal.traces, 'trace')}`);
       closeDialog();
       if (kind === 'trace') go({ trace: undefined });
-      if (kind === 'run') go({ run: undefined });
       if (kind === 'thread') go({ thread: undefined });
       if (kind === 'project') go({ project: undefined });
     } catch (error) {

@@ -1,5 +1,5 @@
 import { exactJson, type Fields, fieldsOf, firstText, isFields, listOf } from '../../payload/fields.ts';
-import { parametersOf, type RecordedCall, toolsOf } from '../../services/call-settings.ts';
+import { type CallPayloads, parametersOf, toolsOf } from '../../services/call-settings.ts';
 
 /** Programs that repeat a model call. They contain no keys. */
 export interface CallCode {
@@ -27,7 +27,7 @@ interface Request {
  * Returns programs that send a recorded model call again with OpenAI's or Anthropic's SDK, or with curl. Returns
  * undefined if the call was not recorded in the format of either API.
  */
-export function codeOf(call: RecordedCall & { readonly name: string; readonly model?: string }): CallCode | undefined {
+export function codeOf(call: CallPayloads & { readonly name: string; readonly model?: string }): CallCode | undefined {
   const request = requestOf(call);
   if (request === undefined) return undefined;
   const json = exactJson(request.body, 2);

@@ -8,7 +8,6 @@ import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared, go } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
 import { saved } from '../data/trace-file.ts';
-import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
@@ -60,7 +59,6 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
             Compare
           </Toggle>
         )}
-        <DeleteButton label="Delete this run and all below it" target={{ kind: 'run', id }} name={name} />
       </header>
       {run === undefined ? <Pending problem={problem} note="Loading the run…" /> : <Problem text={problem} />}
       {run !== undefined && run.trace_id !== model.id && <Problem text="This run belongs to another trace." />}

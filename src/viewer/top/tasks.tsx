@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { lag } from '../data/api.ts';
 
-/** A deletion or an import that is running. */
+/** An import that is running. */
 interface Task {
   readonly text: string;
   readonly cancel: () => void;
@@ -38,7 +38,7 @@ export function Tasks(): JSX.Element {
   return (
     <div class="tasks">
       {tasks.value.size > 0 && (
-        <section aria-label="Running deletions and imports">
+        <section aria-label="Running imports">
           {[...tasks.value].map(([id, { text, cancel }]) => (
             <p key={id} class="line popup">
               <span>{text}</span>

@@ -5,7 +5,6 @@ import {
   countedTokens,
   equal,
   id,
-  listed,
   matches,
   numberOf,
   outlined,
@@ -237,33 +236,6 @@ export const callCases: readonly StoreCase[] = [
       const circle = [call(2, 'fetch', { ...long, same: 3 }), call(3, 'fetch', { ...short, same: 2 })];
       await store.apply(SCOPE, [root, ...circle, call(4, 'fetch', { ...short, same: 3 })]);
       await check(store, { tokens: 10, calls: 1, same: { 3: 2, 4: 2 } });
-    },
-  },
-  {
-    title: 'The inner record of a call counts again after the outer record is removed',
-    run: async (store) => {
-      const sibling = call(4, 'fetch', { ms: 5_000, tokens: 10, responseId: 'resp_1', error });
-      const further = call(5, 'openai', { ms: 6_000, moved: 12, same: 2 });
-      await store.apply(SCOPE, [root, call(2, 'langchain', { ms: 9_000, tokens: 10, responseId: 'resp_1' }), sibling]);
-      await store.apply(SCOPE, [further]);
-      await check(store, { tokens: 10, calls: 1, same: { 4: 2, 5: 2 } });
-      await store.remove(SCOPE, { kind: 'run', id: id(2) });
-      await check(store, { tokens: 22, calls: 2, errors: 1, same: {} });
-    },
-  },
-  {
-    title: 'A record of a call that moves to another trace counts there',
-    run: async (store) => {
-      const { trace_id: _, dotted_order: __, ...fields } = call(3, 'fetch', short).fields;
-      await store.apply(SCOPE, [root, outer, { kind: 'post', id: id(3), fields, attachments: [] }]);
-      await check(store, { tokens: 10, calls: 1, same: { 3: 2 } });
-      await store.apply(SCOPE, [post(50, { ms: 10 }), patch(3, { parent_run_id: id(50), trace_id: id(50) })]);
-      equal(await listed(store, { filter: 'tokens:10 type:llm' }), [3, 2]);
-      matches((await statisticsOf(store)).total, { usage: { total_tokens: 20 }, model_calls: { runs: 2 } });
-      equal(
-        (await outlined(store, 50)).map(({ same_call_as }) => same_call_as ?? ''),
-        ['', ''],
-      );
     },
   },
 ];

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { equal, feedback, id, post, SCOPE, type StoreCase, second, simple } from './support.ts';
+import { equal, feedback, id, post, SCOPE, type StoreCase, second } from './support.ts';
 
 export const feedbackCases: readonly StoreCase[] = [
   {
@@ -59,13 +59,13 @@ export const feedbackCases: readonly StoreCase[] = [
     },
   },
   {
-    title: 'Traces have the number and the average score of feedback by key, also after runs have moved',
+    title: 'Traces have the number and the average score of feedback by key, also if the root arrives later',
     run: async (store) => {
-      await store.apply(SCOPE, [simple(2, { parent: 1 })]);
+      await store.apply(SCOPE, [post(2, { parent: 1 })]);
       await store.addFeedback(SCOPE, feedback(2, { id: id(901), score: 0 }));
       const { score: _, ...comment } = feedback(2, { id: id(902), key: 'comment', comment: 'so so' });
       await store.addFeedback(SCOPE, comment);
-      await store.apply(SCOPE, [simple(1)]);
+      await store.apply(SCOPE, [post(1)]);
       await store.addFeedback(SCOPE, feedback(1));
       const liked = { key: 'liked', count: 2, average_score: 0.5 };
       const { items } = await store.traces(SCOPE, parsedQuery({}));

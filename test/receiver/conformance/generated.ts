@@ -1,11 +1,14 @@
 // Messages, deletions and filters for the model of a store.
 import fc from 'fast-check';
 import type { Feedback } from '#src/receiver/domain/feedback.ts';
+import { grouped } from '#src/receiver/domain/grouped.ts';
+import { ageOf } from '#src/receiver/domain/identity.ts';
 import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { condition, searchWords } from '#src/receiver/filter/parser.ts';
+import { PROGRAM_ENDED } from '#src/run/record.ts';
 import { isoTimestamp } from '#src/run/time.ts';
-import { id, SPECIAL_TEXTS } from './support.ts';
+import { id, SPECIAL_TEXTS, span } from './support.ts';
 
 export const IDS: readonly string[] = Array.from({ length: 8 }, (_, at) => id(at));
 const FIRST_MS = Date.UTC(2026, 10, 20, 7);
@@ -132,7 +135,7 @@ const aFeedback: fc.Arbitrary<Feedback> = fc.record({
 });
 
 const aTarget: fc.Arbitrary<RemovalTarget> = fc.oneof(
-  fc.record({ kind: fc.constantFrom('run', 'trace'), id: anId }),
+  fc.record({ kind: fc.constant('trace'), id: anId }),
   fc.record({ kind: fc.constantFrom('thread', 'user'), id: fc.constantFrom('ada', 'cancelled') }),
   fc.record({ kind: fc.constant('project'), id: fc.constantFrom('shop', 'desk', 'default') }),
 );
@@ -197,13 +200,85 @@ const TOOLS: readonly number[] = [3, 5];
 /** Steps in which several runs record the same call. Parents have smaller ids, so that they form no cycle. */
 export const callSteps: fc.Arbitrary<Step[]> = fc.tuple(...IDS.slice(1).map((_, at) => fc.nat(at))).chain((parents) => {
   const operations = fc.array(aCallMessage(parents), { minLength: 1, maxLength: 6 });
-  const target = fc.record({ kind: fc.constantFrom('run' as const, 'trace' as const), id: anId });
+  const target = fc.record({ kind: fc.constant('trace' as const), id: anId });
   const step: fc.Arbitrary<Step> = fc.oneof(
     { arbitrary: fc.record({ operations }), weight: 6 },
     { arbitrary: fc.record({ target }), weight: 1 },
   );
   return fc.array(step, { minLength: 1, maxLength: 8 });
 });
+
+/** Ends of records, in the order of their ages: see `Age` in identity.ts. */
+const ENDS: readonly RunFields[] = [
+  { error: PROGRAM_ENDED },
+  { error: 'Incomplete: given up' },
+  { extra: { metadata: { end_reason: 'interrupted' } } },
+  {},
+  { error: 'Error: no' },
+  { extra: { metadata: { end_reason: 'cancelled' } } },
+];
+
+/** Fields of a whole record, or of a patch that ends a run or not. Each record has other values. */
+const aRecord: fc.Arbitrary<Pick<RunOperation, 'kind' | 'fields'>> = fc
+  .record({
+    kind: fc.constantFrom('post', 'post', 'patch'),
+    end: fc.constantFrom(undefined, undefined, ...ENDS),
+    number: fc.nat(),
+    has: fc.record({ inputs: fc.boolean(), outputs: fc.boolean(), tags: fc.boolean() }),
+  })
+  .map(({ kind, end, number, has }) => {
+    const { extra, ...ended } = end ?? {};
+    const fields = {
+      ...(kind === 'post' && { name: `run ${number}`, run_type: 'chain', start_time: timeAfter(number % 3) }),
+      ...(has.inputs && { inputs: { number } }),
+      ...(has.outputs && { outputs: { number } }),
+      ...(has.tags && { tags: [`${number}`] }),
+      ...(end && { ...ended, end_time: timeAfter(3 + (number % 100)) }),
+      extra: { metadata: { number, [`key ${number % 5}`]: number, ...extra?.metadata } },
+    };
+    return { kind, fields } as const;
+  });
+
+/** The records of a run, and the same records in another order, in which those of the same age keep their order. */
+export const someRecords = fc.array(fc.tuple(aRecord, fc.nat()), { minLength: 2, maxLength: 5 }).map((drawn) => {
+  const records = drawn.map(([record]) => record);
+  const byAge = grouped(records, ({ kind, fields }) => ageOf(kind, fields));
+  const order = drawn.toSorted(([, a], [, b]) => a - b).map(([{ kind, fields }]) => ageOf(kind, fields));
+  return [records, order.map((age) => byAge.get(age)?.shift()).filter((one) => one !== undefined)] as const;
+});
+
+/** The OpenTelemetry trace ids of generated spans, as UUIDs. */
+export const OTEL_IDS: readonly string[] = [id(101), id(102)];
+
+/**
+ * Steps with runs and spans whose parents may be missing, late or below them. A run may have a `trace_id`, an OpenTelemetry
+ * trace id, both or neither, also in its later records.
+ */
+export const identitySteps: fc.Arbitrary<Step[]> = fc
+  .array(fc.record({ otel: fc.constantFrom(undefined, 101, 102), parent: fc.option(fc.nat(7), { nil: undefined }) }), {
+    minLength: 8,
+    maxLength: 8,
+  })
+  .chain((shapes) => {
+    const traceId = fc.constantFrom(undefined, undefined, ...IDS.slice(0, 4));
+    const anOperation = fc
+      .record({ at: fc.nat(7), record: aRecord, traceId, isSpan: fc.boolean(), hasParent: fc.boolean() })
+      .map(({ at, record: { kind, fields }, traceId: trace_id, isSpan, hasParent }): RunOperation => {
+        const { otel, parent } = shapes[at] ?? {};
+        const above = hasParent && parent !== at ? parent : undefined;
+        const ids = otel !== undefined && span(at, above, otel).fields.extra?.metadata;
+        const parentId = above !== undefined && otel === undefined && { parent_run_id: IDS[above] ?? '' };
+        const extra = { metadata: { ...fields.extra?.metadata, ...(isSpan && ids) } };
+        const names = { ...(trace_id && { trace_id }), ...parentId };
+        return { kind, id: IDS[at] ?? '', fields: { ...fields, ...names, extra }, attachments: [] };
+      });
+    const target = fc.record({ kind: fc.constant('trace' as const), id: fc.constantFrom(...IDS, ...OTEL_IDS) });
+    const step: fc.Arbitrary<Step> = fc.oneof(
+      { arbitrary: fc.record({ operations: fc.array(anOperation, { minLength: 1, maxLength: 5 }) }), weight: 6 },
+      { arbitrary: fc.record({ target }), weight: 1 },
+    );
+    return fc.array(step, { minLength: 1, maxLength: 8 });
+  });
 
 const CONDITIONS = `name:apple name:*p* name:Ä* name:*n name:*?* name:*%* type:llm,chain status:error
   status:success,pending status:*e* project:shop project:desk project:*a* user:ada user:* thread:ada,cancelled model:*d*
@@ -238,8 +313,8 @@ const aRange = fc
 export const someFilters: fc.Arbitrary<string[]> = fc.tuple(aTree, aTree, aTree, aTree, aWord, aRange);
 
 /**
- * Returns steps that remove no runs. If a stored run is said to belong to a removed trace, stores in memory and on disk
- * ignore the message, and a store in ClickHouse removes the run.
+ * Returns steps that remove no runs. A store in ClickHouse may return the projects of removed runs. It ignores a new run whose
+ * OpenTelemetry trace was removed, also if the run has a `trace_id`.
  */
 export function withoutRemovals(someSteps: fc.Arbitrary<Step[]>): fc.Arbitrary<Step[]> {
   return someSteps.map((steps) => steps.filter((step) => !('target' in step)));

@@ -1,7 +1,12 @@
 import { rejects } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
+import { PROGRAM_ENDED } from '#src/run/record.ts';
+import { cases } from '../../support/campaign.ts';
+import { someRecords } from './generated.ts';
 import {
   applyEach,
   equal,
@@ -9,7 +14,6 @@ import {
   listed,
   matches,
   numberOf,
-  numbersOf,
   outlined,
   patch,
   post,
@@ -18,12 +22,17 @@ import {
   type StoreCase,
   second,
   simple,
+  span,
   stamp,
   table,
 } from './support.ts';
 
 const ENDED = { outputs: { b: 2 }, end_time: second(3) };
 const [STARTED, END] = [post(1, { inputs: { a: 1 } }), patch(1, ENDED)];
+
+const ENDED_AT = { status: 'success', end_time: second(1.005) };
+/** The end that `runspan dev` records for a run that was open when its program ended. */
+const PROGRAM_END = patch(1, { error: PROGRAM_ENDED, end_time: second(2) });
 
 const merging: StoreCase[] = [
   ...table<[string, RunOperation[]]>(
@@ -61,6 +70,8 @@ const merging: StoreCase[] = [
           { id: id(2), fields: { ...fields, outputs: { b: 2 } } },
         ],
       );
+      await store.apply(SCOPE, [{ ...unnamed(5), fields: { ...unnamed(5).fields, trace_id: id(9) } }]);
+      matches(await store.mergedRuns(SCOPE, [spanOf(5)]), [{ id: id(5), fields: unnamed(5).fields }]);
       equal(await store.mergedRuns(SCOPE, []), []);
       equal(await runsOf(store), []);
     },
@@ -83,6 +94,43 @@ const merging: StoreCase[] = [
       equal(await store.payload(SCOPE, id(1), 'outputs'), '{"b":2}');
     },
   },
+  {
+    title: 'Of the records of a run, the age decides which counts, whatever the order of their arrival',
+    run: async (store) => {
+      const runAfter = async (records: readonly Pick<RunOperation, 'kind' | 'fields'>[]) => {
+        const scope = { tenant: randomUUID() };
+        for (const record of records) await store.apply(scope, [{ ...record, id: id(1), attachments: [] }]);
+        return [await store.details(scope, id(1)), await runsOf(store, {}, scope)];
+      };
+      await fc.assert(
+        fc.asyncProperty(someRecords, async ([records, others]) =>
+          equal(await runAfter(records), await runAfter(others)),
+        ),
+        { numRuns: cases(60) },
+      );
+    },
+  },
+  ...table<[string, RunOperation[], object]>(
+    'Of two records of a run, one takes precedence',
+    [
+      ['the ended one over an open one', [simple(1, { ms: 5, name: 'end' }), simple(1)], { name: 'end', ...ENDED_AT }],
+      [
+        'a real end over that of an incomplete one',
+        [simple(1, { ms: 5, name: 'end' }), simple(1, { ms: 2, error: 'Incomplete: given up' })],
+        { name: 'end', ...ENDED_AT },
+      ],
+      ['no real end over that of its program', [PROGRAM_END, simple(1)], { status: 'interrupted', name: 'run 1' }],
+      [
+        'the later one of the same age',
+        [simple(1, { name: 'a', ms: 5 }), simple(1, { name: 'b', ms: 2 })],
+        { name: 'b' },
+      ],
+    ],
+    async (store, [, records, expected]) => {
+      await applyEach(store, records);
+      matches(await store.details(SCOPE, id(1)), expected);
+    },
+  ),
   {
     title: 'An update that is sent again after a different one holds',
     run: async (store) => {
@@ -167,78 +215,110 @@ async function places(store: Store): Promise<string[]> {
 const order = (...numbers: number[]): string => numbers.map(stamp).join('.');
 
 const CHAIN_LENGTH = 70;
-const chain = Array.from({ length: CHAIN_LENGTH }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
+const chainOf = (length: number): RunOperation[] =>
+  Array.from({ length }, (_, at) => simple(at, at === 0 ? {} : { parent: at - 1 }));
+const chain = chainOf(CHAIN_LENGTH);
+const deepChain = chainOf(10_000);
 
-/**
- * Returns a run operation for an OpenTelemetry span. The operation has span ids instead of a parent id and a trace id.
- */
-function span(number: number, parent?: number, traceId = 'a'.repeat(32)): RunOperation {
-  const spanId = (of: number): string => of.toString(16).padStart(16, '0');
-  const otel = {
-    trace_id: traceId,
-    span_id: spanId(number),
-    ...(parent === undefined ? {} : { parent_span_id: spanId(parent) }),
-  };
-  return simple(number, { extra: { metadata: { otel } } });
+/** Returns a run with a `trace_id` and the span of the OpenTelemetry trace 0. */
+function both(number: number, trace: number): RunOperation {
+  return simple(number, { ...span(number).fields, trace_id: id(trace) });
 }
 
 const trees: StoreCase[] = [
-  ...table<[string, RunOperation[], string[]]>(
+  ...table<[string, RunOperation[][], string[]]>(
     'A run without an order is placed',
     [
       [
         'below its parent',
-        [simple(1), simple(2, { parent: 1 }), simple(3, { parent: 2 })],
+        [[simple(1)], [simple(2, { parent: 1 })], [simple(3, { parent: 2 })]],
         [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
       ],
       [
-        'below a parent that arrives later, with all runs below it',
-        [simple(3, { parent: 2 }), simple(4, { parent: 3 }), simple(2, { parent: 1 }), simple(1)],
+        'below a parent in the same request, in any order',
+        [[simple(3, { parent: 2 }), simple(4, { parent: 3 }), simple(2, { parent: 1 }), simple(1)]],
         [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`, `1: ${order(1, 2, 3, 4)}`],
       ],
-      ['at the root until its parent arrives', [simple(3, { parent: 2 })], [`3: ${order(3)}`]],
+      [
+        'in a trace of its own if its parent arrives later, as all runs below it',
+        [[simple(3, { parent: 2 })], [simple(4, { parent: 3 })], [simple(2, { parent: 1 })], [simple(1)]],
+        [`1: ${order(1)}`, `2: ${order(2)}`, `3: ${order(3)}`, `3: ${order(3, 4)}`],
+      ],
       [
         'below a parent with an order',
-        [simple(3, { parent: 2 }), post(2, { parent: 1 })],
+        [[post(2, { parent: 1 })], [simple(3, { parent: 2 })]],
         [`1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
       ],
-      ['in the trace that it names', [simple(3, { parent: 2, trace_id: id(1) })], [`1: ${order(3)}`]],
+      ['in the trace that it names', [[simple(3, { parent: 2, trace_id: id(1) })]], [`1: ${order(3)}`]],
       [
-        'below a parent that a patch names',
-        [simple(1), simple(2), simple(3, { parent: 1 }), patch(3, { parent_run_id: id(2) })],
-        [`1: ${order(1)}`, `2: ${order(2)}`, `2: ${order(2, 3)}`],
+        'in the trace of its first message',
+        [
+          [patch(3, {}), simple(4), post(2, { parent: 1 })],
+          [simple(3, { trace_id: id(1) }), simple(4, { parent: 2 }), simple(2, { trace_id: id(9) })],
+        ],
+        [`1: ${order(1, 2)}`, `3: ${order(3)}`, `4: ${order(4)}`],
       ],
       [
         'below a parent that becomes visible later',
-        [patch(1, { outputs: {} }), simple(2, { parent: 1 }), simple(1)],
+        [[patch(1, { outputs: {} })], [simple(2, { parent: 1 })], [simple(1)]],
         [`1: ${order(1)}`, `1: ${order(1, 2)}`],
       ],
-      ['below the run of its parent span', [span(1), span(2, 1)], [`1: ${order(1)}`, `1: ${order(1, 2)}`]],
+      [
+        'in one trace with the runs that are each the parent of another',
+        [[simple(3, { parent: 5 }), simple(2, { parent: 1 }), simple(5, { parent: 4 }), simple(4, { parent: 3 })]],
+        [`2: ${order(2)}`, `3: ${order(3)}`, `3: ${order(3, 4)}`, `3: ${order(3, 4, 5)}`],
+      ],
+      ['below the run of its parent span', [[span(1)], [span(2, 1)]], [`0: ${order(1)}`, `0: ${order(1, 2)}`]],
       [
         'below the run of a parent span that arrives later',
-        [span(3, 2), span(1), span(2, 1)],
-        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 3)}`],
+        [[span(3, 2)], [span(1)], [span(2, 1)]],
+        [`0: ${order(1)}`, `0: ${order(1, 2)}`, `0: ${order(1, 2, 3)}`],
+      ],
+      [
+        'in the trace of its span, whichever parents are missing or follow from each other',
+        [[span(3, 2)], [span(5, 4)], [span(7, 6)], [span(6, 7)]],
+        [`0: ${order(3)}`, `0: ${order(5)}`, `0: ${order(6)}`, `0: ${order(6, 7)}`],
       ],
       [
         'not below a span with the same id in another trace',
-        [span(1, undefined, 'b'.repeat(32)), span(2, 1)],
-        [`1: ${order(1)}`, `2: ${order(2)}`],
+        [[span(1, undefined, 9)], [span(2, 1)]],
+        [`0: ${order(2)}`, `9: ${order(1)}`],
+      ],
+      [
+        'in the trace that another run of its OpenTelemetry trace has named before',
+        [[both(1, 1)], [span(2, 1)], [simple(3, { trace_id: id(1) })]],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(3)}`],
+      ],
+      [
+        'in the trace that another run of its OpenTelemetry trace names later',
+        [[span(2, 1)], [both(1, 1)], [simple(3, { trace_id: id(1) }), span(4, 2)], [simple(1)]],
+        [`1: ${order(1)}`, `1: ${order(1, 2)}`, `1: ${order(1, 2, 4)}`, `1: ${order(3)}`],
+      ],
+      [
+        'in one of two traces that were known before a run named both',
+        [[simple(1, { trace_id: id(1) })], [span(2)], [both(3, 1)], [span(4, 3), simple(5, { trace_id: id(1) })]],
+        [`0: ${order(2)}`, `0: ${order(4)}`, `1: ${order(1)}`, `1: ${order(3)}`, `1: ${order(5)}`],
+      ],
+      [
+        'in the trace that it names, if another has named its OpenTelemetry trace',
+        [[both(1, 1)], [both(3, 3)], [span(4, 3)]],
+        [`1: ${order(1)}`, `1: ${order(4)}`, `3: ${order(3)}`],
       ],
     ],
-    async (store, [, operations, expected]) => {
-      await applyEach(store, operations);
-      equal(await places(store), expected);
+    async (store, [, requests, expected]) => {
+      for (const operations of requests) await store.apply(SCOPE, operations);
+      equal((await places(store)).sort(), expected);
       // Applying the same operations again must not change the runs.
-      await applyEach(store, operations.toReversed());
-      equal(await places(store), expected);
+      for (const operations of requests.toReversed()) await store.apply(SCOPE, operations.toReversed());
+      equal((await places(store)).sort(), expected);
     },
   ),
   {
-    title: 'A run below a parent span has its parent in outlines and details',
+    title: 'A span whose later message names no parent is at the top',
     run: async (store) => {
-      await applyEach(store, [span(2, 1), span(1)]);
-      matches(await outlined(store, 1), [{ id: id(1) }, { id: id(2), parent_run_id: id(1) }]);
-      matches(await store.details(SCOPE, id(2)), { parent_run_id: id(1), dotted_order: order(1, 2) });
+      await store.apply(SCOPE, [span(2, 9)]);
+      await store.apply(SCOPE, [span(2), span(9), simple(3, { parent: 2 })]);
+      equal((await places(store)).sort(), [`0: ${order(2)}`, `0: ${order(2, 3)}`, `0: ${order(9)}`]);
     },
   },
   ...table<[string, readonly RunOperation[]]>(
@@ -248,7 +328,7 @@ const trees: StoreCase[] = [
       ['children first', chain.toReversed()],
     ],
     async (store, [, operations]) => {
-      await applyEach(store, operations);
+      await store.apply(SCOPE, operations);
       const runs = await runsOf(store);
       equal(runs.length, CHAIN_LENGTH);
       equal([...new Set(runs.map((run) => run.trace_id))], [id(0)]);
@@ -258,11 +338,11 @@ const trees: StoreCase[] = [
     },
   ),
   {
-    title: 'Runs that are each the parent of another are visible',
+    title: 'A request may contain runs nested 10,000 levels deep, children first',
     run: async (store) => {
-      await applyEach(store, [simple(1, { parent: 2 }), simple(2, { parent: 1 })]);
-      await store.apply(SCOPE, [simple(3, { parent: 5 }), simple(4, { parent: 3 }), simple(5, { parent: 4 })]);
-      equal((await numbersOf(store)).sort(), [1, 2, 3, 4, 5]);
+      await store.apply(SCOPE, deepChain.toReversed());
+      const numbers = (await outlined(store, 0)).map((run) => numberOf(run.id));
+      equal(numbers, [...deepChain.keys()]);
     },
   },
 ];

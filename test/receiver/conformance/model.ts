@@ -6,7 +6,7 @@ import type { AttachmentInfo, StoredRun } from '#src/receiver/domain/run-view.ts
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
 import type { Store } from '#src/receiver/store/store.ts';
-import { IDS, type Step, someFilters, timeAfter } from './generated.ts';
+import { IDS, OTEL_IDS, type Step, someFilters, timeAfter } from './generated.ts';
 import { equal, pagesOf, runsOf } from './support.ts';
 
 /** Time after which the search for the smallest failing case ends, in milliseconds. */
@@ -72,7 +72,7 @@ async function treesOf(store: Store, scope: Scope): Promise<unknown> {
   return rounded({
     list: await store.list(scope, parsedQuery(ALL)),
     traces: await store.traces(scope, parsedQuery(ALL)),
-    outlines: await Promise.all(IDS.map((id) => store.outline(scope, id))),
+    outlines: await Promise.all([...IDS, ...OTEL_IDS].map((id) => store.outline(scope, id))),
     figures: [await statistics({ ...HOUR, groupBy: 'user' }), await statistics({ groupBy: 'status' })],
   });
 }

@@ -176,6 +176,9 @@ const filters: StoreCase[] = [
       equal(await listed(store, { filter: 'creme BRÛLÉE' }), [8]);
       equal(await listed(store, { filter: '"東京タワー"' }), [8]);
       equal(await listed(store, { filter: '"京東"' }), []);
+      equal(await listed(store, { filter: '東京タワー CREME 行' }), [8]);
+      equal(await listed(store, { filter: '京東' }), []);
+      equal(await listed(store, { filter: '東行' }), []);
     },
   },
   {

@@ -1,7 +1,6 @@
-import { ok } from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import type { Scope } from '#src/receiver/domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '#src/receiver/domain/removal.ts';
+import type { RemovalTarget } from '#src/receiver/domain/removal.ts';
+import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
@@ -10,13 +9,14 @@ import {
   id,
   listed,
   numbersOf,
-  outlined,
   patch,
   post,
   runsOf,
   SCOPE,
   type StoreCase,
+  second,
   simple,
+  span,
   statisticsOf,
   table,
   traced,
@@ -26,6 +26,8 @@ const USAGE = { usage: { input_tokens: 2, total_cost: 1 } };
 const ATTACHMENT = { name: 'a', bytes: new Uint8Array([1]), mimeType: 'x/y' };
 const OTHER = { tenant: 'other' };
 const BANK = id(900);
+const LATER = '2100-01-01T00:00:00.000000Z';
+const digits = (number: number): string => number.toString(16).padStart(16, '0');
 
 /**
  * Runs 1 to 4 form a trace whose root is in the project `shop`, 5 and 6 a trace whose root is in `bank`, and 7 a trace of
@@ -76,8 +78,6 @@ async function answersOf(store: Store, scope: Scope = SCOPE): Promise<unknown> {
 type Row = [title: string, target: RemovalTarget, kept: readonly number[], traces: number, project?: string];
 
 const ROWS: readonly Row[] = [
-  ['a run and its descendants', { kind: 'run', id: id(2) }, [1, 4, 5, 6, 7], 1, 'shop'],
-  ['a root run and its trace', { kind: 'run', id: id(5) }, [1, 2, 3, 4, 7], 1],
   ['a trace', { kind: 'trace', id: id(1) }, [5, 6, 7], 1],
   ['the traces of a thread', { kind: 'thread', id: 't' }, [7], 2],
   ['the traces in which a run has the user', { kind: 'user', id: 'bob' }, [1, 2, 3, 4, 7], 1],
@@ -86,8 +86,6 @@ const ROWS: readonly Row[] = [
   ['only traces whose root is in the project of the scope', { kind: 'thread', id: 't' }, [5, 6, 7], 1, 'shop'],
   ['nothing for an unknown id', { kind: 'trace', id: id(2) }, ALL, 0],
   ['nothing in a trace whose root is in another project', { kind: 'user', id: 'bob' }, ALL, 0, 'shop'],
-  ['nothing for a run of such a trace', { kind: 'run', id: id(6) }, ALL, 0, 'shop'],
-  ['nothing for a run outside the project of the scope', { kind: 'run', id: id(4) }, ALL, 0, 'shop'],
   ['nothing in another project than that of the scope', { kind: 'project', id: 'shop' }, ALL, 0, 'bank'],
 ];
 
@@ -127,36 +125,71 @@ export const removalCases: readonly StoreCase[] = [
     const removed = ALL.filter((number) => !kept.includes(number));
     await store.apply(
       SCOPE,
-      removed.map((number) => patch(number, { tags: ['late'] })),
+      removed.map((number) =>
+        patch(number, { trace_id: OPERATIONS[number - 1]?.fields.trace_id ?? '', tags: ['late'] }),
+      ),
     );
     equal((await numbersOf(store)).sort(), kept);
     for (const number of ALL) equal(await store.addFeedback(SCOPE, feedback(number)), kept.includes(number));
   }),
   {
-    title: 'Late runs of a removed trace, and below a removed run, are ignored, but a new trace of the user is stored',
+    title: 'Late runs of a removed trace are ignored, but a trace that starts later is stored',
     run: async (store) => {
       await fill(store);
-      await store.remove(SCOPE, { kind: 'run', id: id(2) });
       await store.remove(SCOPE, { kind: 'user', id: 'bob' });
-      await store.apply(SCOPE, [post(12, { parent: 1, parent_run_id: id(3) }), simple(13, { parent: 12 })]);
-      await store.apply(SCOPE, [post(14, { parent: 5 }), patch(13, { tags: ['late'] }), simple(15, { parent: 6 })]);
-      equal(await traced(store, { order: 'ascending' }), [1, 7]);
-      await store.apply(SCOPE, [post(16, { extra: { metadata: { user_id: 'bob' } } }), post(17, { parent: 1 })]);
-      equal((await outlined(store, 1)).length, 3);
-      equal(await traced(store, { filter: 'meta.user_id=bob' }), [16]);
+      await store.remove(SCOPE, { kind: 'project', id: 'shop' });
+      const bob = { extra: { metadata: { user_id: 'bob' } } };
+      await store.apply(SCOPE, [post(14, { parent: 5 }), simple(15, { session_name: 'bank' })]);
+      await store.apply(SCOPE, [post(16, { ...bob, start_time: LATER }), simple(17, { start_time: LATER })]);
+      equal((await traced(store, { order: 'ascending' })).sort(), [15, 16, 17]);
+      // The trace is known only after a part of it has been stored.
+      await store.apply(SCOPE, [patch(15, bob), simple(19, { parent: 18, start_time: LATER })]);
+      equal((await traced(store)).sort(), [16, 17, 19]);
+      await store.apply(SCOPE, [patch(16, { start_time: second(1) })]);
+      equal((await traced(store)).sort(), [17, 19]);
     },
   },
   {
-    title: 'If the only run that has arrived is removed, the rest of its trace is stored',
+    title: 'Late spans of a removed trace are ignored, whichever name of the trace they have',
     run: async (store) => {
-      await store.apply(SCOPE, [post(2, { parent: 1 })]);
-      equal(await store.remove(SCOPE, { kind: 'run', id: id(2) }), { runs: 1, traces: 1 });
-      await store.apply(SCOPE, [post(1), post(2, { parent: 1 }), post(3, { parent: 1, parent_run_id: id(2) })]);
-      equal(await numbersOf(store), [1]);
-      await store.apply(SCOPE, [simple(12, { parent: 11 }), simple(13, { parent: 12 })]);
-      equal(await store.remove(SCOPE, { kind: 'run', id: id(12) }), { runs: 2, traces: 1 });
-      await store.apply(SCOPE, [simple(11), simple(14, { parent: 13 }), simple(12, { parent: 11 })]);
-      equal(await traced(store), [11, 1]);
+      await store.apply(SCOPE, [span(1), simple(2, { ...span(2, 1, 9).fields, trace_id: id(2) })]);
+      for (const trace of [0, 2]) await store.remove(SCOPE, { kind: 'trace', id: id(trace) });
+      await store.apply(SCOPE, [span(3, 1), span(4, 99), span(5, 2, 9), simple(6, { trace_id: id(2) })]);
+      await store.apply(SCOPE, [simple(7, { ...span(7).fields, trace_id: id(7) }), simple(8, { trace_id: id(7) })]);
+      await store.apply(SCOPE, [simple(10, { ...span(10, 2, 9).fields, trace_id: id(10) })]);
+      equal(await numbersOf(store), [10]);
+    },
+  },
+  {
+    title: 'A trace that arrives after its removal is ignored, unless its root is outside the project of the scope',
+    run: async (store) => {
+      await store.remove({ ...SCOPE, project: 'bank' }, { kind: 'trace', id: id(1) });
+      await store.remove(SCOPE, { kind: 'trace', id: id(5).toUpperCase() });
+      await fill(store);
+      equal((await numbersOf(store)).sort(), [1, 2, 3, 4, 7]);
+    },
+  },
+  {
+    title: 'Late children, grandchildren and orphans of a removed OpenTelemetry trace are ignored',
+    run: async (store) => {
+      const span = (number: number, above?: number, project = 'shop'): RunOperation => {
+        const ids = { trace_id: '5b8efff798038103d269b633813fc60c', span_id: digits(number) };
+        const otel = { ...ids, ...(above !== undefined && { parent_span_id: digits(above) }) };
+        return simple(number, { session_name: project, extra: { metadata: { otel } } });
+      };
+      await store.apply(SCOPE, [span(21), span(22, 21)]);
+      equal(await store.remove(SCOPE, { kind: 'project', id: 'shop' }), { runs: 2, traces: 1 });
+      await store.apply(SCOPE, [span(23, 21, 'bank')]);
+      await store.apply(SCOPE, [
+        span(24, 23, 'bank'),
+        span(25, 99, 'bank'),
+        simple(26, { parent: 22, session_name: 'bank' }),
+      ]);
+      await store.apply(SCOPE, [
+        simple(27, { parent: 26, session_name: 'bank' }),
+        simple(28, { session_name: 'bank' }),
+      ]);
+      equal(await numbersOf(store), [28]);
     },
   },
   {
@@ -184,68 +217,4 @@ export const removalCases: readonly StoreCase[] = [
       stop();
     },
   },
-  {
-    title: 'A removal reports its counts after each step, and ends after the step in which it is cancelled',
-    run: async (store) => {
-      const metadata = { extra: { metadata: { user_id: 'ada' } } };
-      const numbers = Array.from({ length: 1_200 }, (_, at) => 1_000 + at);
-      await store.apply(
-        SCOPE,
-        numbers.map((number) => post(number, metadata)),
-      );
-      await store.apply(SCOPE, [post(1)]);
-      const target = { kind: 'user', id: 'ada' } as const;
-      const cancelled = new AbortController();
-      const reports: Removal[] = [];
-      const onProgress = (removal: Removal): void => {
-        reports.push(removal);
-        cancelled.abort();
-      };
-      const first = await store.remove(SCOPE, target, { signal: cancelled.signal, onProgress });
-      equal(reports, [first]);
-      const left = { runs: 1_200 - first.runs, traces: 1_200 - first.traces };
-      equal(await store.removable(SCOPE, target), left, 'the other runs stay');
-      const later: Removal[] = [];
-      equal(await store.remove(SCOPE, target, { onProgress: (removal) => later.push(removal) }), left);
-      equal(later.at(-1), left);
-      for (const [at, { runs }] of later.entries()) ok(runs >= (later[at - 1]?.runs ?? 0), 'the counts only grow');
-      equal(await numbersOf(store), [1]);
-    },
-  },
-  {
-    title: 'Jobs of all tenants are stored, and a job that has ended does not run again',
-    run: async (store) => {
-      const running = jobOf(SCOPE, { runs: 1, traces: 1 });
-      const other = jobOf({ ...OTHER, project: 'shop' });
-      for (const job of [running, other]) await store.putJob(job);
-      const stored = async (job: RemovalJob): Promise<unknown> => {
-        const { tenant: _, ...found } = (await store.jobs()).find(({ id: of }) => of === job.id) ?? job;
-        return found;
-      };
-      const expected = ({ tenant: _, ...job }: RemovalJob): unknown => job;
-      equal(await stored(running), expected(running));
-      const later = { ...running, runs: 2 };
-      await store.putJob(later);
-      const ended = { ...later, state: 'cancelled', end_time: new Date().toISOString() } as const;
-      equal(await stored(later), expected(later));
-      await store.putJob(ended);
-      await store.putJob({ ...running, runs: 3 });
-      equal(await stored(ended), expected(ended));
-      const last = { ...ended, runs: 4 };
-      await store.putJob(last);
-      equal(await stored(last), expected(last));
-      equal(await stored(other), expected(other));
-      const ids = (await store.jobs()).map((job) => job.id);
-      equal(
-        [running, other].map((job) => ids.filter((of) => of === job.id).length),
-        [1, 1],
-      );
-    },
-  },
 ];
-
-function jobOf(scope: Scope, counts = { runs: 0, traces: 0 }): RemovalJob {
-  const target = { kind: 'user', id: 'ada' } as const;
-  const times = { start_time: new Date().toISOString(), update_time: new Date().toISOString() };
-  return { ...scope, id: randomUUID(), target, state: 'running', ...counts, ...times };
-}

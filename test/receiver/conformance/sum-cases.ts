@@ -17,6 +17,7 @@ import {
   type StoreCase,
   second,
   simple,
+  span,
   statisticsOf,
   table,
 } from './support.ts';
@@ -32,7 +33,6 @@ const asPatch = (operation: RunOperation): RunOperation => ({ ...operation, kind
 const USAGE: [string, RunOperation[][], number][] = [
   ['a chain that repeats its model', [[post(1, agent(5)), simple(2, { parent: 1, ...model(5) })]], 5],
   ['a chain before its model', [[post(1, agent(5))], [simple(2, { parent: 1, ...model(6) })]], 6],
-  ['a chain after its model', [[simple(2, { parent: 1, ...model(6) })], [post(1, agent(5))]], 6],
   ['a chain after its model in its trace', [[post(2, { parent: 1, ...model(6) })], [post(1, agent(5))]], 6],
   ['an agent without a model', [[post(1), simple(2, { parent: 1, ...agent(7) })], [simple(3, { parent: 2 })]], 7],
   ['an agent within an agent', [[post(1, agent(9)), simple(2, { parent: 1, ...agent(7) })]], 7],
@@ -52,12 +52,12 @@ const USAGE: [string, RunOperation[][], number][] = [
   ],
   [
     'a model whose parent arrives later',
-    [[post(1, agent(5)), simple(3, { parent: 2, ...model(6) })], [simple(2, { parent: 1 })]],
+    [[post(1, agent(5)), simple(3, { parent: 2, trace_id: id(1), ...model(6) })], [simple(2, { parent: 1 })]],
     6,
   ],
   [
     'a model below a run that is not visible',
-    [[post(1, agent(5)), simple(3, { parent: 2, ...model(6) })], [patch(2, { parent_run_id: id(1) })]],
+    [[post(1, agent(5)), simple(3, { parent: 2, trace_id: id(1), ...model(6) })], [patch(2, { parent_run_id: id(1) })]],
     6,
   ],
   [
@@ -201,7 +201,7 @@ const statistics: StoreCase[] = [
       const { roots, model_calls } = (await statisticsOf(store)).total;
       matches([roots, model_calls], [{ runs: 2 }, { runs: 2 }]);
       within(roots.latency_ms?.p50, 50);
-      await store.remove(SCOPE, { kind: 'run', id: id(1) });
+      await store.remove(SCOPE, { kind: 'trace', id: id(1) });
       equal((await statisticsOf(store)).total.roots.runs, 1);
     },
   },
@@ -331,7 +331,7 @@ function bucketsOf({ buckets }: Awaited<ReturnType<typeof statisticsOf>>): (read
 
 const changes: StoreCase[] = [
   {
-    title: 'A listener receives the traces of each change, including traces that runs have left',
+    title: 'A listener receives the traces of each change, also under the id that a trace had before',
     run: async (store) => {
       let received: number[] = [];
       const stop = store.subscribe(SCOPE, ({ traceIds }) => void received.push(...traceIds.map(numberOf)));
@@ -346,8 +346,8 @@ const changes: StoreCase[] = [
       equal(await reported([]), []);
       equal(await reported([patch(3, { tags: ['a'] })]), [3]);
       equal(await reported([post(5)], { tenant: 'other' }), []);
-      equal(await reported([simple(7, { parent: 6 })]), [7]);
-      equal(await reported([simple(6)]), [6, 7]);
+      equal(await reported([span(7, 6, 9)]), [9]);
+      equal(await reported([simple(6, { ...span(6, undefined, 9).fields, trace_id: id(6) })]), [6, 9]);
       stop();
       stop();
       equal(await reported([post(8)]), []);
@@ -380,10 +380,9 @@ const changes: StoreCase[] = [
       equal(await after(store.removeFeedback(SCOPE, feedback(3, { id: id(901) }))), [3]);
       equal(await apply(patch(6, { session_name: 'shop' })), [1], 'the run has left the project');
       equal(await apply(patch(6, { tags: ['a'] })), []);
-      equal(await apply(simple(11, { parent: 10, ...bank })), [11]);
-      equal(await apply(simple(10)), [10, 11], 'the run has left its trace');
+      equal(await apply(simple(11, { trace_id: id(10), ...bank })), [10]);
       equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(4) })), []);
-      equal(await after(store.remove(SCOPE, { kind: 'run', id: id(11) })), [10]);
+      equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(10) })), [10]);
       equal(await after(store.remove(SCOPE, { kind: 'trace', id: id(3) })), [3]);
       for (const stop of stops) stop();
     },

@@ -68,6 +68,14 @@ export function simple(number: number, { parent, ms, ...fields }: RunOptions = {
   return { kind: 'post', id: id(number), fields: { ...whole, ...end, ...above, ...fields }, attachments: [] };
 }
 
+/** Returns the post of a run for an OpenTelemetry span. `trace` is the number of the OpenTelemetry trace. */
+export function span(number: number, parent?: number, trace = 0): RunOperation {
+  const spanId = (of: number): string => of.toString(16).padStart(16, '0');
+  const parentId = parent === undefined ? {} : { parent_span_id: spanId(parent) };
+  const otel = { trace_id: id(trace).replaceAll('-', ''), span_id: spanId(number), ...parentId };
+  return simple(number, { extra: { metadata: { otel } } });
+}
+
 export function patch(number: number, fields: RunFields): RunOperation {
   return { kind: 'patch', id: id(number), fields, attachments: [] };
 }

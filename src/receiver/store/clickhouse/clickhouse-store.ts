@@ -10,6 +10,7 @@ import {
 } from '../../../config/checker.ts';
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
@@ -17,7 +18,7 @@ import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
-import { type RemovalOptions, type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
+import { type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { StoreClock } from './clock.ts';
 import { ClickHouse, sql } from './connection.ts';
@@ -42,7 +43,7 @@ import {
   readProjectsOf,
   readRuns,
 } from './reads.ts';
-import { putJob, readJobs, readRemovable, removeRuns } from './removal.ts';
+import { ClickHouseDeletions, readRemovable } from './removal.ts';
 import { ClickHouseRetentionTime, expire } from './retention.ts';
 import { checkSchema } from './schema.ts';
 import { statistics } from './statistics.ts';
@@ -89,6 +90,8 @@ const CHECKS: Checks<ClickHouseStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
+/** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
+const REMOVAL_MS = 1_000;
 /** Maximum time that `close` waits for pending operations, in milliseconds. */
 const CLOSE_MS = 5_000;
 const BEHIND_RETRY_AFTER_S = 10;
@@ -118,6 +121,7 @@ export class ClickHouseStore implements Store {
   readonly #writer: MessageWriter;
   readonly #changes: ClickHouseChanges;
   readonly #keys: ClickHouseKeys;
+  readonly #deletions: ClickHouseDeletions;
   readonly #derivation: Derivation;
   readonly #time: RetentionTime = new RetentionTime();
   #ageTimer: NodeJS.Timeout | undefined;
@@ -167,7 +171,8 @@ export class ClickHouseStore implements Store {
     const places = new PlaceFinder(writing);
     this.#writer = new MessageWriter(writing, clock, places, batchDelayMs, (groups) => this.#derivation.add(groups));
     this.#changes = new ClickHouseChanges(writing, clock);
-    this.#derivation = new Derivation(writing, this.#prices, this.#changes, clock);
+    this.#deletions = new ClickHouseDeletions(retention, clock, this.#changes);
+    this.#derivation = new Derivation(writing, this.#prices, this.#changes, clock, this.#deletions);
     if (readOnly) return;
     this.#derivation.start();
     this.#ageTimer = runInRootContext(() => setInterval(() => void this.#checkAge(), AGE_MS).unref());
@@ -226,7 +231,8 @@ export class ClickHouseStore implements Store {
   readonly projectsOf: Store['projectsOf'] = (scope, runIds) => readProjectsOf(this.#db, scope, runIds);
   readonly payload: Store['payload'] = (scope, runId, field) => readPayload(this.#db, scope, runId, field);
   readonly mergedRuns: Store['mergedRuns'] = (scope, runs) => readMergedRuns(this.#db, scope, runs);
-  readonly removable: Store['removable'] = (scope, target) => readRemovable(this.#db, scope, target, this.#prices);
+  readonly removable: Store['removable'] = (scope, target) =>
+    readRemovable(this.#db, deletionAt(this.#clock.nowMs(), scope, target));
   readonly subscribe: Store['subscribe'] = (scope, listener) => this.#changes.subscribe(scope, listener);
   readonly feedback: Store['feedback'] = (scope, traceIds) => readFeedback(this.#db, scope, traceIds);
   readonly feedbackWithId: Store['feedbackWithId'] = (scope, id) => readFeedbackWithId(this.#db, scope, id);
@@ -241,16 +247,12 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
-  readonly putJob: Store['putJob'] = (job) => putJob(this.#db, job, this.#clock.nowMs());
-  readonly jobs: Store['jobs'] = () => readJobs(this.#db, this.#clock.nowMs());
-
-  async remove(scope: Scope, target: RemovalTarget, options?: RemovalOptions): Promise<Removal> {
-    return await removeRuns(this.#db, scope, target, this.#prices, {
-      ...options,
-      clock: this.#clock,
-      derive: (groups) => this.#derivation.derive(groups),
-      onRemoved: (tenant, traces) => this.#changes.add(tenant, traces),
-    });
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const deletion = deletionAt(this.#clock.nowMs(), scope, target);
+    const removal = await readRemovable(this.#db, deletion);
+    const removed = await this.#deletions.add(deletion);
+    await Promise.race([removed(), delay(REMOVAL_MS, undefined)]);
+    return removal;
   }
 
   async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
@@ -301,6 +303,7 @@ export class ClickHouseStore implements Store {
    */
   async settled(): Promise<void> {
     await this.#writer.idle();
+    await this.#deletions.settle();
     await this.#derivation.settle();
   }
 
@@ -315,6 +318,7 @@ export class ClickHouseStore implements Store {
 
   async #finish(): Promise<void> {
     await this.#writer.idle();
+    await this.#deletions.close();
     await this.#derivation.close();
     await this.#changes.close();
   }

@@ -6,7 +6,8 @@ import type { PriceList } from '../../domain/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
-import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type LinkedGroups, stepsOf } from './groups.ts';
+import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
+import type { ClickHouseDeletions } from './removal.ts';
 import { RowWriter } from './row-writer.ts';
 import {
   earlierPositionUs,
@@ -74,13 +75,14 @@ interface LeftGroup extends GroupKey {
 export class Derivation {
   readonly #db: ClickHouse;
   readonly #rows: RowWriter;
+  readonly #deletions: ClickHouseDeletions;
   readonly #clock: StoreClock;
   readonly #due = new Map<string, Due>();
   /** Earliest time at which each group may be derived again, in milliseconds, by key. */
   readonly #pausedUntilMs = new Map<string, number>();
   readonly #left = new Map<string, LeftGroup>();
   /** Small groups that were derived recently. */
-  #derived: readonly LinkedGroups[] = [];
+  #derived: readonly StoredGroup[] = [];
   /** When the sweep was started, in milliseconds. */
   #startedMs = Number.POSITIVE_INFINITY;
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
@@ -99,9 +101,16 @@ export class Derivation {
   #failures = 0;
   #isClosed = false;
 
-  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, clock: StoreClock) {
+  constructor(
+    db: ClickHouse,
+    prices: PriceList,
+    changes: ClickHouseChanges,
+    clock: StoreClock,
+    deletions: ClickHouseDeletions,
+  ) {
     this.#db = db;
-    this.#rows = new RowWriter(db, prices, changes);
+    this.#deletions = deletions;
+    this.#rows = new RowWriter(db, prices, changes, deletions);
     this.#clock = clock;
   }
 
@@ -159,17 +168,17 @@ export class Derivation {
   /** Derives groups now. Calls `onDerived` with those that were derived. */
   async derive(groups: readonly GroupKey[], onDerived?: (keys: readonly GroupKey[]) => void): Promise<void> {
     if (groups.length === 0) return;
-    for await (const step of stepsOf(this.#db, groups)) {
+    await this.#deletions.refresh();
+    for (const step of await stepsOf(this.#db, groups)) {
       await this.#rows.write(step);
       const small = step.filter(({ messages }) => messages <= OTHERS_MESSAGES_MAX);
       this.#derived = [...small, ...this.#derived].slice(0, OTHERS_MAX);
       const nowMs = performance.now();
       for (const [key, untilMs] of this.#pausedUntilMs) if (untilMs <= nowMs) this.#pausedUntilMs.delete(key);
-      for (const { keys, messages } of step) {
-        const pauseMs = PAUSE_MS + Math.min(messages, GROUP_MESSAGES_MAX);
-        for (const key of keys) this.#pausedUntilMs.set(keyOf(key), nowMs + pauseMs);
-        onDerived?.(keys);
+      for (const group of step) {
+        this.#pausedUntilMs.set(keyOf(group), nowMs + PAUSE_MS + Math.min(group.messages, GROUP_MESSAGES_MAX));
       }
+      onDerived?.(step);
     }
   }
 
@@ -184,7 +193,7 @@ export class Derivation {
   /** Returns whether a group that was derived recently can be derived again or, if there is none, whether a write succeeds. */
   async #isClickHouseWorking(failing: readonly GroupKey[]): Promise<boolean> {
     const names = new Set(failing.map(keyOf));
-    const other = this.#derived.find(({ keys }) => !keys.some((key) => names.has(keyOf(key))));
+    const other = this.#derived.find((group) => !names.has(keyOf(group)));
     // Without another group, a short fault of all reads would look like one of these groups.
     if (this.#left.size >= LEFT_MAX || (other === undefined && this.#failures === 1)) return false;
     try {
@@ -242,6 +251,7 @@ export class Derivation {
 
   async #run(): Promise<void> {
     try {
+      await this.#deletions.refresh();
       await this.#deriveDue();
       await this.#sweep();
       this.#failures = 0;

@@ -4,9 +4,9 @@ import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
-import { type GroupKey, readGroups, stepsOf } from './groups.ts';
-import { feedbackIn, groupsOfRun, readRow, readTraces } from './reads.ts';
+import { type ClickHouse, sql, string, uuid } from './connection.ts';
+import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
+import { feedbackIn, groupsOf, readRow, readTraces } from './reads.ts';
 import { deleteWhere } from './removal.ts';
 
 /**
@@ -20,23 +20,19 @@ export async function addFeedback(
   changedUs: number,
 ): Promise<ChangedTrace | undefined> {
   const { id, run_id: runId, key, score } = feedback;
-  const found = await placeOf(db, tenant, runId);
+  const found = await groupOfRun(db, tenant, runId);
   if (found === undefined) return undefined;
-  const { group_ids, trace } = found;
-  const [earlier] = await db.rows<{ group_id: string; created_at: string; n: number }>(
+  const { group_id, trace } = found;
+  const [earlier] = await db.rows<{ created_at: string; n: number }>(
     sql(
-      'SELECT group_id, created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run = ? AND id = ?',
+      'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?',
       string(tenant),
-      uuids(group_ids),
+      uuid(group_id),
       uuid(runId),
       string(id),
     ),
   );
-  const { group_id, created_at, n } = earlier ?? {
-    group_id: group_ids[0],
-    created_at: feedback.created_at,
-    n: changedUs,
-  };
+  const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {
       tenant,
@@ -62,7 +58,7 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: reado
   const feedback = await feedbackIn(
     db,
     scope.tenant,
-    runs.flatMap(({ run: { row } }) => row.group_ids),
+    runs.map(({ run: { row } }) => row.group_id),
   );
   const ids = new Set(runs.map(({ run: { id } }) => id));
   return feedback
@@ -88,25 +84,20 @@ export async function removeFeedback(
   { tenant }: Scope,
   { id, run_id: runId }: Pick<Feedback, 'id' | 'run_id'>,
 ): Promise<ChangedTrace | undefined> {
-  const place = await placeOf(db, tenant, runId);
+  const group = await groupOfRun(db, tenant, runId);
   const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
   const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
-  if (place === undefined || !isFound) return undefined;
+  if (group === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
-  return place.trace;
+  return group.trace;
 }
 
-/** Returns the groups and the trace of a run, or undefined if the run is unknown. Its row may not be derived yet. */
-async function placeOf(
-  db: ClickHouse,
-  tenant: string,
-  runId: string,
-): Promise<{ readonly group_ids: readonly string[]; readonly trace: ChangedTrace } | undefined> {
-  const keys = (await groupsOfRun(db, tenant, runId)).map((group_id): GroupKey => ({ tenant, group_id }));
-  for await (const step of stepsOf(db, keys)) {
-    for await (const { traces, group_ids } of readGroups(db, step, NO_PRICES)) {
-      const trace = traces.find(({ members }) => members.some(({ id }) => id === runId));
-      if (trace !== undefined) return { group_ids, trace };
+/** Returns the group of a run, or undefined if the run is unknown. Its row may not be derived yet. */
+async function groupOfRun(db: ClickHouse, tenant: string, runId: string): Promise<Group | undefined> {
+  const keys = (await groupsOf(db, tenant, runId)).map((group_id): GroupKey => ({ tenant, group_id }));
+  for (const step of await stepsOf(db, keys)) {
+    for await (const group of readGroups(db, step, NO_PRICES)) {
+      if (group.trace.members.some(({ id }) => id === runId)) return group;
     }
   }
   return undefined;

@@ -18,7 +18,7 @@ import { NO_ITEM, searchConditions } from './search.ts';
 interface ListedRow {
   readonly id: string;
   readonly trace: string;
-  readonly group_ids: readonly string[];
+  readonly group_id: string;
   readonly start_us: number;
   readonly n: number;
   readonly value: number | null;
@@ -44,7 +44,7 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
   const feedback = await feedbackByTrace(
     db,
     scope.tenant,
-    rows.flatMap(({ group_ids }) => group_ids),
+    rows.map(({ group_id }) => group_id),
   );
   const items = rows.map((row): TraceSummary => {
     const trace: TraceSummary['trace'] = JSON.parse(row.totals);
@@ -79,8 +79,8 @@ export async function suggestions(
   const { sql: selected, params } = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
     const where = conditionOf(scope.tenant, { ...filter, range });
-    return await db.rows<{ id: string; group_ids: readonly string[]; value: string | null | readonly string[] }>({
-      sql: `SELECT id, group_ids, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
+    return await db.rows<{ id: string; group_id: string; value: string | null | readonly string[] }>({
+      sql: `SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
         ORDER BY start_us DESC, n DESC LIMIT ?`,
       params: [...params, ...where.params, integer(limit)],
     });
@@ -108,13 +108,13 @@ const SUGGESTED_COLUMNS: ReadonlyMap<string, string> = new Map([
 async function feedbackKeys(
   db: ClickHouse,
   tenant: string,
-  runs: readonly { readonly id: string; readonly group_ids: readonly string[] }[],
+  runs: readonly { readonly id: string; readonly group_id: string }[],
 ): Promise<string[][]> {
   const rows = await db.rows<{ keys: string[] }>(
     sql(
       'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run IN (?) GROUP BY run',
       string(tenant),
-      uuids([...new Set(runs.flatMap(({ group_ids }) => group_ids))]),
+      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
       uuids(runs.map(({ id }) => id)),
     ),
   );
@@ -213,7 +213,7 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
 async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
     sql(
-      `SELECT id, trace, group_ids, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
+      `SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
         WHERE ${condition.sql} ${orderOf(sorting)} LIMIT ?`,
       ...condition.params,
       integer(sorting.limit),
@@ -310,10 +310,10 @@ function windowsOf({ fromUs, beforeUs }: TimeRange, firstUs: number, isDescendin
 export async function feedbackByTrace(
   db: ClickHouse,
   tenant: string,
-  group_ids: readonly string[],
+  groups: readonly string[],
 ): Promise<Map<string, Feedback[]>> {
-  if (group_ids.length === 0) return new Map();
-  const all = await feedbackIn(db, tenant, group_ids);
+  if (groups.length === 0) return new Map();
+  const all = await feedbackIn(db, tenant, groups);
   const tracesOfRuns = await tracesOf(db, tenant, [...new Set(all.map(({ run_id }) => run_id))]);
   const visible = all.filter(({ run_id }) => tracesOfRuns.has(run_id));
   return grouped(visible, ({ run_id }) => tracesOfRuns.get(run_id) ?? '');

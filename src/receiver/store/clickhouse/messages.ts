@@ -2,6 +2,7 @@ import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { AssembledRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
+import { type Age, type FieldAges, identityOf, PATCH, withRecord } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import {
@@ -12,13 +13,15 @@ import {
   type SmallFields,
   type StoredFacts,
 } from '../../domain/summary.ts';
-import { spanKeysOf } from '../../domain/tree.ts';
 import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 
-/** Kinds of rows in the table `messages`. */
-export const POST = 1;
-export const PATCH = 2;
-export const TOMBSTONE = 3;
+/** Returns the kind of a row in the table `messages`. Those of a greater kind take precedence. */
+export function kindOf(age: Age): number {
+  return age + 1;
+}
+
+/** Kind of the rows that delete a run or a trace. */
+export const TOMBSTONE: number = kindOf(PATCH) + 1;
 
 /** The group and the day under which all messages of a run are stored. */
 export interface Place {
@@ -48,18 +51,18 @@ export type PayloadRow = Pick<MessageRow, 'id' | 'kind' | 'received_us'> & Reado
 
 export const MESSAGE_COLUMNS = 'group_id, id, kind, received_us, fields, searched, facts';
 
-/** A message to store. Messages of the same run and kind in a batch are merged into one. */
+/** A message to store. Messages of the same run and age in a batch are merged into one. */
 export interface Message {
   readonly tenant: string;
   readonly id: string;
-  readonly kind: RunOperation['kind'];
+  readonly age: Age;
   fields: RunFields;
   texts: Partial<Record<PayloadField, string>>;
 }
 
 /** Returns the row to insert for a message. */
 export function insertRowOf(
-  { tenant, id, kind, fields, texts }: Message,
+  { tenant, id, age, fields, texts }: Message,
   { group_id, day }: Place,
   receivedUs: number,
 ): InsertRow {
@@ -75,14 +78,12 @@ export function insertRowOf(
     day,
     group_id,
     id,
-    kind: kind === 'post' ? POST : PATCH,
+    kind: kindOf(age),
     received_us: receivedUs,
     fields: exactJson(others),
-    texts: [
-      JSON.stringify(facts),
-      exactJson({ name, error, tags, extra }),
-      ...PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
-    ],
+    searched: exactJson({ name, error, tags, extra }),
+    facts: JSON.stringify(facts),
+    payloads: PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
   };
 }
 
@@ -108,7 +109,7 @@ function unescaped(json: string): string {
 /** Matches either a sequence of `\uXXXX` escapes or a single other escape. */
 const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
 
-/** Merges a later message of the same run and kind into a message. */
+/** Merges a later message of the same run and age into a message. */
 export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'fields' | 'texts'>): void {
   message.fields = merged(message.fields, fields);
   message.texts = { ...message.texts, ...texts };
@@ -118,7 +119,7 @@ export function addTo(message: Message, { fields, texts }: Pick<RunOperation, 'f
 export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   db: ClickHouse,
   tenant: string,
-  runs: readonly { readonly id: string; readonly group_ids: readonly string[] }[],
+  runs: readonly { readonly id: string; readonly group_id: string }[],
   columns: string,
 ): Promise<ReadonlyMap<string, Row[]>> {
   const rows = await db.rows<Row>(
@@ -126,7 +127,7 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
       `SELECT ${columns} FROM messages
         WHERE tenant = ? AND group_id IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
       string(tenant),
-      uuids([...new Set(runs.flatMap(({ group_ids }) => group_ids))]),
+      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
       uuids(runs.map(({ id }) => id)),
     ),
   );
@@ -144,22 +145,24 @@ export interface MergedRun {
 
 /** Merges a run's posts and patches. The rows must be sorted by arrival. */
 export function runOf(id: string, rows: readonly MessageRow[]): MergedRun {
-  const ofKind = (kind: number): readonly MessageRow[] => rows.filter((row) => row.kind === kind);
-  const all = [...ofKind(POST), ...ofKind(PATCH)];
   const run = new AssembledRun(id, rows[0]?.received_us ?? 0);
-  const facts = all.reduce((sum: StoredFacts, row) => Object.assign(sum, JSON.parse(row.facts)), {});
-  const fields = all.map((row) => Object.assign(parseExact<SmallFields>(row.fields), parseExact(row.searched)));
-  run.fields = fields.reduce(merged, {});
+  const startsUs = new Set<number>();
+  const ages: FieldAges = {};
+  for (const { kind, fields, searched } of rows) {
+    const record: SmallFields = Object.assign(parseExact<SmallFields>(fields), parseExact(searched));
+    run.fields = withRecord<SmallFields>(ages, run.fields, (kind - 1) as Age, record).fields;
+    const startUs = parseIsoTimestamp(record.start_time ?? '');
+    if (startUs !== undefined) startsUs.add(startUs);
+  }
+  const facts = rows
+    .toSorted(byPrecedence)
+    .reduce((sum: StoredFacts, row) => Object.assign(sum, JSON.parse(row.facts)), {});
   run.facts = factsIn(facts);
-  run.spans = spanKeysOf(run.fields);
-  const startsUs = new Set(fields.flatMap(({ start_time: start = '' }) => parseIsoTimestamp(start) ?? []));
+  run.identity = identityOf(run.fields);
   return { run, startsUs, latestUs: rows.at(-1)?.received_us ?? 0 };
 }
 
-/**
- * Returns a run's payloads as JSON strings. A patch takes precedence over a post, and a later message over an earlier
- * one.
- */
+/** Returns a run's payloads as JSON strings. */
 export function payloadsIn(rows: readonly PayloadRow[]): Partial<Record<PayloadField, string>> {
   const ordered = rows.toSorted(byPrecedence);
   const payloads: Partial<Record<PayloadField, string>> = {};

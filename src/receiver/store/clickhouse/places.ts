@@ -1,5 +1,12 @@
-import { isObject } from '../../../config/checker.ts';
-import { canonicalId } from '../../../run/time.ts';
+import {
+  decideTraces,
+  type Identity,
+  identitiesIn,
+  identityOf,
+  type KnownTrace,
+  type TraceNames,
+} from '../../domain/identity.ts';
+import type { RunFields } from '../../domain/run-message.ts';
 import { type ClickHouse, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
@@ -7,62 +14,59 @@ import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 const KNOWN_MAX = 100_000;
 export const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
+const UUID_LENGTH = 36;
+
+/** A message before it was merged with others. */
+interface Sent {
+  readonly tenant: string;
+  readonly id: string;
+  readonly fields: RunFields;
+}
+
+/** A group. Its key, like all names in this file, follows the name of the tenant. The day of a new group is undefined. */
+interface PlacedGroup extends KnownTrace {
+  isNamed: boolean;
+  day: string | undefined;
+}
 
 /** Finds the group and the day under which a message is stored. */
 export class PlaceFinder {
   readonly #db: ClickHouse;
-  /** Group and day of the most recent runs, keyed by tenant and run id. */
+  /** Places of recent runs and of traces with a `trace_id`, see `keyOf`. */
   readonly #known = new Map<string, Place>();
 
   constructor(db: ClickHouse) {
     this.#db = db;
   }
 
-  /**
-   * Returns the place of each message. The group is the first of these that is known: the message's trace id, the group
-   * of the run's earlier messages or of its children, the OpenTelemetry trace id, or the parent's group. If none is
-   * known, the run starts a new group.
-   */
-  async find(messages: readonly Message[]): Promise<ReadonlyMap<Message, Place>> {
+  /** Returns the place of each message. Removes a `trace_id` that does not name the group. */
+  async find(messages: readonly Message[], sent: readonly Sent[] = messages): Promise<ReadonlyMap<Message, Place>> {
     const today = dayOfMs(Date.now());
-    const named = new Map<string, Place>();
-    const unnamed: Message[] = [];
+    const runs = identitiesIn(
+      sent.map(({ tenant, id, fields }) => ({ id: tenant + id, identity: ofTenant(tenant, identityOf(fields)) })),
+    );
+    const names = await this.#names(runs);
+    const groups = decideTraces(runs, names);
+    const places = new Map<Message, Place>();
     for (const message of messages) {
-      const { trace_id: group_id } = message.fields;
-      if (group_id === undefined) unnamed.push(message);
-      else named.set(keyOf(message), { group_id, day: storedDay(dayOf(message.fields), today) });
+      const { trace_id: _, ...fields } = message.fields;
+      const run = message.tenant + message.id;
+      const group = groups.get(run) as PlacedGroup;
+      const { traceId = '' } = runs.get(run) ?? {};
+      message.fields = names.named(traceId) === group ? { ...fields, trace_id: uuidOf(traceId) } : fields;
+      group.day ??= storedDay(dayOf(fields), today);
+      places.set(message, { group_id: uuidOf(group.key), day: group.day });
     }
-    const asked = unnamed.flatMap(({ tenant, id, fields }) =>
-      [id, fields.parent_run_id ?? id].map((of) => ({ tenant, id: of })),
-    );
-    const places = new Map([...(await this.#stored(asked.filter((run) => !named.has(keyOf(run))))), ...named]);
-    // If a run has both a post and a patch, use the one that names its parent or its OpenTelemetry trace.
-    const byRun = new Map<string, Message>();
-    for (const message of unnamed)
-      if (!byRun.has(keyOf(message)) || isLinked(message)) byRun.set(keyOf(message), message);
-    const placeOf = (key: string): Place | undefined => {
-      const message = byRun.get(key);
-      if (places.has(key) || message === undefined) return places.get(key);
-      const { tenant, id, fields } = message;
-      const trace = otelTraceOf(message);
-      const own = { group_id: trace ?? id, day: storedDay(dayOf(fields), today) };
-      // Must come before the recursion, which would otherwise never end if runs are each other's parents.
-      places.set(key, own);
-      const parentId = trace === undefined ? fields.parent_run_id : undefined;
-      const place = (parentId === undefined ? undefined : placeOf(keyOf({ tenant, id: parentId }))) ?? own;
-      places.set(key, place);
-      return place;
-    };
-    return new Map(
-      messages.map((message) => [message, placeOf(keyOf(message)) ?? { group_id: message.id, day: today }]),
-    );
+    return places;
   }
 
   /** Keeps the places of stored messages. */
   remember(places: ReadonlyMap<Message, Place>): void {
-    for (const [message, place] of places) {
-      this.#known.delete(keyOf(message));
-      this.#known.set(keyOf(message), place);
+    for (const [{ tenant, id, fields }, place] of places) {
+      for (const key of [keyOf(tenant + id, 0), ...(fields.trace_id ? [keyOf(tenant + fields.trace_id, 1)] : [])]) {
+        this.#known.delete(key);
+        this.#known.set(key, place);
+      }
     }
     for (const oldest of this.#known.keys()) {
       if (this.#known.size <= KNOWN_MAX) return;
@@ -70,53 +74,90 @@ export class PlaceFinder {
     }
   }
 
-  /** Returns the places that were stored last for runs, by tenant and run id. Unknown runs have no entry. */
-  async #stored(runs: readonly RunKey[]): Promise<ReadonlyMap<string, Place>> {
-    const places = new Map<string, Place>();
-    const unknown = new Map<string, RunKey>();
-    for (const run of runs) {
-      const place = this.#known.get(keyOf(run));
-      if (place === undefined) unknown.set(keyOf(run), run);
-      else places.set(keyOf(run), place);
+  /** Returns the stored names among those of runs. */
+  async #names(runs: ReadonlyMap<string, Identity>): Promise<Names> {
+    const names = new Names();
+    const asked = new Set<string>();
+    const isKnown = (name: string, isTrace: 0 | 1): boolean => {
+      const place = this.#known.get(keyOf(name, isTrace));
+      if (place === undefined) asked.add(name);
+      else names.add(name, isTrace, place, true);
+      return place !== undefined;
+    };
+    for (const [id, { traceId, otelTraceId, parentId = id }] of runs) {
+      for (const run of [id, parentId]) isKnown(run, 0);
+      if (traceId !== undefined && isKnown(traceId, 1)) continue;
+      isKnown(otelTraceId ?? id, 1);
     }
-    if (unknown.size === 0) return places;
-    const asked = [...unknown.values()];
-    const rows = await this.#db.rows<Place & RunKey>(
-      sql(
-        `SELECT tenant, id, argMax(group_id, added_us) AS group_id, argMax(day, added_us) AS day FROM run_ids
-          WHERE (tenant, toUInt128(id)) IN ${KEYS} GROUP BY tenant, id`,
-        strings(asked.map(({ tenant }) => tenant)),
-        uuids(asked.map(({ id }) => id)),
-      ),
-    );
-    for (const { tenant, id, group_id, day } of rows) places.set(keyOf({ tenant, id }), { group_id, day });
-    return places;
+    const tenants = [...asked].map((name) => name.slice(0, -UUID_LENGTH));
+    const rows = await this.#db.rows<StoredName>(sql(NAMES, strings(tenants), uuids([...asked].map(uuidOf))));
+    for (const { tenant, id, is_trace, is_named, ...place } of rows)
+      names.add(tenant + id, is_trace, place, is_named === 1);
+    return names;
   }
 }
 
-interface RunKey {
+interface StoredName extends Place {
   readonly tenant: string;
   readonly id: string;
+  readonly is_trace: 0 | 1;
+  readonly is_named: 0 | 1;
 }
 
-function keyOf({ tenant, id }: RunKey): string {
-  return tenant + id;
+class Names implements TraceNames<PlacedGroup> {
+  readonly #groups = new Map<string, PlacedGroup>();
+  readonly #byName = new Map<string, PlacedGroup>();
+
+  add(name: string, isTrace: 0 | 1, { group_id, day }: Place, isNamed: boolean): void {
+    const key = name.slice(0, -UUID_LENGTH) + group_id;
+    const group = this.#groups.get(key) ?? { key, isNamed: false, day };
+    group.isNamed ||= isTrace === 1 && isNamed;
+    this.#groups.set(key, group);
+    this.#byName.set(keyOf(name, isTrace), group);
+  }
+
+  ofRun(id: string): PlacedGroup | undefined {
+    return this.#byName.get(keyOf(id, 0));
+  }
+
+  named(name: string): PlacedGroup | undefined {
+    return this.#byName.get(keyOf(name, 1));
+  }
+
+  create(key: string, isNamed: boolean): PlacedGroup {
+    const group = { key, isNamed, day: undefined };
+    this.setName(group, key, isNamed);
+    return group;
+  }
+
+  setName(group: PlacedGroup, name: string, isTraceId: boolean): void {
+    group.isNamed ||= isTraceId;
+    this.#byName.set(keyOf(name, 1), group);
+  }
+}
+
+function ofTenant(tenant: string, { traceId, otelTraceId, parentId }: Identity): Identity {
+  const own = (name: string | undefined): string | undefined => (name === undefined ? undefined : tenant + name);
+  return { traceId: own(traceId), otelTraceId: own(otelTraceId), parentId: own(parentId) };
+}
+
+function uuidOf(name: string): string {
+  return name.slice(-UUID_LENGTH);
+}
+
+function keyOf(name: string, isTrace: 0 | 1): string {
+  return isTrace + name;
 }
 
 /** A set of tenants and ids. The parameters are an array of each. The conversion uses the sort key of the tables. */
 export const KEYS = '(SELECT arrayJoin(arrayZip(?, arrayMap(id -> toUInt128(id), ?))))';
-
-function isLinked(message: Message): boolean {
-  return message.fields.parent_run_id !== undefined || otelTraceOf(message) !== undefined;
-}
-
-/** Returns a message's OpenTelemetry trace id as a UUID. */
-function otelTraceOf({ fields }: Message): string | undefined {
-  const otel = fields.extra?.metadata?.otel;
-  const id = isObject(otel) ? otel.trace_id : undefined;
-  if (typeof id !== 'string' || !/^[0-9a-f]{32}$/i.test(id)) return undefined;
-  return canonicalId(id);
-}
+/** Order of the groups that have had a name. */
+const FIRST = '(first_us, found.group_id)';
+const NAMES = `SELECT tenant, id, is_trace, argMin(found.group_id, ${FIRST}) AS group_id, argMin(first_day, ${FIRST}) AS day,
+    argMin(named, ${FIRST}) AS is_named FROM (
+    SELECT tenant, id, is_trace, group_id, min(day) AS first_day, min(added_us) AS first_us, max(is_named) AS named
+    FROM run_ids WHERE (tenant, toUInt128(id)) IN ${KEYS} GROUP BY tenant, id, is_trace, group_id) AS found
+  GROUP BY tenant, id, is_trace`;
 
 /** Returns `day`, or `today` if `day` is missing, earlier than 2000 or later than tomorrow. */
 function storedDay(day: string | undefined, today: string): string {

@@ -3,6 +3,7 @@ import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
+import { type SpanIds, spanKey } from '../../domain/identity.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
 import { isOfProject, projectOf } from '../../domain/run-values.ts';
 import {
@@ -13,7 +14,7 @@ import {
   type RunSummary,
 } from '../../domain/run-view.ts';
 import { outlineOf, summaryOf } from '../../domain/summary.ts';
-import { inOrder, type SpanIds, spanKey, type TreeNode } from '../../domain/tree.ts';
+import { inOrder, type TreeNode } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { MergedRun } from '../store.ts';
@@ -32,16 +33,11 @@ import {
 } from './messages.ts';
 import { searchConditions } from './search.ts';
 
-/** Returns the groups that may contain runs of a trace. */
-export async function groupsOfTrace(db: ClickHouse, tenant: string, traceId: string): Promise<string[]> {
-  return [...new Set([traceId, ...(await groupsOfRun(db, tenant, traceId))])];
-}
-
-/** Returns the groups that contain messages of a run. */
-export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
+/** Returns the groups that contain messages of a run. Usually, there is at most one. */
+export async function groupsOf(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
     sql(
-      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?)',
+      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
       string(tenant),
       uuid(runId),
     ),
@@ -53,8 +49,8 @@ export async function groupsOfRun(db: ClickHouse, tenant: string, runId: string)
 export interface RunRow {
   readonly id: string;
   readonly trace: string;
-  /** The groups that contain the messages of the trace. */
-  readonly group_ids: readonly string[];
+  /** The group that contains the messages of the trace. */
+  readonly group_id: string;
   readonly start_us: number;
   readonly summary: string;
   readonly dotted_order: string;
@@ -76,7 +72,7 @@ const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_i
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
     sql(
-      `SELECT id, trace, group_ids, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+      `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
         WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
       string(scope.tenant),
       uuid(runId),
@@ -108,7 +104,7 @@ interface OrderedRun {
 export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
   const rows = await db.rows<RunRow>(
     sql(
-      `SELECT id, trace, group_ids, start_us, summary, dotted_order FROM runs FINAL
+      `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
         WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
       string(scope.tenant),
       uuids(traceIds),
@@ -135,7 +131,7 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
   const [messages, infos, feedback] = await Promise.all([
     readMessages<MessageRow & SizeRow>(db, scope.tenant, [row], `${MESSAGE_COLUMNS}, ${SIZES}`),
     attachmentInfos(db, scope.tenant, [runId]),
-    feedbackIn(db, scope.tenant, row.group_ids),
+    feedbackIn(db, scope.tenant, [row.group_id]),
   ]);
   const own = messages.get(runId) ?? [];
   const { error, extra, dotted_order } = runOf(runId, own).run.fields;
@@ -158,9 +154,9 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 /** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
   const { tenant, project } = scope;
-  const places = await db.rows<{ id: string; group_ids: string[] }>(
+  const places = await db.rows<{ id: string; group_id: string }>(
     sql(
-      'SELECT id, groupArray(group_id) AS group_ids FROM run_ids WHERE tenant = ? AND id IN (?) GROUP BY id',
+      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
       string(tenant),
       uuids(runIds),
     ),
@@ -171,7 +167,7 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   return [...new Set(own.map(projectOf))];
 }
 
-/** See `QueryStore.mergedRuns`. Messages of spans without a `trace_id` are in the group of the OpenTelemetry trace. */
+/** See `QueryStore.mergedRuns`. */
 export async function readMergedRuns(
   db: ClickHouse,
   { tenant }: Scope,
@@ -179,13 +175,15 @@ export async function readMergedRuns(
 ): Promise<MergedRun[]> {
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
-  const found = await db.rows<{ id: string; group_ids: string[] }>(
+  const found = await db.rows<{ id: string; group_id: string }>(
     sql(
-      `SELECT id, groupArray(group_id) AS group_ids FROM run_ids WHERE tenant = ?
-          AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN ${IDS}
-            AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id')))) GROUP BY id`,
+      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
+          AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN (
+              SELECT toUInt128(group_id) FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 1)
+            AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id'))))`,
       string(tenant),
       uuids(ids),
+      string(tenant),
       string(tenant),
       uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
       strings(spans.map(({ spanId }) => spanId)),
@@ -201,7 +199,7 @@ export async function readMergedRuns(
   const keys = new Set(spans.map(spanKey));
   return [...messages].flatMap(([id, rows]) => {
     const { run } = runOf(id, rows);
-    if (!ids.includes(id) && !keys.has(run.spans.span ?? '')) return [];
+    if (!ids.includes(id) && !keys.has(run.identity.span ?? '')) return [];
     const payloads = Object.entries(payloadsIn(rows)).map(([field, text]) => [field, parseExact(text)]);
     return [{ id, fields: { ...run.fields, ...Object.fromEntries(payloads) } }];
   });
@@ -221,12 +219,12 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 }
 
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
-export async function feedbackIn(db: ClickHouse, tenant: string, group_ids: readonly string[]): Promise<Feedback[]> {
+export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
   const rows = await db.rows<{ json: string }>(
     sql(
       'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n',
       string(tenant),
-      uuids([...new Set(group_ids)]),
+      uuids([...new Set(groups)]),
     ),
   );
   return rows.map(({ json }) => parseExact(json));

@@ -1,312 +1,263 @@
-import type { AssembledRun, AssembledTrace } from '../../domain/assemble.ts';
-import { comparable } from '../../domain/comparable.ts';
-import type { PriceList } from '../../domain/prices.ts';
-import type { Scope } from '../../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget, Selection } from '../../domain/removal.ts';
+import { randomUUID } from 'node:crypto';
+import { diagnostics } from '../../../base/diagnostics.ts';
+import { messageOf } from '../../../base/text.ts';
+import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import type { Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
-import { JOB_AGE_MS, type RemovalOptions } from '../store.ts';
+import { StoreError } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { PROJECTS } from './changes.ts';
+import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, type InsertRow, inParts, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
-import {
-  type Group,
-  type GroupKey,
-  type LinkedGroups,
-  readGroups,
-  stepsOf,
-  type TombstoneKind,
-  versionAfter,
-} from './groups.ts';
+import { type ClickHouse, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
+import { type Group, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
-import { groupsOfRun, groupsOfTrace } from './reads.ts';
+import { KEYS } from './places.ts';
+import { OTHERS_US } from './sweep.ts';
 
-/** Number of group ids per query. */
-const PAGE_GROUPS = 50_000;
-/** Number of groups per removal step. */
-const READ_GROUPS = 300;
+/** Maximum number of traces that are deleted at once. */
+const STEP_TRACES = 10_000;
+/** Interval at which the deletions of other receivers are read, in milliseconds. */
+const READ_MS = 2_000;
+/** Allowance for slow inserts, in milliseconds. */
+const OVERLAP_MS = 60_000;
 
-/** Functions of the store that a removal uses. */
-interface RemovalSteps extends RemovalOptions {
-  readonly clock: StoreClock;
-  /** Derives the rows of groups now. */
-  readonly derive: (groups: readonly GroupKey[]) => Promise<void>;
-  /** Called with the traces from which runs were removed. */
-  readonly onRemoved: (tenant: string, traces: readonly ChangedTrace[]) => Promise<void>;
+interface StoredDeletion extends Deletion {
+  readonly id: string;
 }
 
-/** See `RemovalStore.removable`. */
-export async function readRemovable(
-  db: ClickHouse,
-  scope: Scope,
-  target: RemovalTarget,
-  prices: PriceList,
-  remove?: (selections: readonly TraceSelection[]) => Promise<void>,
-  { signal, onProgress, removeLarge }: RemovalOptions & { removeLarge?: (trace: LargeTrace) => Promise<void> } = {},
-): Promise<Removal> {
-  let [runs, traces] = [0, 0];
-  for await (const group_ids of groupsOfTarget(db, scope, target)) {
-    const keys = group_ids.map((group_id): GroupKey => ({ tenant: scope.tenant, group_id }));
-    const tooLarge: GroupKey[] = [];
-    // The runs below a run can be found only in the whole group.
-    const skip = target.kind === 'run' ? undefined : (linked: LinkedGroups) => void tooLarge.push(...linked.keys);
-    const select = async (part: readonly LinkedGroups[]): Promise<TraceSelection[]> => {
-      const selections: TraceSelection[] = [];
-      for await (const group of readGroups(db, part, prices)) selections.push(...selectionsIn(group, scope, target));
-      return selections;
-    };
-    for await (const step of stepsOf(db, keys)) {
-      for await (const selections of inParts(step, select, skip)) {
-        await remove?.(selections);
-        for (const selection of selections) runs += selection.runs.length;
-        traces += selections.length;
-        onProgress?.({ runs, traces });
-        if (signal?.aborted) return { runs, traces };
-      }
-    }
-    const removed = new Set<string>();
-    for (const { group_id } of tooLarge) {
-      for (const large of await largeTraces(db, scope, target, group_id)) {
-        if (removed.has(large.trace)) continue;
-        removed.add(large.trace);
-        await removeLarge?.(large);
-        [runs, traces] = [runs + large.runs, traces + 1];
-        onProgress?.({ runs, traces });
-        if (signal?.aborted) return { runs, traces };
-      }
-    }
-  }
-  return { runs, traces };
-}
-
-/** See `RemovalStore.remove`. Each step makes its runs invisible. `expire` deletes their messages later. */
-export async function removeRuns(
-  db: ClickHouse,
-  scope: Scope,
-  target: RemovalTarget,
-  prices: PriceList,
-  { clock, derive, onRemoved, ...options }: RemovalSteps,
-): Promise<Removal> {
-  const { tenant } = scope;
-  const day = dayOfMs(clock.nowMs());
-  const remove = async (selections: readonly TraceSelection[]): Promise<void> => {
-    const tombstones = selections.flatMap((selection) => tombstonesOf(tenant, day, selection, clock.nowUs()));
-    await db.insert('messages', tombstones);
-    const changed = new Set(selections.flatMap(({ group_ids }) => group_ids));
-    await derive([...changed].map((group_id): GroupKey => ({ tenant, group_id })));
-    await onRemoved(
-      tenant,
-      selections.map(({ trace }) => trace),
-    );
-  };
-  const removeLarge = async (large: LargeTrace): Promise<void> => {
-    await removeLargeTrace(db, tenant, large, day, clock.nowUs());
-    await onRemoved(tenant, [{ id: large.trace, projects: large.projects }]);
-  };
-  return await readRemovable(db, scope, target, prices, remove, { ...options, removeLarge });
-}
-
-/** A trace whose messages are too many to be read. */
-interface LargeTrace {
-  readonly trace: string;
+/** A trace, and the groups that contain its runs. */
+interface DeletedTrace extends ChangedTrace {
   readonly group_ids: readonly string[];
-  readonly projects: readonly string[];
-  /** Number of its runs in lists. */
-  readonly runs: number;
-}
-
-/** Returns the traces of a group that match the target within the scope, as lists show them. */
-async function largeTraces(
-  db: ClickHouse,
-  { tenant, project }: Scope,
-  { kind, id }: RemovalTarget,
-  group_id: string,
-): Promise<LargeTrace[]> {
-  const anyRun = ({ sql: condition, params }: Sql): Sql => sql(`max(${condition}) = 1`, ...params);
-  const rootIn = (name: string): Sql =>
-    anyRun(all([sql('is_root = 1'), insideOf(tenant, { projects: [comparable(name)] })]));
-  const ofTarget = (): Sql => {
-    if (kind === 'trace') return sql('trace = ?', uuid(id));
-    return kind === 'project' ? rootIn(id) : anyRun(sql(`${kind} = ?`, string(comparable(id))));
-  };
-  const { sql: having, params } = all([ofTarget(), ...(project === undefined ? [] : [rootIn(project)])]);
-  return await db.rows<LargeTrace>({
-    sql: `SELECT trace, arrayDistinct(arrayFlatten(groupUniqArray(stored.group_ids))) AS group_ids, ${PROJECTS} AS projects, count() AS runs
-      FROM runs AS stored FINAL
-      WHERE tenant = ? AND has(stored.group_ids, ?) GROUP BY trace HAVING ${having}`,
-    params: [string(tenant), uuid(group_id), ...params],
-  });
-}
-
-/** Removes a trace without reading its messages: ClickHouse adds the tombstones of its runs, and hides their rows. */
-async function removeLargeTrace(
-  db: ClickHouse,
-  tenant: string,
-  { trace, group_ids }: LargeTrace,
-  day: string,
-  receivedUs: number,
-): Promise<void> {
-  const tombstone = tombstones(tenant, day, receivedUs);
-  await db.insert(
-    'messages',
-    [...new Set([...group_ids, trace])].map((group_id) => tombstone(group_id, trace, 'trace')),
-  );
-  await db.command(
-    sql(
-      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields)
-        SELECT DISTINCT tenant, toDate(?), group_id, id, ${TOMBSTONE}, ?, ? FROM messages
-        WHERE tenant = ? AND group_id IN (?) AND kind != ${TOMBSTONE}
-          AND id NOT IN (SELECT id FROM runs FINAL WHERE tenant = ? AND hasAny(group_ids, ?) AND trace != ?)`,
-      string(day),
-      integer(receivedUs),
-      string(JSON.stringify({ kind: 'subtree' satisfies TombstoneKind })),
-      string(tenant),
-      uuids(group_ids),
-      string(tenant),
-      uuids(group_ids),
-      uuid(trace),
-    ),
-  );
-  await db.command(
-    sql(
-      `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ${versionAfter('?')} AS version)
-        FROM runs FINAL WHERE tenant = ? AND trace = ?`,
-      integer(receivedUs),
-      string(tenant),
-      uuid(trace),
-    ),
-  );
-}
-
-/** See `JobStore.putJob`. */
-export async function putJob(db: ClickHouse, job: RemovalJob, nowMs: number): Promise<void> {
-  const row = { id: job.id, is_ended: +(job.state !== 'running'), stored_ms: nowMs, json: JSON.stringify(job) };
-  await db.insert('jobs', [row]);
-}
-
-/** See `JobStore.jobs`. */
-export async function readJobs(db: ClickHouse, nowMs: number): Promise<RemovalJob[]> {
-  const where = `is_ended = 0 OR stored_ms > ${nowMs - JOB_AGE_MS}`;
-  const rows = await db.rows<{ json: string }>(sql(`SELECT json FROM jobs FINAL WHERE ${where}`));
-  return rows.map(({ json }) => JSON.parse(json));
-}
-
-/** The removed runs of a trace. */
-interface TraceSelection extends Selection<AssembledRun> {
-  readonly group_ids: readonly string[];
-  readonly trace: AssembledTrace;
-}
-
-function selectionsIn({ group_ids, traces }: Group, scope: Scope, target: RemovalTarget): TraceSelection[] {
-  const selections = traces.map((trace) => ({ ...trace.selected(scope, target), group_ids, trace }));
-  return selections.filter(({ runs }) => runs.length > 0);
-}
-
-/** Yields the ids of groups that contain runs of the target. */
-async function* groupsOfTarget(
-  db: ClickHouse,
-  { tenant }: Scope,
-  { kind, id }: RemovalTarget,
-): AsyncGenerator<string[]> {
-  if (kind === 'trace') {
-    yield await groupsOfTrace(db, tenant, id);
-    return;
-  }
-  if (kind === 'run') {
-    yield await groupsOfRun(db, tenant, id);
-    return;
-  }
-  const projects = kind === 'project' ? [comparable(id)] : [];
-  const ofTarget = kind === 'project' ? sql('is_root = 1') : sql(`${kind} = ?`, string(comparable(id)));
-  const condition = all([insideOf(tenant, { projects }), ofTarget]);
-  let page: readonly string[] = [];
-  do {
-    page = await pageOfGroups(db, condition, page.at(-1));
-    for (let at = 0; at < page.length; at += READ_GROUPS) yield page.slice(at, at + READ_GROUPS);
-  } while (page.length === PAGE_GROUPS);
-}
-
-async function pageOfGroups(db: ClickHouse, condition: Sql, after: string | undefined): Promise<string[]> {
-  const { sql: where, params } = all([
-    condition,
-    ...(after === undefined ? [] : [sql('group_ids[1] > ?', uuid(after))]),
-  ]);
-  const rows = await db.rows<{ group_id: string }>({
-    sql: `SELECT DISTINCT group_ids[1] AS group_id FROM runs FINAL WHERE ${where} ORDER BY group_id LIMIT ${PAGE_GROUPS}`,
-    params,
-  });
-  return rows.map(({ group_id }) => group_id);
-}
-
-function tombstonesOf(
-  tenant: string,
-  day: string,
-  { group_ids, trace, runs, isTrace }: TraceSelection,
-  receivedUs: number,
-): InsertRow[] {
-  const tombstone = tombstones(tenant, day, receivedUs);
-  // Later messages with this trace id are stored in the group of the same id.
-  const groups = isTrace ? new Set([...group_ids, trace.id]) : [];
-  return [
-    ...runs.flatMap((run) => group_ids.map((group_id) => tombstone(group_id, run.id, 'subtree'))),
-    ...[...groups].map((group) => tombstone(group, trace.id, 'trace')),
-  ];
-}
-
-/** Returns a function that creates tombstones. */
-function tombstones(tenant: string, day: string, receivedUs: number) {
-  return (group_id: string, id: string, kind: TombstoneKind): InsertRow => ({
-    tenant,
-    day,
-    group_id,
-    id,
-    kind: TOMBSTONE,
-    received_us: receivedUs,
-    fields: JSON.stringify({ kind }),
-  });
 }
 
 /**
- * Deletes the messages, attachments and feedback of runs that were removed on or after the given day, including data
- * that arrived after the removal. Keeps the tombstones. ClickHouse deletes in the background and continues after a
- * restart.
+ * The deletions in a database. A deletion is open until its stored traces are deleted. Its receiver deletes them at once,
+ * and each receiver again 10 s later, because another receiver may have derived some before it knew of the deletion.
  */
-export async function deleteRemoved(db: ClickHouse, sinceDay: string): Promise<void> {
-  const removed = `FROM messages
-    WHERE day >= toDate(?) AND kind = ${TOMBSTONE} AND JSONExtractString(fields, 'kind') != 'trace'`;
-  const params = [string(sinceDay)];
-  const found = await db.rows({ sql: `SELECT 1 ${removed} LIMIT 1`, params });
-  if (found.length === 0) return;
-  const deletions: readonly (readonly [table: string, columns: string, runs: string])[] = [
-    // The sort key of the table, so that ClickHouse does not read all messages.
-    [
-      'messages',
-      'tenant, toUInt128(group_id), toUInt128(id)',
-      `kind != ${TOMBSTONE} AND (tenant, toUInt128(group_id), toUInt128(id))`,
-    ],
-    ['runs', 'tenant, group_id, id', 'is_deleted = 0 AND (tenant, group_ids[1], id)'],
-    ['attachments', 'tenant, id', '(tenant, run)'],
-    ['feedback', 'tenant, id', '(tenant, run)'],
-  ];
-  for (const [table, columns, runs] of deletions) {
-    await deleteWhere(db, table, { sql: `${runs} IN (SELECT ${columns} ${removed})`, params });
+export class ClickHouseDeletions {
+  readonly #db: ClickHouse;
+  readonly #clock: StoreClock;
+  readonly #changes: ClickHouseChanges;
+  readonly #known = new Deletions();
+  readonly #open = new Map<string, StoredDeletion>();
+  readonly #finishing = new Set<string>();
+  #readMs = 0;
+  #work: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(db: ClickHouse, clock: StoreClock, changes: ClickHouseChanges) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#changes = changes;
   }
+
+  /** Stores a deletion, and begins to delete its traces. The returned function waits for them. */
+  async add(deletion: Deletion): Promise<() => Promise<void>> {
+    await this.refresh();
+    if (this.#open.size >= OPEN_DELETIONS_MAX) {
+      throw new StoreError('busy', `${this.#open.size} deletions are not finished`, OTHERS_US / 1_000_000);
+    }
+    const stored = { ...deletion, id: randomUUID() };
+    await this.#put(stored, false);
+    this.#remember(stored, true);
+    const work = this.#inTurn(() => this.#deleteTraces(stored));
+    return () => work;
+  }
+
+  /** Reads the deletions of other receivers, if they were not read recently, and continues the open ones. */
+  async refresh(isForced = false): Promise<void> {
+    const nowMs = this.#clock.nowMs();
+    if (!isForced && nowMs - this.#readMs < READ_MS) return;
+    const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - DELETIONS_MS);
+    const rows = await this.#db.rows<{ json: string; is_open: number }>(
+      sql('SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms', integer(sinceMs)),
+    );
+    this.#readMs = nowMs;
+    for (const { json, is_open } of rows) this.#remember(JSON.parse(json), is_open === 1);
+    for (const deletion of this.#open.values()) {
+      if (nowMs - deletion.atMs < OTHERS_US / 1_000 || this.#finishing.has(deletion.id)) continue;
+      this.#finishing.add(deletion.id);
+      void this.#inTurn(() => this.#finish(deletion)).then(() => this.#finishing.delete(deletion.id));
+    }
+  }
+
+  /** Deletes the trace of a group if a deletion covers it and has not deleted it. Returns whether it does so. */
+  async apply({ tenant, group_id, trace }: Group): Promise<boolean> {
+    if (this.#known.isEmpty || trace.members.length === 0 || !this.#known.covers(tenant, trace)) return false;
+    await this.#delete(tenant, [{ id: trace.id, projects: trace.projects, group_ids: [group_id] }]);
+    return true;
+  }
+
+  /** Waits until the traces of all known deletions are deleted. */
+  async settle(): Promise<void> {
+    await this.refresh(true);
+    await this.#work;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#work;
+  }
+
+  #remember(deletion: StoredDeletion, isOpen: boolean): void {
+    this.#known.add(deletion);
+    if (isOpen) this.#open.set(deletion.id, deletion);
+    else this.#open.delete(deletion.id);
+  }
+
+  /** Deletions run one after another. A failure is repeated by a later call of `refresh`. */
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    this.#work = this.#work.then(work).catch((error: unknown) => {
+      if (!this.#isClosed)
+        diagnostics.warn(`the store in ClickHouse could not delete traces and retries: ${messageOf(error)}`);
+    });
+    return this.#work;
+  }
+
+  async #put({ atMs, id, ...deletion }: StoredDeletion, isDone: boolean): Promise<void> {
+    const row = { id, at_ms: atMs, is_open: +!isDone, json: JSON.stringify({ ...deletion, atMs, id }) };
+    await this.#db.insert('deletions', [row]);
+  }
+
+  async #finish(deletion: StoredDeletion): Promise<void> {
+    await this.#deleteTraces(deletion);
+    if (!this.#isClosed) await this.#put(deletion, true);
+  }
+
+  async #deleteTraces(deletion: Deletion): Promise<void> {
+    const { sql: select, params } = coveredTraces(deletion);
+    while (!this.#isClosed) {
+      const traces = await this.#db.rows<DeletedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
+      if (traces.length === 0) return;
+      await this.#delete(deletion.tenant, traces);
+    }
+  }
+
+  /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
+  async #delete(tenant: string, traces: readonly DeletedTrace[]): Promise<void> {
+    const receivedUs = this.#clock.nowUs();
+    const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
+    const groups = traces.flatMap(({ group_ids }) => group_ids);
+    await this.#db.insert(
+      'messages',
+      groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
+    );
+    await this.#db.command(
+      sql(
+        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${versionAfter('?')} AS version)
+          FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
+        integer(receivedUs),
+        integer(receivedUs),
+        string(tenant),
+        uuids(traces.map(({ id }) => id)),
+      ),
+    );
+    await this.#changes.add(tenant, traces);
+  }
+}
+
+/** See `RemovalStore.removable`. Counts the runs that lists show. */
+export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<Removal> {
+  const { sql: covered, params } = coveredTraces(deletion);
+  const select = `SELECT count() AS traces, sum(runs) AS runs FROM (${covered})`;
+  const [found] = await db.rows<Removal>({ sql: select, params });
+  return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
+}
+
+/** Selects the traces that a deletion covers, as lists show them. */
+function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion): Sql {
+  const rootIn = (name: string): Sql => all([sql('is_root = 1'), insideOf(tenant, { projects: [name] })]);
+  const ofTarget = (): Sql => {
+    if (kind === 'trace') return sql('trace = ?', uuid(id));
+    return kind === 'project' ? rootIn(id) : sql(`${kind} = ?`, string(id));
+  };
+  const selected = all([insideOf(tenant, { projects: [] }), ofTarget()]);
+  const limited = project === undefined ? undefined : rootIn(project);
+  const having = [
+    ...(kind === 'trace' ? [] : [sql('min(start_us) < ?', integer(atMs * 1_000))]),
+    ...(limited ? [sql(`max(${limited.sql}) = 1`, ...limited.params)] : []),
+  ];
+  const covered = all(having.length === 0 ? [sql('1')] : having);
+  return sql(
+    `SELECT trace AS id, groupUniqArray(group_id) AS group_ids,
+        ${PROJECTS} AS projects, count() AS runs
+      FROM runs AS stored FINAL WHERE tenant = ? AND trace IN (SELECT trace FROM runs FINAL WHERE ${selected.sql})
+      GROUP BY trace HAVING ${covered.sql}`,
+    string(tenant),
+    ...selected.params,
+    ...covered.params,
+  );
+}
+
+/**
+ * Deletes the messages, attachments, feedback and rows of deleted traces, also of those that arrived later. Keeps the
+ * tombstones.
+ */
+export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: number): Promise<void> {
+  const removed = sql(
+    `kind < ${TOMBSTONE} AND received_us < ? AND (tenant, toUInt128(group_id)) IN
+      (SELECT tenant, toUInt128(group_id) FROM messages WHERE kind = ${TOMBSTONE} AND day >= toDate(?))`,
+    integer(beforeUs),
+    string(sinceDay),
+  );
+  const days = await db.rows<{ day: string }>(
+    sql(`SELECT DISTINCT day FROM messages WHERE ${removed.sql}`, ...removed.params),
+  );
+  for (const { day } of days) {
+    const ofDay = all([sql('day = toDate(?)', string(day)), removed]);
+    for (let hasMore = true; hasMore; ) {
+      const groups = await db.rows<{ tenant: string; group_id: string }>(
+        sql(`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`, ...ofDay.params),
+      );
+      hasMore = groups.length === STEP_TRACES;
+      if (groups.length > 0) await deleteGroups(db, day, beforeUs, groups);
+    }
+  }
+}
+
+async function deleteGroups(
+  db: ClickHouse,
+  day: string,
+  beforeUs: number,
+  groups: readonly { readonly tenant: string; readonly group_id: string }[],
+): Promise<void> {
+  const messages = sql(
+    `kind < ${TOMBSTONE} AND received_us < ? AND (tenant, toUInt128(group_id)) IN ${KEYS}`,
+    integer(beforeUs),
+    strings(groups.map(({ tenant }) => tenant)),
+    uuids(groups.map(({ group_id }) => group_id)),
+  );
+  const runs = sql(
+    `(SELECT tenant, id FROM messages WHERE day = toDate(?) AND ${messages.sql})`,
+    string(day),
+    ...messages.params,
+  );
+  for (const table of ['attachments', 'feedback']) {
+    await deleteWhere(db, table, sql(`(tenant, run) IN ${runs.sql}`, ...runs.params), 'now');
+  }
+  await deleteWhere(db, 'runs', sql(`is_deleted = 0 AND (tenant, id) IN ${runs.sql}`, ...runs.params), 'now');
+  await deleteWhere(db, 'messages', messages, 'now', day);
 }
 
 /**
  * Deletes the rows that match a condition, which may contain a subquery. By default, ClickHouse deletes them in the
- * background. With `now`, the promise resolves once they are deleted.
+ * background. With `now`, the promise resolves once they are deleted. With a day, deletes only in its partition.
  */
 export async function deleteWhere(
   db: ClickHouse,
   table: string,
   { sql: where, params }: Sql,
   deletion: 'later' | 'now' = 'later',
+  day?: string,
 ): Promise<void> {
   // A deletion rewrites every part of the table, even if no row matches.
   const found = await db.rows({ sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, params });
   if (found.length === 0) return;
   const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;
-  await db.command({ sql: `DELETE FROM ${table} WHERE ${where} SETTINGS ${settings}`, params });
+  const [partition, value] = day === undefined ? ['', []] : ['IN PARTITION ?', [string(day)]];
+  await db.command({
+    sql: `DELETE FROM ${table} ${partition} WHERE ${where} SETTINGS ${settings}`,
+    params: [...value, ...params],
+  });
 }

@@ -12,6 +12,8 @@ import { latestTimeUs } from './sweep.ts';
 const DAY_MS = 86_400_000;
 /** Extra retention time of tombstones, in milliseconds. They must outlast messages that arrive late. */
 const TOMBSTONES_MS = 30 * DAY_MS;
+/** Age from which on messages are derived, in milliseconds. */
+const DERIVED_MS = 3_600_000;
 
 /** The retention time of a database, which its receivers share. */
 export class ClickHouseRetentionTime {
@@ -58,7 +60,7 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
   const steps = [
     // ClickHouse's type `Date` cannot represent days before 1970.
     () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
-    () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS)),
+    () => deleteRemoved(db, dayOfMs(nowMs - TOMBSTONES_MS), (nowMs - DERIVED_MS) * 1_000),
     () => deleteExpiredProjects(db, ages, nowMs, longestMs),
     () => applyDeletions(db),
   ];
@@ -138,19 +140,18 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
   const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
   const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
   // `seen_us` is the arrival time of the group's latest message.
-  const expired = `SELECT tenant, arrayJoin(group_ids) AS group_id FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, group_id
+  const expired = `SELECT tenant, group_id FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, group_id
     HAVING max(greatest(start_us, seen_us) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
   const ofRun = {
-    sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, group_ids[1]) IN (${expired}))`,
+    sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, group_id) IN (${expired}))`,
     params,
   };
   const ofGroup = { sql: `(tenant, group_id) IN (${expired})`, params };
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
   await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
-  const expiredRuns = { sql: `(tenant, group_ids[1]) IN (${expired})`, params };
   // Last, because the other deletions use these rows.
-  await loggingRuns(db, expiredRuns, () => deleteWhere(db, 'runs', expiredRuns));
+  await loggingRuns(db, ofGroup, () => deleteWhere(db, 'runs', ofGroup));
 }
 
 /** Deletes runs that match a condition, and logs how many they are. */

@@ -1,9 +1,11 @@
+import { AssembledTrace } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
 import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
-import { GROUP_MESSAGES_MAX, type LinkedGroups, readFirstRuns, readGroups } from './groups.ts';
+import { GROUP_MESSAGES_MAX, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
+import type { ClickHouseDeletions } from './removal.ts';
 import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
 
 /** Maximum number of rows per insert. */
@@ -14,21 +16,25 @@ export class RowWriter {
   readonly #db: ClickHouse;
   readonly #prices: PriceList;
   readonly #changes: ClickHouseChanges;
+  readonly #deletions: ClickHouseDeletions;
 
-  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges) {
+  constructor(db: ClickHouse, prices: PriceList, changes: ClickHouseChanges, deletions: ClickHouseDeletions) {
     this.#db = db;
     this.#prices = prices;
     this.#changes = changes;
+    this.#deletions = deletions;
   }
 
   /** Derives the groups of a step (see `stepsOf`). If `isRepeated`, also inserts the rows that are stored. */
-  async write(step: readonly LinkedGroups[], isRepeated = false): Promise<void> {
+  async write(step: readonly StoredGroup[], isRepeated = false): Promise<void> {
     let rows: DerivedRow[] = [];
-    for await (const group of this.#groupsOf(step)) {
+    for await (const found of this.#groupsOf(step)) {
+      const isDeleted = await this.#deletions.apply(found);
+      const group = isDeleted ? { ...found, trace: new AssembledTrace(found.trace.id, [], this.#prices) } : found;
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
           // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
-          const isOpen = (one: DerivedRow): boolean => one.group_ids === group.group_ids;
+          const isOpen = (one: DerivedRow): boolean => one.tenant === group.tenant && one.group_id === group.group_id;
           await this.#insert(
             rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one)),
             isRepeated,
@@ -41,10 +47,10 @@ export class RowWriter {
     await this.#insert(rows, isRepeated);
   }
 
-  async *#groupsOf(step: readonly LinkedGroups[]) {
+  async *#groupsOf(step: readonly StoredGroup[]) {
     const [first] = step;
     if (first === undefined || first.messages <= GROUP_MESSAGES_MAX) yield* readGroups(this.#db, step, this.#prices);
-    else yield await readFirstRuns(this.#db, first, this.#prices);
+    else yield await readFirstRun(this.#db, first, this.#prices);
   }
 
   async #insert(derived: readonly DerivedRow[], isRepeated: boolean): Promise<void> {

@@ -42,7 +42,7 @@ export interface DerivedRow {
   readonly day: string;
   readonly start_us: number;
   readonly id: string;
-  readonly group_ids: readonly string[];
+  readonly group_id: string;
   readonly trace: string;
   readonly version: bigint;
   readonly seen_us: number;
@@ -61,25 +61,18 @@ export function projectNamesIn({ columns: { project, session_id } }: DerivedRow)
 }
 
 /**
- * Yields the rows of the table `runs` for linked groups, those of roots last. The start time is part of the sort key, so a
+ * Yields the rows of the table `runs` for a group, that of the root last. The start time is part of the sort key, so a
  * run whose start time has changed also gets a row that deletes its previous row.
  */
-export function* rowsOf({
-  tenant,
-  group_ids,
-  traces,
-  merged,
-  seenUs,
-  version,
-  isPart = false,
-}: Group): Generator<DerivedRow> {
-  const shownUs = new Map(traces.flatMap(({ runs }) => runs.map(({ id, startUs }) => [id, startUs] as const)));
+export function* rowsOf(group: Group): Generator<DerivedRow> {
+  const { tenant, group_id, trace, merged, seenUs, version, isPart = false } = group;
+  const shownUs = new Map(trace.runs.map(({ id, startUs }) => [id, startUs] as const));
   const rowOf = (
     id: string,
     startUs: number,
     row: Pick<DerivedRow, 'trace' | 'is_deleted' | 'is_root' | 'columns'>,
   ): DerivedRow => ({
-    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, group_ids, version, seen_us: seenUs },
+    ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, group_id, version, seen_us: seenUs },
     ...{ latestUs: merged.get(id)?.latestUs ?? 0, hash: hashOf(row) },
     ...row,
   });
@@ -88,15 +81,11 @@ export function* rowsOf({
       if (startUs !== shownUs.get(id)) yield rowOf(id, startUs, { trace: id, is_deleted: 1, is_root: 0, columns: {} });
     }
   }
-  const orders = traces.map(({ runs }) => storedOrders(runs));
-  for (const is_root of [0, 1] as const) {
-    for (const [at, trace] of traces.entries()) {
-      for (const run of is_root === 1 ? [trace.root] : trace.runs) {
-        if (run === undefined || (run === trace.root) !== (is_root === 1)) continue;
-        const columns = { ...columnsOf(trace, run, isPart), dotted_order: orders[at]?.get(run.id) ?? '' };
-        yield rowOf(run.id, run.startUs, { trace: trace.id, is_deleted: 0, is_root, columns });
-      }
-    }
+  const orders = storedOrders(trace.runs);
+  const nested = trace.runs.filter((run) => run !== trace.root);
+  for (const run of trace.root === undefined ? nested : [...nested, trace.root]) {
+    const columns = { ...columnsOf(trace, run, isPart), dotted_order: orders.get(run.id) ?? '' };
+    yield rowOf(run.id, run.startUs, { trace: trace.id, is_deleted: 0, is_root: run === trace.root ? 1 : 0, columns });
   }
 }
 

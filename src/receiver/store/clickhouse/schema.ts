@@ -1,8 +1,9 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { type ClickHouse, sql } from './connection.ts';
+import { TOMBSTONE } from './messages.ts';
 
 /** SQL for a message's searchable text: its fields, inputs and outputs. */
-const WORDS = 'concat(texts[2], texts[3], texts[4])';
+const WORDS = 'concat(searched, payloads[1], payloads[2])';
 
 /**
  * SQL for a message's searchable text, in lower case and without accents (see `wordsOf`). ClickHouse uses the text
@@ -12,9 +13,9 @@ export const SEARCHED_TEXT: string = `if(isValidASCII(${WORDS}), lower(${WORDS})
     lowerUTF8(replaceRegexpAll(normalizeUTF8NFKD(${WORDS}), '\\p{M}+', '')))`;
 
 /**
- * Posts, patches and tombstones (`kind` 1, 2 and 3), in order of arrival. A message that arrives again is stored again,
- * because an equal message may follow a different one. `group_id` is the trace id if the message contains one. Otherwise
- * PlaceFinder chooses it.
+ * Posts, patches and tombstones, in order of arrival. The `kind` of a post or patch is its age (see `kindOf`). A message
+ * that arrives again is stored again, because an equal message may follow a different one. `group_id` is the key of the
+ * trace, see `KnownTrace`. A `trace_id` in the fields is that of the group. Derivations read all columns but the payloads.
  *
  * The sort key converts UUIDs to numbers, because ClickHouse sorts UUIDs by their second half and version 7 UUIDs have
  * their timestamp in the first half. Granules are small, because most queries read few traces and ClickHouse reads
@@ -28,20 +29,20 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   kind UInt8,
   received_us Int64 CODEC(Delta, ZSTD(1)),
   fields String CODEC(ZSTD(1)),
-  -- Facts, searched fields, inputs, outputs, events. One column compresses better, because these texts repeat each other.
-  texts Array(String) CODEC(ZSTD(3)),
-  facts String ALIAS texts[1],
-  searched String ALIAS texts[2],
-  inputs String ALIAS texts[3],
-  outputs String ALIAS texts[4],
-  events String ALIAS texts[5],
+  searched String CODEC(ZSTD(3)),
+  facts String CODEC(ZSTD(3)),
+  -- Inputs, outputs, events. One column compresses better, because these texts repeat each other.
+  payloads Array(String) CODEC(ZSTD(3)),
+  inputs String ALIAS payloads[1],
+  outputs String ALIAS payloads[2],
+  events String ALIAS payloads[3],
   INDEX by_time received_us TYPE minmax GRANULARITY 1,
   INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}MergeTree
 PARTITION BY day ORDER BY (tenant, toUInt128(group_id), toUInt128(id), kind, received_us) SETTINGS index_granularity = 512`;
 
 /**
- * One row per visible run, derived from all messages of its linked groups. The row with the highest version is valid. A
+ * One row per visible run, derived from all messages of its group. The row with the highest version is valid. A
  * derivation inserts the rows that have changed, and the rows of roots. Deleted rows with the version 0 only tell that a
  * trace has changed, see ClickHouseChanges.
  *
@@ -52,11 +53,11 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   day Date,
   start_us Int64 CODEC(Delta, LZ4),
   id UUID,
-  -- The linked groups that contain the trace's messages, sorted.
-  group_ids Array(UUID),
+  -- The group that contains the trace's messages.
+  group_id UUID,
   -- See versionOf.
   version UInt64,
-  -- Time of the latest message of the linked groups.
+  -- Time of the latest message of the group.
   seen_us Int64 CODEC(Delta, ZSTD(1)),
   -- Time of the insert. Receivers find changed traces by it.
   derived_us Int64 CODEC(Delta, ZSTD(1)),
@@ -122,28 +123,33 @@ PARTITION BY day ORDER BY (tenant, start_us, id)
 SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 21600, min_age_to_force_merge_on_partition_only = 1`;
 
 /**
- * SQL for the runs whose messages may be in the group of a message: its run, and the parent if the message does not name
- * its trace.
- */
-export const RELATED_RUNS: string = `[id, if(JSONHas(fields, 'trace_id'), id,
-    ifNull(toUUIDOrNull(JSONExtractString(fields, 'parent_run_id')), id))]`;
-
-/**
- * The groups and the day of each run, so that its later messages are stored in the same place. Contains runs that have not
- * arrived if a run below them has.
+ * The groups that names mean: the ids of runs, and the names of traces, which are the keys of groups, `trace_id`s, and
+ * OpenTelemetry trace ids. Of several groups, a name means the one that has had it first. `is_named` tells whether
+ * messages with the name contain the `trace_id` of the group.
  */
 const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
   tenant LowCardinality(String),
   id UUID,
+  is_trace UInt8,
   group_id UUID,
-  day Date,
-  added_us Int64
-) ENGINE = {replicated}ReplacingMergeTree(added_us) PARTITION BY toYYYYMM(day)
-ORDER BY (tenant, toUInt128(id), toUInt128(group_id))`;
+  day SimpleAggregateFunction(min, Date),
+  added_us SimpleAggregateFunction(min, Int64),
+  is_named SimpleAggregateFunction(max, UInt8)
+) ENGINE = {replicated}AggregatingMergeTree PARTITION BY toYYYYMM(day)
+ORDER BY (tenant, toUInt128(id), is_trace, toUInt128(group_id)) SETTINGS index_granularity = 512`;
+
+/** SQL for the UUID in JSON, or the key of the group if there is none. */
+function uuidIn(json: string, ...path: string[]): string {
+  const keys = path.map((key) => `'${key}'`).join(', ');
+  return `ifNull(toUUIDOrNull(JSONExtractString(${json}, ${keys})), group_id)`;
+}
 
 const RUN_IDS_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS run_ids_view {cluster} TO run_ids AS
-SELECT DISTINCT tenant, related AS id, group_id, day, received_us AS added_us FROM (
-  SELECT tenant, arrayJoin(${RELATED_RUNS}) AS related, group_id, day, received_us FROM messages WHERE kind < 3)`;
+SELECT tenant, name.2 AS id, name.1 AS is_trace, group_id, min(day) AS day, min(received_us) AS added_us, max(named) AS is_named
+FROM (SELECT tenant, group_id, day, received_us, JSONHas(fields, 'trace_id') AS named, arrayJoin(arrayDistinct([
+    (0, id), (1, group_id), (1, ${uuidIn('fields', 'trace_id')}),
+    (1, ${uuidIn('searched', 'extra', 'metadata', 'otel', 'trace_id')})])) AS name
+  FROM messages WHERE kind < ${TOMBSTONE}) GROUP BY tenant, id, is_trace, group_id`;
 
 /**
  * Times that receivers share. The latest is valid. `swept`: until when all messages have been derived. `retention`: when a
@@ -206,18 +212,18 @@ const REVOKED_TOKENS = `CREATE TABLE IF NOT EXISTS revoked_tokens {cluster} (
   revoked_ms Int64
 ) ENGINE = {replicated}ReplacingMergeTree(revoked_ms) ORDER BY (tenant, id)`;
 
-/** Deletions that take long. A job that has ended never becomes a running job again. */
-const JOBS = `CREATE TABLE IF NOT EXISTS jobs {cluster} (
+/** Deletions by request. The row that is not open is valid. */
+const DELETIONS = `CREATE TABLE IF NOT EXISTS deletions {cluster} (
   id UUID,
-  is_ended UInt8,
-  stored_ms Int64,
+  at_ms Int64,
+  is_open UInt8,
   json String,
-  version UInt64 MATERIALIZED is_ended * 1000000000000000 + stored_ms
+  version UInt8 MATERIALIZED 1 - is_open
 ) ENGINE = {replicated}ReplacingMergeTree(version) ORDER BY id
-TTL toDateTime(intDiv(stored_ms, 1000)) + INTERVAL 30 DAY`;
+TTL toDateTime(intDiv(at_ms, 1000)) + INTERVAL 31 DAY`;
 
 /** Number of the first migration. Databases with earlier numbers were created by builds before the first release. */
-const FIRST_VERSION = 6;
+const FIRST_VERSION = 7;
 
 /** The SQL statements of each migration, in order. Released migrations never change. */
 const MIGRATIONS: readonly (readonly string[])[] = [
@@ -233,7 +239,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     KEY_USES,
     TOKEN_SECRETS,
     REVOKED_TOKENS,
-    JOBS,
+    DELETIONS,
   ],
 ];
 

@@ -28,7 +28,7 @@ const ANY_PART = 'SETTINGS text_index_like_min_pattern_length = 1, text_index_li
 /** A run that may contain the search words. */
 interface Candidate {
   readonly id: string;
-  readonly group_ids: readonly string[];
+  readonly group_id: string;
   readonly trace: string;
   /** Start time of the run, or of the root run in a list of traces. */
   readonly start_us: number;
@@ -65,14 +65,14 @@ export async function searchConditions(
   const candidates = await db.rows<Candidate>(
     list === 'runs'
       ? sql(
-          `SELECT id, group_ids, trace, start_us FROM runs FINAL WHERE ${where.sql} AND id IN (${messages})
+          `SELECT id, group_id, trace, start_us FROM runs FINAL WHERE ${where.sql} AND id IN (${messages})
             ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
           ...where.params,
           ...params,
         )
       : sql(
-          `SELECT id, group_ids, trace, roots.start_us AS start_us
-            FROM (SELECT id, group_ids, trace FROM runs FINAL WHERE ${inside.sql} AND id IN (${messages})) AS found
+          `SELECT id, group_id, trace, roots.start_us AS start_us
+            FROM (SELECT id, group_id, trace FROM runs FINAL WHERE ${inside.sql} AND id IN (${messages})) AS found
             JOIN (SELECT trace, start_us, n FROM runs FINAL WHERE is_root = 1 AND ${where.sql}) AS roots USING (trace)
             ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
           ...inside.params,

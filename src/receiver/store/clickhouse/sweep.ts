@@ -32,7 +32,7 @@ export async function underivedGroups(
       `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
           SELECT tenant, group_id, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
           GROUP BY tenant, group_id) AS stored
-        LEFT JOIN (SELECT tenant, arrayJoin(group_ids) AS group_id, max(seen_us) AS derived_us FROM runs
+        LEFT JOIN (SELECT tenant, group_id, max(seen_us) AS derived_us FROM runs
           WHERE seen_us >= ? GROUP BY tenant, group_id) AS derived USING (tenant, group_id)
         WHERE latest_us > derived_us AND position > ? ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
       string(receiverId),

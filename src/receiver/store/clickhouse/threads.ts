@@ -20,7 +20,7 @@ interface LatestRow {
 
 type TurnRow = {
   readonly id: string;
-  readonly group_ids: readonly string[];
+  readonly group_id: string;
   readonly trace: string;
   readonly thread: string;
   readonly start_us: number;
@@ -90,7 +90,7 @@ async function summaries(
   const inThreads = all([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
   const { sql: where, params } = all([startingWith(tenant, inThreads), inThreads]);
   const rows = await db.rows<TurnRow>({
-    sql: `SELECT id, group_ids, trace, thread, start_us, latency_us, status, project, user,
+    sql: `SELECT id, group_id, trace, thread, start_us, latency_us, status, project, user,
       ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
       WHERE ${where} ORDER BY start_us, n`,
     params,
@@ -100,8 +100,8 @@ async function summaries(
   const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
   const previews = await previewsOf(db, tenant, ends);
   const previewsIn = (row: TurnRow | undefined): Partial<RunSummary> => JSON.parse(previews.get(row?.id ?? '') ?? '{}');
-  const group_ids = rows.flatMap((row) => row.group_ids);
-  const feedback = await feedbackByTrace(db, tenant, group_ids);
+  const groups = rows.map(({ group_id }) => group_id);
+  const feedback = await feedbackByTrace(db, tenant, groups);
   return [...turns].flatMap(([name, own]) => {
     const [first, ...others] = own.map(turnOf);
     // The thread was deleted since the first query.

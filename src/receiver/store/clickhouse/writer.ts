@@ -1,4 +1,5 @@
 import { delay } from '../../../platform/timers.ts';
+import { ageOf } from '../../domain/identity.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
@@ -119,7 +120,8 @@ export class MessageWriter {
 
   async #insert(calls: readonly Call[]): Promise<void> {
     const messages = mergedMessages(calls);
-    const places = await this.#places.find(messages);
+    const sent = calls.flatMap(({ tenant, operations }) => operations.map((operation) => ({ tenant, ...operation })));
+    const places = await this.#places.find(messages, sent);
     const groups = new Map<string, GroupKey>();
     const byRun = new Map<string, Place>();
     for (const [{ tenant, id }, place] of places) {
@@ -143,14 +145,15 @@ export class MessageWriter {
   }
 }
 
-/** Merges each run's posts into one message and its patches into another. */
+/** Merges the messages of each run that have the same age. */
 function mergedMessages(calls: readonly Call[]): Message[] {
   const messages = new Map<string, Message>();
   for (const { tenant, operations } of calls) {
     for (const { kind, id, fields, texts = {} } of operations) {
-      const key = `${kind} ${id} ${tenant}`;
+      const age = ageOf(kind, fields);
+      const key = `${age} ${id} ${tenant}`;
       const message = messages.get(key);
-      if (message === undefined) messages.set(key, { tenant, id, kind, fields, texts: { ...texts } });
+      if (message === undefined) messages.set(key, { tenant, id, age, fields, texts: { ...texts } });
       else addTo(message, { fields, texts });
     }
   }

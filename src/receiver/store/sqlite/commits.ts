@@ -1,10 +1,11 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { ProjectAges } from '../../domain/ages.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
+import type { RemovalTarget } from '../../domain/removal.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -25,8 +26,12 @@ const GROUP_MS = 50;
 const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
-/** Duration of a step that removes runs by request, in milliseconds. */
-const REMOVAL_STEP_MS = 20;
+/** Duration of a step that removes traces by request, in milliseconds. */
+const REMOVAL_STEP_MS = 5;
+/** Pause after such a step while writes arrive, in milliseconds. */
+const REMOVAL_PAUSE_MS = 60;
+/** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
+const REMOVAL_MS = 250;
 /**
  * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
  * long steps cost less than many short steps.
@@ -69,6 +74,8 @@ export class SqliteCommits {
   #indexedAtMs = Number.NEGATIVE_INFINITY;
   #backgroundTimer: NodeJS.Timeout | undefined;
   #changes: TenantChange[] = [];
+  /** Number of calls that wait for the end of deletions. */
+  #waiting = 0;
   /** Error of the last background step, if it failed. */
   #stepError: unknown;
   /** Error of a background step that found damage. Later calls are rejected with it. */
@@ -129,32 +136,26 @@ export class SqliteCommits {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
 
-  putJob(job: RemovalJob): Promise<void> {
-    return this.#call(() => this.#writer.putJob(job));
+  /** Stores a deletion, and deletes traces for `REMOVAL_MS`. */
+  async remove(scope: Scope, target: RemovalTarget): Promise<void> {
+    const deletion = deletionAt(this.#nowMs(), scope, target);
+    await this.#call(() => this.#writer.addDeletion(deletion));
+    this.#writer.deletions.remember(deletion);
+    await this.removed(REMOVAL_MS);
   }
 
-  /**
-   * Marks some of the target's runs for deletion, in a short transaction. `last` is that of the previous step. Runs that
-   * arrive after the first step stay.
-   */
-  async markStep(
-    scope: Scope,
-    target: RemovalTarget,
-    last: number = this.#connection.number('SELECT max(n) FROM runs'),
-  ): Promise<Removal & { readonly last: number; readonly hasFound: boolean }> {
-    const { runs, traces, hasFound } = await this.#call(() => {
-      const { change, ...marked } = this.#writer.remove(scope, target, last, REMOVAL_STEP_MS);
-      if (change !== undefined) this.#changes.push(change);
-      return marked;
-    });
-    return { runs, traces, last, hasFound };
-  }
-
-  /** Deletes all marked runs in short transactions, so that other writes do not wait. */
-  async deleteMarked(): Promise<void> {
+  /** Waits until no trace is left to be deleted by request, for at most `maxMs` milliseconds. */
+  async removed(maxMs: number): Promise<void> {
+    const untilMs = performance.now() + maxMs;
     // Each call is followed by a step that deletes runs.
-    while (await this.#call(() => this.#retention.isRemoving)) {
-      if (this.#stepError !== undefined) throw this.#stepError;
+    this.#waiting += 1;
+    try {
+      while (await this.#call(() => this.#writer.deletions.isOpen || this.#retention.isRemoving)) {
+        if (this.#stepError !== undefined) throw this.#stepError;
+        if (performance.now() > untilMs) return;
+      }
+    } finally {
+      this.#waiting -= 1;
     }
   }
 
@@ -197,13 +198,13 @@ export class SqliteCommits {
     this.#writtenAtMs = performance.now();
     if (this.#calls.length > 0) this.#turn = setSoon(() => this.#work());
     // Check the limits here, so that they are enforced even if writes never pause.
-    if (this.#retention.isDue) this.#runStep();
+    if (this.#waiting > 0 || this.#retention.isUrgent) this.#runStep();
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
   /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
-    const hasWork = this.#index.waiting > 0 || this.#retention.isDue || this.#retention.isLoose;
+    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
   }
 
@@ -221,9 +222,10 @@ export class SqliteCommits {
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
       if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
+      else if (this.#writer.deletions.isOpen && !isBehind) this.#inTransaction(() => this.#mark());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
-      this.#plan(0);
+      this.#plan(this.#isPaused ? REMOVAL_PAUSE_MS : 0);
     } catch (error) {
       if (!isOfTheFile(error)) throw error;
       this.#stepError = error;
@@ -231,6 +233,21 @@ export class SqliteCommits {
       if (isDamage(error)) this.#damage = error;
       else this.#plan(BACKGROUND_DELAY_MS);
     }
+  }
+
+  /** Whether the next step only deletes traces by request, and writes arrive meanwhile. */
+  get #isPaused(): boolean {
+    const hasWrites = this.#waiting === 0 && since(this.#writtenAtMs) < BACKGROUND_DELAY_MS;
+    return hasWrites && this.#index.waiting <= DELETED_WORDS_MAX && !this.#retention.isUrgent && this.#isDue;
+  }
+
+  get #isDue(): boolean {
+    return this.#retention.isDue || this.#writer.deletions.isOpen;
+  }
+
+  #mark(): void {
+    const change = this.#writer.deletions.step(REMOVAL_STEP_MS);
+    if (change !== undefined && change.traces.length > 0) this.#changes.push(change);
   }
 
   #indexRuns(): void {

@@ -1,6 +1,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { exactJson } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
+import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { factsWithoutPreviews, type PayloadFacts, previewsIn } from '../../domain/summary.ts';
@@ -27,8 +28,7 @@ export interface EncodedPayload {
 export interface EncodedOperation {
   readonly kind: RunOperation['kind'];
   readonly id: string;
-  readonly traceId: string | undefined;
-  readonly parentId: string | undefined;
+  readonly identity: Identity;
   /** JSON text of all fields except the payloads. */
   readonly fields: string;
   readonly payloads: readonly EncodedPayload[];
@@ -49,12 +49,10 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const json = exactJson(small);
   const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];
   const sizeBytes = sizes.reduce((sum, { length }) => sum + length, 0);
-  const { trace_id: traceId, parent_run_id: parentId } = fields;
   return {
     kind,
     id,
-    traceId,
-    parentId,
+    identity: identityOf(fields),
     fields: json,
     payloads,
     attachments: attachments.map(withOwnBuffer),

@@ -1,7 +1,9 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
+import { type SpanIds, spanKey } from '../../domain/identity.ts';
 import type {
   ListQuery,
   Page,
@@ -14,7 +16,7 @@ import type {
   ThreadQuery,
   TimeRange,
 } from '../../domain/query.ts';
-import type { Removal, RemovalJob, RemovalTarget } from '../../domain/removal.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import {
   type AttachmentInfo,
   PAYLOAD_FIELDS,
@@ -26,8 +28,8 @@ import {
   type TraceSummary,
 } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
-import { derivedOrder, inOrder, type SpanIds, spanKey, type TreeNode } from '../../domain/tree.ts';
-import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valueIn, within } from '../../filter/run-filter.ts';
+import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
+import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valuesIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
 import { type MergedRun, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
@@ -37,7 +39,7 @@ import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { payloadSizes, readPayload } from './payloads.ts';
-import { RemovalSearch } from './removal.ts';
+import { removalIn } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -312,12 +314,9 @@ export class SqliteReader {
     return times.some((ms) => ms > 0) ? Math.max(...times) : undefined;
   }
 
-  jobs(): RemovalJob[] {
-    return this.#connection.all<{ json: string }>('SELECT json FROM jobs').map(({ json }) => JSON.parse(json));
-  }
-
   removable(scope: Scope, target: RemovalTarget): Removal {
-    return new RemovalSearch(this.#connection, this.#tenant(scope), scope, target).count(() => this.#check());
+    const deletion = deletionAt(Date.now(), scope, target);
+    return removalIn(this.#connection, this.#tenant(scope), deletion, () => this.#check());
   }
 
   backup(path: string): void {
@@ -361,7 +360,7 @@ export class SqliteReader {
     const { projects, conditions, search } = filter;
     const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));
     if (!isPlain || search !== undefined || sort !== 'start_time') return '';
-    if (valueIn(filter, 'name') !== undefined) return 'INDEXED BY roots_by_name';
+    if (valuesIn(filter, 'name')?.length === 1) return 'INDEXED BY roots_by_name';
     const [project] = projects;
     if (project === undefined || isSessionId(this.#connection, tenant, project)) return '';
     return 'INDEXED BY roots_by_project';
@@ -378,16 +377,15 @@ export class SqliteReader {
   }
 
   #orderOf({ id, tenant, trace }: SelectedRun): string {
-    const path: TreeNode[] = [];
-    for (let bytes: Uint8Array | null = id; bytes !== null; ) {
+    const path = new Map<string, TreeNode>();
+    for (let bytes: Uint8Array | null = id; bytes !== null && !path.has(idText(bytes)); ) {
       const row: SelectedRun | undefined = this.#connection.one<SelectedRun>(BY_ID, tenant, bytes);
-      if (row === undefined || row.trace !== trace || path.some((node) => node.id === idText(row.id))) break;
-      const { dotted_order: order } = fieldsOf(row);
-      path.push({ id: idText(row.id), parentId: undefined, startUs: row.start_us ?? 0, order });
+      if (row === undefined || row.trace !== trace) break;
+      const { dotted_order: order, parent_run_id: parentId } = fieldsOf(row);
+      path.set(idText(bytes), { id: idText(bytes), parentId, startUs: row.start_us ?? 0, order });
       bytes = order === undefined ? row.parent : null;
     }
-    const nodes = path.reverse();
-    return nodes.reduce<string | undefined>((above, node) => node.order ?? derivedOrder(above, node), undefined) ?? '';
+    return ordersOf([...path.values()]).get(idText(id)) ?? '';
   }
 
   #totals(trace: number): TraceSummary['trace'] {

@@ -1,143 +1,168 @@
 import { randomBytes } from 'node:crypto';
-import { comparable } from '../../domain/comparable.ts';
-import type { Scope } from '../../domain/query.ts';
-import { type Removal, type RemovalTarget, subtreeIn } from '../../domain/removal.ts';
+import { type CoveredTrace, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
-import type { ChangedTrace } from '../subscribers.ts';
+import { StoreError } from '../store.ts';
+import type { ChangedTrace, TenantChange } from '../subscribers.ts';
+import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type Condition, ofProject } from './lists.ts';
-import type { Placement } from './placement.ts';
 import { type ProjectColumns, projectNamesIn } from './run-row.ts';
-import { EVICTED, REMOVED } from './schema.ts';
+import { REMOVED } from './schema.ts';
+import { deleteRun } from './sqlite-run.ts';
+import { forgetNames } from './stored-trace.ts';
 
-/** The runs of a trace that a call removes. */
-interface Selected {
-  readonly runs: number;
-  /** Keys of the runs, or undefined if the trace is removed. */
-  readonly keys: readonly number[] | undefined;
-}
-
-/** Maximum number of matching runs to read in one step. */
+/** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
+/** Maximum number of names of deleted traces. The oldest go first. */
+const NAMES_MAX = 2_000_000;
 
-/** Finds the runs that a call of `remove` selects. See `RemovalTarget`. */
-export class RemovalSearch {
-  readonly tenant: number;
-  readonly #connection: SqliteConnection;
-  readonly #target: RemovalTarget;
-  readonly #condition: Condition;
-
-  constructor(connection: SqliteConnection, tenant: number, { project }: Scope, target: RemovalTarget) {
-    this.tenant = tenant;
-    this.#connection = connection;
-    this.#target = { ...target, id: comparable(target.id) };
-    this.#condition = all([this.#ofTarget(), ...(project === undefined ? [] : this.#inProject(project))]);
-  }
-
-  /** Returns the keys of traces with selected runs, limited to about `limit` runs with keys up to `last`. */
-  traces(last: number = Number.MAX_SAFE_INTEGER, limit = -1): number[] {
-    const { sql, params } = this.#condition;
-    const select = `SELECT DISTINCT trace AS n FROM
-      (SELECT trace FROM runs WHERE +n <= ? AND ${this.#target.kind === 'trace' ? '+' : ''}tenant = ? AND ${sql} LIMIT ?)`;
-    return this.#connection.all<{ n: number }>(select, last, this.tenant, ...params, limit).map(({ n }) => n);
-  }
-
-  /** Returns the selected runs of a trace that `traces` has found. */
-  runsIn(trace: number): Selected {
-    if (this.#target.kind !== 'run') return { runs: this.#connection.number(COUNT, trace), keys: undefined };
-    const rows = this.#connection.all<{ n: number; id: Uint8Array; parent: Uint8Array | null; namesParent: 0 | 1 }>(
-      LINKS,
-      trace,
-    );
-    const links = rows.map(({ n, id, parent, namesParent }) => ({
-      n,
-      id: idText(id),
-      parentId: parent === null ? undefined : idText(parent),
-      namesParent: namesParent === 1,
-    }));
-    const id = idText(idBytes(this.#target.id));
-    const { runs, isTrace } = subtreeIn(links, ({ parentId }) => parentId, id);
-    return { runs: runs.length, keys: isTrace ? undefined : runs.map(({ n }) => n) };
-  }
-
-  /** Counts the runs that a call of `remove` would delete. Calls `check` for each trace. */
-  count(check: () => void): Removal {
-    const traces = this.traces().filter((trace) => {
-      check();
-      return this.#connection.number(IS_KEPT, trace) > 0;
-    });
-    return { runs: traces.reduce((sum, trace) => sum + this.runsIn(trace).runs, 0), traces: traces.length };
-  }
-
-  #ofTarget(): Condition {
-    const { kind, id } = this.#target;
-    switch (kind) {
-      case 'run':
-        return { sql: 'id = ?', params: [idBytes(id)] };
-      case 'trace':
-        return { sql: OF_TRACE, params: [this.tenant, idBytes(id)] };
-      case 'thread':
-      case 'user':
-        return { sql: `${kind} = ?`, params: [id] };
-      case 'project':
-        return all([{ sql: 'is_root = 1', params: [] }, ofProject(this.#connection, this.tenant, id)]);
-    }
-  }
-
-  /** Returns conditions on the project of the root run, and of the run itself if it is the target. */
-  #inProject(project: string): Condition[] {
-    const { sql, params } = ofProject(this.#connection, this.tenant, project, 'roots');
-    const ofRoot = { sql: `EXISTS (${ROOT} AND (${sql}))`, params };
-    return this.#target.kind === 'run' ? [ofRoot, ofProject(this.#connection, this.tenant, project)] : [ofRoot];
-  }
+/** Returns the keys of the traces that a deletion covers, limited to those of about `limit` runs. */
+export function coveredTraces(
+  connection: SqliteConnection,
+  tenant: number,
+  { project, target, atMs }: Omit<Deletion, 'tenant'>,
+  limit = -1,
+): number[] {
+  const { sql, params } = all([
+    selectedRuns(connection, tenant, target),
+    ...(project === undefined ? [] : [rootIn(connection, tenant, project)]),
+    ...(target.kind === 'trace' ? [] : [{ sql: STARTED_BEFORE, params: [atMs * 1_000] }]),
+  ]);
+  const select = `SELECT DISTINCT trace AS n FROM (SELECT trace FROM runs
+    WHERE ${target.kind === 'trace' ? '+' : ''}tenant = ? AND ${IS_KEPT} AND ${sql} LIMIT ?)`;
+  return connection.all<{ n: number }>(select, tenant, ...params, limit).map(({ n }) => n);
 }
 
-/** The result of a step of a call of `remove`. */
-export interface Marked extends Removal {
-  readonly changed: readonly ChangedTrace[];
-  /** Whether the step found runs. */
-  readonly hasFound: boolean;
+function selectedRuns(connection: SqliteConnection, tenant: number, { kind, id }: RemovalTarget): Condition {
+  if (kind === 'trace') return { sql: OF_TRACE, params: [tenant, idBytes(id)] };
+  if (kind !== 'project') return { sql: `${kind} = ?`, params: [id] };
+  return all([{ sql: 'is_root = 1', params: [] }, ofProject(connection, tenant, id)]);
+}
+
+function rootIn(connection: SqliteConnection, tenant: number, project: string): Condition {
+  const { sql, params } = ofProject(connection, tenant, project, 'roots');
+  return { sql: `EXISTS (${ROOT} AND (${sql}))`, params };
+}
+
+/** Counts the runs of the traces that a deletion covers now. Calls `check` for each trace. */
+export function removalIn(
+  connection: SqliteConnection,
+  tenant: number,
+  deletion: Omit<Deletion, 'tenant'>,
+  check: () => void,
+): Removal {
+  const traces = coveredTraces(connection, tenant, deletion);
+  let runs = 0;
+  for (const trace of traces) {
+    check();
+    runs += connection.number('SELECT count(*) FROM runs WHERE trace = ?', trace);
+  }
+  return { runs, traces: traces.length };
+}
+
+interface StoredDeletion {
+  readonly n: number;
+  readonly tenant_n: number;
+  readonly tenant: string;
+  readonly project: string | null;
+  readonly kind: RemovalTarget['kind'];
+  readonly id: string;
+  readonly at_ms: number;
 }
 
 /**
- * Marks runs for deletion for about `limitMs` milliseconds within the caller's transaction. A completely removed trace
- * becomes a trace that is being deleted. If some runs of a trace stay, the others move to such a trace. `SqliteRetention`
- * then deletes the runs.
+ * The deletions in a store file. A deletion is open until its stored traces are marked. `SqliteRetention` then deletes
+ * their runs.
  */
-export function markRemoved(
-  connection: SqliteConnection,
-  search: RemovalSearch,
-  placement: Placement,
-  last: number,
-  limitMs: number,
-): Marked {
-  const untilMs = performance.now() + limitMs;
-  const changed: ChangedTrace[] = [];
-  let runs = 0;
-  // The removal also waits for traces that are being evicted. Lists may show their runs after their root, and so their
-  // project, is deleted.
-  connection.run('UPDATE traces SET seq = ? WHERE seq = ? AND tenant = ?', REMOVED, EVICTED, search.tenant);
-  const found = search.traces(last, STEP_RUNS);
-  for (const trace of found) {
-    if (changed.length > 0 && performance.now() > untilMs) break;
-    const row = connection.one<{ id: Uint8Array; seq: number; root: number | null }>(TRACE, trace);
-    // Runs of a trace that is being deleted are not counted again.
-    if (row === undefined || row.seq < 0) continue;
-    const selected = search.runsIn(trace);
-    changed.push({ id: idText(row.id), projects: projectsOfRuns(connection, trace) });
-    // A root that stays becomes the root again when the placement writes the trace.
-    placement.counters.setRoot(row.root, trace, 0);
-    if (selected.keys === undefined) {
-      connection.run('INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 2)', search.tenant, row.id);
-      connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
-      connection.run(KEEP_IDS, trace);
-    } else {
-      connection.run(KEEP_IDS, moveOut(connection, search.tenant, selected.keys));
-      placement.recount(idText(row.id));
-    }
-    runs += selected.runs;
+export class SqliteDeletions {
+  readonly #connection: SqliteConnection;
+  readonly #counters: Counters;
+  readonly #known: Deletions;
+
+  constructor(connection: SqliteConnection, counters: Counters) {
+    this.#connection = connection;
+    this.#counters = counters;
+    this.#known = new Deletions(connection.all<StoredDeletion>(`${DELETIONS} ORDER BY at_ms`).map(deletionOf));
   }
-  return { runs, traces: changed.length, changed, hasFound: found.length > 0 };
+
+  get isOpen(): boolean {
+    return this.#connection.one(`${DELETIONS} WHERE is_open = 1 LIMIT 1`) !== undefined;
+  }
+
+  /** Stores a deletion. Call `remember` after the commit. */
+  add(tenant: number, { project, target: { kind, id }, atMs }: Deletion): void {
+    const open = this.#connection.number('SELECT count(*) FROM deletions WHERE is_open = 1');
+    if (open >= OPEN_DELETIONS_MAX) throw new StoreError('busy', `${open} deletions are not finished`, 1);
+    this.#connection.run(INSERT_DELETION, tenant, project ?? null, kind, id, atMs);
+  }
+
+  remember(deletion: Deletion): void {
+    this.#known.add(deletion);
+  }
+
+  /** Marks traces of the first open deletion for about `limitMs` milliseconds within the caller's transaction. */
+  step(limitMs: number): TenantChange | undefined {
+    const untilMs = performance.now() + limitMs;
+    const open = this.#connection.one<StoredDeletion>(`${DELETIONS} WHERE is_open = 1 ORDER BY deletions.n LIMIT 1`);
+    if (open === undefined) return undefined;
+    const found = coveredTraces(this.#connection, open.tenant_n, deletionOf(open), STEP_RUNS);
+    if (found.length === 0) this.#connection.run('UPDATE deletions SET is_open = 0 WHERE n = ?', open.n);
+    const traces: ChangedTrace[] = [];
+    for (const trace of found) {
+      if (traces.length > 0 && performance.now() > untilMs) break;
+      traces.push(this.#mark(trace));
+    }
+    return { tenant: open.tenant, traces };
+  }
+
+  /** Removes those of some traces that a deletion covers. Returns their ids. */
+  removeCovered(tenant: string, ids: readonly string[]): Set<string> {
+    const covered = new Set<string>();
+    for (const id of this.#known.isEmpty ? [] : ids) {
+      const trace = this.#connection.one<{ n: number; root: number | null }>(TRACE_OF, tenant, idBytes(id));
+      if (trace === undefined || !this.#known.covers(tenant, this.#named(id, trace))) continue;
+      covered.add(id);
+      this.#mark(trace.n);
+      const runs = this.#connection.all<{ n: number }>(
+        'SELECT n FROM runs WHERE trace = ? LIMIT ?',
+        trace.n,
+        STEP_RUNS,
+      );
+      for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
+    }
+    return covered;
+  }
+
+  #named(id: string, { n, root }: { readonly n: number; readonly root: number | null }): CoveredTrace {
+    const names = (): ReturnType<CoveredTrace['names']> => {
+      const of = (field: 'thread' | 'user'): string[] =>
+        this.#connection
+          .all<{ name: string }>(
+            `SELECT DISTINCT ${field} AS name FROM runs WHERE trace = ? AND ${field} IS NOT NULL`,
+            n,
+          )
+          .map(({ name }) => name);
+      const project = this.#connection.one<ProjectColumns>('SELECT project, session_id FROM runs WHERE n = ?', root);
+      return { thread: of('thread'), user: of('user'), project: project ? projectNamesIn(project) : [] };
+    };
+    return { id, startUs: this.#connection.one<{ us: number }>(FIRST_START, n)?.us, names };
+  }
+
+  /** Makes a trace one that is being deleted, and keeps its names. */
+  #mark(trace: number): ChangedTrace {
+    const row = this.#connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
+    this.#counters.setRoot(row?.root, trace, 0);
+    this.#connection.run(KEEP_NAMES, trace, trace, trace);
+    forgetNames(this.#connection, trace);
+    this.#connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - ?', NAMES_MAX);
+    this.#connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
+    return { id: idText(row?.id ?? new Uint8Array()), projects: projectsOfRuns(this.#connection, trace) };
+  }
+}
+
+function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion): Deletion {
+  return { tenant, ...(project !== null && { project }), target: { kind, id }, atMs };
 }
 
 /** Returns the names and ids of the projects of the visible runs in a trace. */
@@ -145,23 +170,21 @@ export function projectsOfRuns(connection: SqliteConnection, trace: number): str
   return connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);
 }
 
-/** Moves runs to a new trace that is being deleted, and returns its key. */
-function moveOut(connection: SqliteConnection, tenant: number, keys: readonly number[]): number {
-  const trace = connection.insert(INSERT_REMOVED_TRACE, tenant, randomBytes(16));
-  const json = JSON.stringify(keys);
-  connection.run('UPDATE runs SET trace = ? WHERE n IN (SELECT value FROM json_each(?))', trace, json);
-  connection.run('UPDATE feedback SET trace = ? WHERE run IN (SELECT value FROM json_each(?))', trace, json);
-  return trace;
-}
-
+const DELETIONS = `SELECT deletions.n AS n, tenants.n AS tenant_n, tenants.name AS tenant, project, kind, id, at_ms
+  FROM deletions JOIN tenants ON tenants.n = deletions.tenant`;
+const INSERT_DELETION = 'INSERT INTO deletions (tenant, project, kind, id, at_ms, is_open) VALUES (?, ?, ?, ?, ?, 1)';
 const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
+const STARTED_BEFORE =
+  'EXISTS (SELECT 1 FROM runs AS earlier WHERE earlier.trace = runs.trace AND earlier.start_us < ?)';
+const IS_KEPT = 'EXISTS (SELECT 1 FROM traces WHERE traces.n = runs.trace AND seq >= 0)';
 const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
-const COUNT = 'SELECT count(*) FROM runs WHERE trace = ?';
-const LINKS = `SELECT n, id, parent, parent IS NOT NULL OR waits_for IS NOT NULL AS namesParent
-  FROM runs WHERE trace = ?`;
-const IS_KEPT = 'SELECT count(*) FROM traces WHERE n = ? AND seq >= 0';
-const TRACE = 'SELECT id, seq, root FROM traces WHERE n = ?';
-const INSERT_REMOVED_TRACE = `INSERT INTO traces (tenant, id, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ${REMOVED}, 0, 0, 0, 0)`;
-/** Keeps the ids of the runs of a trace, because a message may contain no trace id. */
-const KEEP_IDS = 'INSERT OR IGNORE INTO removed (tenant, id, kind) SELECT tenant, id, 1 FROM runs WHERE trace = ?';
+const TRACE = 'SELECT id, root FROM traces WHERE n = ?';
+const TRACE_OF =
+  'SELECT traces.n AS n, root FROM tenants JOIN traces ON traces.tenant = tenants.n WHERE name = ? AND traces.id = ?';
+const FIRST_START =
+  'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
+const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)
+  SELECT tenant, id, 3 - is_named FROM traces WHERE n = ?
+  UNION ALL SELECT tenant, id, 2 FROM trace_names WHERE trace = ?
+  UNION ALL SELECT tenant, id, 1 FROM runs WHERE trace = ? AND is_named = 0`;

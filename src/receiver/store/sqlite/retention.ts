@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
+import { DELETIONS_MS } from '../../domain/deletion.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
-import { JOB_AGE_MS } from '../store.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idText, type SqliteConnection } from './database.ts';
 import { projectsOfRuns } from './removal.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
+import { forgetNames } from './stored-trace.ts';
 
 /** The limits that a store enforces. */
 export interface Retention extends Ages {
@@ -78,16 +79,23 @@ export class SqliteRetention {
     return this.#expired || this.#due() !== undefined;
   }
 
+  /** Whether traces are due, other than those that are deleted by request. */
+  get isUrgent(): boolean {
+    const isOnlyRemoving = this.isRemoving && !this.#expired && this.#usedBytes() <= this.#limits.maxBytes;
+    return this.isDue && !isOnlyRemoving;
+  }
+
   /**
-   * Checks the clocks, and whether traces have expired in a project. Deletes the ids of runs that were removed long ago,
-   * and jobs that ended long ago. This takes too long to repeat it after each write. Returns how far the retention time is
+   * Checks the clocks, and whether traces have expired in a project. Forgets what was removed
+   * long ago. This takes too long to repeat it after each write. Returns how far the retention time is
    * behind the wall clock.
    */
   checkAge(wallMs: number): number {
     const timeMs = this.#time.check(wallMs, this.#stored.read());
     if (timeMs !== undefined) this.#stored.write(timeMs);
-    this.#connection.run(FORGET_REMOVED, this.#time.timeMs - REMOVED_MS);
-    this.#connection.run('DELETE FROM jobs WHERE is_ended = 1 AND stored_ms < ?', this.#time.timeMs - JOB_AGE_MS);
+    const oldMs = this.#time.timeMs - DELETIONS_MS;
+    this.#connection.run(FORGET_REMOVED, oldMs);
+    this.#connection.run('DELETE FROM deletions WHERE is_open = 0 AND at_ms < ?', oldMs);
     this.#expired = this.#expiredInProject() !== undefined;
     return wallMs - this.#time.timeMs;
   }
@@ -130,6 +138,7 @@ export class SqliteRetention {
    */
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
+    forgetNames(this.#connection, n);
     this.#counters.setRoot(root, n, 0);
     const [projects, runs] = [projectsOfRuns(this.#connection, n), this.#connection.number(COUNT_OF_TRACE, n)];
     return { tenant, id: idText(id), projects, runs };
@@ -189,8 +198,6 @@ export class SqliteRetentionTime {
   }
 }
 
-/** Time for which the ids of removed runs are kept, in milliseconds: 30 days. */
-const REMOVED_MS = 30 * 24 * 3_600_000;
 const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
   SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s * 1000 < ?)`;
 const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';

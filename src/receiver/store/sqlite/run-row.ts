@@ -13,17 +13,14 @@ export type RunRow = {
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /**
-   * 1 if a message of the run contains its trace id, otherwise 0. If the value is 0, the run belongs to its parent's
-   * trace.
-   */
-  readonly is_named: number;
   /** 1 if the run is the root of its trace, otherwise 0. */
   is_root: number;
   readonly parent: Uint8Array | null;
-  /** Id or span key of a parent run that has not arrived yet. */
+  /** See `SqliteRun.waitsFor`. */
   readonly waits_for: Uint8Array | null;
   readonly span: Uint8Array | null;
+  /** 1 if a message of the run contains a `trace_id`, otherwise 0. */
+  readonly is_named: number;
   /** 1 if a descendant of the run has usage, otherwise 0. */
   readonly below: number;
   /** `CallEvidence` as JSON, or null if the run has no evidence. */
@@ -82,7 +79,7 @@ const SHOWN: {
 const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
-  ...(['tenant', 'id', 'trace', 'is_named', 'is_root', 'parent', 'waits_for', 'span', 'below'] as const),
+  ...(['tenant', 'id', 'trace', 'is_root', 'parent', 'waits_for', 'span', 'is_named', 'below'] as const),
   ...(['call', 'same_call', 'is_repeated'] as const),
   ...SHOWN_COLUMNS,
 ];
@@ -123,16 +120,16 @@ function isExact(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** A run as selected by `SELECT_RUNS`. `fields`, `facts` and `patched` are JSON texts. */
+/** A run as selected by `SELECT_RUNS`. `fields`, `facts` and `ages` are JSON texts. */
 export type SelectedRun = RunRow & {
   readonly trace_id: Uint8Array;
   readonly evicted: number;
   readonly fields: string;
   readonly facts: string | null;
-  readonly patched: string | null;
+  readonly ages: string;
 };
 
-export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, patched, traces.id AS trace_id, traces.seq < 0 AS evicted
+export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, traces.id AS trace_id, traces.seq < 0 AS evicted
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
 
 /** Restores the fields of a run, except `trace_id`. */

@@ -3,8 +3,8 @@ import { WORDS_TABLE } from './database.ts';
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
-/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 and 2. */
-export const FORMAT_VERSION = 3;
+/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 to 3. */
+export const FORMAT_VERSION = 4;
 
 /**
  * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
@@ -64,6 +64,9 @@ const COUNTER_TABLES = `
     PRIMARY KEY (tenant, start, user, project)
   ) WITHOUT ROWID`;
 
+/** SQL condition for runs whose parent has not arrived. */
+export const IS_WAITING = 'waits_for IS NOT NULL AND (parent IS NULL OR parent = waits_for)';
+
 /**
  * SQL statements that create the tables. Rows in `runs` are small, because lists scan `runs`. The table `details`
  * contains the other fields, and `payloads` contains large values. A run has the same key `n` in `runs`, `details`,
@@ -79,6 +82,8 @@ export const SCHEMA: string = `
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
     id BLOB NOT NULL,
+    -- Whether a message names the trace by a trace_id.
+    is_named INTEGER NOT NULL DEFAULT 0,
     -- Negative while the runs of a deleted trace are being deleted, see EVICTED. Its id is then random.
     seq INTEGER NOT NULL,
     changed_ms INTEGER NOT NULL,
@@ -99,19 +104,25 @@ export const SCHEMA: string = `
   );
   CREATE INDEX traces_by_seq ON traces (seq);
 
+  -- The OpenTelemetry trace ids of traces with another id.
+  CREATE TABLE trace_names (
+    tenant INTEGER NOT NULL, id BLOB NOT NULL, trace INTEGER NOT NULL, PRIMARY KEY (tenant, id)
+  ) WITHOUT ROWID;
+  CREATE INDEX names_by_trace ON trace_names (trace);
+
   -- The columns from start_us on are empty until the run is visible.
   CREATE TABLE runs (
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
     id BLOB NOT NULL,
     trace INTEGER NOT NULL,
-    -- Whether a message names the trace. Otherwise the run follows its parent.
-    is_named INTEGER NOT NULL,
     is_root INTEGER NOT NULL DEFAULT 0,
     parent BLOB,
-    -- The id or span of a parent that has not arrived.
+    -- The span of the parent, or the id of a parent that has not arrived.
     waits_for BLOB,
     span BLOB,
+    -- Whether a message of the run contains a trace_id.
+    is_named INTEGER NOT NULL,
     -- Whether a run below this one has usage.
     below INTEGER NOT NULL DEFAULT 0,
     -- JSON: the source, the response id, the request's fingerprint and the named run of a call.
@@ -138,7 +149,8 @@ export const SCHEMA: string = `
     UNIQUE (tenant, id)
   );
   CREATE INDEX runs_by_trace ON runs (trace, start_us);
-  CREATE INDEX runs_by_wait ON runs (tenant, waits_for) WHERE waits_for IS NOT NULL;
+  CREATE INDEX runs_without_parent ON runs (trace, start_us) WHERE parent IS NULL AND waits_for IS NULL;
+  CREATE INDEX runs_by_wait ON runs (tenant, waits_for) WHERE ${IS_WAITING};
   CREATE INDEX runs_by_span ON runs (tenant, span) WHERE span IS NOT NULL;
   CREATE INDEX runs_by_start ON runs (tenant, start_us);
   CREATE INDEX runs_by_project ON runs (tenant, project, start_us);
@@ -158,8 +170,8 @@ export const SCHEMA: string = `
     tenant INTEGER NOT NULL, tag TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (tenant, tag, n)
   ) WITHOUT ROWID;
 
-  -- JSON: fields without a column, facts about the payloads, and the names of the fields of all patches.
-  CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, facts TEXT, patched TEXT);
+  -- JSON: fields without a column, facts about the payloads, and the ages of the fields.
+  CREATE TABLE details (n INTEGER PRIMARY KEY, fields TEXT NOT NULL, facts TEXT, ages TEXT NOT NULL);
 
   -- Four keys for each run: 4n inputs, 4n + 1 outputs, 4n + 2 events. Codec 0 is JSON text, 1 raw deflate.
   CREATE TABLE payloads (n INTEGER PRIMARY KEY, codec INTEGER NOT NULL, size INTEGER NOT NULL, data NOT NULL);
@@ -190,7 +202,8 @@ export const SCHEMA: string = `
   CREATE INDEX feedback_by_trace ON feedback (trace);
   CREATE INDEX feedback_by_id ON feedback (id);
 
-  -- Messages with these ids are ignored. The kind is 1 for a run and 2 for a trace.
+  -- The names of deleted traces. Their messages are ignored. The kind is 1 for a run without trace_id, 3 for the key of a
+  -- trace without trace_id, and 2 for another name of a trace.
   CREATE TABLE removed (
     n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
@@ -218,10 +231,17 @@ export const SCHEMA: string = `
     tenant INTEGER NOT NULL, id BLOB NOT NULL, revoked_ms INTEGER NOT NULL, PRIMARY KEY (tenant, id)
   ) WITHOUT ROWID;
 
-  -- Deletions that take long.
-  CREATE TABLE jobs (
-    id TEXT PRIMARY KEY, is_ended INTEGER NOT NULL, stored_ms INTEGER NOT NULL, json TEXT NOT NULL
-  ) WITHOUT ROWID;
+  -- Deletions by request. A deletion is open until its stored traces are marked, see REMOVED.
+  CREATE TABLE deletions (
+    n INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    project TEXT,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    is_open INTEGER NOT NULL
+  );
+  CREATE INDEX open_deletions ON deletions (n) WHERE is_open = 1;
 
   -- Words in the form in which they are compared. Runs that have changed since they were indexed are in unindexed.
   ${WORDS_TABLE};

@@ -1,17 +1,10 @@
 import { parseExact } from '../../../payload/fields.ts';
 import { comparable } from '../../domain/comparable.ts';
+import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from '../../domain/identity.ts';
 import { addCost, type PriceList } from '../../domain/prices.ts';
 import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
 import type { CostSource } from '../../domain/run-view.ts';
-import {
-  factsIn,
-  merged,
-  type SmallFields,
-  type StoredFacts,
-  type StoredRunFacts,
-  summaryOf,
-} from '../../domain/summary.ts';
-import { type SpanKeys, spanKeysOf } from '../../domain/tree.ts';
+import { factsIn, type SmallFields, type StoredFacts, type StoredRunFacts, summaryOf } from '../../domain/summary.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';
@@ -26,8 +19,9 @@ import {
   storedFields,
   usageIn,
 } from './run-row.ts';
+import type { StoredTrace } from './stored-trace.ts';
 
-type Details = Pick<SelectedRun, 'fields' | 'facts' | 'patched'>;
+type Details = Pick<SelectedRun, 'fields' | 'facts' | 'ages'>;
 
 /** A run that a store call reads or changes. */
 export class SqliteRun {
@@ -36,19 +30,19 @@ export class SqliteRun {
   readonly #prices: PriceList;
   /** Row in the table `runs`. Undefined until the run is first written. */
   row: RunRow | undefined;
-  storedTraceId: string;
-  /** Key of the run's trace. Undefined until the run is assigned to a trace. */
-  trace: number | undefined;
-  traceId: string;
+  /** Undefined until the run is assigned to a trace. */
+  trace: StoredTrace | undefined;
+  /** The run with this id may not have arrived, see `isLinked`. */
   parentId: string | undefined;
-  /** Key of a parent that has not arrived: 32 hex digits from the parent's id or span key. */
+  /** Key of the parent span, or of a parent that has not arrived: 32 hex digits from its id. */
   waitsFor: string | undefined;
   /** Whether a descendant of the run has usage. */
   below = false;
   repeated: RepeatedCall = ALONE;
   fields: SmallFields = {};
-  /** Names of all fields set by patches. Fields from patches take precedence over later posts. */
-  #patched: readonly string[] = [];
+  #ages: FieldAges = {};
+  /** Cache. Each message for the run clears it. */
+  #identity: Identity | undefined;
   #facts: StoredFacts = {};
   /** Derived together with `#shown`. */
   #costSource: CostSource = {};
@@ -60,26 +54,23 @@ export class SqliteRun {
 
   constructor(id: string, tenant: number, prices: PriceList) {
     this.id = id;
-    this.traceId = id;
-    this.storedTraceId = id;
     this.#tenant = tenant;
     this.#prices = prices;
   }
 
-  static fromRow(row: SelectedRun, prices: PriceList): SqliteRun {
+  static fromRow(row: SelectedRun, trace: StoredTrace, prices: PriceList): SqliteRun {
     const run = new SqliteRun(idText(row.id), row.tenant, prices);
     run.row = row;
-    run.trace = row.trace;
-    run.traceId = idText(row.trace_id);
-    run.storedTraceId = run.traceId;
+    run.trace = trace;
     run.parentId = row.parent === null ? undefined : idText(row.parent);
     run.waitsFor = row.waits_for === null ? undefined : Buffer.from(row.waits_for).toString('hex');
     run.below = row.below === 1;
     const headId = row.same_call === null ? undefined : idText(row.same_call);
     run.repeated = { headId, isUsageRepeated: row.is_repeated === 1 };
     run.fields = fieldsOf(row);
-    if (row.is_named === 1) run.fields.trace_id = run.traceId;
-    run.#patched = JSON.parse(row.patched ?? '[]');
+    // The parent of a span is not a field of its messages.
+    if (run.isLinked && run.waitsFor !== undefined) delete run.fields.parent_run_id;
+    run.#ages = JSON.parse(row.ages);
     const { cost = {}, ...facts }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
     run.#facts = facts;
     run.#costSource = cost;
@@ -89,21 +80,19 @@ export class SqliteRun {
     return run;
   }
 
-  /**
-   * Whether a message contains the run's trace id. If no message contains a trace id, the run belongs to its parent's
-   * trace.
-   */
-  get isNamed(): boolean {
-    return this.fields.trace_id !== undefined;
+  /** Whether the parent has arrived. */
+  get isLinked(): boolean {
+    return this.parentId !== undefined && this.waitsFor !== this.parentId.replaceAll('-', '');
   }
 
-  get spans(): SpanKeys {
-    return spanKeysOf(this.fields);
+  get identity(): Identity {
+    this.#identity ??= identityOf(this.fields);
+    return this.#identity;
   }
 
   get shown(): ShownColumns {
     if (this.#shown !== undefined) return this.#shown;
-    const summary = summaryOf(this.id, this.traceId, this.fields, factsIn(this.#facts));
+    const summary = summaryOf(this.id, '', this.fields, factsIn(this.#facts));
     this.#costSource = summary === undefined ? {} : addCost(summary, this.#prices);
     this.#shown = shownColumns(summary);
     return this.#shown;
@@ -113,35 +102,33 @@ export class SqliteRun {
     return usageIn(this.shown) !== undefined;
   }
 
-  take({ kind, fields: json, payloads }: EncodedOperation): void {
-    const fields: SmallFields = parseExact(json);
-    const patched = new Set(kind === 'post' ? this.#patched : []);
-    this.fields = merged(this.fields, patched.size === 0 ? fields : withoutNames(fields, patched));
+  take({ kind, fields: json, payloads, identity }: EncodedOperation): void {
+    const record: SmallFields = parseExact(json);
+    this.#identity = this.#ages['*'] === undefined ? identity : undefined;
+    const names = payloads.map(({ field }) => field);
+    const taken = withRecord(this.#ages, this.fields, ageOf(kind, record), record, names);
+    this.fields = taken.fields;
     for (const payload of payloads) {
-      if (patched.has(payload.field)) continue;
+      if (!taken.payloads.includes(payload.field)) continue;
       this.#payloads.push(payload);
       this.#facts = { ...this.#facts, [payload.field]: payload.facts };
     }
     this.#shown = undefined;
-    if (kind === 'post') return;
-    const names = [...namesOf(fields), ...payloads.map(({ field }) => field)];
-    this.#patched = [...new Set([...this.#patched, ...names])];
   }
 
   /** Writes changes to the run and returns the row. The run must already be assigned to a trace. */
   write(connection: SqliteConnection): RunRow {
-    const { row: before, traceId, spans } = this;
+    const { row: before, identity } = this;
     // `shown` comes last, because Node 20 is slow at adding properties after a spread.
     const columns = {
       tenant: this.#tenant,
       id: idBytes(this.id),
-      trace: this.trace ?? -1,
-      is_named: +this.isNamed,
-      // If the run moves to another trace, that trace later decides whether the run is the root.
-      is_root: before !== undefined && before.trace === this.trace ? before.is_root : 0,
+      trace: this.trace?.n ?? -1,
+      is_root: before?.is_root ?? 0,
       parent: this.parentId === undefined ? null : idBytes(this.parentId),
       waits_for: this.waitsFor === undefined ? null : Buffer.from(this.waitsFor, 'hex'),
-      span: spans.span === undefined ? null : Buffer.from(spans.span, 'hex'),
+      span: identity.span === undefined ? null : Buffer.from(identity.span, 'hex'),
+      is_named: before?.is_named || +(this.fields.trace_id !== undefined),
       below: +this.below,
       call: jsonOrNull(callEvidenceOf(this.fields, factsIn(this.#facts))),
       same_call: this.repeated.headId === undefined ? null : idBytes(this.repeated.headId),
@@ -151,11 +138,11 @@ export class SqliteRun {
     const details: Details = {
       fields: storedFields(this.fields, columns.start_us !== null),
       facts: factsJson(this.#facts, this.#costSource),
-      patched: jsonOrNull(this.#patched),
+      ages: JSON.stringify(this.#ages),
     };
     const n = before?.n ?? connection.insert(INSERT_RUN, ...RUN_COLUMNS.map((column) => columns[column]));
     if (before === undefined || this.#storedDetails === undefined) {
-      connection.run('INSERT INTO details VALUES (?, ?, ?, ?)', n, details.fields, details.facts, details.patched);
+      connection.run('INSERT INTO details VALUES (?, ?, ?, ?)', n, details.fields, details.facts, details.ages);
     } else {
       connection.update('runs', n, before, columns);
       connection.update('details', n, this.#storedDetails, details);
@@ -164,7 +151,6 @@ export class SqliteRun {
     const row = { ...columns, n };
     this.#writeTags(connection, row);
     this.row = row;
-    this.storedTraceId = traceId;
     this.#storedDetails = details;
     this.#payloads = [];
     return row;
@@ -207,29 +193,6 @@ export function factsJson(facts: StoredFacts, cost: CostSource): string | null {
 function jsonOrNull(value: object): string | null {
   const text = JSON.stringify(value);
   return text === '{}' || text === '[]' ? null : text;
-}
-
-/**
- * Returns field names. Each key of `extra` and `extra.metadata` is listed separately, because both objects are merged
- * by key.
- */
-function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
-  const { metadata = {}, ...others } = extra;
-  return [
-    ...Object.keys(fields),
-    ...Object.keys(others).map((key) => `extra/${key}`),
-    ...Object.keys(metadata).map((key) => `metadata/${key}`),
-  ];
-}
-
-/** Returns the fields whose names, as returned by `namesOf`, are not in the set. */
-function withoutNames({ extra, ...fields }: SmallFields, names: ReadonlySet<string>): SmallFields {
-  const rest = (prefix: string, values: object): Record<string, unknown> =>
-    Object.fromEntries(Object.entries(values).filter(([key]) => !names.has(prefix + key)));
-  if (extra === undefined) return rest('', fields);
-  const { metadata, ...others } = extra;
-  const restOfMetadata = metadata && { metadata: rest('metadata/', metadata) };
-  return { ...rest('', fields), extra: { ...rest('extra/', others), ...restOfMetadata } };
 }
 
 function tagsOf({ tags = [] }: SmallFields): readonly string[] {

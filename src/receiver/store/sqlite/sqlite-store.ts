@@ -19,9 +19,9 @@ import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
-import { type Parsed, singleValueOf } from '../../filter/run-filter.ts';
+import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
 import type { KeyStore } from '../key-store.ts';
-import { type RemovalOptions, type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
+import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
 import { DISK_FULL } from './database.ts';
@@ -78,6 +78,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
  * reason is `busy`.
  */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
+const DAMAGED = 'The store is damaged';
 /** Interval at which the store checks for expired traces, in milliseconds. */
 const AGE_MS = 60_000;
 /** Minimum interval between log lines about failed writes, in milliseconds. */
@@ -101,9 +102,8 @@ export type WriterCalls = Pick<
   | 'removeFeedback'
   | 'addTokenSecret'
   | 'revokeTokens'
-  | 'markStep'
-  | 'deleteMarked'
-  | 'putJob'
+  | 'remove'
+  | 'removed'
   | 'useKey'
   | 'setOwner'
   | 'setProjectAges'
@@ -136,14 +136,15 @@ export class SqliteStore implements Store {
   readonly #apply = this.#writing('apply');
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
-  readonly #markStep = this.#writing('markStep');
-  readonly #deleteMarked = this.#writing('deleteMarked');
+  readonly #remove = this.#writing('remove');
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether a thread has found damage. The store then acknowledges no write, because it may not be readable again. */
+  /** Whether a thread has found damage. */
   #isDamaged = false;
+  /** The open files. The writer has created the write-ahead log. */
+  readonly #openFiles: string;
   /** See `lagReport`. @internal */
   lag: string | undefined;
 
@@ -187,6 +188,7 @@ export class SqliteStore implements Store {
     this.#path = path;
     this.#threads = threads;
     this.#subscribers = subscribers;
+    this.#openFiles = filesAt(path);
     this.#pools = {
       medium: new ThreadPool(threads.openSlowReader, MEDIUM_READERS_MAX),
       slow: new ThreadPool(threads.openSlowReader, SLOW_READERS_MAX),
@@ -214,14 +216,14 @@ export class SqliteStore implements Store {
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
   readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');
-  readonly putJob: Store['putJob'] = this.#writing('putJob');
-  readonly jobs: Store['jobs'] = this.#reading('jobs');
   /** @internal */
   readonly tenants: RemoteCall<ReaderCalls['tenants']> = this.#reading('tenants');
   /** @internal */
   readonly revokedTokens: RemoteCall<ReaderCalls['revokedTokens']> = this.#reading('revokedTokens');
   /** @internal */
   readonly key: KeyStore['key'] = this.#reading('key');
+  /** @internal */
+  readonly removed: RemoteCall<WriterCalls['removed']> = this.#writing('removed');
   /** @internal */
   readonly useKey: KeyStore['useKey'] = this.#writing('useKey');
   /** @internal */
@@ -256,19 +258,10 @@ export class SqliteStore implements Store {
     }
   }
 
-  async remove(scope: Scope, target: RemovalTarget, { signal, onProgress }: RemovalOptions = {}): Promise<Removal> {
-    const removed = { runs: 0, traces: 0 };
-    let last: number | undefined;
-    for (let hasFound = true; hasFound && !signal?.aborted; ) {
-      const step = await this.#markStep(scope, target, last);
-      ({ last, hasFound } = step);
-      removed.runs += step.runs;
-      removed.traces += step.traces;
-      // A job that continues after a kill finds only runs that are not marked.
-      onProgress?.({ ...removed });
-      await this.#deleteMarked();
-    }
-    return removed;
+  async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
+    const removal = await this.removable(scope, target);
+    await this.#remove(scope, target);
+    return removal;
   }
 
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
@@ -310,6 +303,16 @@ export class SqliteStore implements Store {
       freeBytes: disk.bavail * disk.bsize,
       isDamaged: this.#isDamaged,
     };
+  }
+
+  /** Why written runs may not be readable again, without names of files. @internal */
+  get fault(): string | undefined {
+    if (this.#isDamaged) return DAMAGED;
+    if (this.#threads.writer === undefined || filesAt(this.#path) === this.#openFiles) return undefined;
+    this.#logFailure(
+      `${this.#path} or its write-ahead log was removed or replaced: put it back, or restart the receiver`,
+    );
+    return 'The file of the store was removed or replaced';
   }
 
   /** Closes the store. Resolves when all pending writes are done. Later calls return the same promise. */
@@ -371,11 +374,12 @@ export class SqliteStore implements Store {
       if (writer === undefined) {
         throw new RunspanError('RUNSPAN_STORE_FAILED', `The store ${this.#path} is open read-only`);
       }
-      if (this.#isDamaged) throw unavailable('The store is damaged');
+      if (this.#isDamaged) throw unavailable(DAMAGED);
       try {
         const result = await writer.call(name, ...withoutSignal(args).args);
-        // A reader may have found the damage in the meantime.
-        if (this.#isDamaged) throw unavailable('The store is damaged');
+        // Checked after the commit, because a commit to a removed file succeeds, and a reader may have found damage.
+        const { fault } = this;
+        if (fault !== undefined) throw unavailable(fault);
         return result;
       } catch (error) {
         throw this.#unavailable(error);
@@ -386,14 +390,17 @@ export class SqliteStore implements Store {
   /** Logs why a write failed. Returns the error to throw. This error tells the client to retry. */
   #unavailable(error: unknown): unknown {
     if (!(error instanceof RunspanError)) return error;
-    if (this.#noteDamage(error)) return unavailable('The store is damaged');
-    const nowMs = performance.now();
-    if (nowMs - this.#loggedAtMs >= LOG_INTERVAL_MS) {
-      this.#loggedAtMs = nowMs;
-      diagnostics.error(`runs cannot be stored: ${error.message}`);
-    }
+    if (this.#noteDamage(error)) return unavailable(DAMAGED);
+    this.#logFailure(error.message);
     const isFull = error.message.endsWith(DISK_FULL);
     return unavailable(isFull ? 'The disk of the store is full' : 'Runs cannot be stored at present');
+  }
+
+  #logFailure(problem: string): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
+    this.#loggedAtMs = nowMs;
+    diagnostics.error(`runs cannot be stored: ${problem}`);
   }
 
   /** Returns whether an error means that the file is damaged. Logs the first such error. */
@@ -419,9 +426,7 @@ function speedOf(query: Parsed<RunQuery & ListQuery>): Speed {
 
 /** Returns whether a query finds only runs whose ids, or the ids of whose traces, it contains. */
 function namesRuns({ filter }: Parsed<RunQuery>): boolean {
-  return filter.conditions.some(
-    (node) => 'field' in node && (node.field === 'run' || node.field === 'trace') && node.values !== undefined,
-  );
+  return (valuesIn(filter, 'run') ?? valuesIn(filter, 'trace')) !== undefined;
 }
 
 /** Removes the signal from the scope in the arguments of a call, because threads cannot receive signals. */
@@ -434,6 +439,16 @@ function withoutSignal<Args extends readonly unknown[]>(args: Args): { args: Arg
 
 function unavailable(problem: string): StoreError {
   return new StoreError('unavailable', `${problem}: see the log of the receiver`, 10);
+}
+
+/** Identifies the files that are at the path of a store and of its write-ahead log. */
+function filesAt(path: string): string {
+  try {
+    const found = [path, `${path}-wal`].map((file) => statSync(file, { bigint: true }));
+    return found.map(({ dev, ino }) => `${dev}/${ino}`).join();
+  } catch {
+    return 'missing';
+  }
 }
 
 function sizeOf(path: string): number {

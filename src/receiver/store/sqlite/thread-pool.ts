@@ -21,7 +21,8 @@ export class ThreadPool<Calls> {
   /** The threads, by the number that ends their call. */
   readonly #threads = new Map<Int32Array, Promise<Thread<Calls>>>();
   readonly #idle: Member<Calls>[] = [];
-  readonly #waiting: ((member: Member<Calls> | undefined) => void)[] = [];
+  /** Functions that let a waiting call continue, in the order of the calls. */
+  readonly #waiting = new Set<(member: Member<Calls> | undefined) => void>();
   #isClosed = false;
 
   constructor(open: (ended: Int32Array) => Promise<Thread<Calls>>, max: number) {
@@ -29,13 +30,16 @@ export class ThreadPool<Calls> {
     this.#max = max;
   }
 
-  /** Rejects if the signal aborts before the call ends, as soon as the thread can execute another call. */
+  /**
+   * Rejects if the signal aborts before the call ends: at once if the call waits, otherwise as soon as the thread can execute
+   * another call.
+   */
   async call<Name extends keyof Calls & string>(
     signal: AbortSignal | undefined,
     name: Name,
     ...args: ArgumentsOf<Calls[Name]>
   ): Promise<ResultOf<Calls[Name]>> {
-    const member = await this.#take();
+    const member = await this.#take(signal);
     const end = (): void => void Atomics.store(member.ended, 0, 1);
     try {
       if (signal?.aborted) throw new EndedError();
@@ -51,7 +55,7 @@ export class ThreadPool<Calls> {
   /** Ends all calls and threads. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const wake of this.#waiting.splice(0)) wake(undefined);
+    for (const wake of this.#waiting) wake(undefined);
     const closed = [...this.#threads].map(async ([ended, opening]) => {
       const thread = await opening;
       Atomics.store(ended, 0, 1);
@@ -61,13 +65,12 @@ export class ThreadPool<Calls> {
   }
 
   /** Waits for a thread. Throws once the pool is closed, because nobody would close another thread. */
-  async #take(): Promise<Member<Calls>> {
-    if (this.#isClosed) throw new EndedError();
+  async #take(signal: AbortSignal | undefined): Promise<Member<Calls>> {
+    if (this.#isClosed || signal?.aborted) throw new EndedError();
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
     if (this.#threads.size >= this.#max) {
-      const member = await new Promise<Member<Calls> | undefined>((resolve) => this.#waiting.push(resolve));
-      return member ?? this.#take();
+      return (await this.#wait(signal)) ?? this.#take(signal);
     }
     const ended = new Int32Array(new SharedArrayBuffer(4));
     const opening = this.#open(ended);
@@ -80,18 +83,30 @@ export class ThreadPool<Calls> {
     }
   }
 
+  #wait(signal: AbortSignal | undefined): Promise<Member<Calls> | undefined> {
+    return new Promise((resolve) => {
+      const wake = (member: Member<Calls> | undefined): void => {
+        this.#waiting.delete(wake);
+        signal?.removeEventListener('abort', leave);
+        resolve(member);
+      };
+      const leave = (): void => wake(undefined);
+      this.#waiting.add(wake);
+      signal?.addEventListener('abort', leave);
+    });
+  }
+
   #give(member: Member<Calls>): void {
+    const [next] = this.#waiting;
     if (member.thread.hasEnded) this.#forget(member.ended);
-    else {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#idle.push(member);
-      else next(member);
-    }
+    else if (next === undefined) this.#idle.push(member);
+    else next(member);
   }
 
   /** Lets a waiting call open a thread in place of one that could not be opened, or that has ended. */
   #forget(ended: Int32Array): void {
     this.#threads.delete(ended);
-    this.#waiting.shift()?.(undefined);
+    const [next] = this.#waiting;
+    next?.(undefined);
   }
 }

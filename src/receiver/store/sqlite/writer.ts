@@ -1,20 +1,22 @@
 import { exactJson } from '../../../payload/fields.ts';
+import { type Deletion, Tombstones } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
+import { decideTraces, identitiesIn } from '../../domain/identity.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { Scope } from '../../domain/query.ts';
-import { type RemovalJob, type RemovalTarget, RemovedIds } from '../../domain/removal.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import { type Marked, markRemoved, RemovalSearch } from './removal.ts';
+import { SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
+import type { StoredTrace } from './stored-trace.ts';
 
 /** Writes to the store in the caller's transaction. */
 export class SqliteWriter {
   readonly counters: Counters;
+  readonly deletions: SqliteDeletions;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;
   readonly #nowMs: () => number;
@@ -24,10 +26,11 @@ export class SqliteWriter {
     this.#prices = prices;
     this.#nowMs = nowMs;
     this.counters = new Counters(connection);
+    this.deletions = new SqliteDeletions(connection, this.counters);
   }
 
   /**
-   * Applies the operations in a request. Discards those for removed runs. Returns no change if nothing changes.
+   * Applies the operations in a request. Discards those of deleted traces. Returns no change if nothing changes.
    * Without operations, writes as much as a small run needs, because fewer bytes may fit into the WAL of a full disk.
    */
   apply(tenant: string, operations: readonly EncodedOperation[]): { discarded: number; change?: TenantChange } {
@@ -37,19 +40,23 @@ export class SqliteWriter {
     }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
-    const accepted = this.#withoutRemoved(tenant, operations, placement);
+    const traces = this.#decideTraces(tenant, operations, placement);
+    const accepted = operations.filter(({ id }) => traces.has(id));
     for (const operation of accepted) {
       const run = placement.findOrCreate(operation.id);
       run.take(operation);
       received.add(run);
     }
-    const discarded = operations.length - accepted.length;
-    if (received.size === 0) return { discarded };
-    placement.write(received);
+    if (received.size === 0) return { discarded: operations.length };
+    placement.write(received, traces);
     const keys = JSON.stringify([...received].map(({ row }) => row?.n));
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
-    return { discarded, change: this.#finish(tenant, placement) };
+    const change = this.#finish(tenant, placement);
+    const ids = change.traces.map(({ id }) => id);
+    const covered = this.deletions.removeCovered(tenant, ids);
+    const stored = accepted.filter(({ id }) => !covered.has(traces.get(id)?.id ?? ''));
+    return { discarded: operations.length - stored.length, change };
   }
 
   /** Adds feedback. Returns the change, or undefined if the run is unknown. */
@@ -64,7 +71,7 @@ export class SqliteWriter {
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
     const json = exactJson({ ...feedback, created_at });
     this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
-    placement.trace(run.traceId).addProjects(run.row);
+    run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -76,7 +83,7 @@ export class SqliteWriter {
     const count = this.#connection.number('SELECT count(*) FROM feedback WHERE run = ? AND id = ?', n, id);
     if (run === undefined || count === 0) return undefined;
     this.#connection.run('DELETE FROM feedback WHERE run = ? AND id = ?', n, id);
-    placement.trace(run.traceId).addProjects(run.row);
+    run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
   }
 
@@ -88,19 +95,8 @@ export class SqliteWriter {
     this.#connection.run(REVOKE, this.#tenant(tenant), idBytes(id), revokedMs);
   }
 
-  /** Marks some of the runs that `target` selects for deletion. */
-  remove(scope: Scope, target: RemovalTarget, last: number, limitMs: number): Marked & { change?: TenantChange } {
-    const placement = this.#placement(scope.tenant);
-    const search = new RemovalSearch(this.#connection, this.#tenant(scope.tenant), scope, target);
-    const marked = markRemoved(this.#connection, search, placement, last, limitMs);
-    if (marked.traces === 0) return marked;
-    const seq = this.#nextSeq();
-    const left = placement.finish(seq, this.#nowMs());
-    return { ...marked, change: { tenant: scope.tenant, traces: [...marked.changed, ...left] } };
-  }
-
-  putJob(job: RemovalJob): void {
-    this.#connection.run(PUT_JOB, job.id, +(job.state !== 'running'), this.#nowMs(), JSON.stringify(job));
+  addDeletion(deletion: Deletion): void {
+    this.deletions.add(this.#tenant(deletion.tenant), deletion);
   }
 
   #nextSeq(): number {
@@ -116,31 +112,29 @@ export class SqliteWriter {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  /** Returns the operations that belong to no removed run or trace. */
-  #withoutRemoved(
+  /** Decides the traces of runs. Omits the runs of deleted traces. */
+  #decideTraces(
     tenant: string,
     operations: readonly EncodedOperation[],
     placement: Placement,
-  ): readonly EncodedOperation[] {
-    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return operations;
-    const ids = operations.flatMap(({ id, traceId = id, parentId = id }) => [id, traceId, parentId]);
+  ): ReadonlyMap<string, StoredTrace> {
+    const runs = identitiesIn(operations);
+    if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, placement);
+    const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) => [
+      ...[id, traceId, otelTraceId, parentId],
+    ]);
     const tenantN = this.#tenant(tenant);
     const json = JSON.stringify([...new Set(ids)].map((id) => id.replaceAll('-', '')));
-    const removed = new RemovedIds();
+    const tombstones = new Tombstones();
     for (const { id, kind } of this.#connection.all<{ id: Uint8Array; kind: number }>(REMOVED_AMONG, tenantN, json)) {
-      (kind === 2 ? removed.traces : removed.runs).add(idText(id));
+      if (kind === 1) tombstones.runs.add(idText(id));
+      else tombstones.traces.set(idText(id), kind === 2);
     }
-    if (removed.runs.size + removed.traces.size === 0) return operations;
-    const known = removed.runs.size;
-    const created = new Set<string>();
-    const accepted = operations.filter(({ id, traceId, parentId }) => {
-      const isStored = created.has(id) || placement.find(id) !== undefined;
-      const isRefused = removed.refuses(id, traceId, parentId, isStored);
-      if (!isRefused) created.add(id);
-      return !isRefused;
-    });
-    for (const id of [...removed.runs].slice(known)) this.#connection.run(REMOVE_ID, tenantN, idBytes(id));
-    return accepted;
+    const traces = tombstones.decideTraces(runs, placement);
+    for (const id of tombstones.runs) this.#connection.run(KEEP_NAME, tenantN, idBytes(id), 1);
+    for (const [id, isNamed] of tombstones.traces)
+      this.#connection.run(KEEP_NAME, tenantN, idBytes(id), isNamed ? 2 : 3);
+    return traces;
   }
 
   #attach(operations: readonly EncodedOperation[], placement: Placement): void {
@@ -166,15 +160,11 @@ const TEST_WRITE = "REPLACE INTO meta VALUES ('test', randomblob(262144))";
 const REVOKE = `INSERT INTO revoked_tokens VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET revoked_ms = max(revoked_ms, excluded.revoked_ms)`;
 
-const PUT_JOB = `INSERT INTO jobs (id, is_ended, stored_ms, json) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE
-  SET is_ended = excluded.is_ended, stored_ms = excluded.stored_ms, json = excluded.json
-  WHERE excluded.is_ended >= jobs.is_ended`;
-
 const REPLACE_FEEDBACK = 'INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)';
 
-const REMOVE_ID = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, 1)';
+const KEEP_NAME = 'INSERT OR IGNORE INTO removed (tenant, id, kind) VALUES (?, ?, ?)';
 const REMOVED_AMONG = `SELECT id, kind FROM removed
-  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?))`;
+  WHERE tenant = ? AND id IN (SELECT unhex(value) FROM json_each(?)) ORDER BY kind DESC`;
 
 /** `coalesce` is needed because Node 22 binds empty bytes as NULL. */
 const ATTACH = `INSERT INTO attachments (run, name, mime_type, size, bytes) VALUES (?, ?, ?, ?, coalesce(?, x''))

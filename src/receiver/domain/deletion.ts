@@ -1,0 +1,146 @@
+import { canonicalId } from '../../run/time.ts';
+import { comparable } from './comparable.ts';
+import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
+import type { Scope } from './query.ts';
+import type { Removal, RemovalTarget } from './removal.ts';
+
+export function countsOf({ runs, traces }: Removal): string {
+  return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;
+}
+
+/** Time for which deletions, and the names of deleted traces, are kept, in milliseconds: 30 days. */
+export const DELETIONS_MS: number = 30 * 24 * 3_600_000;
+/** Maximum number of deletions whose stored traces are still being deleted. */
+export const OPEN_DELETIONS_MAX = 100;
+/** Maximum number of deletions that are kept. The oldest are forgotten first. */
+const DELETIONS_MAX = 100_000;
+
+/** Covers the traces of a target whose first run started before `atMs`. A trace that is named by its id may start later. */
+export interface Deletion extends Omit<Scope, 'signal'> {
+  readonly target: RemovalTarget;
+  readonly atMs: number;
+}
+
+/** Returns a deletion whose id has the form of those of stored traces. */
+export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id }: RemovalTarget): Deletion {
+  const target = { kind, id: kind === 'trace' ? canonicalId(id) : comparable(id) };
+  return { tenant, ...(project !== undefined && { project }), target, atMs };
+}
+
+/** What decides whether a deletion covers a trace. */
+export interface CoveredTrace {
+  readonly id: string;
+  /** Start of the first visible run, if there is one. */
+  readonly startUs: number | undefined;
+  /** The threads and users of all visible runs, and the name and the id of the root's project. */
+  names(): Readonly<Record<'thread' | 'user' | 'project', readonly string[]>>;
+}
+
+/** The latest deletions. Finding those that cover a trace takes the same time however many there are. */
+export class Deletions {
+  /** Maps each selector to the time of its latest deletion, the earliest first. */
+  readonly #atMs = new Map<string, number>();
+  /** Time of the latest deletion in each tenant, except those of traces. */
+  readonly #latestMs = new Map<string, number>();
+  readonly #traces = new Set<string>();
+
+  constructor(deletions: Iterable<Deletion> = []) {
+    for (const deletion of deletions) this.add(deletion);
+  }
+
+  add({ tenant, project, target: { kind, id }, atMs }: Deletion): void {
+    const key = keyOf(tenant, project, kind, id);
+    this.#atMs.delete(key);
+    this.#atMs.set(key, atMs);
+    if (kind === 'trace') this.#traces.add(tenant + id);
+    else this.#latestMs.set(tenant, Math.max(atMs, this.#latestMs.get(tenant) ?? 0));
+    for (const [oldest, ms] of this.#atMs) {
+      if (this.#atMs.size <= DELETIONS_MAX && ms >= atMs - DELETIONS_MS) break;
+      this.#atMs.delete(oldest);
+      const [of, , kindOf, idOf] = JSON.parse(oldest);
+      if (kindOf === 'trace') this.#traces.delete(of + idOf);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#atMs.size === 0;
+  }
+
+  covers(tenant: string, trace: CoveredTrace): boolean {
+    const { id, startUs = 0 } = trace;
+    const latestMs = this.#latestMs.get(tenant) ?? 0;
+    if (startUs >= latestMs * 1_000 && !this.#traces.has(tenant + id)) return false;
+    const found = { trace: [id], ...trace.names() };
+    const scopes = [undefined, ...found.project];
+    return (['trace', 'thread', 'user', 'project'] as const).some((kind) =>
+      found[kind].some((name) =>
+        scopes.some((project) => {
+          const atMs = this.#atMs.get(keyOf(tenant, project, kind, name));
+          return atMs !== undefined && (kind === 'trace' || startUs < atMs * 1_000);
+        }),
+      ),
+    );
+  }
+}
+
+function keyOf(...parts: readonly (string | undefined)[]): string {
+  return JSON.stringify(parts);
+}
+
+/** Stands for a deleted trace. */
+class DeletedTrace implements KnownTrace {
+  readonly key: string;
+  readonly isNamed: boolean;
+
+  constructor(key: string, isNamed: boolean) {
+    this.key = key;
+    this.isNamed = isNamed;
+  }
+}
+
+/** The names of deleted traces, for messages that arrive later. */
+export class Tombstones {
+  /** Maps the names of traces to whether they were more than the key of a trace without a `trace_id`. */
+  readonly traces: Map<string, boolean> = new Map();
+  /** Ids of runs without a `trace_id`. */
+  readonly runs: Set<string> = new Set();
+
+  /** Decides the traces of runs. Omits the runs of deleted traces, and keeps the further names of these traces. */
+  decideTraces<Trace extends KnownTrace>(
+    runs: ReadonlyMap<string, Identity>,
+    names: TraceNames<Trace>,
+  ): ReadonlyMap<string, Trace> {
+    const decided = decideTraces<Trace | DeletedTrace>(runs, {
+      ofRun: (id) => {
+        // A late message without a name may have stored the run as a trace of its own.
+        const isDeleted = this.runs.has(id) || this.traces.has(runs.get(id)?.traceId ?? '');
+        return isDeleted ? new DeletedTrace('', true) : names.ofRun(id);
+      },
+      named: (name) => {
+        const isNamed = this.traces.get(name);
+        return isNamed === undefined ? names.named(name) : new DeletedTrace(name, isNamed);
+      },
+      create: (key, isNamed) => names.create(key, isNamed),
+      setName: (trace, name, isTraceId) => {
+        if (!(trace instanceof DeletedTrace)) names.setName(trace, name, isTraceId);
+        else for (const one of isTraceId ? [trace.key, name] : [name]) this.traces.set(one, true);
+      },
+    });
+    const kept = new Map<string, Trace>();
+    for (const [id, trace] of decided) {
+      if (!(trace instanceof DeletedTrace)) kept.set(id, trace);
+      else if (runs.get(id)?.traceId === undefined) this.runs.add(id);
+    }
+    return kept;
+  }
+
+  /** Deletes the oldest names above `max`. */
+  limit(max: number): void {
+    for (const ids of [this.runs, this.traces]) {
+      for (const id of ids.keys()) {
+        if (ids.size <= max) break;
+        ids.delete(id);
+      }
+    }
+  }
+}

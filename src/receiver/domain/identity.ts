@@ -1,0 +1,227 @@
+import { isObject } from '../../config/checker.ts';
+import { defined } from '../../payload/fields.ts';
+import { PROGRAM_ENDED } from '../../run/record.ts';
+import { canonicalId } from '../../run/time.ts';
+import type { RunFields, RunOperation } from './run-message.ts';
+import { merged, type SmallFields, statusOf } from './summary.ts';
+
+/** The ids of an OpenTelemetry span, in lower case. */
+export interface SpanIds {
+  /** 32 hex digits. */
+  readonly traceId: string;
+  /** 16 hex digits. */
+  readonly spanId: string;
+}
+
+/** The names by which the messages of a run mean its trace, its OpenTelemetry span and its parent. */
+export interface Identity {
+  readonly traceId?: string | undefined;
+  /** The OpenTelemetry trace id as a UUID. */
+  readonly otelTraceId?: string | undefined;
+  readonly span?: string | undefined;
+  readonly parentId?: string | undefined;
+  /** Key of the parent span. Undefined if the run has a `parent_run_id` or a `dotted_order`, which take precedence. */
+  readonly parentSpan?: string | undefined;
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/i;
+const SPAN_ID = /^[0-9a-f]{16}$/i;
+
+/** Returns the key of a span: the second half of the trace id, followed by the span id, as 32 hex digits. */
+export function spanKey({ traceId, spanId }: SpanIds): string {
+  return (traceId.slice(16) + spanId).toLowerCase();
+}
+
+export function identityOf({ trace_id: traceId, parent_run_id: parentId, dotted_order, extra }: RunFields): Identity {
+  const otel = extra?.metadata?.otel;
+  if (!isObject(otel) || !matches(TRACE_ID, otel.trace_id)) return { traceId, parentId };
+  const { trace_id: otelId, span_id: spanId, parent_span_id: above } = otel;
+  const trace = { traceId, parentId, otelTraceId: canonicalId(otelId) };
+  if (!matches(SPAN_ID, spanId)) return trace;
+  const isPlaced = parentId !== undefined || dotted_order !== undefined;
+  const hasParent = !isPlaced && matches(SPAN_ID, above) && above !== spanId;
+  return {
+    ...trace,
+    span: spanKey({ traceId: otelId, spanId }),
+    parentSpan: hasParent ? spanKey({ traceId: otelId, spanId: above }) : undefined,
+  };
+}
+
+function matches(pattern: RegExp, value: unknown): value is string {
+  return typeof value === 'string' && pattern.test(value);
+}
+
+/** Returns the names that the messages of a batch give to each run. Of several names, the first counts. */
+export function identitiesIn(
+  messages: Iterable<{ readonly id: string; readonly identity: Identity }>,
+): Map<string, Identity> {
+  const identities = new Map<string, Identity>();
+  for (const { id, identity } of messages) {
+    const earlier = identities.get(id);
+    identities.set(id, earlier === undefined ? identity : { ...identity, ...defined({ ...earlier }) });
+  }
+  return identities;
+}
+
+/** A trace, as a store knows it. */
+export interface KnownTrace {
+  /** The name with which the trace was created. */
+  readonly key: string;
+  /** Whether messages name the trace by a `trace_id`, which is then its id. */
+  readonly isNamed: boolean;
+}
+
+/** The traces of a tenant, by the names that can mean them. */
+export interface TraceNames<Trace extends KnownTrace> {
+  /** Returns the trace of a stored run. */
+  ofRun(id: string): Trace | undefined;
+  named(name: string): Trace | undefined;
+  create(key: string, isNamed: boolean): Trace;
+  /** Adds a name: an OpenTelemetry trace id, or the `trace_id` of a trace that was not named. */
+  setName(trace: Trace, name: string, isTraceId: boolean): void;
+}
+
+/**
+ * Decides the traces of runs when their messages arrive. The decision is final: a stored run stays in its trace. A new run
+ * belongs to the trace that the first of these names: its `trace_id`, its OpenTelemetry trace id, its parent, if that is
+ * stored or in the same batch, and the run's own id.
+ *
+ * Messages with a `trace_id` and an OpenTelemetry trace id tell that both mean one trace, unless both already mean a trace.
+ */
+export function decideTraces<Trace extends KnownTrace>(
+  runs: ReadonlyMap<string, Identity>,
+  names: TraceNames<Trace>,
+): ReadonlyMap<string, Trace> {
+  const decided = new Map<string, Trace>();
+  for (const id of runs.keys()) {
+    const path = new Set<string>();
+    let trace: Trace | undefined;
+    let top = id;
+    // A loop instead of recursion, because parents may be nested deeply.
+    for (let at: string | undefined = id; at !== undefined && trace === undefined; ) {
+      const identity = runs.get(at);
+      trace = decided.get(at) ?? (identity === undefined ? names.ofRun(at) : traceOf(at, identity, names));
+      if (identity === undefined) break;
+      // If parents form a cycle, the run of the cycle that is reached first names the trace.
+      top = at;
+      if (path.has(at)) break;
+      path.add(at);
+      at = identity.parentId;
+    }
+    trace ??= names.named(top) ?? names.create(top, false);
+    for (const one of path) decided.set(one, trace);
+  }
+  return decided;
+}
+
+/** Returns the trace of a run that is stored, or whose trace has a name in its messages. */
+function traceOf<Trace extends KnownTrace>(
+  id: string,
+  { traceId, otelTraceId }: Identity,
+  names: TraceNames<Trace>,
+): Trace | undefined {
+  const stored = names.ofRun(id);
+  const ofSpans = otelTraceId === undefined ? undefined : names.named(otelTraceId);
+  let named: Trace | undefined;
+  if (traceId !== undefined) {
+    const isUnnamed = ofSpans?.isNamed === false && ofSpans.key === otelTraceId;
+    named = names.named(traceId) ?? (isUnnamed && (stored ?? ofSpans) === ofSpans ? ofSpans : undefined);
+    if (named?.isNamed === false) names.setName(named, traceId, true);
+    if (stored === undefined) named ??= names.create(traceId, true);
+  }
+  const trace = stored ?? named ?? ofSpans;
+  if (otelTraceId === undefined || ofSpans !== undefined) return trace;
+  if (trace === undefined) return names.create(otelTraceId, false);
+  if (trace.key !== otelTraceId) names.setName(trace, otelTraceId, false);
+  return trace;
+}
+
+/**
+ * The age of a record. Of the records of a run, one of a greater age takes precedence, and of several with the same age the
+ * one that arrived last.
+ */
+export type Age = 0 | 1 | 2 | 3;
+const OPEN: Age = 0;
+/** The end of a run that was interrupted or given up, or whose program has ended. */
+export const INCOMPLETE: Age = 1;
+const ENDED: Age = 2;
+export const PATCH: Age = 3;
+
+export function ageOf(kind: RunOperation['kind'], fields: SmallFields): Age {
+  if (fields.error === PROGRAM_ENDED) return INCOMPLETE;
+  if (kind === 'patch') return PATCH;
+  if (fields.end_time === undefined) return OPEN;
+  return ['incomplete', 'interrupted'].includes(statusOf(fields)) ? INCOMPLETE : ENDED;
+}
+
+/**
+ * The ages of the records that a run's fields are from, by name (see `namesOf`). Fields that are not listed are from records
+ * of the age `*`, which is that of the first record.
+ */
+export interface FieldAges {
+  '*'?: Age;
+  [name: string]: Age;
+}
+
+/** Names of the fields that tell how a run has ended. A later end may lack some of them. */
+const END: readonly string[] = ['error', 'end_time', 'metadata/end_reason'];
+
+/**
+ * Merges a record into the fields of a run, and adds it to the ages. `payloads` names fields that are stored elsewhere, so
+ * the ages list all of them. Returns the fields, and the names of the payloads that take precedence.
+ */
+export function withRecord<Fields extends SmallFields>(
+  ages: FieldAges,
+  stored: Fields,
+  age: Age,
+  record: Fields,
+  payloads: readonly string[] = [],
+): { readonly fields: Fields; readonly payloads: readonly string[] } {
+  const { '*': first = age } = ages;
+  const isFirst = ages['*'] === undefined;
+  ages['*'] = first;
+  for (const name of isFirst ? payloads : []) ages[name] = age;
+  if (isFirst) return { fields: record, payloads };
+  const names = [...namesOf(record), ...payloads];
+  const storedNames = new Set([...namesOf(stored), ...Object.keys(ages)]);
+  const ageOfField = (name: string): Age => (storedNames.has(name) ? (ages[name] ?? first) : OPEN);
+  const refused = new Set(names.filter((name) => ageOfField(name) > age));
+  if (age === INCOMPLETE && ageOfField('end_time') > age) for (const name of END) refused.add(name);
+  const isEnd = age > INCOMPLETE && names.includes('end_time');
+  const replaced = new Set(END.filter((name) => isEnd && ageOfField(name) === INCOMPLETE));
+  for (const name of replaced) delete ages[name];
+  const accepted = names.filter((name) => !refused.has(name));
+  for (const name of accepted) {
+    if (age === first && !payloads.includes(name)) delete ages[name];
+    else ages[name] = age;
+  }
+  return {
+    fields: merged(withoutNames(stored, replaced), withoutNames(record, refused)),
+    payloads: payloads.filter((name) => !refused.has(name)),
+  };
+}
+
+/**
+ * Returns field names. Each key of `extra` and `extra.metadata` is listed separately, because both objects are merged
+ * by key.
+ */
+function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
+  const { metadata = {}, ...others } = extra;
+  return [
+    ...Object.keys(fields),
+    ...Object.keys(others).map((key) => `extra/${key}`),
+    ...Object.keys(metadata).map((key) => `metadata/${key}`),
+  ];
+}
+
+/** Returns the fields whose names, as returned by `namesOf`, are not in the set. */
+function withoutNames<Fields extends SmallFields>(all: Fields, names: ReadonlySet<string>): Fields {
+  if (names.size === 0) return all;
+  const { extra, ...fields } = all;
+  const rest = (prefix: string, values: object): object =>
+    Object.fromEntries(Object.entries(values).filter(([key]) => !names.has(prefix + key)));
+  if (extra === undefined) return rest('', fields) as Fields;
+  const { metadata, ...others } = extra;
+  const restOfMetadata = metadata && { metadata: rest('metadata/', metadata) };
+  return { ...rest('', fields), extra: { ...rest('extra/', others), ...restOfMetadata } } as Fields;
+}

@@ -1,0 +1,181 @@
+import { isCallType } from '../../../run/same-call.ts';
+import type { KnownTrace } from '../../domain/identity.ts';
+import type { Usage } from '../../domain/run-view.ts';
+import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
+import type { ChangedTrace } from '../subscribers.ts';
+import { idBytes, idText, type SqliteConnection } from './database.ts';
+import {
+  COUNTS_USAGE,
+  countedUsageIn,
+  evidenceIn,
+  type ProjectColumns,
+  projectNamesIn,
+  type RunRow,
+  usageIn,
+} from './run-row.ts';
+
+/** Columns of the table `traces` that are derived from runs. */
+type TraceRow = {
+  readonly n: number;
+  readonly tenant: number;
+  readonly id: Uint8Array;
+  readonly is_named: number;
+  readonly root: number | null;
+  runs: number;
+  pending: number;
+  errors: number;
+  end_us: number | null;
+  readonly sources: string;
+};
+
+/**
+ * A trace that is being changed. Changes to runs update the trace's totals incrementally, so changes cost the same in
+ * large and small traces.
+ */
+export class StoredTrace implements KnownTrace {
+  id: string;
+  isNamed: boolean;
+  readonly n: number;
+  readonly #row: TraceRow;
+  /** Sources of the calls in the trace, and the runs that they name. */
+  readonly #sources: Set<string | null>;
+  /** The ids that the trace had before it was named. */
+  readonly #earlierIds: string[] = [];
+  /** See `ChangedTrace`. The totals change for the project of the root too. */
+  readonly #projects = new Set<string>();
+  #usage: Usage | undefined;
+  /** Whether the trace must be written. */
+  isChanged = false;
+  /** Whether the totals must be recalculated from all runs. */
+  isStale = false;
+
+  static read(connection: SqliteConnection, n: number): StoredTrace | undefined {
+    const row = connection.one<TraceRow>('SELECT * FROM traces WHERE n = ?', n);
+    return row && new StoredTrace(row);
+  }
+
+  static create(connection: SqliteConnection, tenant: number, id: string, isNamed: boolean): StoredTrace {
+    const n = connection.insert(INSERT_TRACE, tenant, idBytes(id), +isNamed);
+    return new StoredTrace({ ...NEW_TRACE, n, tenant, id: idBytes(id), is_named: +isNamed });
+  }
+
+  private constructor(row: TraceRow) {
+    this.id = idText(row.id);
+    this.isNamed = row.is_named === 1;
+    this.n = row.n;
+    this.#row = { ...row };
+    this.#sources = new Set(JSON.parse(row.sources));
+    this.#usage = usageIn(row);
+  }
+
+  get key(): string {
+    return this.id;
+  }
+
+  setId(connection: SqliteConnection, id: string): void {
+    connection.run('UPDATE traces SET id = ?, is_named = 1 WHERE n = ?', idBytes(id), this.n);
+    if (id !== this.id) this.#earlierIds.push(this.id);
+    this.id = id;
+    this.isNamed = true;
+    this.isChanged = true;
+  }
+
+  /** The trace under each of its ids. */
+  get changes(): ChangedTrace[] {
+    return [this.id, ...this.#earlierIds].map((id) => ({ id, projects: [...this.#projects] }));
+  }
+
+  /** Whether the trace has had calls of several sources, or calls that name a run, which may record the same call. */
+  get hasSeveralSources(): boolean {
+    return this.#sources.size > 1;
+  }
+
+  /** Updates the totals for a changed run. `before` is undefined if the run is new. */
+  change(before: RunRow | undefined, after: RunRow): void {
+    this.addProjects(before, after);
+    const sums = this.#row;
+    sums.runs += +isVisible(after) - +isVisible(before);
+    sums.pending += +(after.status === 'pending') - +(before?.status === 'pending');
+    sums.errors += +isCountedError(after) - +isCountedError(before);
+    if (isCallType(after.run_type ?? '') && !this.hasSeveralSources) {
+      const { source = null, sameCall } = evidenceIn(after);
+      this.#sources.add(source);
+      if (sameCall !== undefined) this.#sources.add(sameCall);
+    }
+    const [endBefore, endAfter] = [before?.end_us ?? 0, after.end_us ?? 0];
+    if (endBefore > endAfter) this.isStale = true;
+    if (endAfter > 0) sums.end_us = Math.max(sums.end_us ?? 0, endAfter);
+    const [usageBefore, usageAfter] = [before && countedUsageIn(before), countedUsageIn(after)];
+    if (usageBefore === undefined) this.#usage = sumOfUsage(this.#usage, usageAfter);
+    else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.isStale = true;
+  }
+
+  /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
+  write(connection: SqliteConnection, setRoot: SetRoot, seq: number, nowMs: number): void {
+    const { n } = this;
+    const [root, rootBefore] = [this.#findRoot(connection), this.#row.root];
+    if (root === undefined && connection.one('SELECT 1 FROM runs WHERE trace = ?', n) === undefined) {
+      connection.run('DELETE FROM traces WHERE n = ?', n);
+      forgetNames(connection, n);
+      return;
+    }
+    if (this.isStale) {
+      const totals = connection.one<Readonly<Record<string, number | null>>>(TOTALS, n);
+      Object.assign(this.#row, totals);
+      this.#usage = usageIn(totals ?? {});
+    }
+    if (root?.n !== rootBefore) {
+      this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));
+      setRoot(rootBefore, n, 0);
+    }
+    setRoot(root?.n, n, 1);
+    this.addProjects(root);
+    const { runs, pending, errors, end_us } = this.#row;
+    const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
+    const sources = JSON.stringify([...this.#sources]);
+    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, runs, pending, errors, end_us, sources, ...usage, n);
+  }
+
+  /** See `AssembledTrace.root`. */
+  #findRoot(connection: SqliteConnection): Root | undefined {
+    const own = connection.one<Root>(OWN_ROOT, this.n, this.#row.tenant, idBytes(this.id));
+    return own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n);
+  }
+
+  addProjects(...rows: readonly (ProjectColumns | undefined)[]): void {
+    this.isChanged = true;
+    for (const row of rows) for (const name of row ? projectNamesIn(row) : []) this.#projects.add(name);
+  }
+}
+
+function isVisible(row: RunRow | undefined): boolean {
+  return row !== undefined && row.start_us !== null;
+}
+
+function isCountedError(row: RunRow | undefined): boolean {
+  return row?.status === 'error' && row.same_call === null;
+}
+
+/** Deletes the other names of a trace. */
+export function forgetNames(connection: SqliteConnection, trace: number): void {
+  connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
+}
+
+/** Sets whether a run is the root of a trace. */
+type SetRoot = (n: number | null | undefined, trace: number, isRoot: 0 | 1) => void;
+type Root = ProjectColumns & { readonly n: number };
+
+const NEW_TRACE = { root: null, runs: 0, pending: 0, errors: 0, end_us: null, sources: '[]' };
+const INSERT_TRACE =
+  'INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ?, 0, 0, 0, 0, 0)';
+const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?, sources = ?,
+  ${USAGE_KEYS.map((key) => `${key} = ?`).join(', ')} WHERE n = ?`;
+const FIRST = 'SELECT n, project, session_id FROM runs WHERE start_us IS NOT NULL AND trace = ?';
+const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
+const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
+const FIRST_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
+const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
+const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
+    coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
+    ${USAGE_KEYS.map((key) => `sum(${key}) FILTER (WHERE ${COUNTS_USAGE}) AS ${key}`).join(', ')}
+  FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
