@@ -1,3 +1,5 @@
+import { isEscaped } from '../base/text.ts';
+
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
@@ -131,7 +133,9 @@ export class ExactNumber {
   }
 
   toJSON(): string {
-    return isWriting ? mark + this.digits : this.digits;
+    if (writtenCount === undefined) return this.digits;
+    writtenCount += 1;
+    return mark + this.digits;
   }
 
   toString(): string {
@@ -139,15 +143,10 @@ export class ExactNumber {
   }
 }
 
-/** Whether a value is an object or a list of a JSON text. */
-export function hasItems(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !(value instanceof ExactNumber);
-}
-
 /** Precedes the digits in a text that is parsed or written. Random, so that no string of a payload begins with it. */
 let mark = '';
-let marked = /(?!)/g;
-let isWriting = false;
+/** Number of marks in the text that `exactJson` writes. */
+let writtenCount: number | undefined;
 
 /**
  * Parses JSON like `JSON.parse`, except that a number that a double cannot hold becomes an `ExactNumber`. For values that
@@ -155,7 +154,7 @@ let isWriting = false;
  */
 export function parseExact<Value>(text: string, convert = (digits: string): unknown => new ExactNumber(digits)): Value {
   const value: Value = JSON.parse(text);
-  const exact = typeof value === 'object' && !LONG_NUMBER.test(text) ? text : withMarks(text);
+  const exact = mayBeInexact(text) ? withMarks(text) : text;
   if (exact === text) return value;
   return JSON.parse(exact, (_, one) =>
     typeof one === 'string' && one.startsWith(mark) ? convert(one.slice(mark.length)) : one,
@@ -164,59 +163,39 @@ export function parseExact<Value>(text: string, convert = (digits: string): unkn
 
 /** Writes JSON like `JSON.stringify`, except that an `ExactNumber` becomes a number. */
 export function exactJson(value: unknown, space?: number): string {
-  // Without a mark, no text with such a number has been parsed yet.
-  if (mark === '') return JSON.stringify(value, undefined, space);
-  isWriting = true;
+  writtenCount = 0;
   try {
-    return JSON.stringify(value, undefined, space)?.replace(marked, '$1');
+    const json = JSON.stringify(value, undefined, space);
+    return writtenCount === 0 ? json : json.replace(new RegExp(`"${mark}([^"]+)"`, 'g'), '$1');
   } finally {
-    isWriting = false;
+    writtenCount = undefined;
   }
 }
 
-/** A double holds every number that has fewer characters and an exponent of at most two digits. */
-const LONG = String.raw`-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})`;
-
-/** Matches an object or a list with a long number. May match within a string, but not at its beginning. */
-const LONG_NUMBER = new RegExp(String.raw`[:,[]\s*${LONG}`);
-
-/** Matches the long numbers in the parts of a valid JSON text that are outside of strings. */
-const LONG_NUMBERS = new RegExp(String.raw`${LONG}[\d.eE+-]*`, 'g');
+/** Whether a text may contain a number of 16 characters or more. A double holds the digits of all shorter numbers. */
+function mayBeInexact(text: string): boolean {
+  // The point and the digits in ASCII. The slash is between them.
+  const isDigit = (at: number): boolean => text.charCodeAt(at) <= 0x39 && text.charCodeAt(at) >= 0x2e;
+  for (let end = 15; end < text.length; end += 16) {
+    let start = end;
+    while (isDigit(end)) end += 1;
+    while (start < end && isDigit(start - 1)) start -= 1;
+    if (end - start > 15 && text[start - 1] !== '"') return true;
+  }
+  return false;
+}
 
 /** Returns valid JSON text with a marked string in place of each number that `JSON.parse` would change. */
 function withMarks(text: string): string {
-  let copy = '';
-  for (let at = 0; at < text.length; ) {
-    const quote = text.indexOf('"', at);
-    let end = quote < 0 ? text.length : quote;
-    copy += text.slice(at, end).replace(LONG_NUMBERS, markedNumber);
-    at = end;
-    if (quote < 0) break;
-    do end = text.indexOf('"', end + 1);
-    while (isEscaped(text, end));
-    copy += text.slice(at, end + 1);
-    at = end + 1;
-  }
-  return copy;
-}
-
-function markedNumber(number: string): string {
-  if (`${Number(number)}` === number) return number;
-  if (mark === '') {
-    mark = `exact ${Math.random().toString(36)}${Math.random().toString(36)} `.replaceAll('.', ' ');
-    marked = new RegExp(`"${mark}(-?\\d[\\d.eE+-]*)"`, 'g');
-  }
-  return `"${mark}${number}"`;
-}
-
-const BACKSLASH = 0x5c;
-
-/**
- * Whether a backslash escapes the character at index `at` in JSON text. A character is escaped if an odd number of
- * backslashes precede it.
- */
-export function isEscaped(json: string, at: number): boolean {
-  let first = at;
-  while (json.charCodeAt(first - 1) === BACKSLASH) first--;
-  return (at - first) % 2 === 1;
+  mark ||= `exact ${Math.random()} `;
+  let isString = false;
+  const parts = text.split('"').map((part) => {
+    const wasString = isString;
+    isString = !wasString || isEscaped(part, part.length);
+    if (wasString) return part;
+    return part.replace(/-?\d[\d.eE+-]{14,}/g, (number) =>
+      `${Number(number)}` === number ? number : `"${mark}${number}"`,
+    );
+  });
+  return parts.join('"');
 }

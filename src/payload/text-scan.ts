@@ -1,5 +1,4 @@
-import { detached } from '../base/text.ts';
-import { isEscaped } from './fields.ts';
+import { detached, isEscaped } from '../base/text.ts';
 import {
   CHARACTERS_HARMLESS,
   DATA_URI_CHARACTERS_MAX,

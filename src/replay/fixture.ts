@@ -1,8 +1,6 @@
 import { RunspanError } from '../base/errors.ts';
-
 import type { Exchange } from '../integrations/fetch/exchange.ts';
-import { exactJson, type Fields, fieldsOf, isFields, parsedJson, parseExact, textOf } from '../payload/fields.ts';
-
+import { type Fields, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
 import { defaultRedaction } from '../payload/redaction/redact.ts';
 import { serialize } from '../payload/serialize.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
@@ -79,7 +77,7 @@ export function parseFixture(text: string, file: string): Fixture {
 
 /** Returns the text of a fixture's file. */
 export function fixtureText(fixture: Fixture): string {
-  return `${exactJson(fixture, 2)}\n`;
+  return `${JSON.stringify(fixture, null, 2)}\n`;
 }
 
 function isCall(value: unknown): boolean {
@@ -102,5 +100,5 @@ export function fixtureRules(): PayloadRules {
 
 /** Returns a value as it is in a fixture, with its secrets masked. */
 export function masked(value: unknown): unknown {
-  return parseExact(serialize(value, fixtureRules()));
+  return JSON.parse(serialize(value, fixtureRules()));
 }

@@ -1,7 +1,7 @@
 import { dialectOf, isModelAddress } from '../integrations/fetch/dialects.ts';
 import { requestBody, requestUrl } from '../integrations/fetch/request.ts';
 import { CAUSED_BY } from '../payload/errors.ts';
-import { exactJson, isFields, parseExact } from '../payload/fields.ts';
+import { isFields } from '../payload/fields.ts';
 import { encodePayload } from '../payload/serialize.ts';
 import { setSoon } from '../platform/timers.ts';
 import { currentContext, sinkOf } from '../run/context.ts';
@@ -83,8 +83,7 @@ export class Replay {
 /** Returns the recorded response. Throws if there was none. */
 function responseOf({ status, response, contentType, events, error }: RecordedCall): Response {
   if (status === undefined) throw errorLike(error);
-  if (contentType === undefined || events === undefined)
-    return new Response(exactJson(response), { status, headers: { 'content-type': 'application/json' } });
+  if (contentType === undefined || events === undefined) return Response.json(response, { status });
   const body = ReadableStream.from(chunksOf(events, error));
   return new Response(body, { status, headers: { 'content-type': contentType } });
 }
@@ -93,7 +92,7 @@ function responseOf({ status, response, contentType, events, error }: RecordedCa
 function comparable(request: object): ReplayedCall['request'] {
   const sink = sinkOf(currentContext());
   const json = sink === undefined ? JSON.stringify(request) : encodePayload('inputs', request, sink.capture).json;
-  return masked(parseExact(json)) as ReplayedCall['request'];
+  return masked(JSON.parse(json)) as ReplayedCall['request'];
 }
 
 /** Returns an error like the one with which `fetch` has failed. */

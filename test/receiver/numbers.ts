@@ -8,9 +8,8 @@ import { BOUNDARY, makeRun, multipart, part } from './wire.ts';
 const digits = (maxLength: number) => fc.stringMatching(new RegExp(`^[0-9]{1,${maxLength}}$`));
 const integer = fc.tuple(fc.constantFrom('', '-'), digits(40)).map(([sign, all]) => sign + all.replace(/^0+(?=.)/, ''));
 const decimal = fc.tuple(integer, digits(30)).map(([whole, fraction]) => `${whole}.${fraction}`);
-const power = fc
-  .tuple(fc.oneof(integer, decimal), fc.constantFrom('e', 'E+', 'e-'), digits(3))
-  .map((all) => all.join(''));
+const exponent = fc.tuple(fc.constantFrom('e', 'E+', 'e-'), digits(2));
+const power = fc.tuple(fc.oneof(integer, decimal), exponent).map(([number, end]) => number + end.join(''));
 const numbers = fc.array(fc.oneof(integer, decimal, power), { minLength: 1, maxLength: 20 });
 
 /** Returns an integer unchanged, and any other number in a form that depends only on its value. */

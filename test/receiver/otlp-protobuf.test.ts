@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import Pbf from 'pbf';
 import { describe, expect, test } from 'vitest';
-import { ExactNumber } from '#src/payload/fields.ts';
 import { VALUES_MAX } from '#src/receiver/http/json.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from '#src/receiver/ingest/otlp-protobuf.ts';
 
@@ -59,8 +58,8 @@ describe('a request', () => {
       attributes: [
         { key: 'a', value: { stringValue: 'b' } },
         { key: 'n', value: { intValue: -1 } },
-        { key: 'max', value: { intValue: new ExactNumber('9223372036854775807') } },
-        { key: 'min', value: { intValue: new ExactNumber('-9223372036854775808') } },
+        { key: 'max', value: { intValue: 9223372036854775807n } },
+        { key: 'min', value: { intValue: -9223372036854775808n } },
         { key: 'd', value: { doubleValue: 0.5 } },
         { key: 'list', value: { arrayValue: { values: [{ boolValue: true }] } } },
         {

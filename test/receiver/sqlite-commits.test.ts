@@ -271,7 +271,7 @@ describe('the limits', () => {
       };
       await apply(large);
     }
-    await commits.addFeedback(DEFAULT_SCOPE, { id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
+    await commits.addFeedback(DEFAULT_SCOPE, JSON.stringify({ id: 'f', run_id: id(1), key: 'k', created_at: 'a' }));
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
     connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     const largest = statSync(path).size;

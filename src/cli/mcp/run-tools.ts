@@ -1,6 +1,6 @@
 import * as z from 'zod/v4';
 import { firstLine } from '../../base/text.ts';
-import { defined, exactJson, hasItems } from '../../payload/fields.ts';
+import { defined, exactJson, isFields } from '../../payload/fields.ts';
 import { callOf, type Records } from '../../receiver/domain/call-records.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
@@ -169,7 +169,7 @@ function leavesOf(value: object): Map<string, string> {
   const pending: [path: string, value: unknown][] = Object.entries(value).reverse();
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, inner] = next;
-    const below = hasItems(inner) ? Object.entries(inner) : [];
+    const below = isFields(inner) || Array.isArray(inner) ? Object.entries(inner) : [];
     for (const [key, one] of below.toReversed()) pending.push([`${path}.${key}`, one]);
     if (below.length === 0 && inner !== undefined) {
       leaves.set(path, typeof inner === 'string' ? inner : exactJson(inner));

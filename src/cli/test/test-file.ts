@@ -1,5 +1,4 @@
 import { inspect } from 'node:util';
-import { exactJson } from '../../payload/fields.ts';
 import { type Fixture, masked } from '../../replay/fixture.ts';
 import type { RecordedTrace } from '../../replay/fixture-of.ts';
 import { type ExportedRun, isModelCall } from '../../replay/trace-calls.ts';
@@ -193,8 +192,8 @@ const UNSTEADY = /[\da-f]{8}-[\da-f]{4}-|\d{4}-\d\d-\d\dT\d\d:/i;
 
 function steady<Payload>(payload: Payload): Payload | undefined {
   const shown = masked(payload) as Payload;
-  const text = exactJson(shown) ?? '{}';
-  return text.length > PAYLOAD_MAX || text === '{}' || UNSTEADY.test(text) ? undefined : JSON.parse(text);
+  const text = JSON.stringify(shown) ?? '';
+  return text.length > PAYLOAD_MAX || text === '{}' || UNSTEADY.test(text) ? undefined : shown;
 }
 
 /** Whether a run has started before its previous sibling has ended. */

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { fieldsOf, parsedJson, parseExact } from '../../payload/fields.ts';
+import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
 import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
 import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
@@ -92,7 +92,7 @@ async function traceOf(source: RunSource, id: string | undefined): Promise<Recor
 
 async function readTrace(source: RunSource, traceId: string): Promise<RecordedTrace | undefined> {
   const text = await source.exported(traceId);
-  return text === undefined ? undefined : recordedTrace(parseExact<{ runs: ExportedRun[] }>(text).runs);
+  return text === undefined ? undefined : recordedTrace((JSON.parse(text) as { runs: ExportedRun[] }).runs);
 }
 
 /** Maximum number of traces that are searched for failures. */

@@ -1,7 +1,5 @@
 import { makeSlot } from '../../base/slot.ts';
-
 import { exactJson, type Fields, isFields, parsedJson } from '../../payload/fields.ts';
-
 import { encodePayload, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';

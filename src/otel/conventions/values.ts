@@ -1,13 +1,4 @@
-import {
-  defined,
-  definedOrNone,
-  type Fields,
-  filled,
-  idTextOf,
-  isFields,
-  numberOf,
-  parsedJson,
-} from '../../payload/fields.ts';
+import { defined, definedOrNone, type Fields, filled, idTextOf, isFields, parsedJson } from '../../payload/fields.ts';
 import { tokenCount, cost as validCost, validUsage } from '../../payload/usage.ts';
 
 /** The attributes of a span. SDK 3.x allows objects as values. */
@@ -38,7 +29,8 @@ export function same(value: unknown): unknown {
 
 /** Returns a finite number. Numbers as text are accepted, because some instrumentations set them. */
 export function number(value: unknown): number | undefined {
-  return numberOf(text(value) === undefined ? value : Number(value));
+  const result = Number(idTextOf(value));
+  return Number.isFinite(result) ? result : undefined;
 }
 
 /** Returns a token count. Numbers that cannot be a token count are ignored. */

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, idTextOf, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, isFields } from '../../payload/fields.ts';
 import { recordableKind } from '../../payload/text-scan.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { isMessageList } from '../conventions/model-messages.ts';
@@ -20,9 +20,6 @@ type PayloadGroup = 'inputs' | 'outputs';
 export type Groups = { [Name in PayloadGroup]?: FoundPayload | undefined } & {
   [Name in Exclude<Group, PayloadGroup>]?: Found | undefined;
 };
-
-/** Metadata keys whose values are text. */
-const IDS: ReadonlySet<string> = new Set(['thread_id', 'user_id', 'session_id']);
 
 /** The key for a payload that is not an object. */
 const WHOLE_KEYS: Readonly<Record<PayloadGroup, string>> = { inputs: 'input', outputs: 'output' };
@@ -165,8 +162,7 @@ export class AttributeReader {
     for (let at = from; at < to; at++) {
       const { place, source } = this.#matches[at] as Match;
       const [, key, read, manner] = place.row;
-      const given = source.parts === undefined ? source.value : this.#structureOf(source, source.parts);
-      const value = place.group === 'metadata' && IDS.has(key) ? idTextOf(given) : given;
+      const value = source.parts === undefined ? source.value : this.#structureOf(source, source.parts);
       if (value === null) continue;
       if (fields !== undefined && manner !== 'merged' && manner !== 'below' && isTaken(fields, key)) {
         if (manner === 'repeats') source.isUsed = true;

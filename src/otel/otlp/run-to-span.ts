@@ -134,7 +134,7 @@ function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, st
   for (const [key, json] of metadata) {
     all += `${all === '{' ? '' : ','}${JSON.stringify(key)}:${json}`;
     const first = json.charCodeAt(0);
-    if (first === OPENING_BRACE || first === OPENING_BRACKET || first === SMALL_N) continue;
+    if (first === OPENING_BRACE || first === OPENING_BRACKET) continue;
     if (!isDescribed(key) && !RESERVED.test(key)) setValue(attributes, key, parsedJson(json));
   }
   attributes.set('metadata', `${all}}`);
@@ -145,8 +145,6 @@ const RESERVED = /^(runspan\.|(input|output)\.(value|mime_type)$|tag\.tags$|meta
 
 const OPENING_BRACE = 0x7b;
 const OPENING_BRACKET = 0x5b;
-/** The start of `null`. */
-const SMALL_N = 0x6e;
 
 function eventsOf(json: string | undefined, startUs: number): OtlpEvent[] {
   if (json === undefined) return [];

@@ -1,4 +1,3 @@
-import { parseExact } from '../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
 import type { Scope } from '../domain/query.ts';
@@ -106,5 +105,5 @@ async function payload(
 ): Promise<Record<string, unknown> | undefined> {
   if ((payload_sizes[field] ?? Number.POSITIVE_INFINITY) > bytesMax) return undefined;
   const json = await store.payload(scope, id, field);
-  return json === undefined ? undefined : parseExact(json);
+  return json === undefined ? undefined : JSON.parse(json);
 }

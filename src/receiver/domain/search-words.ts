@@ -1,4 +1,3 @@
-import { hasItems } from '../../payload/fields.ts';
 import type { RunFields } from './run-message.ts';
 
 /** A parsed search. */
@@ -70,13 +69,13 @@ function runTexts(fields: RunFields): string[] {
   const pending: unknown[] = [outputs, inputs, extra?.metadata, tags, error, name];
   while (pending.length > 0 && left > 0) {
     const value = pending.pop();
-    if (hasItems(value)) {
-      const values: unknown[] = Object.values(value);
-      for (let at = values.length - 1; at >= 0; at--) pending.push(values[at]);
-    } else if (value !== undefined && value !== null && typeof value !== 'boolean') {
+    if (typeof value === 'string' || typeof value === 'number') {
       const text = String(value).slice(0, left);
       left -= text.length;
       texts.push(text);
+    } else if (typeof value === 'object' && value !== null) {
+      const values: unknown[] = Object.values(value);
+      for (let at = values.length - 1; at >= 0; at--) pending.push(values[at]);
     }
   }
   return texts;

@@ -1,5 +1,5 @@
-import { messageOf } from '../../base/text.ts';
-import { isEscaped, parseExact } from '../../payload/fields.ts';
+import { isEscaped, messageOf } from '../../base/text.ts';
+import { parseExact } from '../../payload/fields.ts';
 import { HttpError } from './http-error.ts';
 
 /** Maximum nesting depth of JSON. Serializing or copying more deeply nested values would overflow the call stack. */
@@ -37,8 +37,8 @@ export class JsonReader {
   parse(bytes: Buffer, what: string): Json {
     try {
       const text = utf8.decode(bytes);
-      const parse = this.#checkLimits(text, what) ? parseExact : JSON.parse;
-      return { value: parse(text), text };
+      this.#checkLimits(text, what);
+      return { value: parseExact(text), text };
     } catch (error) {
       if (error instanceof HttpError) throw error;
       throw new HttpError(400, `${what} is not valid JSON: ${messageOf(error)}`);
@@ -47,12 +47,10 @@ export class JsonReader {
 
   /**
    * Checks the limits before parsing. For invalid JSON, the counts may be wrong, but `JSON.parse` rejects the text
-   * anyway. Returns whether an object or a list may contain a number that is too long for a double.
+   * anyway.
    */
-  #checkLimits(text: string, what: string): boolean {
+  #checkLimits(text: string, what: string): void {
     let depth = 0;
-    /** Where the previous string, bracket, comma or colon ends, and whether a number may be too long. */
-    let [end, mayBeLong] = [-1, false];
     /** Number of keys of the open objects, by depth. */
     const keys = new Uint32Array(DEPTH_MAX + 1);
     for (let at = 0; at < text.length; at += 1) {
@@ -61,7 +59,6 @@ export class JsonReader {
         do at = text.indexOf('"', at + 1);
         while (text.charCodeAt(at - 1) === BACKSLASH && isEscaped(text, at));
         if (at === -1) break;
-        end = at;
       } else if (code === COMMA) {
         this.#values += 1;
       } else if (code === BRACKET || code === BRACE) {
@@ -75,13 +72,10 @@ export class JsonReader {
           throw new HttpError(413, `${what} has an object with more than ${this.#keysMax} keys`);
       } else if (code === BRACKET_END || code === BRACE_END) {
         depth -= 1;
-      } else continue;
-      mayBeLong ||= at - end > '1e400'.length;
-      end = at;
+      }
     }
     if (this.#values > this.#valuesMax)
       throw new HttpError(413, `The JSON of the request has more than ${this.#valuesMax} values`);
-    return mayBeLong;
   }
 }
 

@@ -1,6 +1,5 @@
 import type Pbf from 'pbf';
 import { messageOf } from '../../base/text.ts';
-import { parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 import { VALUES_MAX } from '../http/json.ts';
 
@@ -153,8 +152,8 @@ class MessageReader {
       case 'bool':
         return pbf.readBoolean();
       case 'int': {
-        const value = pbf.readVarint(true);
-        return Number.isSafeInteger(value) ? value : int64In(this.#bytes.subarray(from, pbf.pos));
+        const int = pbf.readVarint(true);
+        return Number.isSafeInteger(int) ? int : int64In(this.#bytes.subarray(from, pbf.pos));
       }
       case 'double':
         pbf.pos += 8;
@@ -175,9 +174,10 @@ class MessageReader {
   }
 }
 
-/** Returns an integer that is not safe. `pbf` rounds such integers. */
-function int64In(varint: Buffer): unknown {
-  let value = BigInt(0);
-  for (const byte of varint.toReversed()) value = (value << BigInt(7)) | BigInt(byte & 0x7f);
-  return parseExact(`${BigInt.asIntN(64, value)}`);
+/** Reads a varint. `pbf` rounds integers that are not safe. */
+function int64In(varint: Uint8Array): bigint {
+  return BigInt.asIntN(
+    64,
+    varint.reduceRight((int, byte) => (int << BigInt(7)) | BigInt(byte & 0x7f), BigInt(0)),
+  );
 }

@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { ExactNumber, isFields, parseExact } from '../../payload/fields.ts';
+import { idTextOf, isFields, parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 
 /** An object in OTLP/JSON. */
@@ -88,18 +88,14 @@ function intOf(value: unknown): unknown {
 const NUMBER = /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/;
 
 function numberIn(value: unknown): number | undefined {
-  return typeof value === 'number' ? value : NUMBER.test(digitsIn(value)) ? Number(value) : undefined;
+  return typeof value === 'number' ? value : NUMBER.test(idTextOf(value) ?? '') ? Number(value) : undefined;
 }
 
 /** Returns an integer. Its text may have an exponent or decimal zeros. */
 function integerIn(value: unknown): bigint | undefined {
-  if (typeof value === 'bigint' || /^-?\d{1,20}$/.test(digitsIn(value))) return BigInt(`${value}`);
+  if (typeof value === 'bigint' || /^-?\d{1,20}$/.test(idTextOf(value) ?? '')) return BigInt(`${value}`);
   const number = numberIn(value) ?? Number.NaN;
   return Number.isInteger(number) ? BigInt(number) : undefined;
-}
-
-function digitsIn(value: unknown): string {
-  return value instanceof ExactNumber ? value.digits : textOf(value);
 }
 
 export function countOrZero(value: unknown): number {

@@ -308,18 +308,17 @@ export class MemoryStore implements Store {
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
     const { error, extra } = run.fields;
-    return parseExact(
-      exactJson({
-        ...summary,
-        ...costSource,
-        dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
-        payload_sizes: run.payloadSizes(),
-        ...(error && { error }),
-        ...(extra && { extra }),
-        ...run.attachmentInfos(),
-        ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
-      }),
-    );
+    const details = {
+      ...summary,
+      ...costSource,
+      dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
+      payload_sizes: run.payloadSizes(),
+      ...(error && { error }),
+      ...(extra && { extra }),
+      ...run.attachmentInfos(),
+      ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
+    };
+    return parseExact(exactJson(details));
   }
 
   async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
@@ -376,8 +375,7 @@ export class MemoryStore implements Store {
   async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
     const runs = [...this.#tenant(scope).runs.values()].filter((run) => run.feedback.has(id));
     const run = runs.find((one) => this.#find(scope, one.id) !== undefined);
-    const found = run?.feedback.get(id);
-    return found && parseExact(exactJson(found));
+    return run && parseExact(exactJson(run.feedback.get(id)));
   }
 
   async removeFeedback(scope: Scope, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {

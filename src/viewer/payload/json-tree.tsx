@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { exactJson, hasItems } from '../../payload/fields.ts';
+import { exactJson, isFields } from '../../payload/fields.ts';
 import { CopyButton, Paged } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
 import { LongText } from '../elements/text.tsx';
@@ -41,7 +41,7 @@ interface NodeProps {
 
 function Node(props: NodeProps): JSX.Element {
   const { name, value, path } = props;
-  if (hasItems(value)) return <Branch {...props} value={value} />;
+  if (isFields(value) || Array.isArray(value)) return <Branch {...props} value={value} />;
   return (
     <li class="json-row">
       <span class="json-line">
@@ -159,7 +159,7 @@ function inlineOf(value: object): string | undefined {
 /** Formats a value as text. Returns undefined if the text would exceed about `room` characters. */
 function printWithin(value: unknown, room: number): string | undefined {
   if (typeof value === 'string' && value.length > room) return undefined;
-  if (!hasItems(value)) return exactJson(value);
+  if (!isFields(value) && !Array.isArray(value)) return exactJson(value);
   const isList = Array.isArray(value);
   const pieces: string[] = [];
   let left = room;

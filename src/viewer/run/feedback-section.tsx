@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { hasItems } from '../../payload/fields.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { api, mayChange, problemOf } from '../data/api.ts';
@@ -79,7 +78,7 @@ function FeedbackRow({ feedback }: { feedback: Feedback }): JSX.Element {
       <strong>{visible(key)}</strong>
       {score !== undefined && <span class="chip">{`${score}`}</span>}
       {value !== undefined &&
-        (hasItems(value) ? <JsonTree value={value} /> : <span class="chip">{visible(`${value}`)}</span>)}
+        (typeof value === 'object' ? <JsonTree value={value} /> : <span class="chip">{visible(`${value}`)}</span>)}
       {isWithdrawn && <span class="note"> withdrawn</span>}
       <span class="note"> {exact(created_at)}</span>
       {comment !== undefined && (

@@ -1,5 +1,4 @@
 import type { JSX } from 'preact';
-import { hasItems } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
@@ -88,7 +87,7 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
           <div key={key}>
             <dt class="clip">{visible(key)}</dt>
             <dd>
-              {hasItems(value) ? (
+              {typeof value === 'object' && value !== null ? (
                 <JsonTree value={value} path={`$.extra.metadata.${key}`} />
               ) : (
                 <MetadataValue name={key} value={`${value}`} />

@@ -1,4 +1,4 @@
-import { exactJson, parseExact } from '../../../payload/fields.ts';
+import { exactJson, parseExact, withValues } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
 import type { Feedback } from '../../domain/feedback.ts';
@@ -200,8 +200,8 @@ export async function readMergedRuns(
   return [...messages].flatMap(([id, rows]) => {
     const { run } = runOf(id, rows);
     if (!ids.includes(id) && !keys.has(run.identity.span ?? '')) return [];
-    const payloads = Object.entries(payloadsIn(rows)).map(([field, text]) => [field, parseExact(text)]);
-    return [{ id, fields: { ...run.fields, ...Object.fromEntries(payloads) } }];
+    const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
+    return [{ id, fields: { ...run.fields, ...payloads } }];
   });
 }
 

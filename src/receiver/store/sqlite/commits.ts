@@ -108,7 +108,7 @@ export class SqliteCommits {
     });
   }
 
-  addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
+  addFeedback({ tenant }: Scope, feedback: string): Promise<boolean> {
     return this.#call(() => {
       const change = this.#writer.addFeedback(tenant, feedback);
       if (change !== undefined) this.#changes.push(change);

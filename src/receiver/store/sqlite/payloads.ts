@@ -1,5 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { exactJson } from '../../../payload/fields.ts';
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
@@ -91,6 +91,11 @@ export function readPayload(connection: SqliteConnection, n: number, field: Payl
   if (row.codec === PLAIN) return String(row.data);
   // The output fits into one chunk. If the output filled the chunk, Node would allocate a second chunk.
   return inflateRawSync(row.data as Uint8Array, { chunkSize: row.size + 1 }).toString();
+}
+
+export function parsedPayloads(connection: SqliteConnection, n: number, fields: readonly PayloadField[]): RunFields {
+  const texts = fields.map((field) => [field, readPayload(connection, n, field)] as const);
+  return Object.fromEntries(texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, parseExact(text)]])));
 }
 
 /** Returns the size of each payload of a run as JSON text, in bytes. */

@@ -38,7 +38,7 @@ import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from 
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
-import { payloadSizes, readPayload } from './payloads.ts';
+import { parsedPayloads, payloadSizes, readPayload } from './payloads.ts';
 import { removalIn } from './removal.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
@@ -257,9 +257,8 @@ export class SqliteReader {
       JSON.stringify(spans),
     );
     return rows.map((row) => {
-      const texts = PAYLOAD_FIELDS.map((field) => [field, readPayload(this.#connection, row.n, field)] as const);
-      const payloads = texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, parseExact(text)]]));
-      return { id: idText(row.id), fields: { ...fieldsOf(row), ...Object.fromEntries(payloads) } };
+      const payloads = parsedPayloads(this.#connection, row.n, PAYLOAD_FIELDS);
+      return { id: idText(row.id), fields: { ...fieldsOf(row), ...payloads } };
     });
   }
 

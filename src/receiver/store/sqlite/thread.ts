@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import { exactJson, parseExact } from '../../../payload/fields.ts';
+import { parseExact } from '../../../payload/fields.ts';
 import type { PriceOptions } from '../../domain/prices.ts';
 import { StoreError } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -45,24 +45,12 @@ export interface Thread<Calls> {
 export type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
 export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
 
-/** Calls with JSON values that may contain an `ExactNumber`. Messages between threads do not preserve its class. */
-const JSON_CALLS: ReadonlySet<string> = new Set(['addFeedback', 'details', 'feedback', 'feedbackWithId', 'mergedRuns']);
-
-/** Converts the arguments or the result of a call to what is sent to the other thread. */
-export function pack(name: string, value: unknown): unknown {
-  return JSON_CALLS.has(name) ? exactJson(value) : value;
-}
-
-export function parse(name: string, sent: unknown): unknown {
-  return JSON_CALLS.has(name) && typeof sent === 'string' ? parseExact(sent) : sent;
-}
-
 /** A message to a thread. */
-export type Request = { readonly id: number; readonly name: string; readonly args: unknown } | 'close';
+export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
 
-/** A message from a thread. A change is sent before the response to the call that caused the change. */
+/** A message from a thread. Instead of a value, it may contain JSON text. A change is sent before the response to the call that caused the change. */
 export type Response =
-  | { readonly id: number; readonly value?: unknown; readonly error?: SentError }
+  | { readonly id: number; readonly value?: unknown; readonly json?: string; readonly error?: SentError }
   | { readonly change: TenantChange };
 
 /** An error as it is sent to another thread. Messages between threads do not preserve an error's class. */
@@ -98,7 +86,6 @@ function receivedError({ message, code, reason, retryAfterS }: SentError): Error
 }
 
 interface Pending {
-  readonly name: string;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -161,9 +148,9 @@ export class WorkerThread<Calls> implements Thread<Calls> {
         return;
       }
       this.#lastId += 1;
-      this.#pending.set(this.#lastId, { name, resolve, reject });
+      this.#pending.set(this.#lastId, { resolve, reject });
       this.#worker.ref();
-      this.#post({ id: this.#lastId, name, args: pack(name, args) });
+      this.#post({ id: this.#lastId, name, args });
     });
   }
 
@@ -189,10 +176,10 @@ export class WorkerThread<Calls> implements Thread<Calls> {
       this.#onChange(response.change);
       return;
     }
-    const { id, value, error } = response;
+    const { id, value, json, error } = response;
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
-    if (error === undefined) pending?.resolve(parse(pending.name, value));
+    if (error === undefined) pending?.resolve(json === undefined ? value : parseExact(json));
     else pending?.reject(receivedError(error));
     if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
   }

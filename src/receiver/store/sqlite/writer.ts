@@ -1,4 +1,4 @@
-import { exactJson } from '../../../payload/fields.ts';
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { type Deletion, Tombstones } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { decideTraces, identitiesIn } from '../../domain/identity.ts';
@@ -59,8 +59,9 @@ export class SqliteWriter {
     return { discarded: operations.length - stored.length, change };
   }
 
-  /** Adds feedback. Returns the change, or undefined if the run is unknown. */
-  addFeedback(tenant: string, feedback: Feedback): TenantChange | undefined {
+  /** Adds feedback, which is JSON text. Returns the change, or undefined if the run is unknown. */
+  addFeedback(tenant: string, text: string): TenantChange | undefined {
+    const feedback: Feedback = parseExact(text);
     const placement = this.#placement(tenant);
     const run = placement.find(feedback.run_id);
     if (run?.row === undefined) return undefined;
