@@ -89,8 +89,7 @@ export class Copier {
   #byKind(value: object, asksToJson: boolean): unknown {
     const isList = Array.isArray(value);
     if (!isList && !hasPlainPrototype(value)) {
-      if (value instanceof ExactNumber)
-        return value.digits.length > this.#charactersLeft ? this.#text(`${value}`) : value;
+      if (value instanceof ExactNumber && value.digits.length <= this.#charactersLeft) return value;
       const copy = this.#platformObject(value);
       if (copy !== undefined) return copy;
     }

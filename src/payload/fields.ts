@@ -43,8 +43,7 @@ export function firstText(...values: readonly unknown[]): string | undefined {
  * counts.
  */
 export function numberOf(value: unknown): number | undefined {
-  const number = value instanceof ExactNumber ? Number(value) : value;
-  return Number.isFinite(number) ? (number as number) : undefined;
+  return Number.isFinite(value instanceof ExactNumber ? Number(value) : value) ? Number(value) : undefined;
 }
 
 /** Returns an id as text. Some applications have numbers as ids. */
@@ -85,7 +84,7 @@ export function withValues(object: Fields, map: (value: unknown, key: string) =>
 export function sumOfCounts(one: Fields, other: Fields): Fields {
   const sum = { ...one };
   for (const [key, value] of Object.entries(other)) {
-    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + (value as number);
+    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + Number(value);
     else if (isFields(value)) sum[key] = sumOfCounts(fieldsOf(sum[key]), value);
   }
   return sum;
@@ -120,21 +119,13 @@ export function copyWith(object: Fields, changes: Fields): Fields {
   return Object.create(Object.getPrototypeOf(object), properties);
 }
 
-/**
- * A number of a JSON text that a double cannot hold, such as an id of 64 bits. `exactJson` writes the digits as they
- * were. `JSON.stringify` writes them as a string.
- */
+/** A number that a double cannot hold, such as an id of 64 bits. `JSON.stringify` writes a string of the digits. */
 export class ExactNumber {
-  // A subclass of `String` would make all strings of the process slow in V8.
-  readonly digits: string;
-
-  constructor(digits: string) {
-    this.digits = digits;
-  }
+  readonly digits: string = '';
 
   toJSON(): string {
-    if (writtenCount === undefined) return this.digits;
-    writtenCount += 1;
+    if (markCount === undefined) return this.digits;
+    markCount += 1;
     return mark + this.digits;
   }
 
@@ -145,31 +136,29 @@ export class ExactNumber {
 
 /** Precedes the digits in a text that is parsed or written. Random, so that no string of a payload begins with it. */
 let mark = '';
-/** Number of marks in the text that `exactJson` writes. */
-let writtenCount: number | undefined;
+let markCount: number | undefined;
 
-/**
- * Parses JSON like `JSON.parse`, except that a number that a double cannot hold becomes an `ExactNumber`. For values that
- * the application gets, `convert` is `String`: such a number becomes a string of its digits.
- */
-export function parseExact<Value>(text: string, convert = (digits: string): unknown => new ExactNumber(digits)): Value {
+const exactNumber = (digits: string): unknown => Object.assign(new ExactNumber(), { digits });
+
+/** Parses JSON. `convert` is called with each number that a double cannot hold. The application gets strings of them. */
+export function parseExact<Value>(text: string, convert: (digits: string) => unknown = exactNumber): Value {
   const value: Value = JSON.parse(text);
-  const exact = mayBeInexact(text) ? withMarks(text) : text;
-  if (exact === text) return value;
-  return JSON.parse(exact, (_, one) =>
-    typeof one === 'string' && one.startsWith(mark) ? convert(one.slice(mark.length)) : one,
-  );
+  if (!mayBeInexact(text)) return value;
+  mark ||= `exact ${Math.random()} `;
+  let isString = false;
+  const parts = text.split('"').map((part) => {
+    const wasString = isString;
+    isString = !wasString || isEscaped(part, part.length);
+    return wasString ? part : part.replace(/-?\d[\d.eE+-]{14,}/g, marked);
+  });
+  const exact = parts.join('"');
+  const revived = (_: string, one: unknown): unknown =>
+    typeof one === 'string' && one.startsWith(mark) ? convert(one.slice(mark.length)) : one;
+  return exact === text ? value : JSON.parse(exact, revived);
 }
 
-/** Writes JSON like `JSON.stringify`, except that an `ExactNumber` becomes a number. */
-export function exactJson(value: unknown, space?: number): string {
-  writtenCount = 0;
-  try {
-    const json = JSON.stringify(value, undefined, space);
-    return writtenCount === 0 ? json : json.replace(new RegExp(`"${mark}([^"]+)"`, 'g'), '$1');
-  } finally {
-    writtenCount = undefined;
-  }
+function marked(number: string): string {
+  return `${Number(number)}` === number ? number : `"${mark}${number}"`;
 }
 
 /** Whether a text may contain a number of 16 characters or more. A double holds the digits of all shorter numbers. */
@@ -185,17 +174,13 @@ function mayBeInexact(text: string): boolean {
   return false;
 }
 
-/** Returns valid JSON text with a marked string in place of each number that `JSON.parse` would change. */
-function withMarks(text: string): string {
-  mark ||= `exact ${Math.random()} `;
-  let isString = false;
-  const parts = text.split('"').map((part) => {
-    const wasString = isString;
-    isString = !wasString || isEscaped(part, part.length);
-    if (wasString) return part;
-    return part.replace(/-?\d[\d.eE+-]{14,}/g, (number) =>
-      `${Number(number)}` === number ? number : `"${mark}${number}"`,
-    );
-  });
-  return parts.join('"');
+/** Writes JSON like `JSON.stringify`, except that an `ExactNumber` becomes a number. */
+export function exactJson(value: unknown, space?: number): string {
+  markCount = 0;
+  try {
+    const json = JSON.stringify(value, undefined, space);
+    return markCount === 0 ? json : json.replace(new RegExp(`"${mark}([^"]+)"`, 'g'), '$1');
+  } finally {
+    markCount = undefined;
+  }
 }

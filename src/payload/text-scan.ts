@@ -15,7 +15,7 @@ import type { PayloadRules } from './truncate.ts';
 /** What plain JSON text contains. `messages` is a list in which each item is an object with a role. */
 export type RecordableKind = 'object' | 'list' | 'messages';
 
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE](?:-\d+|\+?\d{1,2}))?/y;
 
 /** Room for the key that a list is recorded under. */
 const LIST_KEY_CHARACTERS = 64;

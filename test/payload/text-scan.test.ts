@@ -35,6 +35,7 @@ describe('JSON text that is parsed', () => {
     ['has an escaped key', '{"\\u0061pi_key":1}'],
     ['has escaped letters', '{"a":"\\u0061"}'],
     ['has an escaped surrogate', '{"a":"\\ud800"}'],
+    ['has an infinite number', '{"a":1e999}'],
     ['has a secret', `{"password":"${SECRET}"}`],
     ['has a secret in JSON text', JSON.stringify({ a: JSON.stringify({ password: SECRET }) })],
     [

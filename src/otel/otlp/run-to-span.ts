@@ -133,18 +133,13 @@ function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, st
   let all = '{';
   for (const [key, json] of metadata) {
     all += `${all === '{' ? '' : ','}${JSON.stringify(key)}:${json}`;
-    const first = json.charCodeAt(0);
-    if (first === OPENING_BRACE || first === OPENING_BRACKET) continue;
-    if (!isDescribed(key) && !RESERVED.test(key)) setValue(attributes, key, parsedJson(json));
+    if (!/^[[{]/.test(json) && !isDescribed(key) && !RESERVED.test(key)) setValue(attributes, key, parsedJson(json));
   }
   attributes.set('metadata', `${all}}`);
 }
 
 /** Matches the attributes that contain other fields of the run. */
 const RESERVED = /^(runspan\.|(input|output)\.(value|mime_type)$|tag\.tags$|metadata$)/;
-
-const OPENING_BRACE = 0x7b;
-const OPENING_BRACKET = 0x5b;
 
 function eventsOf(json: string | undefined, startUs: number): OtlpEvent[] {
   if (json === undefined) return [];

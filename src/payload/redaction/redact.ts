@@ -4,7 +4,6 @@ import { shareInstances } from '../../base/shared.ts';
 import { messageOf } from '../../base/text.ts';
 import { type Checks, checkedOptions } from '../../config/checker.ts';
 import { types } from '../../platform/node.ts';
-import { ExactNumber } from '../fields.ts';
 import { PlainCheck } from '../plain.ts';
 import { SecretNames, wordsOf } from './names.ts';
 import { matcherAt, PathMatcher, type Trail, trailOf, type ValuePath } from './paths.ts';
@@ -134,7 +133,7 @@ export class Redaction {
 
   /** @internal Returns the mask for a value. Calls a replacement function only for strings and numbers. */
   mask(value: unknown, trail: Trail): string {
-    const isShown = typeof value === 'string' || typeof value === 'number' || value instanceof ExactNumber;
+    const isShown = typeof value === 'string' || typeof value === 'number';
     return this.wantsTrail && !isShown ? MASK : this.#replaced(isShown ? String(value) : '', trail);
   }
 
