@@ -158,10 +158,7 @@ export function ageOf(kind: RunOperation['kind'], fields: SmallFields): Age {
  * The ages of the records that a run's fields are from, by name (see `namesOf`). Fields that are not listed are from records
  * of the age `*`, which is that of the first record.
  */
-export interface FieldAges {
-  '*'?: Age;
-  [name: string]: Age;
-}
+export type FieldAges = Record<string, Age>;
 
 /** Names of the fields that tell how a run has ended. A later end may lack some of them. */
 const END: readonly string[] = ['error', 'end_time', 'metadata/end_reason'];

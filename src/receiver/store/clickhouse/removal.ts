@@ -145,7 +145,7 @@ export class ClickHouseDeletions {
     );
     await this.#db.command(
       sql(
-        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, ${versionAfter('?')} AS version)
+        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
         integer(receivedUs),
         integer(receivedUs),
