@@ -6,7 +6,7 @@ export type Fields = Record<string, unknown>;
 /** Whether a value is an object or a function, but not an array, bytes or a number. */
 export function isFields(value: unknown): value is Fields {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value) && !(value instanceof ExactNumber);
+  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value) && !(mark && value instanceof ExactNumber);
 }
 
 /** Whether a value is a plain object, not an instance of a class. */
@@ -43,7 +43,8 @@ export function firstText(...values: readonly unknown[]): string | undefined {
  * counts.
  */
 export function numberOf(value: unknown): number | undefined {
-  return Number.isFinite(value instanceof ExactNumber ? Number(value) : value) ? Number(value) : undefined;
+  const number = mark && value instanceof ExactNumber ? Number(value) : value;
+  return Number.isFinite(number) ? (number as number) : undefined;
 }
 
 /** Returns an id as text. Some applications have numbers as ids. */
@@ -134,7 +135,7 @@ export class ExactNumber {
   }
 }
 
-/** Precedes the digits in a text that is parsed or written. Random, so that no string of a payload begins with it. */
+/** Precedes digits in a text. Random, so that no string begins with it. While it is empty, there is no `ExactNumber`. */
 let mark = '';
 let markCount: number | undefined;
 
@@ -164,12 +165,14 @@ function marked(number: string): string {
 /** Whether a text may contain a number of 16 characters or more. A double holds the digits of all shorter numbers. */
 function mayBeInexact(text: string): boolean {
   // The point and the digits in ASCII. The slash is between them.
-  const isDigit = (at: number): boolean => text.charCodeAt(at) <= 0x39 && text.charCodeAt(at) >= 0x2e;
+  const isDigit = (code: number): boolean => code <= 0x39 && code >= 0x2e;
   for (let end = 15; end < text.length; end += 16) {
-    let start = end;
-    while (isDigit(end)) end += 1;
-    while (start < end && isDigit(start - 1)) start -= 1;
-    if (end - start > 15 && text[start - 1] !== '"') return true;
+    if (!isDigit(text.charCodeAt(end))) continue;
+    let start = end - 1;
+    while (isDigit(text.charCodeAt(start))) start -= 1;
+    do end += 1;
+    while (isDigit(text.charCodeAt(end)));
+    if (end - start > 16 && text[start] !== '"') return true;
   }
   return false;
 }
