@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   show: ['show a trace or a run', () => import('./query/show.ts')],
   test: ['write a test from a recorded trace', () => import('./test/trace-tests.ts')],
   mcp: ['let coding agents read traces, over the Model Context Protocol', () => import('./mcp/mcp.ts')],
-  delete: ['delete a run, trace, thread, user or project from a receiver', () => import('./query/delete.ts')],
+  delete: ['delete a trace, thread, user or project from a receiver', () => import('./query/delete.ts')],
   backup: ['copy the store file, even while a receiver is running', () => import('./backup.ts')],
   store: ['copy runs between stores, delete old runs, and prepare ClickHouse databases', () => import('./store.ts')],
   doctor: [

@@ -8,14 +8,14 @@ import { ClickHouseStore } from '../receiver/store/clickhouse/clickhouse-store.t
 import { StoreClock } from '../receiver/store/clickhouse/clock.ts';
 import { ClickHouse } from '../receiver/store/clickhouse/connection.ts';
 import { ClickHouseRetentionTime } from '../receiver/store/clickhouse/retention.ts';
-import { checkSchema, migrate, statements } from '../receiver/store/clickhouse/schema.ts';
+import { migrate, statements } from '../receiver/store/clickhouse/schema.ts';
 import type { SqliteRepricing } from '../receiver/store/sqlite/repricing.ts';
 import type { SqliteRetentionTime } from '../receiver/store/sqlite/retention.ts';
 import { SqliteStore } from '../receiver/store/sqlite/sqlite-store.ts';
 import { WorkerThread } from '../receiver/store/sqlite/thread.ts';
 import { type CommandContext, CommandFailure, UsageError } from './command-line.ts';
 import { readConfig } from './serve/config.ts';
-import { withKeys } from './serve/keys.ts';
+import { withDatabase, withKeys } from './serve/keys.ts';
 import {
   isUrl,
   NO_LIMITS,
@@ -115,11 +115,7 @@ async function migrateStore(
   { stdout }: CommandContext,
 ): Promise<void> {
   if (print) {
-    stdout.write(
-      statements(cluster)
-        .map((statement) => `${statement};\n\n`)
-        .join(''),
-    );
+    for (const statement of statements(cluster)) stdout.write(`${statement};\n\n`);
     return;
   }
   if (store === undefined || !isUrl(store)) {
@@ -186,14 +182,8 @@ async function withRetentionTime(
   use: (time: Pick<ClickHouseRetentionTime, 'read' | 'write'>, wallMs: number) => Promise<void>,
 ): Promise<void> {
   if (isUrl(location)) {
-    const db = await ClickHouse.connect(location);
-    try {
-      await checkSchema(db);
-      await use(new ClickHouseRetentionTime(db), (await StoreClock.open(db)).wallMs());
-    } finally {
-      await db.close();
-    }
-    return;
+    const wallMs = async (db: ClickHouse): Promise<number> => (await StoreClock.open(db)).wallMs();
+    return await withDatabase(location, async (db) => use(new ClickHouseRetentionTime(db), await wallMs(db)));
   }
   type Calls = Pick<SqliteRetentionTime, 'read' | 'write'>;
   const thread = await WorkerThread.open<Calls>({ path: location, retention: true });

@@ -48,12 +48,8 @@ export function storeLocation(store: string, folder = ''): string {
   if (isUrl(store)) return store;
   if (IN_MEMORY.includes(store)) throw new UsageError(`expected a store file or a ClickHouse URL, got ${store}`);
   // Only shells expand `~`, and not in the files of systemd, Docker or `node --env-file`.
-  return realPathOf(
-    resolve(
-      folder,
-      store.replace(/^~(?=\/)/, () => homedir()),
-    ),
-  );
+  const path = store.replace(/^~(?=\/)/, () => homedir());
+  return realPathOf(resolve(folder, path));
 }
 
 /** Names of a store in memory. SQLite uses the second one. */
@@ -71,7 +67,6 @@ export function shownStore(location: string): string {
   return `${url.origin}${url.pathname}`;
 }
 
-/** Prints which store a command acts on. */
 export async function reportStore(
   location: string,
   store: SqliteStore | ClickHouseStore,
@@ -107,16 +102,17 @@ export interface RunSource {
 }
 
 export function sourceOf(store: SqliteStore): RunSource {
+  const scope = DEFAULT_SCOPE;
   return {
-    traces: (query) => store.traces(DEFAULT_SCOPE, parsedQuery(query)),
-    statistics: (query) => store.statistics(DEFAULT_SCOPE, parsedQuery(query)),
-    outline: async (traceId) => (await store.outline(DEFAULT_SCOPE, traceId)).map((text) => JSON.parse(text)),
-    details: (runId) => store.details(DEFAULT_SCOPE, runId),
-    payload: (runId, field) => store.payload(DEFAULT_SCOPE, runId, field),
-    cache: (runId) => cacheComparison({ store, scope: DEFAULT_SCOPE }, runId),
-    exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+    traces: (query) => store.traces(scope, parsedQuery(query)),
+    statistics: (query) => store.statistics(scope, parsedQuery(query)),
+    outline: async (traceId) => (await store.outline(scope, traceId)).map((text) => JSON.parse(text)),
+    details: (runId) => store.details(scope, runId),
+    payload: (runId, field) => store.payload(scope, runId, field),
+    cache: (runId) => cacheComparison({ store, scope }, runId),
+    exported: (traceId) => exportTrace({ store, scope }, traceId),
     saved: async (traceId) => {
-      const pieces = await savedTrace(store, DEFAULT_SCOPE, traceId);
+      const pieces = await savedTrace({ store, scope }, traceId);
       return pieces && joined(pieces);
     },
   };
@@ -154,7 +150,6 @@ export async function openStore(
   }
 }
 
-/** Description of the option `--prices`. */
 export const PRICES_OPTION =
   'JSON file with prices for runs that report no cost: a table as of genai-prices, or { "a-model": { "input": 2.5, "output": 10 } } per million tokens (default: built-in table)';
 

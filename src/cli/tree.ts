@@ -44,7 +44,6 @@ const STYLES: Readonly<Record<Ink, Parameters<typeof styleText>[0]>> = {
   failure: 'red',
 };
 
-/** Returns the line width and colors for a stream. */
 export function treeOptionsFor(stream: Output): TreeOptions {
   const isColored = usesColors(stream);
   return {
@@ -116,10 +115,8 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       ...recordTexts(trees.flatMap(recordsOf)),
     ];
     lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
-    const below = foldedIn(
-      trees.map(({ children }) => children),
-      shapes,
-    );
+    const lists = trees.map(({ children }) => children);
+    const below = foldedIn(lists, shapes);
     for (const [index, children] of [...below.entries()].reverse()) {
       const isLast = index === below.length - 1;
       pending.push({
@@ -193,7 +190,6 @@ function shortened(glyphs: string, widthColumns: number): string {
   return glyphs.length <= columnsMax ? glyphs : `…${glyphs.slice(1 - columnsMax)}`;
 }
 
-/** Draws equal runs on one line. */
 function drawRuns(trees: readonly RunTree[], more: readonly string[], options: TreeOptions): string {
   const runs = trees.map(({ run }) => run).sort((a, b) => (elapsedUs(a) ?? 0) - (elapsedUs(b) ?? 0));
   const [shortest, longest] = [runs[0] as RunOutline, runs.at(-1) as RunOutline];

@@ -145,10 +145,8 @@ export async function receiverWith(
   const faults = new Faults();
   const { apiKey, writeKey, workspaceId, allowedHosts, allowedOrigins, resource, vocabularies } = given;
   const keys = apiKey === undefined ? undefined : new FixedKeys(apiKey, writeKey);
-  const access = new Access(
-    { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) },
-    new TokenSigner(store),
-  );
+  const rules = { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) };
+  const access = new Access(rules, new TokenSigner(store));
   const mapping = mappingWith(checkedVocabularies(vocabularies), resource);
   const parts = { store, strict, faults, access, mapping, ...(received && { received }) };
   const server = await startServer(parts, host, port, {}, routes);

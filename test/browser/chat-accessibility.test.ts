@@ -4,13 +4,6 @@ import { axeViolations } from './axe.ts';
 import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
-/** Returns all violations of WCAG that axe finds. */
-async function findings(page: Page, colorScheme: 'light' | 'dark'): Promise<string[]> {
-  const found = await axeViolations(page, colorScheme);
-  return found.flatMap(({ id, nodes }) =>
-    nodes.slice(0, 3).map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`),
-  );
-}
 
 const fits = (page: Page): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth <= innerWidth');
 
@@ -23,7 +16,7 @@ test.each([
   const check = async (view: string): Promise<void> => {
     for (const colorScheme of colorSchemes) {
       await page.emulateMedia({ colorScheme });
-      expect({ view, found: await findings(page, colorScheme), fits: await fits(page) }).toEqual({
+      expect({ view, found: await axeViolations(page, colorScheme), fits: await fits(page) }).toEqual({
         view,
         found: [],
         fits: true,

@@ -1,6 +1,6 @@
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { expect, inject, onTestFinished } from 'vitest';
-import { connected } from './connected.ts';
+import { inject } from 'vitest';
+import { newPage } from './connected.ts';
 
 /** How the model answers from now on. */
 export interface ModelScript {
@@ -26,18 +26,16 @@ export class ChatPage {
   readonly viewerUrl: string | null;
   readonly #control: (what: string, body?: object) => Promise<void>;
 
-  constructor(parts: {
-    page: Page;
-    context: BrowserContext;
-    url: string;
-    viewerUrl: string | null;
-    control: (what: string, body?: object) => Promise<void>;
-  }) {
-    this.page = parts.page;
-    this.context = parts.context;
-    this.url = parts.url;
-    this.viewerUrl = parts.viewerUrl;
-    this.#control = parts.control;
+  constructor(
+    { page, context }: Pick<ChatPage, 'page' | 'context'>,
+    chat: { readonly url: string; readonly viewer_url: string | null },
+    control: (what: string, body?: object) => Promise<void>,
+  ) {
+    this.page = page;
+    this.context = context;
+    this.url = chat.url;
+    this.viewerUrl = chat.viewer_url;
+    this.#control = control;
   }
 
   get composer(): Locator {
@@ -92,31 +90,10 @@ export function chatPages(): (
       url: string;
       viewer_url: string;
     };
-    const context = await (await connected()).newContext({
-      viewport: { width: 1280, height: 800 },
-      // Chromium draws the animation of a working agent 60 times per second.
-      reducedMotion: 'reduce',
-      ...options,
-    });
-    const page = await context.newPage();
-    const complaints: string[] = [];
-    page.on('pageerror', (error) => complaints.push(`${error}`));
-    page.on('console', (message) => {
-      // Tests let requests fail on purpose.
-      if (message.type() === 'error' && !/^Failed to load resource/.test(message.text()))
-        complaints.push(message.text());
-    });
-    onTestFinished(async () => {
-      await context.close();
-      expect(complaints).toEqual([]);
-    });
+    // Chromium draws the animation of a working agent 60 times per second. Tests let requests fail on purpose.
+    const { page, context } = await newPage({ reducedMotion: 'reduce', ...options }, /^Failed to load resource/);
     await page.goto(chat.url);
-    return new ChatPage({
-      page,
-      context,
-      url: chat.url,
-      viewerUrl: chat.viewer_url,
-      control: async (what, body = {}) => void (await post(`/chats/${chat.id}/${what}`, body)),
-    });
+    const control = async (what: string, body = {}) => void (await post(`/chats/${chat.id}/${what}`, body));
+    return new ChatPage({ page, context }, chat, control);
   };
 }

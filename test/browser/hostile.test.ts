@@ -1,27 +1,14 @@
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
+import { expect, test } from 'vitest';
+import { serve } from '../http/server.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 import { openFile } from './saved-page.ts';
 
 /** Script that counts its executions. */
 const HIT = 'globalThis.hits=(globalThis.hits||0)+1';
-
-/** A server that records requests. */
-async function beacon() {
-  const received: string[] = [];
-  const server = createServer((request, response) => {
-    received.push(request.url ?? '');
-    response.end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
 
 const hostileTexts = (beaconUrl: string): string[] => [
   `<script>${HIT}</script>`,
@@ -54,7 +41,7 @@ const openForms = `(async () => {
 })()`;
 
 test('hostile text in any field of a run executes nothing and sends no request, on the page and in a saved file [security 11]', async () => {
-  const { received, url } = await beacon();
+  const { seen, url } = await serve();
   const texts = hostileTexts(url);
   const svg = Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" onload="${HIT}"><script>${HIT}</script></svg>`);
   const html = Buffer.from(`<script>${HIT}</script>`);
@@ -138,17 +125,16 @@ test('hostile text in any field of a run executes nothing and sends no request, 
       expect(await hits()).toBe(0);
     }
   }
-  expect(received).toEqual([]);
+  expect(seen).toEqual([]);
   expect(new Set(navigations)).toEqual(new Set([new URL(receiver.url).origin]));
   const links = await page
     .locator('a[href]')
     .evaluateAll((all) => all.map((one) => (one as unknown as { href: string }).href));
   expect(links.filter((link) => !/^https?:/.test(link))).toEqual([]);
 
-  const folder = temporaryFolder();
-  onTestFinished(() => folder.remove());
+  const folder = testFolder();
   for (const index of texts.keys()) {
-    const path = join(folder.path, `${index}.html`);
+    const path = join(folder, `${index}.html`);
     const saved = await fetch(`${receiver.url}/query/traces/${idOf(2 * index + 1)}/export?format=html`);
     writeFileSync(path, await saved.text());
     const file = await openFile(path);
@@ -163,7 +149,7 @@ test('hostile text in any field of a run executes nothing and sends no request, 
     expect(protocols.filter((protocol) => protocol !== 'data:')).toEqual(['file:']);
     await file.page.close();
   }
-  expect(received).toEqual([]);
+  expect(seen).toEqual([]);
 }, 180_000);
 
 test('an HTML attachment does not run when it is opened', async () => {

@@ -1,5 +1,5 @@
 import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core';
-import { expect, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import {
   createReceiver,
   DEFAULT_SCOPE,
@@ -8,16 +8,13 @@ import {
   type ReceiverOptions,
   type RunOperation,
 } from '#src/receiver.ts';
-import { connected } from './connected.ts';
+import { newPage, type OpenedPage } from './connected.ts';
 
 /** A page and its receiver. */
-export interface Opened {
-  readonly page: Page;
+export interface Opened extends Omit<OpenedPage, 'context'> {
   readonly receiver: Receiver;
   readonly store: MemoryStore;
   readonly requests: readonly Request[];
-  /** Errors on the page. The test fails if any are left when it ends. */
-  readonly complaints: string[];
   /** Rows of the list, without the header. */
   readonly rows: Locator;
   /** Loads a path of the receiver. */
@@ -38,20 +35,9 @@ export async function openPage(
   const store = new MemoryStore({ runsMax: 1_000_000, bytesMax: 2 ** 31 });
   await store.apply(DEFAULT_SCOPE, operations);
   const receiver = await createReceiver({ store, ...options });
-  const opened = await (await connected()).newContext({ viewport: { width: 1280, height: 800 }, ...context });
-  const page = await opened.newPage();
-  const complaints: string[] = [];
-  page.on('pageerror', (error) => complaints.push(`${error}`));
-  page.on('console', (message) => {
-    // The browser also logs responses with a 4xx status, which the page expects.
-    if (message.type() === 'error' && !/the server responded with a status of 4/.test(message.text()))
-      complaints.push(message.text());
-  });
-  onTestFinished(async () => {
-    await opened.close();
-    await receiver.close();
-    expect(complaints).toEqual([]);
-  });
+  onTestFinished(() => receiver.close());
+  // The browser also logs responses with a 4xx status, which the page expects.
+  const { page, complaints } = await newPage(context, /the server responded with a status of 4/);
   const requests: Request[] = [];
   page.on('request', (request) => requests.push(request));
   const go = async (to: string): Promise<void> => {

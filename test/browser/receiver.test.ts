@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver } from '#src/receiver.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 
@@ -101,9 +101,7 @@ test('Escape leaves a text box without losing its text', async () => {
 });
 
 test('a trace is exported to a file and imported elsewhere', async () => {
-  const folder = temporaryFolder();
-  onTestFinished(() => folder.remove());
-  const path = join(folder.path, 'trace.json');
+  const path = join(testFolder(), 'trace.json');
   const here = await openPage(runs, { path: TRACE });
   const downloading = here.page.waitForEvent('download');
   await here.page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -120,9 +118,7 @@ test('a trace is exported to a file and imported elsewhere', async () => {
 });
 
 test('an import shows how much of the file is sent, and can be cancelled', async () => {
-  const folder = temporaryFolder();
-  onTestFinished(() => folder.remove());
-  const path = join(folder.path, 'trace.json');
+  const path = join(testFolder(), 'trace.json');
   writeFileSync(
     path,
     JSON.stringify({ format: 'runspan-trace', version: 1, runs: [{ ...runs[0]?.fields, id: idOf(1) }] }),
@@ -145,9 +141,7 @@ test('an import shows how much of the file is sent, and can be cancelled', async
 });
 
 test('JSON lines are imported', async () => {
-  const folder = temporaryFolder();
-  onTestFinished(() => folder.remove());
-  const path = join(folder.path, 'runs.jsonl');
+  const path = join(testFolder(), 'runs.jsonl');
   const line = { ...runs[0]?.fields, id: idOf(1), inputs: {} };
   writeFileSync(path, `${JSON.stringify(line)}\n`);
   const { page, see } = await openPage([]);

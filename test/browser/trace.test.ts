@@ -89,14 +89,13 @@ test('the tree shows the outer record of a call with all that is known of it, an
   const { page, see } = await openPage(runs, { path: TRACE });
   await see('10 tokens');
   expect(await page.getByText('error', { exact: false }).count()).toBe(1);
-  const names = () => page.locator('.run-name').allTextContents();
-  expect(await names()).toEqual(['agent', 'langchain', 'log']);
+  expect(await names(page)).toEqual(['agent', 'langchain', 'log']);
   await page.getByRole('row', { name: 'langchain' }).click();
   await see('What is up?');
   await page.getByTitle('Show or hide the other records of this call wrapOpenAI, fetch').click();
-  await expect.poll(names).toEqual(['agent', 'langchain', 'openai', 'beside', 'log']);
+  await expect.poll(() => names(page)).toEqual(['agent', 'langchain', 'openai', 'beside', 'log']);
   await page.getByRole('button', { name: '+2 records' }).click();
-  await expect.poll(names).toEqual(['agent', 'langchain', 'log']);
+  await expect.poll(() => names(page)).toEqual(['agent', 'langchain', 'log']);
 });
 
 const names = (page: Page): Promise<string[]> => page.locator('.run-name').allTextContents();
@@ -196,14 +195,13 @@ test('keys move through the tree, and collapse and expand it', async () => {
 
 test('the tree can be narrowed to errors, and to a text whose hits are counted, selected and marked', async () => {
   const { page, see } = await openPage(small, { path: TRACE });
-  const names = () => page.locator('.run-name').allTextContents();
   await see('think');
   await page.keyboard.press('e');
-  await expect.poll(names).toEqual(['agent', 'act', 'lost', 'half']);
+  await expect.poll(() => names(page)).toEqual(['agent', 'act', 'lost', 'half']);
   await page.keyboard.press('e');
   await page.keyboard.press('/');
   await page.keyboard.type('needle');
-  await expect.poll(names).toEqual(['agent', 'plan', 'think']);
+  await expect.poll(() => names(page)).toEqual(['agent', 'plan', 'think']);
   await see('1 hit');
   await page.keyboard.press('Enter');
   await see('1 of 1 hit');

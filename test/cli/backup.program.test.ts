@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
+import { id, simple } from '../receiver/conformance/support.ts';
 import { expectWhole, sendRequest } from '../receiver/killed-store.ts';
 import { openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan, startNode } from '../support/program.ts';
@@ -29,15 +30,13 @@ describe('runspan backup', () => {
 
   it('copies a store that is not in use, and the copy can be opened', async () => {
     const path = storePath();
-    const id = '00000000-0000-7000-8000-000000000001';
-    const fields = { name: 'answer', run_type: 'chain', start_time: '2026-11-20T07:22:40.000000Z', inputs: { a: 1 } };
     const store = await openLocalStore(path);
-    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
+    await store.apply(DEFAULT_SCOPE, [simple(1, { name: 'answer', inputs: { a: 1 } })]);
     await store.close();
     const copy = `${path}-copy`;
     expect(await runRunspan(['backup', copy, '--store', path])).toMatchObject({ code: 0 });
     const opened = await openLocalStore(copy);
-    expect(await opened.payload(DEFAULT_SCOPE, id, 'inputs')).toBe('{"a":1}');
+    expect(await opened.payload(DEFAULT_SCOPE, id(1), 'inputs')).toBe('{"a":1}');
     expect((await opened.list(DEFAULT_SCOPE, parsedQuery({ filter: 'answer' }))).items).toHaveLength(1);
   });
 

@@ -1,14 +1,15 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { serve } from '../http/server.ts';
 import { openLocalStore, runsIn, storePath } from '../receiver/local-store.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { type Ended, moduleText, runNode, type Started, startRunspan } from '../support/program.ts';
 import { segmentsBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
+import { withoutSqlite } from '../support/without-sqlite.ts';
 
 /** Each test starts several programs, which need more time on a loaded machine. */
 const LIFE_MAX_MS = 60_000;
@@ -443,20 +444,8 @@ it('if another program uses the default port, the program starts, and one line s
 });
 
 it('without SQLite, a second command attaches to the receiver that keeps runs in memory', async () => {
-  const home = temporaryFolder();
-  onTestFinished(home.remove);
-  const hooks = `export const resolve = (name, context, next) => {
-    if (name === '@photostructure/sqlite') throw new Error('not installed');
-    return next(name, context);
-  };`;
-  const preload = join(home.path, 'preload.cjs');
-  writeFileSync(
-    preload,
-    `const { getBuiltinModule } = process;
-    process.getBuiltinModule = (name) => (name === 'node:sqlite' ? undefined : getBuiltinModule(name));
-    require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
-  );
-  const env = { HOME: home.path, RUNSPAN_STORE: '', NODE_OPTIONS: `--no-deprecation --require ${preload}` };
+  const home = testFolder();
+  const env = { HOME: home, RUNSPAN_STORE: '', NODE_OPTIONS: withoutSqlite(home) };
   const first = start(['dev', ...program(`named('first'); await closed();`)], env);
   await first.printed(/first · chain/);
   const second = await start(['dev', ...program(`named('second');`)], env).ended;
@@ -467,5 +456,4 @@ it('without SQLite, a second command attaches to the receiver that keeps runs in
   expect(second).toMatchObject({ code: 0, stderr: '' });
   expect(second.stdout).toMatch(USING);
   expect(second.stdout).toMatch(/^second · chain/m);
-  rmSync(home.path, { recursive: true });
 });

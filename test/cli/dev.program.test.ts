@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { serve } from '../http/server.ts';
-import { openLocalStore, runsIn, storePath } from '../receiver/local-store.ts';
+import { openLocalStore, runsIn } from '../receiver/local-store.ts';
 import { runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
 import { segmentsBelow } from '../support/spool.ts';
+import { withoutSqlite } from '../support/without-sqlite.ts';
 
 const index = new URL('../../dist/index.js', import.meta.url).href;
 
@@ -159,16 +160,6 @@ describe.concurrent('runspan dev with a command', () => {
     const sent = await runRunspan(options.split(' '), { RUNSPAN_ENDPOINT: server.url });
     expect([sent.code, sent.stderr, sent.stdout]).toEqual([0, '', expect.stringContaining('delivered 1 of 1 run')]);
     expect(segmentsBelow(folder)).toEqual([]);
-  });
-
-  it('ends the open runs of the langsmith package as interrupted', async () => {
-    const code = `
-      import { Client } from 'langsmith';
-      const client = new Client();
-      await client.createRun({ id: crypto.randomUUID(), name: 'theirs', run_type: 'tool', inputs: {}, start_time: Date.now() });
-      await client.awaitPendingTraceBatches();`;
-    const { stdout } = await runRunspan(devWith(code));
-    expect(shown(stdout).at(-2)).toMatch(/^theirs · tool · _ ms · interrupted · ✗ Interrupted: the program ended/);
   });
 
   it('passes its standard streams to the command', async () => {
@@ -322,18 +313,7 @@ describe.concurrent('the runs of runspan dev', () => {
   it('needs SQLite for a file that the user names, and otherwise prints that runs are kept in memory only', async () => {
     const { env, file } = kept();
     const home = join(file, '..', '..');
-    const hooks = `export const resolve = (name, context, next) => {
-      if (name === '@photostructure/sqlite') throw new Error('not installed');
-      return next(name, context);
-    };`;
-    const preload = join(home, 'preload.cjs');
-    writeFileSync(
-      preload,
-      `const { getBuiltinModule } = process;
-      process.getBuiltinModule = (name) => (name === 'node:sqlite' ? undefined : getBuiltinModule(name));
-      require('node:module').register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});`,
-    );
-    const options = { HOME: home, RUNSPAN_STORE: '', NODE_OPTIONS: `--no-deprecation --require ${preload}` };
+    const options = { HOME: home, RUNSPAN_STORE: '', NODE_OPTIONS: withoutSqlite(home) };
     const dev = (args: string[], environment: Record<string, string> = options) =>
       runRunspan(['dev', '--port', '0', ...args, '--', process.execPath, '-e', ''], environment);
     for (const named of [await dev(['--store', file]), await dev([], { ...options, ...env })]) {
@@ -365,28 +345,6 @@ describe.concurrent('the runs of runspan dev', () => {
     child.stdin?.end();
     expect(await ended).toMatchObject({ code: 0, stderr: '' });
   });
-});
-
-it('the runs of other programs stay open when the command ends', async () => {
-  const path = storePath();
-  const waiting = 'await new Promise((end) => process.stdin.on("end", end).resume());';
-  const open = (name: string): string => `startRun({ name: '${name}' }); await flush();`;
-  const { child, printed, ended } = startRunspan(devWith(program(open('own') + waiting)), { RUNSPAN_STORE: path });
-  const [, url = ''] = await printed(/runspan listens on (\S+)\n/);
-  await printed(/call/);
-  await runNode(moduleText(program(open('other'))), { RUNSPAN_ENDPOINT: url });
-  child.stdin?.end();
-  expect(await ended).toMatchObject({ code: 0, stderr: '' });
-
-  const store = await openLocalStore(path);
-  const [own, other] = await Promise.all(
-    ['own', 'other'].map(async (name) => (await runsIn(store, { filter: `name:${name}` }))[0]),
-  );
-  expect(own).toMatchObject({
-    end_time: expect.any(String),
-    error: 'Interrupted: the program ended before the run did',
-  });
-  expect(other).not.toHaveProperty('end_time');
 });
 
 describe('runspan dev does not start', () => {

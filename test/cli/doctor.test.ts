@@ -1,14 +1,12 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { REPLACED_NAMES } from '#src/cli/doctor/project.ts';
 import * as langsmith from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { type Answer, ingestServer, type Reply } from '../support/ingest-server.ts';
 import { listen } from '../support/listen.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 type Variables = Record<string, string>;
 
@@ -27,16 +25,7 @@ const lineOf = (stdout: string, check: string): string =>
 
 /** Runs the command in this process, in a folder with these files. */
 async function runDoctor(env: Variables, args: readonly string[] = [], files: Record<string, string> = {}) {
-  const folder = temporaryFolder();
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder.path, name)), { recursive: true });
-    writeFileSync(join(folder.path, name), text);
-  }
-  return await runDoctorIn(folder.path, env, ...args).finally(folder.remove);
-}
-
-async function runDoctorIn(folder: string, env: Variables, ...args: readonly string[]) {
-  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(folder);
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(testFolder(files));
   return await runMain(['doctor', ...args], env).finally(() => cwd.mockRestore());
 }
 
@@ -142,23 +131,12 @@ describe('runspan doctor', () => {
   });
 
   it('names the imports that stay with langsmith, and what a program would not load', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const write = (name: string, text: string): void => {
-      mkdirSync(dirname(join(folder.path, name)), { recursive: true });
-      writeFileSync(join(folder.path, name), text);
-    };
-    write('node_modules/runspan/package.json', '{"name":"runspan","version":"0.0.9"}');
-    write(
-      'src/b.ts',
-      `import Default, { type Run, RunTreeConfig, Client,\n overrideFetchImplementation as o } from 'langsmith';`,
-    );
-    write(
-      'src/c.cjs',
-      `const { evaluate } = require('langsmith/evaluation'); const { traceable } = require("langsmith/traceable")`,
-    );
-    write('src/d.mts', `import type { Run } from 'langsmith'; import { type Feedback } from 'langsmith/schemas';`);
-    const full = await runDoctorIn(folder.path, {});
+    const full = await runDoctor({}, [], {
+      'node_modules/runspan/package.json': '{"name":"runspan","version":"0.0.9"}',
+      'src/b.ts': `import Default, { type Run, RunTreeConfig, Client,\n overrideFetchImplementation as o } from 'langsmith';`,
+      'src/c.cjs': `const { evaluate } = require('langsmith/evaluation'); const { traceable } = require("langsmith/traceable")`,
+      'src/d.mts': `import type { Run } from 'langsmith'; import { type Feedback } from 'langsmith/schemas';`,
+    });
     expect(problems(full.stdout)).toEqual(['warn runspan', 'fail tracing']);
     expect(
       lineOf(full.stdout, 'langsmith')

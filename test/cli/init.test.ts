@@ -1,21 +1,18 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
 import { ADVICE } from '#src/cli/init/advice.ts';
 import { anchorsOf } from '../package/page-links.ts';
 import { runMain } from '../support/command.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
+import { root } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Creates a folder with these files. Values that are not text are written as JSON. */
 function project(files: Readonly<Record<string, unknown>>): string {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  for (const [name, content] of Object.entries(files)) {
-    const path = join(folder.path, name);
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
-  }
-  return folder.path;
+  const texts = Object.entries(files).map(([name, content]) => {
+    return [name, typeof content === 'string' ? content : JSON.stringify(content)];
+  });
+  return testFolder(Object.fromEntries(texts));
 }
 
 async function init(folder: string, ...args: string[]) {

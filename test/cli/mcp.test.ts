@@ -3,25 +3,13 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { serveMcp } from '#src/cli/mcp/mcp.ts';
 import type { SourceOptions } from '#src/cli/query/run-source.ts';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
+import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
+import { feedback } from '../receiver/conformance/support.ts';
 import { start } from '../receiver/wire.ts';
 
-const id = (index: number) => `0193b3a0-0000-7000-8000-${String(index).repeat(12)}`;
-
-function run(index: number, { above = [], ...fields }: RunFields & { above?: number[] } = {}): RunOperation {
-  const line = [...above, index];
-  const whole: RunFields = {
-    name: `run ${index}`,
-    run_type: 'chain',
-    start_time: `2026-11-20T07:00:0${index}.000000Z`,
-    end_time: `2026-11-20T07:00:0${index}.012000Z`,
-    trace_id: id(line[0] ?? 0),
-    dotted_order: line.map((each) => `20261120T07000${each}000000Z${id(each)}`).join('.'),
-    ...(above.length > 0 && { parent_run_id: id(above.at(-1) ?? 0) }),
-    inputs: {},
-    ...fields,
-  };
-  return { kind: 'post', id: id(index), fields: whole, attachments: [] };
-}
+/** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
+const run = (index: number, fields: RunIdea = {}): RunOperation =>
+  makeRun(index, { at: 1_000 * index, ms: 12, ...fields });
 
 const OPERATIONS = [
   run(1, { inputs: { question: 'Why?' }, outputs: { answer: 'So.' } }),
@@ -30,16 +18,16 @@ const OPERATIONS = [
     error: 'Error: cannot pay\n  at pay',
     extra: { metadata: { a: 1 } },
   }),
-  run(3, { above: [2], name: 'agent', error: 'Error: cannot pay' }),
+  run(3, { parent: 2, name: 'agent', error: 'Error: cannot pay' }),
   run(4, {
-    above: [2, 3],
+    parent: 3,
     name: 'pay',
     run_type: 'llm',
     error: 'Error: no money\n  at bank',
     extra: { metadata: { ls_model_name: 'm' } },
     outputs: { usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7 } },
   }),
-  run(5, { above: [2], name: 'thanks' }),
+  run(5, { parent: 2, name: 'thanks' }),
 ];
 
 /** The parts of a response that the tests read. */
@@ -120,8 +108,8 @@ it('finds traces with a filter, the latest first, and names the call that return
   const { call } = await connected();
   expect(partsOf(await call('find_traces'))).toEqual({
     recorded: [
-      `${id(2)}  run 2 · chain · error · 12 ms · 7 tokens (3 in, 4 out) · started 2026-11-20T07:00:02.000000Z · 4 runs · 3 failed · error: Error: cannot pay`,
-      `${id(1)}  run 1 · chain · success · 12 ms · started 2026-11-20T07:00:01.000000Z · 1 run · 0 failed`,
+      `${idOf(2)}  run 2 · chain · error · 12 ms · 7 tokens (3 in, 4 out) · started 2026-11-20T07:00:02.000000Z · 4 runs · 3 failed · error: Error: cannot pay`,
+      `${idOf(1)}  run 1 · chain · success · 12 ms · started 2026-11-20T07:00:01.000000Z · 1 run · 0 failed`,
     ],
     notes: [],
   });
@@ -129,7 +117,7 @@ it('finds traces with a filter, the latest first, and names the call that return
   const [note = ''] = partsOf(await call('find_traces', given)).notes;
   const [, filter = '', cursor] = /the same project, limit, filter (".*") and cursor (\S+)$/.exec(note) ?? [];
   const second = partsOf(await call('find_traces', { limit: 1, filter: JSON.parse(filter), cursor }));
-  expect(second).toEqual({ recorded: [expect.stringContaining(id(1))], notes: [] });
+  expect(second).toEqual({ recorded: [expect.stringContaining(idOf(1))], notes: [] });
   expect(await call('find_traces', { filter: 'status:pending' })).toEqual({
     text: 'No trace matches.',
     isError: false,
@@ -139,12 +127,12 @@ it('finds traces with a filter, the latest first, and names the call that return
 it('leads to the failed run of the last trace in two calls', async () => {
   const { call } = await connected();
   const { recorded } = partsOf(await call('show_trace'));
-  const line = (index: number, rest: string) => `${id(index)}  ${rest}`;
+  const line = (index: number, rest: string) => `${idOf(index)}  ${rest}`;
   const pay = line(4, 'pay · llm · m · error · 12 ms · 7 tokens (3 in, 4 out) · error: Error: no money');
   const agent = line(3, 'agent · chain · error · 12 ms · error: Error: cannot pay');
   const root = line(2, 'run 2 · chain · error · 12 ms · error: Error: cannot pay');
   expect(recorded).toEqual([
-    `trace ${id(2)}, 4 runs, 3 failed`,
+    `trace ${idOf(2)}, 4 runs, 3 failed`,
     'failed runs, the deepest first:',
     pay,
     agent,
@@ -156,7 +144,7 @@ it('leads to the failed run of the last trace in two calls', async () => {
     `  ${line(5, 'thanks · chain · success · 12 ms')}`,
   ]);
   const shown = partsOf(await call('show_run', { id: recorded[2]?.slice(0, 36) })).recorded.join('\n');
-  expect(shown).toContain(`name: pay\nrun: ${id(4)}\ntrace: ${id(2)}\nparent: ${id(3)}\n`);
+  expect(shown).toContain(`name: pay\nrun: ${idOf(4)}\ntrace: ${idOf(2)}\nparent: ${idOf(3)}\n`);
   expect(shown).toContain('error:\nError: no money\n  at bank');
 });
 
@@ -168,34 +156,28 @@ it('shows the records of a call as one run, with the payload of whichever record
   const inputs = { input: 'What is up?' };
   const { call } = await connected([
     run(1),
-    run(2, { above: [1], name: 'chat', ...from('langchain') }),
-    run(3, { above: [1, 2], name: 'POST', ...from('fetch'), inputs, outputs: { usage_metadata: { total_tokens: 7 } } }),
-    run(4, { above: [1, 2, 3], name: 'log' }),
+    run(2, { parent: 1, name: 'chat', ...from('langchain') }),
+    run(3, { parent: 2, name: 'POST', ...from('fetch'), inputs, outputs: { usage_metadata: { total_tokens: 7 } } }),
+    run(4, { parent: 3, name: 'log' }),
   ]);
   expect(partsOf(await call('show_trace')).recorded).toEqual([
-    `trace ${id(1)}, 4 runs, 0 failed`,
-    `${id(1)}  run 1 · chain · success · 12 ms`,
-    `  ${id(2)}  chat · llm · success · 7.00 s · 7 tokens · +1 record of the same call (fetch)`,
-    `    ${id(4)}  log · chain · success · 12 ms`,
+    `trace ${idOf(1)}, 4 runs, 0 failed`,
+    `${idOf(1)}  run 1 · chain · success · 12 ms`,
+    `  ${idOf(2)}  chat · llm · success · 7.00 s · 7 tokens · +1 record of the same call (fetch)`,
+    `    ${idOf(4)}  log · chain · success · 12 ms`,
   ]);
-  const shown = await call('show_run', { id: id(2), field: 'inputs' });
+  const shown = await call('show_run', { id: idOf(2), field: 'inputs' });
   expect(JSON.parse(partsOf(shown).recorded.join(''))).toEqual(inputs);
-  expect(partsOf(await call('show_run', { id: id(2) })).recorded).toContain('tokens: 7 tokens');
+  expect(partsOf(await call('show_run', { id: idOf(2) })).recorded).toContain('tokens: 7 tokens');
 });
 
 it('shows the feedback on a run', async () => {
   const { call, store } = await connected();
-  const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
-  await store.addFeedback(DEFAULT_SCOPE, {
-    id: id(8),
-    run_id: id(1),
-    key: 'liked',
-    score: 1,
-    comment: 'good',
-    ...times,
-  });
-  await store.addFeedback(DEFAULT_SCOPE, { id: id(9), run_id: id(1), key: 'fixed', correction: 'better', ...times });
-  expect(partsOf(await call('show_run', { id: id(1) })).recorded).toContain(
+  const run_id = idOf(1);
+  await store.addFeedback(DEFAULT_SCOPE, feedback(1, { id: idOf(8), run_id, comment: 'good' }));
+  const { score, ...fixed } = feedback(1, { id: idOf(9), run_id, key: 'fixed', correction: 'better' });
+  await store.addFeedback(DEFAULT_SCOPE, fixed);
+  expect(partsOf(await call('show_run', { id: idOf(1) })).recorded).toContain(
     'feedback: liked: score 1, good; fixed: correction "better"',
   );
 });
@@ -203,14 +185,14 @@ it('shows the feedback on a run', async () => {
 it('shows control characters, and returns a long payload in slices', async () => {
   const text = `${'x'.repeat(70_000)}\u001b`;
   const { call } = await connected([run(1, { inputs: { text } })]);
-  const preview = await call('show_run', { id: id(1) });
+  const preview = await call('show_run', { id: idOf(1) });
   expect(preview.text.length).toBeLessThan(32_000);
   const [note = ''] = partsOf(preview).notes;
   let offset = Number(/field inputs and offset (\d+)\.$/.exec(note)?.[1]);
   expect(offset).toBe(8_000);
   let whole = '';
   for (offset = 0; Number.isInteger(offset); ) {
-    const slice = await call('show_run', { id: id(1), field: 'inputs', offset });
+    const slice = await call('show_run', { id: idOf(1), field: 'inputs', offset });
     expect(slice.text.length).toBeLessThanOrEqual(32_000);
     const { recorded, notes } = partsOf(slice);
     whole += recorded.join('\n');
@@ -220,12 +202,14 @@ it('shows control characters, and returns a long payload in slices', async () =>
 });
 
 it('continues a long tree of failed runs at an offset', async () => {
-  const many = Array.from({ length: 9 }, (_, at) => run(at + 1, { above: at === 0 ? [] : [1], name: 'n'.repeat(99) }));
+  const many = Array.from({ length: 9 }, (_, at) =>
+    run(at + 1, { ...(at > 0 && { parent: 1 }), name: 'n'.repeat(99) }),
+  );
   const { call, store } = await connected(many);
   const more = Array.from({ length: 400 }, (_, at): RunOperation => {
     const runId = `0193b3a0-0000-7000-9000-${String(at).padStart(12, '0')}`;
-    const child = run(9, { above: [1], name: `child ${at} ${'\u0007'.repeat(999)}`, error: '\u{e0001}'.repeat(999) });
-    const dotted_order = `20261120T070001000000Z${id(1)}.20261120T070009000000Z${runId}`;
+    const child = run(9, { parent: 1, name: `child ${at} ${'\u0007'.repeat(999)}`, error: '\u{e0001}'.repeat(999) });
+    const dotted_order = `20261120T070001000000Z${idOf(1)}.20261120T070009000000Z${runId}`;
     return {
       ...child,
       id: runId,
@@ -236,7 +220,7 @@ it('continues a long tree of failed runs at an offset', async () => {
   const names = new Set<string>();
   let offset = 0;
   for (let calls = 0; calls < 9 && Number.isInteger(offset); calls += 1) {
-    const answer = await call('show_trace', { id: id(1), offset });
+    const answer = await call('show_trace', { id: idOf(1), offset });
     expect(answer.text.length).toBeLessThanOrEqual(32_000);
     const { recorded, notes } = partsOf(answer);
     for (const line of recorded) names.add(/child \d+/.exec(line)?.[0] ?? '');
@@ -247,7 +231,7 @@ it('continues a long tree of failed runs at an offset', async () => {
 
 it('compares two runs or traces, and shows only what differs', async () => {
   const { call } = await connected();
-  expect(partsOf(await call('compare_runs', { first: id(1), second: id(2) })).recorded).toEqual([
+  expect(partsOf(await call('compare_runs', { first: idOf(1), second: idOf(2) })).recorded).toEqual([
     'runs: 1  →  4',
     'failed runs: 0  →  3',
     'total usage:   →  7 tokens (3 in, 4 out)',
@@ -258,7 +242,7 @@ it('compares two runs or traces, and shows only what differs', async () => {
     'error: absent  →  Error: cannot pay',
     'metadata.a: absent  →  1',
   ]);
-  const same = await call('compare_runs', { first: id(3), second: id(3) });
+  const same = await call('compare_runs', { first: idOf(3), second: idOf(3) });
   expect(same.text).toBe('There are 0 differences.');
 });
 
@@ -277,11 +261,11 @@ it('counts runs by a group', async () => {
 
 it('waits until a trace that starts later has finished', async () => {
   const { call, store } = await connected();
-  const waiting = call('wait_for_trace', { after_trace_id: id(2), filter: 'name:"run 7"' });
+  const waiting = call('wait_for_trace', { after_trace_id: idOf(2), filter: 'name:"run 7"' });
   await store.apply(DEFAULT_SCOPE, [run(6), run(7)]);
   const { recorded, notes } = partsOf(await waiting);
-  expect(recorded).toEqual([expect.stringContaining(id(7))]);
-  expect(notes).toEqual([`show_trace with id ${id(7)} shows its runs.`]);
+  expect(recorded).toEqual([expect.stringContaining(idOf(7))]);
+  expect(notes).toEqual([`show_trace with id ${idOf(7)} shows its runs.`]);
 });
 
 it('finds a finished trace after more open ones than a page has', async () => {
@@ -293,8 +277,8 @@ it('finds a finished trace after more open ones than a page has', async () => {
     return { kind: 'post', id: runId, fields, attachments: [] };
   });
   const { call } = await connected([run(2), ...open, run(4)]);
-  const { recorded } = partsOf(await call('wait_for_trace', { after_trace_id: id(2) }));
-  expect(recorded).toEqual([expect.stringContaining(id(4))]);
+  const { recorded } = partsOf(await call('wait_for_trace', { after_trace_id: idOf(2) }));
+  expect(recorded).toEqual([expect.stringContaining(idOf(4))]);
 });
 
 it('waits for a receiver that does not listen yet', async () => {
@@ -307,12 +291,15 @@ it('waits for a receiver that does not listen yet', async () => {
   const now = new Date(Date.now() + 60_000).toISOString();
   await start({ store, port: Number(url.port) });
   await store.apply(DEFAULT_SCOPE, [run(2, { start_time: now, end_time: now })]);
-  expect(partsOf(await waiting).recorded).toEqual([expect.stringContaining(id(2))]);
+  expect(partsOf(await waiting).recorded).toEqual([expect.stringContaining(idOf(2))]);
 });
 
 it('refuses parameters that a tool does not have', async () => {
   const { call } = await connected();
-  expect(await call('show_trace', { trace: id(2) })).toEqual({ text: expect.stringContaining('trace'), isError: true });
+  expect(await call('show_trace', { trace: idOf(2) })).toEqual({
+    text: expect.stringContaining('trace'),
+    isError: true,
+  });
 });
 
 it('says that no trace came', async () => {
@@ -346,8 +333,8 @@ it('recorded text cannot end the recorded part', async () => {
   for (const [name, given] of [
     ['find_traces', {}],
     ['show_trace', {}],
-    ['show_run', { id: id(1) }],
-    ['show_run', { id: id(1), field: 'error' }],
+    ['show_run', { id: idOf(1) }],
+    ['show_run', { id: idOf(1), field: 'error' }],
   ] as const) {
     const answer = await call(name, given);
     tokens.add(/[0-9a-f]{24}/.exec(answer.text)?.[0] ?? '');
@@ -359,11 +346,11 @@ it('recorded text cannot end the recorded part', async () => {
 });
 
 it.each<[string, object, string]>([
-  ['show_run', { id: id(9) }, `no trace or run has the id ${id(9)}`],
-  ['show_trace', { id: id(9) }, `no trace or run has the id ${id(9)}`],
+  ['show_run', { id: idOf(9) }, `no trace or run has the id ${idOf(9)}`],
+  ['show_trace', { id: idOf(9) }, `no trace or run has the id ${idOf(9)}`],
   ['show_run', { id: 'a b' }, '"a b" is not an id: expected four or more of the digits 0-9 and a-f'],
   ['find_traces', { filter: 'status:failed' }, 'invalid filter: status: expects one of error, pending'],
-  ['show_run', { id: id(1), field: 'events' }, `the run ${id(1)} has no events`],
+  ['show_run', { id: idOf(1), field: 'events' }, `the run ${idOf(1)} has no events`],
   ['statistics', { group_by: 'color' }, 'or meta.KEY'],
 ])('%s reports an error in one sentence: %j', async (name, given, message) => {
   const { call } = await connected();

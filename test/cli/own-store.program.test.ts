@@ -6,12 +6,13 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { Registration } from '#src/cli/dev/registration.ts';
 import { findSource } from '#src/cli/query/run-source.ts';
 import { receiverWith } from '#src/receiver/receiver.ts';
-import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { serve } from '../http/server.ts';
+import { simple } from '../receiver/conformance/support.ts';
 import { openLocalStore } from '../receiver/local-store.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
 import { moduleText, runRunspan, startRunspan } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** A test starts several programs, which need more time on a loaded machine. */
 const LIFE_MAX_MS = 60_000;
@@ -20,30 +21,21 @@ vi.setConfig({ testTimeout: LIFE_MAX_MS });
 const KEY = 'the-key-of-the-team-0001';
 const REMOVE = ['delete', 'project', 'shop', '--yes'];
 
-function run(id: number, name: string, session_name: string): RunOperation {
-  const fields = { name, run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', session_name, inputs: {} };
-  return { kind: 'post', id: `0193b3a0-0000-7000-8000-00000000000${id}`, fields, attachments: [] };
-}
-
-function homeFolder(): string {
-  const { path, remove } = temporaryFolder();
-  onTestFinished(remove);
-  return path;
-}
-
 /** Stores two traces in a file. One of them has not changed for longer than a receiver keeps traces by default. */
 async function writeStore(file: string): Promise<void> {
   const store = await openLocalStore(file);
-  await store.apply(DEFAULT_SCOPE, [run(1, 'of the file', 'shop')]);
+  await store.apply(DEFAULT_SCOPE, [simple(1, { name: 'of the file' })]);
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 40 * 24 * 3_600_000 });
-  await store.apply(DEFAULT_SCOPE, [run(2, 'old', 'archive')]).finally(() => vi.useRealTimers());
+  await store
+    .apply(DEFAULT_SCOPE, [simple(2, { name: 'old', session_name: 'archive' })])
+    .finally(() => vi.useRealTimers());
   await store.close();
 }
 
 /** Starts a receiver that requires the key and is registered beside the file. It contains another trace. */
 async function registerReceiver(file: string): Promise<string> {
   const store = new MemoryStore();
-  await store.apply(DEFAULT_SCOPE, [run(3, 'of the receiver', 'shop')]);
+  await store.apply(DEFAULT_SCOPE, [simple(3, { name: 'of the receiver' })]);
   const registration = new Registration(file);
   const receiver = await receiverWith({ store, apiKey: KEY }, { routes: [registration.route] });
   onTestFinished(() => receiver.close());
@@ -63,7 +55,7 @@ it.each([
   ['RUNSPAN_STORE', 'own.db', { RUNSPAN_STORE: '~/own.db' }, []],
   ['--store', 'own.db', { RUNSPAN_STORE: '~/missing.db' }, ['--store', '~/own.db']],
 ])('with a store file named by %s, commands use its proved receiver, then the file', async (_, path, more, args) => {
-  const HOME = homeFolder();
+  const HOME = testFolder();
   const file = join(HOME, path);
   const env = { HOME, RUNSPAN_STORE: '', RUNSPAN_RECEIVER_KEY: KEY, ...more };
   await writeStore(file);
@@ -81,7 +73,7 @@ it.each([
 it.each(['an ended receiver', ...(process.getuid?.() === 0 ? ['another user'] : [])])(
   'the registration of %s is not believed, and the file is used',
   async (whose) => {
-    const file = join(homeFolder(), 'runs.db');
+    const file = join(testFolder(), 'runs.db');
     await writeStore(file);
     const { url, seen } = await serve((message, response) => response.end(message.url));
     if (whose === 'an ended receiver') new Registration(file).write(url);
@@ -101,7 +93,7 @@ it.each(['an ended receiver', ...(process.getuid?.() === 0 ? ['another user'] : 
 );
 
 it('a command asks no program that listens on the port of its receiver after the receiver has ended', async () => {
-  const file = join(homeFolder(), 'runs.db');
+  const file = join(testFolder(), 'runs.db');
   const [store, registration, seen] = [new MemoryStore(), new Registration(file), [] as (string | undefined)[]];
   const receiver = await receiverWith({ store }, { routes: [registration.route] });
   registration.write(receiver.url);
@@ -135,7 +127,7 @@ it('commands in four homes read from and delete from the receiver of their home,
     console.log('sent');
     process.stdin.resume();`);
   const homes = Array.from({ length: 4 }, () => {
-    const env = { HOME: homeFolder(), RUNSPAN_STORE: '', RUNSPAN_PROJECT: 'shop', RUNSPAN_RECEIVER_KEY: KEY };
+    const env = { HOME: testFolder(), RUNSPAN_STORE: '', RUNSPAN_PROJECT: 'shop', RUNSPAN_RECEIVER_KEY: KEY };
     return { env, ...startRunspan(['dev', '--quiet', '--', process.execPath, ...code], env, undefined, LIFE_MAX_MS) };
   });
   await Promise.all(homes.map(({ printed }) => printed(/sent/)));
@@ -149,7 +141,7 @@ it('commands in four homes read from and delete from the receiver of their home,
 });
 
 it('runspan delete counts the runs of a file that another process has open, but does not change the file', async () => {
-  const file = join(homeFolder(), 'runs.db');
+  const file = join(testFolder(), 'runs.db');
   await writeStore(file);
   const { child, printed } = startRunspan(['dev', '--port', '0', '--max-age', '365d', '--store', file]);
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -170,7 +162,7 @@ it.each([
   ['store copy :memory: copy.db', 'expected a store file or a ClickHouse URL, got :memory:'],
   ['dev --port 0 -- true', ''],
 ])('%s takes :memory: for a store in memory, and creates no file of this name', async (line, message) => {
-  const folder = homeFolder();
+  const folder = testFolder();
   const { stderr } = await startRunspan(line.split(' '), { RUNSPAN_STORE: ':memory:' }, folder).ended;
   expect(stderr).toContain(message);
   expect(readdirSync(folder)).toEqual([]);

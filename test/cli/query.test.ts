@@ -2,36 +2,22 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
+import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-const id = (index: number) => `0193b3a0-0000-7000-8000-${String(index).repeat(12)}`;
-
-function run(index: number, changes: RunFields & { below?: number } = {}): RunOperation {
-  const { below, ...fields } = changes;
-  const line = below === undefined ? [index] : [below, index];
-  const whole: RunFields = {
-    name: `run ${index}`,
-    run_type: 'chain',
-    start_time: `2026-11-20T07:00:0${index}.000000Z`,
-    end_time: `2026-11-20T07:00:0${index}.012000Z`,
-    trace_id: id(below ?? index),
-    dotted_order: line.map((each) => `20261120T07000${each}000000Z${id(each)}`).join('.'),
-    ...(below === undefined ? {} : { parent_run_id: id(below) }),
-    inputs: {},
-    ...fields,
-  };
-  return { kind: 'post', id: id(index), fields: whole, attachments: [] };
-}
+/** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
+const run = (index: number, fields: RunIdea = {}): RunOperation =>
+  makeRun(index, { at: 1_000 * index, ms: 12, ...fields });
 
 const OPERATIONS: RunOperation[] = [
   run(1, { inputs: { question: 'Why\u001b[2J?' }, outputs: { answer: 'x'.repeat(3_000) } }),
   run(2, {
-    below: 1,
+    parent: 1,
     run_type: 'llm',
     error: 'Error: no\n  at pay',
     extra: { metadata: { ls_model_name: 'm' } },
@@ -43,17 +29,24 @@ const OPERATIONS: RunOperation[] = [
   },
 ];
 
+/** Starts a receiver with runs, and returns its URL. */
+async function receiverOf(...operations: RunOperation[]): Promise<string> {
+  const store = new MemoryStore();
+  await store.apply(DEFAULT_SCOPE, operations);
+  return (await start({ store })).url;
+}
+
 /** Runs the command against a receiver with the runs. Replaces local times by `TIME`. */
 async function ask(...args: string[]): Promise<CommandResult> {
   const store = new MemoryStore();
   await store.apply(DEFAULT_SCOPE, OPERATIONS);
   const times = { created_at: '2026-11-20T07:00:00.000000Z', modified_at: '2026-11-20T07:00:00.000000Z' };
   for (const feedback of [
-    { id: id(9), key: 'liked', score: 1, comment: 'good' },
-    { id: id(8), key: 'user_score' },
-    { id: id(7), key: 'fixed', correction: 'better' },
+    { id: idOf(9), key: 'liked', score: 1, comment: 'good' },
+    { id: idOf(8), key: 'user_score' },
+    { id: idOf(7), key: 'fixed', correction: 'better' },
   ]) {
-    await store.addFeedback(DEFAULT_SCOPE, { run_id: id(3), ...feedback, ...times });
+    await store.addFeedback(DEFAULT_SCOPE, { run_id: idOf(3), ...feedback, ...times });
   }
   const { url } = await start({ store });
   const result = await runMain([...args, '--url', url]);
@@ -66,8 +59,8 @@ describe('runspan traces', () => {
       code: 0,
       stderr: '',
       stdout:
-        'TIME  333333333333  run 3 · chain · 12 ms\n' +
-        'TIME  111111111111  run 1 · chain · 12 ms · 2 runs · 1 failed below · 7 tokens\n',
+        'TIME  000000000003  run 3 · chain · 12 ms\n' +
+        'TIME  000000000001  run 1 · chain · 12 ms · 2 runs · 1 failed below · 7 tokens\n',
     });
   });
 
@@ -80,7 +73,7 @@ describe('runspan traces', () => {
 
   it('prints JSON lines with --json', async () => {
     const lines = (await ask('traces', '--json')).stdout.trimEnd().split('\n');
-    expect(lines.map((line) => JSON.parse(line).trace_id)).toEqual([id(3), id(1)]);
+    expect(lines.map((line) => JSON.parse(line).trace_id)).toEqual([idOf(3), idOf(1)]);
   });
 
   const local = (day: number, hour: number) => encodeURIComponent(new Date(2026, 0, day, hour).toISOString());
@@ -136,37 +129,37 @@ describe('runspan traces', () => {
 
 describe('runspan show', () => {
   it('prints a trace as a tree with its payloads, which are cut and escaped', async () => {
-    const [head, ...lines] = (await ask('show', id(1))).stdout.split('\n');
-    expect(head).toBe(`trace ${id(1)}, started TIME`);
+    const [head, ...lines] = (await ask('show', idOf(1))).stdout.split('\n');
+    expect(head).toBe(`trace ${idOf(1)}, started TIME`);
     expect(lines.slice(1, 3)).toEqual(['run 1 · chain · 12 ms', '└─ run 2 · llm · 12 ms · 7 tokens · ✗ Error: no']);
     expect(lines.join('\n')).toContain('inputs\n{\n  "question": "Why\\u001b[2J?"\n}');
     expect(lines.join('\n')).toContain('… (3018 characters; --full shows all)');
-    expect((await ask('show', id(1), '--full')).stdout).toContain('x'.repeat(3_000));
+    expect((await ask('show', idOf(1), '--full')).stdout).toContain('x'.repeat(3_000));
   });
 
   it.each<[string[], string]>([
-    [[], `trace ${id(3)}`],
-    [['1111'], `trace ${id(1)}`],
-    [[id(1).replaceAll('-', '').toUpperCase()], `trace ${id(1)}`],
+    [[], `trace ${idOf(3)}`],
+    [['0001'], `trace ${idOf(1)}`],
+    [[idOf(1).replaceAll('-', '').toUpperCase()], `trace ${idOf(1)}`],
   ])('finds a trace by %j', async (args, head) => {
     expect((await ask('show', ...args)).stdout).toContain(head);
   });
 
   it.each([
-    ['0193b3a0', 'the ids of 2 recent traces start or end with 0193b3a0; give more characters'],
+    ['01900000', 'the ids of 2 recent traces start or end with 01900000; give more characters'],
     ['beef', 'none of the last 1000 traces has an id that starts or ends with beef'],
-    [id(8), `no trace or run has the id ${id(8)}`],
+    [idOf(8), `no trace or run has the id ${idOf(8)}`],
   ])('fails for the id %s', async (wanted, message) => {
     expect(await ask('show', wanted)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${message}\n` });
   });
 
   it('prints a run with all its details', async () => {
-    expect((await ask('show', id(2))).stdout).toBe(
+    expect((await ask('show', idOf(2))).stdout).toBe(
       [
         'run 2',
-        `run      ${id(2)}`,
-        `trace    ${id(1)}`,
-        `parent   ${id(1)}`,
+        `run      ${idOf(2)}`,
+        `trace    ${idOf(1)}`,
+        `parent   ${idOf(1)}`,
         'type     llm',
         'status   error',
         'started  TIME (2026-11-20T07:00:02.000000Z)',
@@ -180,7 +173,7 @@ describe('runspan show', () => {
         '\noutputs\n{\n  "usage_metadata": {\n    "total_tokens": 7\n  }\n}\n',
       ].join('\n'),
     );
-    const { stdout } = await ask('show', id(3));
+    const { stdout } = await ask('show', idOf(3));
     expect(stdout).toContain('metadata\n{\n  "user": "ada"\n}');
     expect(stdout).toContain('attachments\na.txt text/plain 1 bytes');
     expect(stdout).toContain('feedback\nliked: score 1, good\nuser_score: withdrawn\nfixed: correction "better"');
@@ -192,13 +185,11 @@ describe('runspan show', () => {
     [{ input_tokens: 1_000, output_tokens: 100, total_cost: 0 }, '$0 (reported by the run)'],
     [{ total_tokens: 1_000 }, 'unknown: no input and output token counts for model "gpt-5" of openai'],
   ])('prints the cost of a call, and where it comes from: %j', async (usage_metadata, cost) => {
-    const store = new MemoryStore();
     const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    await store.apply(DEFAULT_SCOPE, [run(1, call), run(2, { below: 1, ...call })]);
-    const { url } = await start({ store });
-    expect((await runMain(['show', id(2), '--url', url])).stdout).toContain(`\ncost     ${cost}\n`);
-    expect((await runMain(['show', id(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
+    const url = await receiverOf(run(1, call), run(2, { parent: 1, ...call }));
+    expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(`\ncost     ${cost}\n`);
+    expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(`\n\ncost\n${cost}\n\n`);
   });
 
   it('prints where the prompt of a call differs from that of an earlier call', async () => {
@@ -208,10 +199,8 @@ describe('runspan show', () => {
       outputs: { usage_metadata: { input_tokens: 2_000, output_tokens: 1, input_token_details: { cache_read: 0 } } },
       extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't' } },
     });
-    const store = new MemoryStore();
-    await store.apply(DEFAULT_SCOPE, [run(1, call('Why?')), run(2, { below: 1, ...call('Who?') })]);
-    const { url } = await start({ store });
-    expect((await runMain(['show', id(2), '--url', url])).stdout).toContain(
+    const url = await receiverOf(run(1, call('Why?')), run(2, { parent: 1, ...call('Who?') }));
+    expect((await runMain(['show', idOf(2), '--url', url])).stdout).toContain(
       '\ncache    The prompt differs from that of the call 1 s earlier from message 1 (user) on: "Why?" became "Who?". ' +
         "The equal beginning is 50 % of the earlier prompt's text. 0 % of the input tokens were read from the cache.\n",
     );
@@ -223,48 +212,43 @@ describe('runspan show', () => {
     [{ cache_creation: 8_000 }, '$0.0600', 'cached   lost $0.01'],
     [{ cache_read: 0 }, '$0.0500', undefined],
   ])('prints what caching did, in the lists and the run: %j', async (input_token_details, inLists, inRun) => {
-    const store = new MemoryStore();
     const usage_metadata = { input_tokens: 10_000, output_tokens: 0, input_token_details };
     const metadata = { ls_provider: 'anthropic', ls_model_name: 'claude-opus-5' };
     const call = { run_type: 'llm', extra: { metadata }, outputs: { usage_metadata } };
-    await store.apply(DEFAULT_SCOPE, [run(1), run(2, { below: 1, ...call })]);
-    const { url } = await start({ store });
+    const url = await receiverOf(run(1), run(2, { parent: 1, ...call }));
     const text = `10000 tokens (10000 in, 0 out) · ${inLists}\n`;
     expect((await runMain(['traces', '--url', url])).stdout).toContain(text);
-    expect((await runMain(['show', id(1), '--url', url])).stdout).toContain(text);
-    const { stdout } = await runMain(['show', id(2), '--url', url]);
+    expect((await runMain(['show', idOf(1), '--url', url])).stdout).toContain(text);
+    const { stdout } = await runMain(['show', idOf(2), '--url', url]);
     if (inRun === undefined) expect(stdout).not.toContain('cached');
     else expect(stdout).toContain(`\n${inRun}\n`);
   });
 
   it('saves a trace as an HTML file with secrets masked, with --html', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(() => folder.remove());
-    const file = join(folder.path, 'trace.html');
-    const store = new MemoryStore();
-    await store.apply(DEFAULT_SCOPE, [run(1, { inputs: { question: 'Why?', password: 'hunter2!' } })]);
-    const { url } = await start({ store });
-    expect(await runMain(['show', id(1), '--html', file, '--url', url])).toEqual({
+    const folder = testFolder();
+    const file = join(folder, 'trace.html');
+    const url = await receiverOf(run(1, { inputs: { question: 'Why?', password: 'hunter2!' } }));
+    expect(await runMain(['show', idOf(1), '--html', file, '--url', url])).toEqual({
       code: 0,
       stderr: '',
-      stdout: `saved trace ${id(1)} to ${file}\n`,
+      stdout: `saved trace ${idOf(1)} to ${file}\n`,
     });
     const html = readFileSync(file, 'utf8');
     expect(html).toContain('Why?');
     expect(html).not.toContain('hunter2');
-    const unknown = await runMain(['show', id(4), '--html', file, '--url', url]);
-    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`no trace has the id ${id(4)}`)]);
-    const nowhere = await runMain(['show', id(1), '--html', folder.path, '--url', url]);
+    const unknown = await runMain(['show', idOf(4), '--html', file, '--url', url]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining(`no trace has the id ${idOf(4)}`)]);
+    const nowhere = await runMain(['show', idOf(1), '--html', folder, '--url', url]);
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('cannot write the file: ')]);
   });
 
   it('prints a trace that can be imported, or a run with its payloads, with --json', async () => {
-    expect(JSON.parse((await ask('show', id(1), '--json')).stdout)).toMatchObject({
+    expect(JSON.parse((await ask('show', idOf(1), '--json')).stdout)).toMatchObject({
       format: 'runspan-trace',
-      runs: [{ id: id(1) }, { id: id(2) }],
+      runs: [{ id: idOf(1) }, { id: idOf(2) }],
     });
-    const run = { id: id(2), inputs: {}, error: 'Error: no\n  at pay' };
-    expect(JSON.parse((await ask('show', id(2), '--json')).stdout)).toMatchObject(run);
+    const run = { id: idOf(2), inputs: {}, error: 'Error: no\n  at pay' };
+    expect(JSON.parse((await ask('show', idOf(2), '--json')).stdout)).toMatchObject(run);
   });
 });
 
@@ -283,7 +267,7 @@ describe('another address', () => {
     [200, '{"ok":true}', 'responded with other JSON'],
   ])('with another server is reported with its response: %i %s', async (status, body, response) => {
     const { url } = await serve((_, answer) => answer.writeHead(status).end(body));
-    for (const command of [['traces'], ['show'], ['show', id(1)], ['delete', 'project', 'shop']]) {
+    for (const command of [['traces'], ['show'], ['show', idOf(1)], ['delete', 'project', 'shop']]) {
       expect(await runMain([...command, '--url', url])).toEqual({
         code: 1,
         stdout: '',
@@ -343,24 +327,24 @@ describe('runspan delete', () => {
     await store.apply(DEFAULT_SCOPE, OPERATIONS);
     const { url } = await start({ store });
     const remove = (...args: string[]) => runMain(['delete', ...args, '--url', url]);
-    expect(await remove('trace', id(1))).toMatchObject({
+    expect(await remove('trace', idOf(1))).toMatchObject({
       code: 1,
       stderr: `${acting(url)}runspan: would delete 2 runs of 1 trace; pass --yes to confirm\n`,
     });
-    expect(await store.outline(DEFAULT_SCOPE, id(1))).toHaveLength(2);
-    expect(await remove('trace', id(1), '--yes')).toMatchObject({
+    expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toHaveLength(2);
+    expect(await remove('trace', idOf(1), '--yes')).toMatchObject({
       code: 0,
       stdout: `deleted 2 runs of 1 trace from ${url}\n`,
     });
-    expect(await store.outline(DEFAULT_SCOPE, id(1))).toEqual([]);
+    expect(await store.outline(DEFAULT_SCOPE, idOf(1))).toEqual([]);
     expect(await remove('user', 'nobody')).toMatchObject({
       code: 1,
       stderr: `${acting(url)}runspan: the store has no user nobody\n`,
     });
     expect((await remove('user', 'nobody', '--yes')).stdout).toBe(`deleted 0 runs of 0 traces from ${url}\n`);
-    expect(await remove('trace', id(1).slice(-12))).toMatchObject({
+    expect(await remove('trace', idOf(1).slice(-12))).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('"111111111111" is not the id of a trace: expected a UUID'),
+      stderr: expect.stringContaining('"000000000001" is not the id of a trace: expected a UUID'),
     });
   });
 

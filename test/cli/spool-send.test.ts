@@ -177,9 +177,3 @@ test.each(['list', 'send', 'purge'])(
     }
   },
 );
-
-test('without an endpoint, the error names RUNSPAN_ENDPOINT', async () => {
-  logLines();
-  const { dir } = spoolFolder();
-  await expect(sendSpool({ dir }, () => {})).rejects.toThrow('set RUNSPAN_ENDPOINT');
-});

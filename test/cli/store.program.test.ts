@@ -6,38 +6,25 @@ import { loadEngine } from '#src/receiver/store/sqlite/database.ts';
 import { openBeside } from '#src/receiver/store/sqlite/file.ts';
 import { SqliteRetentionTime } from '#src/receiver/store/sqlite/retention.ts';
 import { DEFAULT_SCOPE, MemoryStore, parsedQuery, type Store } from '#src/receiver.ts';
+import { feedback, id, simple } from '../receiver/conformance/support.ts';
 import { LIMITS, openLocalStore, storePath } from '../receiver/local-store.ts';
 import { runRunspan } from '../support/program.ts';
 
-const ids = (number: number): string => `0193b3a0-0000-7000-8000-${number.toString(16).padStart(12, '0')}`;
-const START = '2026-11-20T07:22:40.000000Z';
 const ACME = { tenant: 'acme' };
 
 /** Stores a trace of `count` runs with attachments, errors, feedback and a run without its parent. */
 async function fill(store: Store, count: number): Promise<void> {
   const operations = Array.from({ length: count }, (_, at) => ({
-    kind: 'post' as const,
-    id: ids(at + 1),
-    fields: {
-      name: `run ${at}`,
-      run_type: 'llm',
-      start_time: START,
+    ...simple(at + 1, {
       inputs: { text: `zebra ${at}` },
-      ...(at > 0 && { trace_id: ids(1), parent_run_id: ids(1) }),
+      ...(at > 0 && { trace_id: id(1), parent: 1 }),
       ...(at === 1 && { error: 'Error: no', tags: ['red'], session_name: 'shop' }),
-    },
+    }),
     attachments: at === 0 ? [{ name: 'a', mimeType: 'text/plain', bytes: new Uint8Array([1, 2]) }] : [],
   }));
-  const orphan = { name: 'orphan', run_type: 'tool', start_time: START, parent_run_id: ids(90_000), inputs: {} };
-  await store.apply(ACME, [...operations, { kind: 'post', id: ids(80_000), fields: orphan, attachments: [] }]);
+  await store.apply(ACME, [...operations, simple(80_000, { name: 'orphan', run_type: 'tool', parent: 90_000 })]);
   for (const run of [1, count]) {
-    await store.addFeedback(ACME, {
-      id: ids(70_000 + run),
-      run_id: ids(run),
-      key: 'k',
-      created_at: START,
-      modified_at: START,
-    });
+    await store.addFeedback(ACME, feedback(run, { id: id(70_000 + run) }));
   }
 }
 
@@ -47,8 +34,8 @@ async function dataOf(store: Store): Promise<unknown> {
   for await (const text of store.runs(ACME, parsedQuery({}))) runs.push(JSON.parse(text));
   return {
     runs,
-    feedback: await store.feedback(ACME, [ids(1)]),
-    attachment: await store.attachment(ACME, ids(1), 'a'),
+    feedback: await store.feedback(ACME, [id(1)]),
+    attachment: await store.attachment(ACME, id(1), 'a'),
     traces: await store.traces(ACME, parsedQuery({})),
   };
 }
@@ -73,20 +60,12 @@ describe('runspan store copy', () => {
     const [from, to] = [storePath(), storePath()];
     const store = await openLocalStore(from);
     await fill(store, 2);
-    await store.apply(DEFAULT_SCOPE, [
-      {
-        kind: 'post',
-        id: ids(5),
-        fields: { name: 'old', run_type: 'llm', start_time: '2020-01-01T00:00:00.000000Z' },
-        attachments: [],
-      },
-    ]);
+    await store.apply(DEFAULT_SCOPE, [simple(5, { name: 'old', start_time: '2020-01-01T00:00:00.000000Z' })]);
     const exact = '{"n":12345678901234567890}';
-    const large = { name: 'large', run_type: 'llm', start_time: START, inputs: JSON.parse(exact) };
-    const texts = { inputs: exact };
-    await store.apply({ tenant: 'exact' }, [{ kind: 'post', id: ids(6), fields: large, texts, attachments: [] }]);
+    const large = { ...simple(6, { inputs: JSON.parse(exact) }), texts: { inputs: exact } };
+    await store.apply({ tenant: 'exact' }, [large]);
     await store.addTokenSecret({ secret: 'secret', createdMs: 1 });
-    await store.revokeTokens(ACME, ids(1), 7);
+    await store.revokeTokens(ACME, id(1), 7);
     const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
     expect([code, stderr]).toEqual([
       0,
@@ -100,9 +79,9 @@ describe('runspan store copy', () => {
     ]);
     const copy = await openLocalStore(to);
     expect(await dataOf(copy)).toEqual(await dataOf(store));
-    expect(await copy.payload({ tenant: 'exact' }, ids(6), 'inputs')).toBe(exact);
+    expect(await copy.payload({ tenant: 'exact' }, id(6), 'inputs')).toBe(exact);
     expect(await copy.tokenSecrets()).toEqual([{ secret: 'secret', createdMs: 1 }]);
-    expect(await copy.tokensRevokedMs(ACME, [ids(1)])).toBe(7);
+    expect(await copy.tokensRevokedMs(ACME, [id(1)])).toBe(7);
     expect((await copy.list(DEFAULT_SCOPE, parsedQuery({}))).items.map(({ name }) => name)).toEqual(['old']);
   });
 
@@ -111,7 +90,7 @@ describe('runspan store copy', () => {
     await fill(await openLocalStore(from), 2);
     const target = await openLocalStore(to);
     await fill(target, 2);
-    await target.remove(ACME, { kind: 'trace', id: ids(1) });
+    await target.remove(ACME, { kind: 'trace', id: id(1) });
     await target.close();
     const { code, stdout, stderr } = await runRunspan(['store', 'copy', from, to]);
     expect([code, stdout]).toEqual([1, 'acme: copied 3 runs, 2 traces, 0 feedback; <to> has 1 run\n']);
@@ -193,8 +172,7 @@ describe('runspan store reprice', () => {
     const store = await openLocalStore(path, { ...LIMITS, priceTable: { name: 'none', providers: [] } });
     const metadata = { ls_provider: 'openai', ls_model_name: 'gpt-5' };
     const outputs = { usage_metadata: { input_tokens: 1_000, output_tokens: 100 } };
-    const fields = { name: 'call', run_type: 'llm', start_time: START, extra: { metadata }, outputs };
-    await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id: ids(1), fields, attachments: [] }]);
+    await store.apply(DEFAULT_SCOPE, [simple(1, { run_type: 'llm', extra: { metadata }, outputs })]);
     await store.close();
     return path;
   }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
+import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { start } from '../receiver/wire.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
@@ -352,25 +353,9 @@ test('agent > weather does not fail', async () => {
   });
 });
 
-const id = (index: number): string => `0193b3a0-0000-7000-8000-${String(index).padStart(12, '0')}`;
-
-/** A run that started `index` seconds after the first. */
-function run(index: number, { below, ...fields }: RunFields & { below?: number } = {}): RunOperation {
-  const order = (each: number): string => `20261120T0700${String(each).padStart(2, '0')}000000Z${id(each)}`;
-  const time = `2026-11-20T07:00:${String(index).padStart(2, '0')}`;
-  const whole: RunFields = {
-    name: `run ${index}`,
-    run_type: 'chain',
-    start_time: `${time}.000000Z`,
-    end_time: `${time}.500000Z`,
-    trace_id: id(below ?? index),
-    dotted_order: (below === undefined ? [index] : [below, index]).map(order).join('.'),
-    ...(below !== undefined && { parent_run_id: id(below) }),
-    inputs: { question: 'why?' },
-    ...fields,
-  };
-  return { kind: 'post', id: id(index), fields: whole, attachments: [] };
-}
+/** Returns a run that starts a second after the run with the number before, and takes half a second. */
+const run = (index: number, fields: RunIdea = {}): RunOperation =>
+  makeRun(index, { at: 1_000 * index, ms: 500, inputs: { question: 'why?' }, ...fields });
 
 const CHAT: RunFields = {
   name: 'openai.chat.completions',
@@ -385,36 +370,36 @@ describe('runspan test of stored traces', () => {
   const store = new MemoryStore();
   const ready = store.apply(DEFAULT_SCOPE, [
     run(1, { name: 'first', error: 'Error: no page 4711\n  at x' }),
-    run(2, { ...CHAT, below: 1 }),
+    run(2, { ...CHAT, parent: 1 }),
     run(3, { name: 'first', error: 'Error: no page 12\n  at x' }),
-    run(4, { ...CHAT, below: 3 }),
+    run(4, { ...CHAT, parent: 3 }),
     run(5, { name: 'second' }),
-    run(6, { ...CHAT, below: 5 }),
-    run(7, { below: 5, name: 'search', run_type: 'tool', error: 'Error: no index' }),
+    run(6, { ...CHAT, parent: 5 }),
+    run(7, { parent: 5, name: 'search', run_type: 'tool', error: 'Error: no index' }),
     run(8, { name: 'cut' }),
-    run(9, { ...CHAT, below: 8, inputs: { messages: '[Truncated: 5 more items]' } }),
-    run(10, { ...CHAT, below: 8, inputs: {} }),
-    run(11, { below: 8, name: 'chat small', run_type: 'llm' }),
+    run(9, { ...CHAT, parent: 8, inputs: { messages: '[Truncated: 5 more items]' } }),
+    run(10, { ...CHAT, parent: 8, inputs: {} }),
+    run(11, { parent: 8, name: 'chat small', run_type: 'llm' }),
     run(12, { name: 'refused', error: 'Error: HTTP 400' }),
-    run(13, { ...CHAT, below: 12 }),
+    run(13, { ...CHAT, parent: 12 }),
     run(14, {
       ...CHAT,
-      below: 12,
+      parent: 12,
       error: 'HTTP 400: no',
       outputs: { status: 400, body: { error: { message: 'no' } } },
     }),
     run(15, { name: 'none' }),
     run(16, { name: 'crashed', error: 'Error: no index', end_time: '2026-11-20T07:00:59.000000Z' }),
-    run(17, { below: 16, name: 'north', error: 'Error: no index', end_time: '2026-11-20T07:00:58.000000Z' }),
-    run(18, { below: 16, name: 'south', error: 'Interrupted: the program ended before the run did' }),
+    run(17, { parent: 16, name: 'north', error: 'Error: no index', end_time: '2026-11-20T07:00:58.000000Z' }),
+    run(18, { parent: 16, name: 'south', error: 'Interrupted: the program ended before the run did' }),
     run(19, { name: 'own', error: 'Error: no plan' }),
-    run(20, { below: 19, name: 'tried', error: 'Error: no index' }),
-    run(21, { below: 19, name: 'later' }),
+    run(20, { parent: 19, name: 'tried', error: 'Error: no index' }),
+    run(21, { parent: 19, name: 'later' }),
     run(22, { name: 'all', end_time: LATER }),
-    run(23, { ...CHAT, below: 22 }),
+    run(23, { ...CHAT, parent: 22 }),
     ...[{ city: 'Bern' }, { city: 'Oslo' }, { city: 'Rome' }].map((inputs, at) => {
       const failed = at > 0 && { error: 'Error: closed' };
-      return run(24 + at, { below: 22, name: 'look', run_type: 'tool', inputs, ...failed, end_time: LATER });
+      return run(24 + at, { parent: 22, name: 'look', run_type: 'tool', inputs, ...failed, end_time: LATER });
     }),
   ]);
 
@@ -440,7 +425,7 @@ describe('runspan test of stored traces', () => {
     ]);
     expect(code).toBe(0);
     // The later of the two traces that differ in a number.
-    expect(project.read('test/first.test.mjs')).toContain(`In trace ${id(3)}, first failed with "Error: no page 12"`);
+    expect(project.read('test/first.test.mjs')).toContain(`In trace ${idOf(3)}, first failed with "Error: no page 12"`);
   });
 
   it.each([
@@ -480,14 +465,14 @@ describe('runspan test of stored traces', () => {
       '});',
     ],
   ])('writes a test for %s', async (_, manifest, extension, head, end) => {
-    const { project } = await ask([id(5), '--out', 'checks', '--name', 'oslo'], manifest);
+    const { project } = await ask([idOf(5), '--out', 'checks', '--name', 'oslo'], manifest);
     const text = project.read(`checks/oslo.test.${extension}`);
     expect(text.startsWith(head)).toBe(true);
     expect(text.trimEnd().endsWith(end)).toBe(true);
   });
 
   it('leaves a gap for the call, if the trace does not tell how the program was started', async () => {
-    const { stdout, project } = await ask([id(5)]);
+    const { stdout, project } = await ask([idOf(5)]);
     expect(stdout).toContain('complete the TODO in the test');
     const text = project.read('test/second-search.test.mjs');
     expect(text).toContain('// TODO: call the function that has recorded "second".');
@@ -496,7 +481,7 @@ describe('runspan test of stored traces', () => {
   });
 
   it('expects that the call of a tool succeeds that has failed, among several that have', async () => {
-    const { project } = await ask([id(22), '--name', 'failed']);
+    const { project } = await ask([idOf(22), '--name', 'failed']);
     expect(project.read('test/failed.test.mjs')).toContain(`
   assert.ok(steps.length > 1, outlineOf(trace));
   assert.ok(steps.every(({ error, inputs }) => error === undefined || JSON.stringify(inputs) !== '{"city":"Oslo"}'), outlineOf(trace));
@@ -504,7 +489,7 @@ describe('runspan test of stored traces', () => {
   });
 
   it('expects the same calls in any order, if they were concurrent', async () => {
-    const { project } = await ask([id(22), '--name', 'same', '--mode', 'strict']);
+    const { project } = await ask([idOf(22), '--name', 'same', '--mode', 'strict']);
     const text = project.read('test/same.test.mjs');
     expect(text).toContain(`
   assert.deepEqual(outlineOf(trace, { ordered: false }).split('\\n'), [
@@ -519,22 +504,24 @@ describe('runspan test of stored traces', () => {
   });
 
   it('sends the call that failed, because its recorded answer is the failure', async () => {
-    const { project, stdout } = await ask([id(12)]);
+    const { project, stdout } = await ask([idOf(12)]);
     expect(stdout).toContain('note: the failed step is a model call, so the test sends this call to the service\n');
     const { calls } = project.json('test/refused-openai-chat-completions.trace.json');
     expect(calls).toMatchObject([{ status: 200 }, { isLive: true }]);
   });
 
   it('names each call that cannot be replayed', async () => {
-    const { stderr, code } = await ask([id(8)]);
+    const { stderr, code } = await ask([idOf(8)]);
     expect({ stderr, code }).toEqual({
       stderr:
-        `runspan: trace ${id(8)} cannot be replayed: ` +
+        `runspan: trace ${idOf(8)} cannot be replayed: ` +
         'cut > openai.chat.completions: it is truncated; raise `limits` of `configure`; ' +
         'cut > openai.chat.completions: its inputs are hidden; ' +
         'cut > chat small: its request is not recorded; `runspan dev` records the requests that are sent with fetch\n',
       code: 1,
     });
-    expect((await ask([id(15)])).stderr).toBe(`runspan: trace ${id(15)} cannot be replayed: it has no model calls\n`);
+    expect((await ask([idOf(15)])).stderr).toBe(
+      `runspan: trace ${idOf(15)} cannot be replayed: it has no model calls\n`,
+    );
   });
 });

@@ -1,32 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readlinkSync, rmSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { chmod, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type TarHeader, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type SourceArchive, sourceArchive } from '#src/clients/control-plane/upload/source-archive.ts';
 import { sourceFiles } from '#src/clients/control-plane/upload/source-files.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const CALL = 'deployments.uploadSource';
-
-/** Returns a directory with these files, which is removed when the test has finished. */
-async function directory(files: Readonly<Record<string, string>>): Promise<string> {
-  const root = await mkdtemp(join(tmpdir(), 'runspan-test-'));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(root, path)), { recursive: true });
-    await writeFile(join(root, path), text);
-  }
-  return root;
-}
-
-async function pathsOf(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
-  const { paths } = await sourceFiles(await directory(files), undefined);
-  return paths.filter((path) => !path.endsWith('ignore'));
-}
 
 /** Returns the headers of the entries of an archive. */
 async function headersOf(path: string): Promise<TarHeader[]> {
@@ -42,7 +26,7 @@ async function archived(root: string, bytesMax?: number): Promise<SourceArchive>
 
 /** A directory whose archive has many chunks: forty files that do not compress, the last of which is `39`. */
 async function bulky(): Promise<string> {
-  const root = await directory({});
+  const root = testFolder({});
   for (let index = 0; index < 40; index++)
     await writeFile(join(root, String(index).padStart(2, '0')), randomBytes(200_000));
   return root;
@@ -75,7 +59,7 @@ it.each<[string | URL, string]>([
 
 /** Sets a folder for temporary files and returns a function that lists its files. */
 async function temporary(): Promise<() => string[]> {
-  const folder = await directory({});
+  const folder = testFolder({});
   const { TMPDIR } = process.env;
   process.env.TMPDIR = folder;
   onTestFinished(() => {
@@ -86,78 +70,46 @@ async function temporary(): Promise<() => string[]> {
 }
 
 describe('the files of a source', () => {
-  it('are all files but folders that the build creates', async () => {
-    const files = {
-      'b.ts': '',
-      'a/c.ts': '',
-      '.env': '',
-      '.git/HEAD': '',
-      'node_modules/x/i.js': '',
-      'a/node_modules/y.js': '',
-    };
-    expect(await pathsOf(files)).toEqual(['.env', 'a/c.ts', 'b.ts']);
-  });
-
-  it('exclude files in .gitignore', async () => {
-    const files = {
-      '.gitignore': 'dist/\n*.log\n!keep.log\n/only\n',
-      'dist/a.js': '',
-      'a.log': '',
-      'b/keep.log': '',
-      only: '',
-      'b/only': '',
-    };
-    expect(await pathsOf(files)).toEqual(['b/keep.log', 'b/only']);
-  });
-
-  it('follow the nearest .gitignore', async () => {
-    const files = {
-      '.gitignore': '*.bin\nbuild/\n',
-      'a.bin': '',
-      'a/.gitignore': '!*.bin\nsecret.txt\n!build/\n',
-      'a/a.bin': '',
-      'a/secret.txt': '',
-      'a/build/x.js': '',
-      'build/y.js': '',
-      'b/secret.txt': '',
-    };
-    expect(await pathsOf(files)).toEqual(['a/a.bin', 'a/build/x.js', 'b/secret.txt']);
-  });
-
-  it('are matched case-sensitively', async () => {
-    expect(await pathsOf({ '.gitignore': 'Data\n', '.dockerignore': 'Logs\n', data: '', logs: '' })).toEqual([
-      'data',
-      'logs',
-    ]);
-  });
-
-  it('exclude files in .dockerignore, whose patterns start at the root', async () => {
-    const files = {
-      '.dockerignore': '# no\ndata\n/x.md\n**/*.tmp\n./y.md\n',
-      'data/1': '',
-      'src/data/1': '',
-      'x.md': '',
-      'src/x.md': '',
-      'src/a.tmp': '',
-      'y.md': '',
-    };
-    expect(await pathsOf(files)).toEqual(['src/data/1', 'src/x.md']);
-  });
-
-  it('include files again within a directory that .dockerignore excludes', async () => {
-    const files = {
-      '.dockerignore': '*\n!src\n!docs/keep.md\nsrc/x\n',
-      'a.ts': '',
-      'src/a.ts': '',
-      'src/x/b.ts': '',
-      'docs/keep.md': '',
-      'docs/b.md': '',
-    };
-    expect(await pathsOf(files)).toEqual(['docs/keep.md', 'src/a.ts']);
+  it.each<[title: string, ignored: Record<string, string>, given: string, expected: string]>([
+    [
+      'are all files but folders that the build creates',
+      {},
+      'b.ts a/c.ts .env .git/HEAD node_modules/x/i.js a/node_modules/y.js',
+      '.env a/c.ts b.ts',
+    ],
+    [
+      'exclude files in .gitignore',
+      { '.gitignore': 'dist/\n*.log\n!keep.log\n/only\n' },
+      'dist/a.js a.log b/keep.log only b/only',
+      'b/keep.log b/only',
+    ],
+    [
+      'follow the nearest .gitignore',
+      { '.gitignore': '*.bin\nbuild/\n', 'a/.gitignore': '!*.bin\nsecret.txt\n!build/\n' },
+      'a.bin a/a.bin a/secret.txt a/build/x.js build/y.js b/secret.txt',
+      'a/a.bin a/build/x.js b/secret.txt',
+    ],
+    ['are matched case-sensitively', { '.gitignore': 'Data\n', '.dockerignore': 'Logs\n' }, 'data logs', 'data logs'],
+    [
+      'exclude files in .dockerignore, whose patterns start at the root',
+      { '.dockerignore': '# no\ndata\n/x.md\n**/*.tmp\n./y.md\n' },
+      'data/1 src/data/1 x.md src/x.md src/a.tmp y.md',
+      'src/data/1 src/x.md',
+    ],
+    [
+      'include files again within a directory that .dockerignore excludes',
+      { '.dockerignore': '*\n!src\n!docs/keep.md\nsrc/x\n' },
+      'a.ts src/a.ts src/x/b.ts docs/keep.md docs/b.md',
+      'docs/keep.md src/a.ts',
+    ],
+  ])('%s', async (_, ignored, given, expected) => {
+    const files = Object.fromEntries(given.split(' ').map((path) => [path, '']));
+    const { paths } = await sourceFiles(testFolder({ ...files, ...ignored }), undefined);
+    expect(paths.filter((path) => !path.endsWith('ignore'))).toEqual(expected.split(' '));
   });
 
   it('include links within the directory, and refuse links that lead out', async () => {
-    const root = await directory({ 'a/b.ts': '', 'c.ts': '' });
+    const root = testFolder({ 'a/b.ts': '', 'c.ts': '' });
     await symlink('../c.ts', join(root, 'a/inside'));
     await symlink('a', join(root, 'folder'));
     await symlink('nowhere', join(root, 'dangling'));
@@ -177,7 +129,7 @@ describe('the files of a source', () => {
 describe('the archive of a directory', () => {
   it('has the same bytes for the same files', async () => {
     const files = { 'b.ts': 'b', 'a/@c.ts': 'c', '@d.ts': 'd', '.gitignore': 'x' };
-    const [one, other] = [await directory(files), await directory(Object.fromEntries(Object.entries(files).reverse()))];
+    const [one, other] = [testFolder(files), testFolder(Object.fromEntries(Object.entries(files).reverse()))];
     await utimes(join(other, 'b.ts'), 1, 1);
     const [first, second] = [await archived(one), await archived(other)];
     expect(await readFile(first.path)).toEqual(await readFile(second.path));
@@ -190,7 +142,7 @@ describe('the archive of a directory', () => {
 
   it('keeps long names, links and executable files, and only its owner can read it', async () => {
     const long = `${'folder-with-a-long-name/'.repeat(12)}${'f'.repeat(120)}.ts`;
-    const root = await directory({ 'run.sh': '#!', [long]: 'long' });
+    const root = testFolder({ 'run.sh': '#!', [long]: 'long' });
     await chmod(join(root, 'run.sh'), 0o777);
     await chmod(join(root, long), 0o444);
     await symlink('run.sh', join(root, 'start'));
@@ -205,7 +157,7 @@ describe('the archive of a directory', () => {
   });
 
   it('is refused above the size limit before anything is sent', async () => {
-    const root = await directory({ 'a.txt': 'a' });
+    const root = testFolder({ 'a.txt': 'a' });
     const { bytes } = await archived(root);
     expect((await archived(root, bytes)).bytes).toBe(bytes);
     const leftBehind = await temporary();
@@ -214,7 +166,7 @@ describe('the archive of a directory', () => {
   });
 
   it('is refused if it is empty', async () => {
-    const root = await directory({ '.gitignore': '*' });
+    const root = testFolder({ '.gitignore': '*' });
     expect(await message(sourceArchive(CALL, root, undefined))).toContain('all files are ignored');
   });
 
@@ -237,7 +189,7 @@ describe('the archive of a directory', () => {
   });
 
   it('ends with the signal and leaves no files', async () => {
-    const root = await directory({ 'a.txt': 'a' });
+    const root = testFolder({ 'a.txt': 'a' });
     const leftBehind = await temporary();
     const reason = new Error('enough');
     await expect(sourceArchive(CALL, root, AbortSignal.abort(reason))).rejects.toBe(reason);
@@ -250,7 +202,7 @@ describe('the archive of a directory', () => {
 
 describe('a tarball', () => {
   it('is sent unchanged, up to the size limit', async () => {
-    const root = await directory({});
+    const root = testFolder({});
     const path = join(root, 'source.tar.gz');
     const bytes = gzipSync('anything');
     await writeFile(path, bytes);
@@ -267,7 +219,7 @@ describe('a tarball', () => {
   });
 
   it('is refused if it is not gzip', async () => {
-    const root = await directory({ 'a.tar': 'text', empty: '' });
+    const root = testFolder({ 'a.tar': 'text', empty: '' });
     for (const name of ['a.tar', 'empty']) {
       expect(await message(sourceArchive(CALL, join(root, name), undefined))).toContain('compressed with gzip');
     }

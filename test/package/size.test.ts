@@ -8,7 +8,7 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 79_757, test: 94_768 };
+const LINES = { src: 79_385, test: 94_159 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {

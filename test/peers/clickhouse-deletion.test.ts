@@ -1,14 +1,13 @@
 // What a store in ClickHouse deletes, with a ClickHouse that runs inside another process (see clickhouse/shim.mjs).
 import fc from 'fast-check';
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Ages } from '#src/receiver/domain/ages.ts';
 import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
-import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import { sql } from '#src/receiver/store/clickhouse/connection.ts';
-import { dayOfMs } from '#src/receiver/store/clickhouse/messages.ts';
+import { dayOfMs, TOMBSTONE } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
-import { id, numberOf, post, SCOPE, simple, span } from '../receiver/conformance/support.ts';
+import { underivedGroups } from '#src/receiver/store/clickhouse/sweep.ts';
+import { id, numberOf, patch, post, runsOf, SCOPE, simple, span } from '../receiver/conformance/support.ts';
 import {
   type AgedStore,
   type Clocks,
@@ -20,25 +19,19 @@ import {
 } from '../receiver/wrong-clocks.ts';
 import { moveClock, startDatabase } from './clickhouse/database.ts';
 
-const { url, db, setFaults, stop } = await startDatabase();
+const { db, openStore, setFaults, stop } = await startDatabase();
 afterAll(stop);
 const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback', 'deletions'] as const;
 
 beforeEach(async () => {
-  for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
+  for (const table of TABLES) await db.command(`TRUNCATE TABLE ${table}`);
 });
-
-async function openStore(): Promise<ClickHouseStore> {
-  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
-  return store;
-}
 
 /** Returns the number of rows in each table. */
 async function rowCounts(): Promise<Record<string, number>> {
   const counts = TABLES.map(async (table) => {
     const [row] = await db.rows<{ n: number }>(
-      sql(`SELECT count() AS n FROM ${table}${table === 'messages' ? '' : ' FINAL'}`),
+      `SELECT count() AS n FROM ${table}${table === 'messages' ? '' : ' FINAL'}`,
     );
     return [table, row?.n ?? 0] as const;
   });
@@ -86,6 +79,33 @@ describe('a removal in ClickHouse', () => {
     await expect(expire(db, MAX_AGE, Date.now() + HOUR_MS)).rejects.toThrow('The query reads too much');
     await setFaults();
     await expect.poll(rowCounts).toMatchObject({ messages: 1, runs: 0 });
+  });
+
+  test('deletes traces that arrived while the clock of ClickHouse was ahead', async () => {
+    const ahead = await openStore();
+    const setBack = moveClock(50_000);
+    await ahead.apply(SCOPE, [post(1)]);
+    await ahead.settled();
+    setBack();
+    const store = await openStore();
+    expect(await store.remove(SCOPE, { kind: 'trace', id: id(1) })).toEqual({ runs: 1, traces: 1 });
+    await store.settled();
+    // The message and its tombstone.
+    expect(await rowCounts()).toMatchObject({ messages: 2 });
+    await store.apply(SCOPE, [patch(1, { outputs: {} })]);
+    await store.settled();
+    expect(await runsOf(store)).toEqual([]);
+  });
+
+  test('deletes traces that arrive later together, and once', async () => {
+    const store = await openStore();
+    await store.remove(SCOPE, { kind: 'project', id: 'shop' });
+    await store.apply(SCOPE, [simple(1), simple(2)]);
+    await store.settled();
+    expect(await runsOf(store)).toEqual([]);
+    const times = await db.rows(`SELECT DISTINCT received_us FROM messages WHERE kind = ${TOMBSTONE}`);
+    expect(times).toHaveLength(1);
+    expect(await underivedGroups(db, '', 0, { untilUs: 2 * Date.now() * 1_000, position: -1 })).toEqual([]);
   });
 
   test('deletes more runs than fit in a parameter of a query', async () => {
@@ -181,7 +201,7 @@ function openShared(clocks: Clocks): AgedStore {
       const timeMs = Math.max(...times.map((time) => time.timeMs));
       await expire(db, { maxAgeMs: MAX_AGE_MS, projectMaxAgeMs: {} }, timeMs);
     },
-    numbers: async () => (await db.rows<{ id: string }>(sql('SELECT id FROM messages'))).map((row) => numberOf(row.id)),
+    numbers: async () => (await db.rows<{ id: string }>('SELECT id FROM messages')).map((row) => numberOf(row.id)),
     close: () => {},
     prune: () => shared.write(wallMs(clocks)),
   };
@@ -193,7 +213,7 @@ test('a wrong clock of ClickHouse deletes nothing early, and everything goes in 
   );
   await fc.assert(
     fc.asyncProperty(short, async (periods) => {
-      for (const table of ['messages', 'times']) await db.command(sql(`TRUNCATE TABLE ${table}`));
+      for (const table of ['messages', 'times']) await db.command(`TRUNCATE TABLE ${table}`);
       await checkAges(periods, async (clocks) => openShared(clocks));
     }),
     { numRuns: 5, examples: KNOWN_PERIODS.map((periods) => [periods]) },

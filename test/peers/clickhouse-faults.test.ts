@@ -6,24 +6,18 @@ import { createExporter, startRun } from '#src/index.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { StoreClock } from '#src/receiver/store/clickhouse/clock.ts';
-import { ClickHouse, integer, sql, string } from '#src/receiver/store/clickhouse/connection.ts';
-import type { Store, StoreError } from '#src/receiver/store/store.ts';
-import { MemoryStore, type Receiver } from '#src/receiver.ts';
+import { ClickHouse, integer, string } from '#src/receiver/store/clickhouse/connection.ts';
+import type { StoreError } from '#src/receiver/store/store.ts';
+import type { Receiver } from '#src/receiver.ts';
 import { id, patch, post, runsOf, second, simple } from '../receiver/conformance/support.ts';
 import { call, type Reply, sendJson, start } from '../receiver/wire.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
 import { moveClock, startDatabase } from './clickhouse/database.ts';
 
-const { url, db, setFaults, stop } = await startDatabase();
+const { url, db, openStore, setFaults, stop } = await startDatabase();
 afterAll(stop);
 afterEach(() => setFaults());
-
-async function openStore(): Promise<ClickHouseStore> {
-  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
-  return store;
-}
 
 /** Starts a receiver. Each test has its own project and its own numbers of runs. */
 async function startReceiver(): Promise<{ readonly store: ClickHouseStore; readonly receiver: Receiver }> {
@@ -240,7 +234,7 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(105)}`));
   await store.apply(tenant, [post(106)]);
   await expect.poll(listed).toContain(id(106));
-  await db.command(sql('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x')));
+  await db.command('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x'));
 });
 
 test.each<[name: string, fault: Readonly<Record<string, unknown>>]>([
@@ -292,7 +286,7 @@ test('Lists show the runs that were stored before all receivers stopped, however
   restoreClock();
   await store.close();
   await setFaults();
-  await db.command(sql('TRUNCATE TABLE times'));
+  await db.command('TRUNCATE TABLE times');
   const later = await openStore();
   expect(await listed(later)).toBe(0);
   await expect.poll(() => listed(later)).toBe(2);
@@ -321,19 +315,18 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   onTestFinished(() => void vi.restoreAllMocks());
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
-    sql(
-      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
+    `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
         SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), searched, facts, payloads
         FROM (SELECT *, generateUUIDv4() AS new FROM messages WHERE tenant = ?)`,
-      integer((Date.now() + 5_000) * 1_000),
-      string(tenant),
-    ),
+    integer((Date.now() + 5_000) * 1_000),
+    string(tenant),
   );
   moveClock(60_000);
   await setFaults();
   const listed = async () => {
     const [row] = await db.rows<{ runs: number }>(
-      sql('SELECT count() AS runs FROM runs FINAL WHERE tenant = ?', string(tenant)),
+      'SELECT count() AS runs FROM runs FINAL WHERE tenant = ?',
+      string(tenant),
     );
     return row?.runs;
   };
@@ -427,8 +420,7 @@ test('A receiver is not ready while ClickHouse holds inserts, answers queries, a
   // Messages that earlier tests failed to send may still appear in the shared database.
   const database = await startDatabase();
   onTestFinished(database.stop);
-  const store = await ClickHouseStore.open(database.url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
+  const store = await database.openStore();
   const receiver = await start({ store });
   const status = async (path: string) => (await call(receiver.url + path, 'GET')).status;
   await database.setFaults({ match: 'INSERT', held: true });
@@ -439,53 +431,3 @@ test('A receiver is not ready while ClickHouse holds inserts, answers queries, a
   await store.settled();
   expect(await store.tenants()).toEqual([]);
 }, 20_000);
-
-/** Returns what queries return about all runs. */
-function answers(store: Store): Promise<unknown> {
-  const all = parsedQuery({});
-  return Promise.all([
-    runsOf(store, {}, TENANT),
-    store.list(TENANT, all),
-    store.traces(TENANT, all),
-    store.threads(TENANT, all),
-    store.statistics(TENANT, parsedQuery({ groupBy: 'user' })),
-    store.list(TENANT, parsedQuery({ filter: 'word' })),
-    ...[1, 4, 7, 11].map((number) => store.outline(TENANT, id(number))),
-  ]);
-}
-
-test('Queries equal a scan of all messages after runs were patched late, deleted, and sent again', async () => {
-  const memory = new MemoryStore();
-  const inputs = { text: 'a word' };
-  const extra = { metadata: { thread_id: 'thread', user_id: 'ada' } };
-  const posts = [1, 4, 7].flatMap((root) => [
-    post(root, { inputs, extra }),
-    post(root + 1, { parent: root, inputs }),
-    post(root + 2, { parent: root, parent_run_id: id(root + 1) }),
-  ]);
-  // The parents arrive later, so that each run has a trace of its own.
-  const linked = [simple(13, { parent: 12, inputs }), simple(12, { parent: 11 }), simple(11, { inputs, extra })];
-  const late = [1, 2, 4, 5, 8, 9, 11, 12, 13].flatMap((number) => [
-    patch(number, { end_time: second(number + 3_600), tags: ['late'], outputs: { text: 'another word' } }),
-    patch(number, { trace_id: id(11), error: 'Error: late' }),
-  ]);
-  const below = [simple(14, { parent: 13, inputs }), simple(15, { parent: 8 }), simple(16, { parent: 2, inputs })];
-  // Each step runs in a store that has just been opened, so it does not remember the earlier steps.
-  const step = async (act: (store: Store) => Promise<unknown>): Promise<void> => {
-    const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-    const removed = await act(store);
-    await store.settled();
-    const expected = await act(memory);
-    // A store in ClickHouse does not count the operations that it discards.
-    if (removed !== undefined) expect(removed).toEqual(expected);
-    expect(await answers(store)).toEqual(await answers(memory));
-    await store.close();
-  };
-  for (const operation of [...linked, posts]) await step((store) => store.apply(TENANT, [operation].flat()));
-  await step((store) => store.apply(TENANT, [late[0] ?? [], late[14] ?? []].flat()));
-  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(4) }));
-  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(8) }));
-  await step((store) => store.remove(TENANT, { kind: 'trace', id: id(11) }));
-  await step((store) => store.apply(TENANT, [...late.filter(({ fields }) => fields.trace_id === undefined), ...below]));
-  await step((store) => store.apply(TENANT, [...posts, ...linked]));
-});

@@ -1,21 +1,15 @@
 // Keys and changes of stores in ClickHouse, which runs inside another process (see clickhouse/shim.mjs).
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import type { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { ClickHouseKeys } from '#src/receiver/store/clickhouse/keys.ts';
 import type { StoreChange } from '#src/receiver/store/store.ts';
 import { feedback, id, numberOf, patch, post, simple, span } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
-const { url, db, stop } = await startDatabase();
+const { db, openStore, stop } = await startDatabase();
 afterAll(stop);
-
-async function openStore(): Promise<ClickHouseStore> {
-  const store = await ClickHouseStore.open(url, { batchDelayMs: 0 });
-  onTestFinished(() => store.close());
-  return store;
-}
 
 test('Keys in ClickHouse are used, and revoked once', async () => {
   const keys = new ClickHouseKeys(db);

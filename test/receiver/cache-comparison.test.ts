@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type CacheComparison, DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
+import { id, post, second } from './conformance/support.ts';
 import { openLocalStore } from './local-store.ts';
 import { startService } from './service.ts';
 import { call, start } from './wire.ts';
-
-const idOf = (index: number) => `0193b3a0-0000-7000-8000-${`${index}`.padStart(12, '0')}`;
-const timeOf = (second: number) => new Date(Date.UTC(2026, 10, 20, 7, 0, second)).toISOString().replace('Z', '000Z');
 
 interface CallIdea extends RunFields {
   /** Start in seconds. */
@@ -15,37 +13,30 @@ interface CallIdea extends RunFields {
   tokens?: number;
   cached?: number;
   metadata?: Record<string, unknown>;
+  parent?: number;
 }
 
 /** A model call of the thread `t`, with the user's message `text`. */
 function modelCall(index: number, idea: CallIdea): RunOperation {
   const { at, seconds = 1, text = 'Why?', tokens = 2_000, cached, metadata, ...fields } = idea;
   const details = cached === undefined ? {} : { input_token_details: { cache_read: cached } };
-  return {
-    kind: 'post',
-    id: idOf(index),
-    attachments: [],
-    fields: {
-      name: 'gpt-5',
-      run_type: 'llm',
-      start_time: timeOf(at),
-      end_time: timeOf(at + seconds),
-      trace_id: idOf(index),
-      dotted_order: `20261120T070000000000Z${idOf(index)}`,
-      session_name: 'shop',
-      inputs: { messages: [{ role: 'user', content: text }] },
-      outputs: { usage_metadata: { input_tokens: tokens, output_tokens: 1, total_tokens: tokens + 1, ...details } },
-      extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't', ...metadata } },
-      ...fields,
-    },
-  };
+  return post(index, {
+    name: 'gpt-5',
+    run_type: 'llm',
+    start_time: second(at),
+    end_time: second(at + seconds),
+    inputs: { messages: [{ role: 'user', content: text }] },
+    outputs: { usage_metadata: { input_tokens: tokens, output_tokens: 1, total_tokens: tokens + 1, ...details } },
+    extra: { metadata: { ls_model_name: 'gpt-5', thread_id: 't', ...metadata } },
+    ...fields,
+  });
 }
 
 /** Returns what the receiver answers about a run. */
 async function ask(operations: RunOperation[], of = 2, kind = 'memory'): Promise<CacheComparison> {
   const store = kind === 'memory' ? new MemoryStore() : await openLocalStore();
   await store.apply(DEFAULT_SCOPE, operations);
-  const { status, body } = await call(`${(await start({ store })).url}/query/runs/${idOf(of)}/cache`, 'GET');
+  const { status, body } = await call(`${(await start({ store })).url}/query/runs/${id(of)}/cache`, 'GET');
   expect(status).toBe(200);
   return body as CacheComparison;
 }
@@ -55,8 +46,8 @@ const later = { at: 42, text: 'Who?' };
 
 test.each(['memory', 'sqlite'])('the prompt is compared with that of the earlier call: %s', async (kind) => {
   expect(await ask([modelCall(1, earlier), modelCall(2, { ...later, cached: 500 })], 2, kind)).toEqual({
-    previous_run_id: idOf(1),
-    previous_trace_id: idOf(1),
+    previous_run_id: id(1),
+    previous_trace_id: id(1),
     seconds_before: 42,
     cached_share: 0.25,
     difference: { place: 'message 1 (user)', before: 'Why?', after: 'Who?', equal_share: 0.5 },
@@ -72,14 +63,12 @@ test('a call that reports no cached tokens is not said to miss the cache', async
 
 test('a run without a thread is compared with calls of its trace', async () => {
   const metadata = { thread_id: undefined };
-  const inTrace = { metadata, trace_id: idOf(1), parent_run_id: idOf(1) };
-  const order = `20261120T070000000000Z${idOf(1)}`;
   const operations = [
     modelCall(1, { at: 0, metadata }),
-    modelCall(2, { ...later, ...inTrace, dotted_order: `${order}.20261120T070001000000Z${idOf(2)}` }),
+    modelCall(2, { ...later, metadata, parent: 1 }),
     modelCall(3, { at: 20, metadata, text: 'Who?' }),
   ];
-  expect(await ask(operations)).toMatchObject({ previous_run_id: idOf(1), difference: { before: 'Why?' } });
+  expect(await ask(operations)).toMatchObject({ previous_run_id: id(1), difference: { before: 'Why?' } });
 });
 
 describe('no difference is reported', () => {
@@ -88,7 +77,7 @@ describe('no difference is reported', () => {
     ['if the earlier prompt is the beginning', earlier, { ...later, text: 'Why? Tell me.', cached: 0 }],
   ])('%s', async (_, before, after) => {
     const answer = await ask([modelCall(1, before), modelCall(2, after)]);
-    expect(answer.previous_run_id).toBe(idOf(1));
+    expect(answer.previous_run_id).toBe(id(1));
     expect(answer).not.toHaveProperty('difference');
     expect(answer).not.toHaveProperty('text');
   });
@@ -127,12 +116,12 @@ test('of several earlier calls, the one with the longest common beginning counts
     modelCall(3, { at: 10, text: 'You rate hotels.' }),
     modelCall(2, { at: 42, text: 'You plan trips to Oslo.' }),
   ];
-  expect(await ask(operations)).toMatchObject({ previous_run_id: idOf(1), seconds_before: 42 });
+  expect(await ask(operations)).toMatchObject({ previous_run_id: id(1), seconds_before: 42 });
 });
 
 test('an unknown run gets status 404', async () => {
   const { url } = await start();
-  expect((await call(`${url}/query/runs/${idOf(1)}/cache`, 'GET')).status).toBe(404);
+  expect((await call(`${url}/query/runs/${id(1)}/cache`, 'GET')).status).toBe(404);
 });
 
 test('a call of another tenant or project is not compared', async () => {
@@ -143,9 +132,9 @@ test('a call of another tenant or project is not compared', async () => {
   await service.store.apply({ tenant: 'bolt' }, [modelCall(4, later)]);
   const askWith = async (fields: { tenant: string; project?: string }, index: number) => {
     const key = service.addKey({ ...fields, permission: 'read' }).text;
-    return call(`${service.url}/query/runs/${idOf(index)}/cache`, 'GET', undefined, { 'x-api-key': key });
+    return call(`${service.url}/query/runs/${id(index)}/cache`, 'GET', undefined, { 'x-api-key': key });
   };
-  expect((await askWith({ tenant: 'acme' }, 3)).body).toMatchObject({ previous_run_id: idOf(1) });
+  expect((await askWith({ tenant: 'acme' }, 3)).body).toMatchObject({ previous_run_id: id(1) });
   expect((await askWith({ tenant: 'acme', project: 'lab' }, 3)).status).toBe(404);
   expect((await askWith({ tenant: 'acme', project: 'lab' }, 2)).body).toEqual({});
   expect((await askWith({ tenant: 'bolt' }, 4)).body).toEqual({});

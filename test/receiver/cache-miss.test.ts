@@ -26,10 +26,6 @@ const parameters = (...tools: unknown[]) => ({ metadata: { ls_invocation_params:
 const toolUse = { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'search', input: { id: 1 } }] };
 const toolResult = (content: string) => user([{ type: 'tool_result', tool_use_id: 'toolu_1', content }]);
 const called = (args: string) => ({ type: 'function_call', call_id: 'c', name: 'search', arguments: args });
-const lc = (kind: string, content: string) => ({
-  ...{ lc: 1, type: 'constructor', id: ['langchain_core', 'messages', kind] },
-  kwargs: { content, id: content },
-});
 
 describe('the first difference of two prompts', () => {
   test.each<[title: string, before: Inputs, after: Inputs, expected: string | undefined]>([
@@ -94,12 +90,6 @@ describe('the first difference of two prompts', () => {
       'message 3 (user): "toolu_1\\n12 hits" became "toolu_1\\n13 hits"',
     ],
     [
-      'instructions of the Responses API',
-      { instructions: 'Be brief.', input: 'a' },
-      { instructions: 'Be rude.', input: 'a' },
-      'character 4 of the system prompt: "Be brief." became "Be rude."',
-    ],
-    [
       'an item of the Responses API',
       { input: [user('a'), called('{"id":1}'), { type: 'function_call_output', call_id: 'c', output: 'x' }] },
       { input: [user('a'), called('{"id":2}'), { type: 'function_call_output', call_id: 'c', output: 'x' }] },
@@ -110,30 +100,6 @@ describe('the first difference of two prompts', () => {
       { input: [user('a'), { id: 'rs_1', type: 'reasoning', summary: [] }, user('b')] },
       { input: [user('a'), { id: 'rs_2', type: 'reasoning', summary: [] }, user('b')] },
       undefined,
-    ],
-    [
-      'messages of LangChain',
-      { messages: [[lc('SystemMessage', 'Be brief.'), lc('HumanMessage', 'Why?')]] },
-      { messages: [[lc('SystemMessage', 'Be brief.'), lc('HumanMessage', 'Who?')]] },
-      'message 2 (user): "Why?" became "Who?"',
-    ],
-    [
-      'contents of Gemini',
-      {
-        systemInstruction: { parts: [{ text: 'Be brief.' }] },
-        contents: [{ role: 'user', parts: [{ text: 'Why?' }] }],
-      },
-      {
-        systemInstruction: { parts: [{ text: 'Be brief.' }] },
-        contents: [{ role: 'user', parts: [{ text: 'Who?' }] }],
-      },
-      'message 2 (user): "Why?" became "Who?"',
-    ],
-    [
-      'the argument of a traced function',
-      { input: { messages: [user('Why?')] } },
-      { input: { messages: [user('Who?')] } },
-      'message 1 (user): "Why?" became "Who?"',
     ],
     ['inputs without messages', { question: 'a' }, { question: 'b' }, undefined],
     [

@@ -13,7 +13,7 @@ const NOON = '2026-11-20T12:00:00.000000Z';
 interface Call {
   provider?: string;
   model?: string;
-  usage: object;
+  usage?: object;
   outputs?: object;
   metadata?: object;
   at?: string;
@@ -26,7 +26,7 @@ function stored({ provider, model, usage, outputs, metadata, at = NOON }: Call, 
     name: 'call',
     run_type: 'llm',
     start_time: at,
-    outputs: { ...outputs, usage_metadata: usage },
+    outputs: { ...outputs, ...(usage && { usage_metadata: usage }) },
     extra: { metadata: { ...names, ...metadata } },
   };
   const run = summaryOf('id', 'trace', fields, payloadFacts(fields));
@@ -53,31 +53,11 @@ const counts = (input_tokens: number, output_tokens: number, input?: object, out
 const MILLION = 1_000_000;
 
 describe('a call costs what its provider lists', () => {
-  const claude = (model: string, ...given: Parameters<typeof counts>): Call => ({
-    provider: 'anthropic',
-    model,
-    usage: counts(...given),
-  });
-  const openai = (model: string, ...given: Parameters<typeof counts>): Call => ({
-    provider: 'openai',
-    model,
-    usage: counts(...given),
-  });
-  const google = (model: string, ...given: Parameters<typeof counts>): Call => ({
-    provider: 'google_genai',
-    model,
-    usage: counts(...given),
-  });
-  const mistral = (model: string, ...given: Parameters<typeof counts>): Call => ({
-    provider: 'mistralai',
-    model,
-    usage: counts(...given),
-  });
-  const xai = (model: string, ...given: Parameters<typeof counts>): Call => ({
-    provider: 'xai',
-    model,
-    usage: counts(...given),
-  });
+  const callOf =
+    (provider: string) =>
+    (model: string, ...given: Parameters<typeof counts>): Call => ({ provider, model, usage: counts(...given) });
+  const [claude, openai, google] = [callOf('anthropic'), callOf('openai'), callOf('google_genai')];
+  const [mistral, xai] = [callOf('mistralai'), callOf('xai')];
   const hour = { ephemeral_1hr_input_tokens: 1_000 };
   const sonar = { provider: 'perplexity', model: 'sonar', usage: counts(100, 200) };
   const gemini = 'gemini-2.5-flash';
@@ -315,34 +295,18 @@ describe('a call without a certain price has no cost', () => {
   });
 });
 
-describe('the usage of a response that a run contains as it came', () => {
-  const cost = (model: string, provider: string, usage: object) => {
-    const fields: RunFields = {
-      name: 'call',
-      run_type: 'llm',
-      start_time: NOON,
-      outputs: { usage },
-      extra: { metadata: { ls_provider: provider, ls_model_name: model } },
-    };
-    const run = summaryOf('id', 'trace', fields, payloadFacts(fields));
-    if (run === undefined) throw new Error('the run is not visible');
-    addCost(run, new PriceList());
-    return run.usage;
+test('the usage of Anthropic in a response as it came has the cached tokens, which its input count excludes', () => {
+  const usage = {
+    input_tokens: 1_000,
+    output_tokens: 100,
+    cache_read_input_tokens: 9_000,
+    cache_creation_input_tokens: 500,
+    cache_creation: { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 200 },
   };
-
-  test('has the cached tokens of Anthropic, which its input count excludes', () => {
-    const usage = {
-      input_tokens: 1_000,
-      output_tokens: 100,
-      cache_read_input_tokens: 9_000,
-      cache_creation_input_tokens: 500,
-      cache_creation: { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 200 },
-    };
-    const expected = 1_000 * 5 + 9_000 * 0.5 + 300 * 6.25 + 200 * 10 + 100 * 25;
-    const found = cost('claude-opus-5', 'anthropic', usage);
-    expect(found).toMatchObject({ input_tokens: 10_500, total_tokens: 10_600 });
-    expect(found?.total_cost).toBeCloseTo(expected / MILLION, 12);
-  });
+  const { usage: found } = stored({ provider: 'anthropic', model: 'claude-opus-5', outputs: { usage } });
+  expect(found).toMatchObject({ input_tokens: 10_500, total_tokens: 10_600 });
+  const expected = 1_000 * 5 + 9_000 * 0.5 + 300 * 6.25 + 200 * 10 + 100 * 25;
+  expect(found?.total_cost).toBeCloseTo(expected / MILLION, 12);
 });
 
 describe('caching saves', () => {
@@ -459,13 +423,8 @@ describe('configured prices', () => {
   });
 
   test('of a model in the table have the ratios of the table for what they leave out', () => {
-    const options = { prices: { 'claude-opus-5': { input: 10, output: 30 } } };
-    const given = counts(1_000, 100, {
-      cache_read: 400,
-      ephemeral_5m_input_tokens: 200,
-      ephemeral_1hr_input_tokens: 100,
-    });
-    const { cost } = priced({ provider: 'anthropic', model: 'claude-opus-5', usage: given }, options);
+    const call = { provider: 'anthropic', model: 'claude-opus-5', usage: counts(1_000, 100, details) };
+    const { cost } = priced(call, { prices: { 'claude-opus-5': { input: 10, output: 30 } } });
     expect(cost).toBeCloseTo((400 * 1 + 200 * 12.5 + 100 * 20 + 300 * 10 + 100 * 30) / MILLION, 12);
   });
 

@@ -319,21 +319,6 @@ describe('a link with feedback in its query', () => {
 });
 
 describe('the dialect of other clients', () => {
-  test('stores feedback without a token, and lists it', async () => {
-    const { receiver } = await setUp();
-    const client = new Client({ apiUrl: receiver.url, apiKey: 'any', autoBatchTracing: false });
-    const given = await client.createFeedback(ROOT, 'correct', { score: 1, comment: 'yes', sessionId: CHILD });
-    const other = await client.createFeedback(ROOT, 'short', { score: false, sessionId: CHILD });
-    const list = async (options: Parameters<typeof client.listFeedback>[0]) => {
-      const ids: string[] = [];
-      for await (const { id } of client.listFeedback(options)) ids.push(id);
-      return ids;
-    };
-    expect(await list({ runIds: [ROOT] })).toEqual([given.id, other.id]);
-    expect(await list({ runIds: [ROOT], feedbackKeys: ['short'] })).toEqual([other.id]);
-    expect(await list({ runIds: [CHILD] })).toEqual([]);
-  });
-
   test('stores feedback in parts of a batch together with its runs', async () => {
     const { receiver, feedback } = await setUp();
     const said = (run_id: string, fields: object) => ({ run_id, trace_id: ROOT, key: 'liked', ...fields });

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { RunLimits } from '#src/receiver/http/run-limits.ts';
 import { isKey, keyIdOf, newKey, type StoredKey } from '#src/receiver/store/key-store.ts';
 import { MemoryStore } from '#src/receiver.ts';
+import { simple } from './conformance/support.ts';
 import { startService } from './service.ts';
 import { makeRun, refusal, START, sendJson, startWithin } from './wire.ts';
 
@@ -59,8 +60,7 @@ describe('a key', () => {
       events.push(String(event));
       keys.revokeKey(id, 1);
       later(CACHE_MS);
-      const fields = { name: 'a', run_type: 'llm', start_time: START };
-      await store.apply({ tenant: 'acme' }, [{ kind: 'post', id: makeRun().id as string, fields, attachments: [] }]);
+      await store.apply({ tenant: 'acme' }, [simple(1)]);
     }
     expect(events).toEqual([expect.stringContaining('event: ready')]);
   });
@@ -106,14 +106,7 @@ describe('a login', () => {
   test('with a read key reads only its tenant, cannot write, and ends when the key is revoked', async () => {
     const later = fakeClock();
     const { url, store, keys, addKey } = await startService();
-    await store.apply({ tenant: 'bolt' }, [
-      {
-        kind: 'post',
-        id: makeRun().id as string,
-        fields: { name: 'a', run_type: 'llm', start_time: START },
-        attachments: [],
-      },
-    ]);
+    await store.apply({ tenant: 'bolt' }, [simple(1)]);
     const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
     const cookie = cookieOf(await sendJson({ url }, 'POST', '/login', { key: text }));
     expect(await get(url, { cookie })).toEqual({ status: 200, body: { items: [] } });
@@ -299,9 +292,8 @@ test('a login has a Secure cookie if the public URL is https', async () => {
 
 test('feedback tokens have the public URL, and work without a key', async () => {
   const { url, store, addKey } = await startService({ publicUrl: 'https://runs.example' });
-  const run = makeRun();
-  const fields = { name: 'a', run_type: 'llm', start_time: START } as const;
-  await store.apply({ tenant: 'bolt' }, [{ kind: 'post', id: run.id as string, fields, attachments: [] }]);
+  const run = simple(1);
+  await store.apply({ tenant: 'bolt' }, [run]);
   const headers = {
     'content-type': 'application/json',
     'x-api-key': addKey({ tenant: 'bolt', permission: 'write' }).text,
@@ -312,5 +304,5 @@ test('feedback tokens have the public URL, and work without a key', async () => 
   const [, base, path] = /^(.*)(\/feedback\/tokens\/[\w.-]+)$/.exec(token.url) ?? [];
   expect(base).toBe('https://runs.example/api/v1');
   expect((await get(url, {}, `${path}?score=1`)).status).toBe(200);
-  expect(await store.feedback({ tenant: 'bolt' }, [run.id as string])).toMatchObject([{ key: 'liked', score: 1 }]);
+  expect(await store.feedback({ tenant: 'bolt' }, [run.id])).toMatchObject([{ key: 'liked', score: 1 }]);
 });

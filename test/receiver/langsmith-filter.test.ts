@@ -270,6 +270,8 @@ describe('POST /runs/query', () => {
     [{ session: ['shop'] }, 'session'],
     [{ start_time: 'now' }, 'start_time'],
     [{ limit: 0 }, 'limit'],
+    [{ limit: '5' }, 'limit'],
+    [{ trace: 'all' }, 'trace'],
     [{ id: undefined, is_root: true }, 'trace'],
     [{ trace_filter: 'gt(start_time, "2026-01-01")' }, 'filter'],
   ])('refuses %j', async (fields, field) => {

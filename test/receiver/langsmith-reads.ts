@@ -189,6 +189,7 @@ export function testReads(Client: ClientClass): void {
     await expect(client.deleteFeedback(feedbackId)).rejects.toThrow('is not stored');
     const left = await listed<Fields>(client.listFeedback({ runIds: idsOf(1) }));
     expect(left.map(({ id }) => id)).toEqual([otherId]);
+    expect(await listed(client.listFeedback({ runIds: idsOf(1), feedbackKeys: ['bad'] }))).toEqual([]);
   });
 
   test('listThreads groups the root runs of a project by thread', async () => {

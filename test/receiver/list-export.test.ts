@@ -2,6 +2,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type Store } from '#src/receiver.ts';
 import { idOf, run } from '../browser/runs.ts';
+import { feedback } from './conformance/support.ts';
 import { openLocalStore } from './local-store.ts';
 import { call, issueAt, start } from './wire.ts';
 
@@ -29,22 +30,12 @@ const RUNS = [
 async function exported(search: string, store: Store = new MemoryStore()): Promise<string> {
   await store.apply(DEFAULT_SCOPE, RUNS);
   await store.apply({ tenant: 'other' }, [run(8, { name: 'of another tenant', tags: ['prod'] })]);
-  await store.addFeedback(DEFAULT_SCOPE, feedback);
+  await store.addFeedback(DEFAULT_SCOPE, feedback(2, { run_id: idOf(2), score: 0.5 }));
   const { url } = await start({ store });
   const { statusCode, headers, body } = await request(`${url}/query/export${search}`);
   expect(statusCode).toBe(200);
   return `${headers['content-type']} ${headers['content-disposition']}\n${await body.text()}`;
 }
-
-const feedback = {
-  id: idOf(9),
-  run_id: idOf(2),
-  trace_id: idOf(1),
-  key: 'liked',
-  score: 0.5,
-  created_at: '2026-11-20T07:00:00.000000Z',
-  modified_at: '2026-11-20T07:00:00.000000Z',
-};
 
 const HEADER =
   'start_time,end_time,latency_ms,status,name,run_type,model,project,user,thread,input_tokens,output_tokens,total_tokens,total_cost,cached_tokens,cache_savings,error,tags,inputs_preview,outputs_preview,id,trace_id';

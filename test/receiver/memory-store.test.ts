@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { AssembledRun } from '#src/receiver/domain/assemble.ts';
 import {
@@ -8,24 +8,17 @@ import {
   type MemoryStoreOptions,
   type Parsed,
   parsedQuery,
+  type RemovalTarget,
   type RunOperation,
   type Scope,
   type StoreChange,
 } from '#src/receiver.ts';
+import { logLines } from '../support/log-lines.ts';
+import { id, numberOf, post } from './conformance/support.ts';
 import { runsIn } from './local-store.ts';
 
-const id = (index: number) => `00000000-0000-7000-8000-${index.toString().padStart(12, '0')}`;
-
-/** Run `index` of the trace that begins with run `trace`. */
-function post(index: number, trace: number, fields: RunOperation['fields'] = {}): RunOperation {
-  const place = { trace_id: id(trace), ...(trace === index ? {} : { parent_run_id: id(trace) }) };
-  const start_time = '2026-11-20T07:22:40.000000Z';
-  const whole = { name: 'run', run_type: 'chain', start_time, ...place, ...fields };
-  return { kind: 'post', id: id(index), fields: whole, attachments: [] };
-}
-
 const attached = (index: number, size: number): RunOperation => ({
-  ...post(index, index),
+  ...post(index),
   attachments: [{ name: 'a', bytes: new Uint8Array(size), mimeType: 'x/y' }],
 });
 
@@ -38,17 +31,17 @@ function sizeOf(operation: RunOperation): number {
 async function indexesAfter(limits: MemoryStoreOptions, ...batches: RunOperation[][]): Promise<number[]> {
   const store = new MemoryStore(limits);
   for (const batch of batches) await store.apply(DEFAULT_SCOPE, batch);
-  return (await runsIn(store)).map((run) => Number(run.id.slice(-12)));
+  return (await runsIn(store)).map((run) => numberOf(run.id));
 }
 
 beforeEach(() => diagnostics.setLog('silent'));
 afterEach(() => diagnostics.setLog('warn'));
 
 describe('a memory store', () => {
-  const three = [[post(1, 1), post(2, 1)], [post(3, 3)]];
+  const three = [[post(1), post(2, { parent: 1 })], [post(3)]];
   const bytes = three.flat().reduce((sum, operation) => sum + sizeOf(operation), 0);
-  const large = post(2, 2, { inputs: { text: 'x'.repeat(10_000) } });
-  const brackets = post(2, 2, { inputs: { a: Array.from({ length: 1_000 }, () => []) } });
+  const large = post(2, { inputs: { text: 'x'.repeat(10_000) } });
+  const brackets = post(2, { inputs: { a: Array.from({ length: 1_000 }, () => []) } });
   const hidden: RunOperation = { kind: 'patch', id: id(9), fields: { outputs: {} }, attachments: [] };
 
   test.each<[string, MemoryStoreOptions, RunOperation[][], number[]]>([
@@ -57,17 +50,17 @@ describe('a memory store', () => {
     ['keeps all runs at the limit of bytes', { bytesMax: bytes }, three, [1, 2, 3]],
     ['deletes the oldest trace as a whole above the limit of bytes', { bytesMax: bytes - 1 }, three, [3]],
     ['counts attachments', { bytesMax: 20_000 }, [[attached(1, 9_000)], [attached(2, 9_000)]], [2]],
-    ['keeps a small run at the lowest limit of bytes', { bytesMax: 4_096 }, [[post(1, 1)]], [1]],
-    ['deletes the trace whose first run is oldest', { runsMax: 2 }, [[post(1, 1)], [post(3, 3)], [post(2, 1)]], [3]],
+    ['keeps a small run at the lowest limit of bytes', { bytesMax: 4_096 }, [[post(1)]], [1]],
     [
-      'counts repeated messages once',
-      { bytesMax: 9_000, runsMax: 2 },
-      [[post(1, 1)], Array(50).fill(post(2, 2))],
-      [1, 2],
+      'deletes the trace whose first run is oldest',
+      { runsMax: 2 },
+      [[post(1)], [post(3)], [post(2, { parent: 1 })]],
+      [3],
     ],
-    ['deletes a trace that exceeds the limit alone', { bytesMax: 9_000 }, [[post(1, 1)], [large], [post(3, 3)]], [3]],
-    ['counts small values by their size in memory', { bytesMax: 60_000 }, [[post(1, 1)], [brackets]], []],
-    ['counts runs that are not visible, and deletes them first', { runsMax: 1 }, [[post(1, 1)], [hidden]], [1]],
+    ['counts repeated messages once', { bytesMax: 9_000, runsMax: 2 }, [[post(1)], Array(50).fill(post(2))], [1, 2]],
+    ['deletes a trace that exceeds the limit alone', { bytesMax: 9_000 }, [[post(1)], [large], [post(3)]], [3]],
+    ['counts small values by their size in memory', { bytesMax: 60_000 }, [[post(1)], [brackets]], []],
+    ['counts runs that are not visible, and deletes them first', { runsMax: 1 }, [[post(1)], [hidden]], [1]],
     [
       'uses defaults for undefined options',
       { runsMax: undefined as never, bytesMax: undefined as never },
@@ -92,16 +85,14 @@ describe('a memory store', () => {
   });
 
   test('reports deleted traces to listeners, and logs them once a minute at most', async () => {
-    const lines: string[] = [];
-    diagnostics.setLog((_, message) => lines.push(message));
-    onTestFinished(() => diagnostics.setLog('warn'));
+    const lines = logLines('warn');
     const store = new MemoryStore({ runsMax: 3 });
     const changes: StoreChange[] = [];
     store.subscribe(DEFAULT_SCOPE, (change) => changes.push(change));
     for (const batch of [[1, 2], [3], [4], [5, 6, 7, 8]]) {
       await store.apply(
         DEFAULT_SCOPE,
-        batch.map((index) => post(index, index === 2 ? 1 : index)),
+        batch.map((index) => post(index, index === 2 ? { parent: 1 } : {})),
       );
     }
     expect(changes.map(({ forgotten }) => forgotten)).toEqual([
@@ -112,37 +103,52 @@ describe('a memory store', () => {
     ]);
     expect(changes[2]?.traceIds).toEqual([id(4), id(1)]);
     expect(lines).toEqual([
-      "the receiver's store has deleted 1 trace with 2 runs, the oldest first, to stay within runsMax and bytesMax",
+      "warn: the receiver's store has deleted 1 trace with 2 runs, the oldest first, to stay within runsMax and bytesMax",
     ]);
   });
 
+  test('keeps a deletion although an earlier one is forgotten, or the clock is set back', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = new MemoryStore();
+    const removeOn = async (day: number, target: RemovalTarget, project?: string): Promise<void> => {
+      vi.setSystemTime(Date.UTC(2026, 10, day));
+      await store.remove({ ...DEFAULT_SCOPE, ...(project && { project }) }, target);
+    };
+    await removeOn(1, { kind: 'trace', id: id(1) }, 'bank');
+    await removeOn(19, { kind: 'trace', id: id(1) });
+    await removeOn(32, { kind: 'trace', id: id(9) });
+    await store.apply(DEFAULT_SCOPE, [post(1)]);
+    for (const day of [21, 18]) await removeOn(day, { kind: 'user', id: 'ada' });
+    await store.apply(DEFAULT_SCOPE, [post(2, { extra: { metadata: { user_id: 'ada' } } })]);
+    expect(await runsIn(store)).toEqual([]);
+  });
+
   test('reports a change to all listeners, also if one of them throws', async () => {
-    const lines: string[] = [];
-    diagnostics.setLog((_, message) => lines.push(message));
-    onTestFinished(() => diagnostics.setLog('warn'));
+    const lines = logLines('warn');
     const store = new MemoryStore();
     const received: (readonly string[])[] = [];
     store.subscribe(DEFAULT_SCOPE, () => {
       throw new Error('no');
     });
     store.subscribe(DEFAULT_SCOPE, ({ traceIds }) => received.push(traceIds));
-    await store.apply(DEFAULT_SCOPE, [post(1, 1)]);
-    expect([received, lines]).toEqual([[[id(1)]], ["a listener of the receiver's store failed: no"]]);
+    await store.apply(DEFAULT_SCOPE, [post(1)]);
+    expect([received, lines]).toEqual([[[id(1)]], ["error: a listener of the receiver's store failed: no"]]);
   });
 });
 
 describe('pages with the same filter object', () => {
   const lists = async (store: MemoryStore, scope: Scope, query: Parsed<ListQuery>) => {
     const pages = [await store.list(scope, query), await store.traces(scope, query)];
-    return pages.map(({ items }) => items.map((run) => Number(run.id.slice(-12))));
+    return pages.map(({ items }) => items.map((run) => numberOf(run.id)));
   };
 
   test('show the list as it was at the first page, and a new first page shows all', async () => {
     const store = new MemoryStore();
     const query = { ...parsedQuery<ListQuery>({ order: 'ascending' }), limit: 2 };
-    await store.apply(DEFAULT_SCOPE, [post(1, 1), post(2, 2), post(3, 3)]);
+    await store.apply(DEFAULT_SCOPE, [post(1), post(2), post(3)]);
     const { next: cursor = '' } = await store.list(DEFAULT_SCOPE, query);
-    await store.apply(DEFAULT_SCOPE, [post(4, 4)]);
+    await store.apply(DEFAULT_SCOPE, [post(4)]);
     expect((await store.list(DEFAULT_SCOPE, { ...query, cursor })).items.map((run) => run.id)).toEqual([id(3)]);
     const all = [1, 2, 3, 4];
     expect(await lists(store, DEFAULT_SCOPE, { ...query, limit: 9 })).toEqual([all, all]);
@@ -151,8 +157,8 @@ describe('pages with the same filter object', () => {
   test('show no runs of another tenant, list or order', async () => {
     const store = new MemoryStore();
     const query = { ...parsedQuery<ListQuery>({}), limit: 1 };
-    await store.apply(DEFAULT_SCOPE, [post(1, 1), post(2, 1), post(3, 1)]);
-    await store.apply({ tenant: 'other' }, [post(7, 7)]);
+    await store.apply(DEFAULT_SCOPE, [post(1), post(2, { parent: 1 }), post(3, { parent: 1 })]);
+    await store.apply({ tenant: 'other' }, [post(7)]);
     const { next: cursor = '' } = await store.list(DEFAULT_SCOPE, query);
     expect(await lists(store, { tenant: 'other' }, { ...query, cursor })).toEqual([[], []]);
     expect(await lists(store, DEFAULT_SCOPE, { ...query, cursor })).toEqual([[2], [1]]);

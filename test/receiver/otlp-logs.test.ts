@@ -118,29 +118,6 @@ test('the current event with all messages is read', async () => {
   });
 });
 
-test('an exception becomes the error of a failed run, and of no other', async () => {
-  const receiver = await start();
-  const well = 'c'.repeat(16);
-  await sendLogs(receiver, exception(), exception({ spanId: well }));
-  await sendSpans(receiver, spanOf({ status: FAILED }), spanOf({ spanId: well, status: { code: 1 } }));
-  const runs = await receiver.runs();
-  expect(runs.map(({ error }) => error).sort()).toEqual(['RateLimited: slow down\n    at ask (app.js:1:1)', undefined]);
-});
-
-test('an evaluation becomes feedback, once', async () => {
-  const receiver = await start();
-  await sendLogs(receiver, evaluation(0.5));
-  await sendSpans(receiver, spanOf());
-  await sendLogs(receiver, evaluation(0.5), evaluation(0.75, { seconds: 2 }));
-  const { id } = await runOf(receiver);
-  const reply = await request(`${receiver.url}/feedback?run=${id}`);
-  const feedback = (await reply.body.json()) as { key: string; score: number }[];
-  expect(feedback.map(({ key, score }) => [key, score]).sort()).toEqual([
-    ['helpful', 0.5],
-    ['helpful', 0.75],
-  ]);
-});
-
 test('an evaluation with any fields harms no other, and has a time', async () => {
   const valid = fc.constantFrom('2026-11-20T07:22:40Z', '2026-11-20T07:22:40.5+01:00');
   const given = fc.record(

@@ -107,32 +107,6 @@ describe.each(Object.entries(exporters))("OpenTelemetry's own exporter over %s",
     ]);
   });
 
-  test.each([
-    ['memory', async () => new MemoryStore()],
-    ['a file', () => openLocalStore()],
-  ])('may send children before their parents, with %s', async (_, openStore) => {
-    const spans = answered();
-    const receiver = await start({ store: await openStore() });
-    const tree = async () => {
-      const runs = await receiver.runs();
-      const nameOf = (id: string | undefined) => runs.find((run) => run.id === id)?.name;
-      expect(new Set(runs.map(({ trace_id }) => trace_id)).size).toBe(1);
-      return runs.map(({ name, parent_run_id }) => [name, nameOf(parent_run_id)]);
-    };
-    await exported(exporterTo(receiver), spans.lookup);
-    expect(await tree()).toEqual([['lookup', undefined]]);
-    await exported(exporterTo(receiver), spans.answer);
-    await exported(exporterTo(receiver), spans['chat small']);
-    expect(await tree()).toEqual([
-      ['answer', undefined],
-      ['chat small', 'answer'],
-      ['lookup', 'chat small'],
-    ]);
-    // Sent again, like an exporter that got no response.
-    await exported(exporterTo(receiver), spans.lookup, spans['chat small'], spans.answer);
-    expect(await receiver.runs()).toHaveLength(3);
-  });
-
   test('works with gzip and a key', async () => {
     const { answer } = answered();
     const receiver = await start({ apiKey: 'secret' });
@@ -258,21 +232,6 @@ test('a span sent by OTLP and by RunSpanProcessor is one run', async () => {
     expect([first?.name, second?.name]).toEqual(['root', 'child']);
     expect(second).toMatchObject({ parent_run_id: first?.id, trace_id: first?.id });
   }
-});
-
-test('a span finds a parent that was sent by RunSpanProcessor', async () => {
-  const receiver = await start();
-  const exporter = createExporter({ endpoint: receiver.url });
-  const memory = new InMemorySpanExporter();
-  const [here, there] = [new RunSpanProcessor({ exporter, shouldExport: 'all' }), new SimpleSpanProcessor(memory)];
-  const root = new BasicTracerProvider({ spanProcessors: [here] }).getTracer('a').startSpan('root');
-  new BasicTracerProvider({ spanProcessors: [there] }).getTracer('b').startSpan('child', {}, below(root)).end();
-  await exported(exporters.protobuf(receiver), ...memory.getFinishedSpans());
-  expect(await receiver.runs()).toMatchObject([{ name: 'child' }]);
-  root.end();
-  await exporter.close();
-  const [first, second] = await receiver.runs();
-  expect([first?.name, second?.name, second?.parent_run_id]).toEqual(['root', 'child', first?.id]);
 });
 
 test('a span finds its parent after a restart, and its children at another receiver of the store', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { addCost, checkedPrices } from '#src/receiver/domain/prices.ts';
 import { DEFAULT_SCOPE, MemoryStore, PriceList, parsedQuery, type UnpricedRun, type Usage } from '#src/receiver.ts';
+import { simple } from './conformance/support.ts';
 import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
@@ -56,12 +57,8 @@ test('prices are numbers by model', () => {
 test('numbers that cannot be token counts or costs are not added up', async () => {
   for (const store of [new MemoryStore({ prices }), await openLocalStore(undefined, { ...LIMITS, prices })]) {
     for (const [at, invalid] of [1_000_000_001, 1e21, -1, 1.5].entries()) {
-      const id = `00000000-0000-7000-8000-00000000000${at + 1}`;
       const usage_metadata = { input_tokens: 2, output_tokens: invalid, total_tokens: invalid, total_cost: 1.5 };
-      const fields = { name: 'call', run_type: 'llm', start_time: '2026-11-20T07:22:40.000000Z' };
-      await store.apply(DEFAULT_SCOPE, [
-        { kind: 'post', id, fields: { ...fields, outputs: { usage_metadata } }, attachments: [] },
-      ]);
+      await store.apply(DEFAULT_SCOPE, [simple(at + 1, { run_type: 'llm', outputs: { usage_metadata } })]);
     }
     const { usage } = (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total;
     expect(usage).toEqual({ input_tokens: 8, total_tokens: 8, total_cost: 6 });

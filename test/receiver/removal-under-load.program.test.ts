@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
+import { listen } from '../support/listen.ts';
 import { moduleText, runRunspan, type Started, startNode } from '../support/program.ts';
 import { killOwners, segmentsBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { expectWhole, sendRequest } from './killed-store.ts';
 import { storePath } from './local-store.ts';
 
@@ -49,9 +49,8 @@ async function startProxy() {
     const answer = await request(target.url + url, { ...sent, body });
     outgoing.writeHead(target.isLossy && method !== 'GET' ? 503 : answer.statusCode).end(await answer.body.text());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
-  return { target, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { target, url: await listen(server) };
 }
 
 async function startReceiver(path: string): Promise<Started & { readonly url: string }> {
@@ -65,12 +64,11 @@ async function secretsIn(url: string): Promise<{ id: string; trace_id: string }[
 }
 
 test('data that is deleted under load does not come back after a restart, from a spool, or by late patches', async () => {
-  const [path, folder, proxy] = [storePath(), temporaryFolder(), await startProxy()];
-  onTestFinished(() => folder.remove());
+  const [path, folder, proxy] = [storePath(), testFolder(), await startProxy()];
   const first = await startReceiver(path);
   proxy.target.url = first.url;
 
-  const spoolDir = join(folder.path, 'spool');
+  const spoolDir = join(folder, 'spool');
   const env = { RUNSPAN_ENDPOINT: proxy.url, RUNSPAN_TRACING: 'true', RUNSPAN_SPOOL_DIR: spoolDir };
   const client = startNode(CLIENT, env);
   await client.printed(/recorded/);

@@ -3,9 +3,9 @@ import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/databas
 import type { Repriced } from '#src/receiver/store/sqlite/repricing.ts';
 import { openHandler } from '#src/receiver/store/sqlite/worker.ts';
 import { DEFAULT_SCOPE, type PriceOptions, parsedQuery, type RunOperation, type SqliteStore } from '#src/receiver.ts';
+import { id, simple } from './conformance/support.ts';
 import { LIMITS, openLocalStore, storePath } from './local-store.ts';
 
-const id = (index: number) => `0193b3a0-0000-7000-8000-${index.toString(16).padStart(12, '0')}`;
 const START = '2026-11-20T07:00:00.000000Z';
 const NO_TABLE: PriceOptions = { priceTable: { name: 'none', providers: [] } };
 const PRICES: PriceOptions = { prices: { 'gpt-x': { input: 2, output: 10, cache_read: 1 } }, ...NO_TABLE };
@@ -19,15 +19,14 @@ function call(index: number, changes: object = {}): RunOperation {
     input_token_details: { cache_read: 500_000 },
     ...changes,
   };
-  const fields = {
+  return simple(index, {
     name: `call ${index}`,
     run_type: 'llm',
     start_time: START,
-    ...(isNested && { trace_id: id(index - 1), parent_run_id: id(index - 1) }),
+    ...(isNested && { trace_id: id(index - 1), parent: index - 1 }),
     extra: { metadata: { ls_model_name: 'gpt-x', user_id: 'ada' } },
     outputs: { usage_metadata },
-  };
-  return { kind: 'post', id: id(index), fields, attachments: [] };
+  });
 }
 
 /** Calculates all costs again, beside the open store. */

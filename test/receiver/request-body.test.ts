@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { HttpError } from '#src/receiver/http/http-error.ts';
 import { type BodyLimits, RequestBodies } from '#src/receiver/http/request-body.ts';
+import { listen } from '../support/listen.ts';
 import { BOUNDARY, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;
@@ -17,7 +17,7 @@ const limits = { wireBytesMax: 100, decodedBytesMax: 1_000, inFlightBytesMax: 10
 const zeros = (size: number) => Buffer.alloc(size);
 
 /** Starts a server that responds with the size of the body, or with the error. */
-async function listen(given?: BodyLimits, bytesMax?: number): Promise<string> {
+async function startReader(given?: BodyLimits, bytesMax?: number): Promise<string> {
   const bodies = new RequestBodies(given);
   const server = createServer((incoming, response) => {
     bodies
@@ -27,9 +27,8 @@ async function listen(given?: BodyLimits, bytesMax?: number): Promise<string> {
         (error) => response.end(error instanceof HttpError ? `${error.status}: ${error.detail}` : `thrown: ${error}`),
       );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listen(server);
 }
 
 async function send(url: string, body: Buffer | AsyncIterable<Buffer>, encoding?: string): Promise<string> {
@@ -38,7 +37,7 @@ async function send(url: string, body: Buffer | AsyncIterable<Buffer>, encoding?
 }
 
 async function post(body: Buffer | AsyncIterable<Buffer>, encoding?: string, given?: BodyLimits): Promise<string> {
-  return send(await listen(given), body, encoding);
+  return send(await startReader(given), body, encoding);
 }
 
 async function* inChunks(bytes: Buffer, size = 10): AsyncGenerator<Buffer> {
@@ -71,7 +70,7 @@ describe('the size of a body', () => {
   });
 
   test('is limited further by the route, before and after decompression', async () => {
-    const url = await listen(undefined, 50);
+    const url = await startReader(undefined, 50);
     expect(await send(url, zeros(50))).toBe('50 bytes');
     expect(await send(url, zeros(51))).toMatch(/^413: /);
     expect(await send(url, gzipSync(zeros(50)), 'gzip')).toBe('50 bytes');
@@ -95,7 +94,7 @@ describe('the bytes of all requests', () => {
   const given = { wireBytesMax: 100 * KIB, decodedBytesMax: 1_000 * KIB, inFlightBytesMax: 100 * KIB };
 
   test('are limited, with 429 beyond the limit', async () => {
-    const url = await listen(given);
+    const url = await startReader(given);
     let finish = (): void => {};
     const started = new Promise<void>((resolve) => {
       finish = resolve;
@@ -113,14 +112,14 @@ describe('the bytes of all requests', () => {
   });
 
   test('include decompressed bytes, and the overhead of small chunks', async () => {
-    const url = await listen(given);
+    const url = await startReader(given);
     expect(await send(url, gzipSync(zeros(90 * KIB)), 'gzip')).toBe('92160 bytes');
     expect(await send(url, gzipSync(zeros(101 * KIB)), 'gzip')).toMatch(/^429: /);
     expect(await send(url, inChunks(zeros(1_000), 1))).toMatch(/^429: /);
   });
 
   test('exclude bodies that were refused or cut short', async () => {
-    const url = await listen(given);
+    const url = await startReader(given);
     async function* failing(): AsyncGenerator<Buffer> {
       yield zeros(60 * KIB);
       throw new Error('cut short');
@@ -175,9 +174,11 @@ test('a body of one-byte chunks is complete', async () => {
   const server = createServer((incoming, response) => {
     void bodies.read(incoming, (body) => response.end(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const reply = await request(url, { method: 'POST', body: Readable.from(inChunks(bytes, 1)), reset: true });
+  const reply = await request(await listen(server), {
+    method: 'POST',
+    body: Readable.from(inChunks(bytes, 1)),
+    reset: true,
+  });
   expect(Buffer.from(await reply.body.arrayBuffer())).toEqual(bytes);
 });

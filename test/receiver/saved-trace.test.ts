@@ -146,7 +146,7 @@ test('the file has the first 2,000 runs, and the number of the others', async ()
     [2_001, 1],
   ] as const) {
     const operations = [run(1), ...Array.from({ length: count - 1 }, (_, index) => run(index + 2, { parent: 1 }))];
-    const pieces = await savedTrace(await filled(operations), DEFAULT_SCOPE, idOf(1), 0);
+    const pieces = await savedTrace({ store: await filled(operations), scope: DEFAULT_SCOPE }, idOf(1), 0);
     let html = '';
     for await (const piece of pieces ?? []) html += piece;
     const { items } = responsesIn(html).get('/query/traces/1') as { items: unknown[] };

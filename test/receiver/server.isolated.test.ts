@@ -4,7 +4,6 @@ import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics } from '#src/base/diagnostics.ts';
 import { receiverRoutes } from '#src/receiver/all-routes.ts';
 import { Access } from '#src/receiver/http/access.ts';
 import { Connections } from '#src/receiver/http/connections.ts';
@@ -13,6 +12,7 @@ import { listen, type ServerLimits } from '#src/receiver/http/server.ts';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, parsedQuery, type Receiver, type Store } from '#src/receiver.ts';
 import { gate } from '../support/gate.ts';
+import { logLines } from '../support/log-lines.ts';
 import { CHILD, call, makeRun, ROOT, raw, sendJson, start, startWithin } from './wire.ts';
 
 test.each([
@@ -309,17 +309,14 @@ describe('close', () => {
 describe('a store that fails', () => {
   /** Starts a receiver with a broken store, and collects the log lines. */
   async function startOver(broken: Partial<MemoryStore>) {
-    const lines: string[] = [];
-    diagnostics.setLog((_, message) => lines.push(message));
-    onTestFinished(() => diagnostics.setLog('warn'));
-    return { lines, receiver: await start({ store: Object.assign(new MemoryStore(), broken) }) };
+    return { lines: logLines('warn'), receiver: await start({ store: Object.assign(new MemoryStore(), broken) }) };
   }
 
   test('causes 500, and the server continues', async () => {
     const { lines, receiver } = await startOver({ apply: () => Promise.reject(new Error('disk full')) });
     const reply = await sendJson(receiver, 'POST', '/runs', { ...makeRun(), inputs: {} });
     expect(reply).toMatchObject({ status: 500, body: { detail: 'Internal error: see the log of the receiver' } });
-    expect(lines).toEqual(['the receiver could not answer a request: disk full']);
+    expect(lines).toEqual(['error: the receiver could not answer a request: disk full']);
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 
@@ -333,7 +330,7 @@ describe('a store that fails', () => {
       projects: async () => [{ name, traces: 1, last_start_time: '' }],
     });
     expect((await call(`${receiver.url}/query/projects`, 'GET')).status).toBe(500);
-    expect(lines).toEqual(['the receiver could not answer a request: Invalid string length']);
+    expect(lines).toEqual(['error: the receiver could not answer a request: Invalid string length']);
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
 
@@ -359,6 +356,6 @@ describe('a store that fails', () => {
     };
     const { lines, receiver } = await startOver({ subscribe });
     await expect(call(`${receiver.url}/query/changes`, 'GET')).rejects.toThrow();
-    expect(lines).toEqual(['the receiver could not answer a request: disk full']);
+    expect(lines).toEqual(['error: the receiver could not answer a request: disk full']);
   });
 });

@@ -7,19 +7,9 @@ import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/da
 import { openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import type { TenantChange } from '#src/receiver/store/subscribers.ts';
-import { DEFAULT_SCOPE, type RunFields, type RunOperation } from '#src/receiver.ts';
-import { id } from './conformance/support.ts';
+import { DEFAULT_SCOPE, type RunOperation } from '#src/receiver.ts';
+import { id, simple } from './conformance/support.ts';
 import { LIMITS, openConnection, storePath } from './local-store.ts';
-
-function post(index: number, fields: RunFields = {}): RunOperation {
-  const start_time = '2026-11-20T07:22:40.000000Z';
-  return {
-    kind: 'post',
-    id: id(index),
-    fields: { name: 'run', run_type: 'chain', start_time, ...fields },
-    attachments: [],
-  };
-}
 
 const CHARACTERS = '!#$%&()*+,-./:;<=>?@[]^{|}~`';
 const NOISE = Array.from(randomBytes(2_100_000), (byte) => CHARACTERS[byte % CHARACTERS.length]).join('');
@@ -59,18 +49,18 @@ describe('pending calls', () => {
     // On a busy machine, three calls may take longer than a transaction may.
     const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     onTestFinished(() => now.mockRestore());
-    await Promise.all([apply(post(1)), apply(post(2)), apply(post(3))]);
+    await Promise.all([apply(simple(1)), apply(simple(2)), apply(simple(3))]);
     const transactions = exec.mock.calls.flat().filter((sql) => /^(BEGIN|COMMIT)/.test(sql));
     expect(transactions).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
     expect(changes).toEqual(
-      [1, 2, 3].map((index) => ({ tenant: 'default', traces: [{ id: id(index), projects: ['default'] }] })),
+      [1, 2, 3].map((index) => ({ tenant: 'default', traces: [{ id: id(index), projects: ['shop'] }] })),
     );
   });
 
   test('succeed or fail separately, and a failed call leaves nothing', async () => {
     const { apply, changes, connection } = await make();
-    const bad = { ...post(2, { inputs: { a: 1 } }), attachments: TOO_MANY };
-    const settled = await Promise.allSettled([apply(post(1)), apply(post(4), bad), apply(post(3))]);
+    const bad = { ...simple(2, { inputs: { a: 1 } }), attachments: TOO_MANY };
+    const settled = await Promise.allSettled([apply(simple(1)), apply(simple(4), bad), apply(simple(3))]);
     expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(settled[1]).toMatchObject({ reason: { reason: 'too_large' } });
     expect(connection.all('SELECT hex(id) AS id FROM runs')).toHaveLength(2);
@@ -80,23 +70,23 @@ describe('pending calls', () => {
 
   test('fail if the disk is full and leave nothing, and later calls succeed once there is space', async () => {
     const { apply, connection } = await make();
-    await apply(post(1));
+    await apply(simple(1));
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
     const before = counts(connection);
     connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
-    const large = post(2, { inputs: { text: noise(1_000_000) } });
-    const settled = await Promise.allSettled([apply(post(3)), apply(large)]);
+    const large = simple(2, { inputs: { text: noise(1_000_000) } });
+    const settled = await Promise.allSettled([apply(simple(3)), apply(large)]);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(settled[1]).toMatchObject({ reason: { errcode: 13 } });
     expect(counts(connection)).toEqual(before);
     connection.exec('PRAGMA max_page_count = 1000000');
-    await apply(post(3), large);
+    await apply(simple(3), large);
     expect(connection.number('SELECT count(*) FROM runs')).toBe(3);
   });
 
   test('without operations fail if the disk is full, even if a few bytes still fit', async () => {
     const { apply, commits, connection } = await make();
-    await apply(post(1));
+    await apply(simple(1));
     connection.exec(`PRAGMA max_page_count = ${connection.number('PRAGMA page_count') + 2}`);
     await commits.revokeTokens({ tenant: 'default' }, id(1), 1);
     await expect(apply()).rejects.toMatchObject({ errcode: 13 });
@@ -108,7 +98,7 @@ describe('pending calls', () => {
 
   test('are written before the store closes', async () => {
     const { apply, commits, connection } = await make();
-    const applied = apply(post(1));
+    const applied = apply(simple(1));
     commits.close();
     await applied;
     expect(connection.number('SELECT count(*) FROM runs')).toBe(1);
@@ -116,14 +106,6 @@ describe('pending calls', () => {
 });
 
 describe('background steps', () => {
-  test('index new runs', async () => {
-    const { apply, connection } = await make();
-    await apply(post(1, { inputs: { text: 'zebra' } }));
-    expect(counts(connection)).toMatchObject({ unindexed: 1 });
-    await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
-    expect(connection.all("SELECT rowid FROM words WHERE words MATCH 'zeb*'")).toHaveLength(1);
-  });
-
   test('index runs and free pages between continuous writes', async () => {
     const nowMs = { value: 1_000 };
     const { apply, commits, connection } = await make({
@@ -131,8 +113,8 @@ describe('background steps', () => {
       nowMs: () => nowMs.value,
     });
     // Deleted as soon as the clock advances, which leaves more free pages than the 1 024 that are kept.
-    for (let index = 1; index <= 10; index += 1) await apply(post(index, { inputs: { text: noise(2_000_000) } }));
-    await apply(post(11, { inputs: { text: 'zebra' } }));
+    for (let index = 1; index <= 10; index += 1) await apply(simple(index, { inputs: { text: noise(2_000_000) } }));
+    await apply(simple(11, { inputs: { text: 'zebra' } }));
     const isIndexed = () => connection.one("SELECT 1 FROM words WHERE words MATCH 'zebra'") !== undefined;
     await writeUntil(isIndexed);
     nowMs.value = 2_000;
@@ -145,7 +127,7 @@ describe('background steps', () => {
       const untilMs = performance.now() + 5_000;
       while (!isDone()) {
         if (performance.now() > untilMs) throw new Error(`not within 5 s of writing: ${isDone}`);
-        await apply(post(12));
+        await apply(simple(12));
       }
     }
   });
@@ -168,7 +150,7 @@ describe('the limits', () => {
   async function filled(maxBytes: number) {
     const made = await make({ limits: { ...LIMITS, maxBytes } });
     for (let index = 1; index <= TRACES; index += 1) {
-      await made.apply(post(index, { inputs: { text: `w${index} ${noise(100_000)}` } }));
+      await made.apply(simple(index, { inputs: { text: `w${index} ${noise(100_000)}` } }));
     }
     return made;
   }
@@ -198,7 +180,7 @@ describe('the limits', () => {
     let mostPages = 0;
     for (let round = 0; round < 20; round += 1) {
       const calls = Array.from({ length: 10 }, (_, at) =>
-        apply(post(round * 10 + at, { inputs: { text: noise(100_000) } })),
+        apply(simple(round * 10 + at, { inputs: { text: noise(100_000) } })),
       );
       await Promise.all(calls);
       mostPages = Math.max(mostPages, connection.number('PRAGMA page_count'));
@@ -210,15 +192,15 @@ describe('the limits', () => {
     const nowMs = { value: 1_000 };
     const limits = { ...LIMITS, maxAgeMs: 1_000 };
     const { apply, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
-    await apply(post(1));
-    await apply(post(2));
+    await apply(simple(1));
+    await apply(simple(2));
     nowMs.value = 2_000;
     await apply({ kind: 'patch', id: id(1), fields: { tags: ['a'] }, attachments: [] });
     await commits.checkAge();
     expect(connection.number('SELECT count(*) FROM runs')).toBe(2);
     nowMs.value = 2_001;
     await commits.checkAge();
-    await apply(post(3));
+    await apply(simple(3));
     await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(2), 5_000);
     expect(connection.all('SELECT hex(id) AS id FROM runs ORDER BY n')).toEqual(
       [1, 3].map((index) => ({ id: id(index).replaceAll('-', '').toUpperCase() })),
@@ -234,8 +216,8 @@ describe('the limits', () => {
     const { apply, commits, connection } = await make({ limits, path, nowMs: () => nowMs.value });
     for (const [at, session_name] of ['short', 'long', 'other', 'constructor'].entries()) {
       await apply(
-        post(at, { session_name, trace_id: id(at), extra: { metadata: { user_id: 'ada' } } }),
-        post(at + 10, { trace_id: id(at), session_name: 'long' }),
+        simple(at, { session_name, trace_id: id(at), extra: { metadata: { user_id: 'ada' } } }),
+        simple(at + 10, { trace_id: id(at), session_name: 'long' }),
       );
     }
     const left = () => connection.all<{ project: string }>('SELECT project FROM runs WHERE is_root = 1 ORDER BY n');
@@ -248,7 +230,7 @@ describe('the limits', () => {
     await checkLeft(2_000, ['long', 'other', 'constructor']);
     await checkLeft(20_000, ['long']);
     await checkLeft(70_000, []);
-    await apply(post(5, { session_name: 'long' }));
+    await apply(simple(5, { session_name: 'long' }));
     await checkLeft(90_000, ['long']);
     await commits.setProjectAges({});
     await vi.waitFor(() => expect(left()).toEqual([]), 5_000);
@@ -266,7 +248,7 @@ describe('the limits', () => {
     });
     for (let index = 1; index <= 240; index += 1) {
       const large = {
-        ...post(index, { inputs: { text: `z${index} ${noise(200_000)}` } }),
+        ...simple(index, { inputs: { text: `z${index} ${noise(200_000)}` } }),
         attachments: TOO_MANY.slice(0, 2),
       };
       await apply(large);
@@ -277,7 +259,7 @@ describe('the limits', () => {
     const largest = statSync(path).size;
     nowMs.value = 10_000;
     await commits.checkAge();
-    await apply(post(1_000));
+    await apply(simple(1_000));
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 1, traces: 1, unindexed: 0 }), 20_000);
     await vi.waitFor(() => expect(connection.number('PRAGMA freelist_count')).toBeLessThanOrEqual(1_024), 20_000);
     connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -304,14 +286,14 @@ test('an open deletion is kept for longer than 30 days, and one that is not open
     return run(sql, ...values);
   });
   await expect(after(30 * 24 * 3_600_000 + 1)).rejects.toMatchObject({ errcode: 13 });
-  await apply(post(1));
+  await apply(simple(1));
   full.mockRestore();
   expect(await after(30 * 24 * 3_600_000 + 1)).toEqual(['open']);
 });
 
 test('a removal fails if the disk is full when its runs are deleted, and they are deleted once there is space', async () => {
   const { apply, commits, connection } = await make();
-  await apply(post(1), post(2));
+  await apply(simple(1), simple(2));
   await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 5_000);
   const runs = () => connection.number('SELECT count(*) FROM runs');
   const exec = connection.exec.bind(connection);
@@ -323,20 +305,58 @@ test('a removal fails if the disk is full when its runs are deleted, and they ar
   expect(runs()).toBe(2);
   full.mockRestore();
   await vi.waitFor(() => expect(runs()).toBe(1), 5_000);
-  await apply(post(3));
+  await apply(simple(3));
   expect(runs()).toBe(2);
+});
+
+test('a removal does not wait until all old traces are deleted', async () => {
+  const nowMs = { value: 1_000 };
+  const limits = { ...LIMITS, maxAgeMs: 1 };
+  const { apply, changes, commits, connection } = await make({ limits, nowMs: () => nowMs.value });
+  await apply(...Array.from({ length: 3_000 }, (_, at) => simple(at)));
+  nowMs.value = 10_000;
+  await apply(simple(5_000));
+  await commits.checkAge();
+  await commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(5_000) });
+  await vi.waitFor(() => expect(counts(connection)).toMatchObject({ runs: 0, traces: 0 }), 10_000);
+  const removed = changes.findLastIndex(({ traces }) => traces.some((trace) => trace.id === id(5_000)));
+  expect(removed).toBeLessThan(changes.length - 1);
+});
+
+test('a removal marks traces for as long as it took to find them', async () => {
+  const { apply, commits, connection } = await make();
+  await apply(...Array.from({ length: 100 }, (_, at) => simple(at)));
+  let nowMs = 0;
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => ++nowMs);
+  onTestFinished(() => now.mockRestore());
+  let searches = 0;
+  const all = connection.all.bind(connection);
+  vi.spyOn(connection, 'all').mockImplementation((sql, ...values) => {
+    if (sql.startsWith('SELECT DISTINCT trace AS n')) {
+      searches += 1;
+      nowMs += 200;
+    }
+    return all(sql, ...values);
+  });
+  await commits.remove(DEFAULT_SCOPE, { kind: 'project', id: 'shop' });
+  await commits.removed(Number.POSITIVE_INFINITY);
+  // The second one finds nothing.
+  expect(searches).toBe(2);
 });
 
 test('at most 100 deletions are open, the next one is told to wait, and 2,000,000 names of deleted traces are kept', async () => {
   const { apply, commits, connection } = await make();
-  await apply(post(1), post(2));
-  connection.run("INSERT INTO removed (n, tenant, id, kind) VALUES (1, 1, x'01', 2), (2000000, 1, x'02', 2)");
+  await apply(simple(1), simple(2));
+  const names = "(1, 1, x'01', 2), (5, 1, x'02', 2), (2000000, 1, x'03', 2)";
+  connection.run(`INSERT INTO removed (n, tenant, id, kind) VALUES ${names}`);
   const remove = (at: number) => commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(at) });
   const all = await Promise.allSettled(Array.from({ length: 101 }, (_, at) => remove(at)));
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
   expect(all[100]).toMatchObject({ reason: { name: 'StoreError', reason: 'busy' } });
-  expect(connection.all('SELECT n FROM removed ORDER BY n')).toEqual(
-    [0, 1, 2, 3, 4].map((at) => ({ n: 2_000_000 + at })),
-  );
+  const kept = () => connection.all<{ n: number }>('SELECT n FROM removed ORDER BY n').map(({ n }) => n);
+  expect(kept()).toEqual([5, ...[0, 1, 2, 3, 4].map((at) => 2_000_000 + at)]);
   await remove(3);
+  // A late message of a deleted trace adds a name.
+  await apply(simple(3, { parent_run_id: id(1) }));
+  expect(kept()).toEqual([0, 1, 2, 3, 4, 5].map((at) => 2_000_000 + at));
 });

@@ -7,7 +7,7 @@ import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
 import { DEFAULT_SCOPE, parsedQuery, type RunOperation, type StatisticsQuery } from '#src/receiver.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { cases } from '../support/campaign.ts';
-import { id } from './conformance/support.ts';
+import { id, simple } from './conformance/support.ts';
 import { LIMITS, openConnection } from './local-store.ts';
 
 const FIRST_MS = Date.UTC(2026, 10, 20);
@@ -109,12 +109,8 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
 test('the time buckets of many runs are at least a minute long', async () => {
   const { commits, statistics } = await open(() => FIRST_MS);
   // 21,000 runs from the first second of a minute to the third minute after it, 10 ms apart.
-  const post = (index: number): RunOperation => ({
-    kind: 'post',
-    id: id(index),
-    fields: { name: 'a', run_type: 'chain', start_time: isoTimestamp((FIRST_MS + 1_000 + index * 10) * 1_000) },
-    attachments: [],
-  });
+  const post = (index: number): RunOperation =>
+    simple(index, { start_time: isoTimestamp((FIRST_MS + 1_000 + index * 10) * 1_000) });
   for (let first = 0; first < 21_000; first += 3_000) {
     const operations = Array.from({ length: 3_000 }, (_, at) => encodedOperation(post(first + at)));
     await commits.apply(DEFAULT_SCOPE, operations);
@@ -129,8 +125,7 @@ test('percentiles are right when the latencies of thousands of runs change', asy
   const { commits, connection, statistics } = await open(() => FIRST_MS);
   const message = (kind: RunOperation['kind'], index: number, latencyMs: number) => {
     const [start_time, end_time] = [isoTimestamp(FIRST_MS * 1_000), isoTimestamp((FIRST_MS + latencyMs) * 1_000)];
-    const fields = { name: 'a', run_type: 'chain', start_time, end_time };
-    return encodedOperation({ kind, id: id(index), fields, attachments: [] });
+    return encodedOperation({ ...simple(index, { start_time, end_time, name: 'a' }), kind });
   };
   const apply = async (kind: RunOperation['kind'], runs: number, latencyMs: number) => {
     const operations = Array.from({ length: runs }, (_, index) => message(kind, index, latencyMs));
@@ -149,12 +144,8 @@ test('percentiles are right when the latencies of thousands of runs change', asy
 test('a large trace is deleted in several transactions, and its runs arrive again as new ones', async () => {
   let nowMs = FIRST_MS;
   const { commits, connection, statistics } = await open(() => nowMs);
-  const post = (index: number): RunOperation => ({
-    kind: 'post',
-    id: id(index),
-    fields: { name: 'a', run_type: 'chain', start_time: isoTimestamp(FIRST_MS * 1_000), trace_id: id(0), tags: ['a'] },
-    attachments: [],
-  });
+  const post = (index: number): RunOperation =>
+    simple(index, { start_time: isoTimestamp(FIRST_MS * 1_000), trace_id: id(0), tags: ['a'] });
   const posts = Array.from({ length: 5_000 }, (_, index) => encodedOperation(post(index)));
   await commits.apply(DEFAULT_SCOPE, posts);
   nowMs += 2 * DAY_MS;

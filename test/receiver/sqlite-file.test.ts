@@ -18,7 +18,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
 import { currentOwner, openToRead, openToWrite, setOwner } from '#src/receiver/store/sqlite/file.ts';
 import { FORMAT_VERSION } from '#src/receiver/store/sqlite/schema.ts';
-import { DEFAULT_SCOPE, parsedQuery, type RunOperation } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
+import { simple } from './conformance/support.ts';
 import { openLocalStore, storePath } from './local-store.ts';
 
 const engine = await loadEngine();
@@ -282,12 +283,7 @@ describe('a damaged store', () => {
 
 test('runs that exceeded the limits may be sent again after a restart, also if a call of `remove` waited for them', async () => {
   const path = storePath();
-  const run: RunOperation = {
-    kind: 'post',
-    id: '0193b3a0-0000-7000-8000-000000000001',
-    fields: { name: 'run', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' },
-    attachments: [],
-  };
+  const run = simple(1);
   const first = await openLocalStore(path);
   await first.apply(DEFAULT_SCOPE, [run]);
   await first.close();
@@ -301,14 +297,4 @@ test('runs that exceeded the limits may be sent again after a restart, also if a
   await expect.poll(list).toEqual([]);
   await store.apply(DEFAULT_SCOPE, [run]);
   expect(await list()).toEqual([run.id]);
-});
-
-test('a trace is removed by any spelling of its id', async () => {
-  const store = await openLocalStore(storePath());
-  const id = '0193b3a0-0000-7000-8000-00000000000a';
-  const fields = { name: 'run', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z' };
-  await store.apply(DEFAULT_SCOPE, [{ kind: 'post', id, fields, attachments: [] }]);
-  const target = { kind: 'trace', id: id.toUpperCase() } as const;
-  expect(await store.removable(DEFAULT_SCOPE, target)).toEqual({ runs: 1, traces: 1 });
-  expect(await store.remove(DEFAULT_SCOPE, target)).toEqual({ runs: 1, traces: 1 });
 });

@@ -9,19 +9,17 @@ import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
 import { SqliteWriter } from '#src/receiver/store/sqlite/writer.ts';
 import { DEFAULT_SCOPE, parsedQuery } from '#src/receiver.ts';
+import { id, simple } from './conformance/support.ts';
 import { openConnection, storePath } from './local-store.ts';
 
-const ID = '00000000-0000-7000-8000-000000000001';
-const RECENT = `run:${ID},00000000-0000-7000-8000-000000000002 since:2026-11-20T06:00:00Z`;
+const ID = id(1);
+const RECENT = `run:${ID},${id(2)} since:2026-11-20T06:00:00Z`;
 
 /** Creates a store file with a run. */
 async function createFile() {
   const path = storePath(afterAll);
   const connection = await openConnection(path, afterAll);
-  const fields = { name: 'a', run_type: 'llm', start_time: '2026-11-20T07:00:00.000000Z' };
-  new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', [
-    encodedOperation({ kind: 'post', id: ID, fields, attachments: [] }),
-  ]);
+  new SqliteWriter(connection, NO_PRICES, Date.now).apply('default', [encodedOperation(simple(1))]);
   return { path, connection };
 }
 
@@ -68,12 +66,9 @@ describe('a query of many runs', () => {
 
   beforeAll(() => {
     const extra = { metadata: { plan: 'pro plan', thread_id: 't' } };
-    const start_time = '2026-11-20T07:00:01.000000Z';
     const posts = Array.from({ length: 2 * RUNS }, (_, at) => {
-      const id = `00000000-0000-7000-8000-${`${at + 2}`.padStart(12, '0')}`;
       // The first half are runs of one trace, and the others are roots.
-      const fields = { name: 'b', run_type: 'llm', start_time, extra, trace_id: at < RUNS ? ID : id };
-      return encodedOperation({ kind: 'post', id, fields, attachments: [] });
+      return encodedOperation(simple(at + 2, { name: 'b', extra, trace_id: at < RUNS ? ID : id(at + 2) }));
     });
     new SqliteWriter(many.connection, NO_PRICES, Date.now).apply('default', posts);
   });

@@ -1,21 +1,17 @@
 import { renameSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { diagnostics } from '#src/base/diagnostics.ts';
 import { RunspanError } from '#src/base/errors.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
 import type { Thread } from '#src/receiver/store/sqlite/thread.ts';
 import { Subscribers } from '#src/receiver/store/subscribers.ts';
 import { DEFAULT_SCOPE, type ListQuery, parsedQuery, type RunOperation, StoreError } from '#src/receiver.ts';
-import { LIMITS, openLocalStore, runsIn, storePath } from './local-store.ts';
+import { logLines } from '../support/log-lines.ts';
+import { id, simple } from './conformance/support.ts';
+import { openLocalStore, runsIn, storePath } from './local-store.ts';
 
-const ID = '00000000-0000-7000-8000-000000000001';
-const OTHER_ID = '00000000-0000-7000-8000-000000000002';
-
-function post(text = ''): RunOperation {
-  const fields = { name: 'a', run_type: 'chain', start_time: '2026-11-20T07:00:00.000000Z', inputs: { text } };
-  return { kind: 'post', id: ID, fields, attachments: [] };
-}
+const [ID, OTHER_ID] = [id(1), id(2)];
+const post = (text = ''): RunOperation => simple(1, { inputs: { text } });
 
 /** A store with scripted threads. */
 function make(
@@ -44,15 +40,8 @@ function make(
 const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, parsedQuery(query));
 const traces = (store: SqliteStore, query: ListQuery = {}) => store.traces(DEFAULT_SCOPE, parsedQuery(query));
 
-function linesOf(): string[] {
-  const lines: string[] = [];
-  diagnostics.setLog((_, line) => lines.push(line));
-  onTestFinished(() => diagnostics.setLog('warn'));
-  return lines;
-}
-
 test('the deletions of the last minute are logged when the store is closed', async () => {
-  const lines = linesOf();
+  const lines = logLines('warn');
   const subscribers = new Subscribers('the limits');
   const { store } = make(async () => {}, subscribers);
   for (const traces of [3, 1]) {
@@ -60,46 +49,12 @@ test('the deletions of the last minute are logged when the store is closed', asy
   }
   await store.close();
   expect(lines).toEqual([
-    "the receiver's store has deleted 3 traces with 3 runs, the oldest first, to stay within the limits",
-    "the receiver's store has deleted 1 trace with 1 run, the oldest first, to stay within the limits",
+    "warn: the receiver's store has deleted 3 traces with 3 runs, the oldest first, to stay within the limits",
+    "warn: the receiver's store has deleted 1 trace with 1 run, the oldest first, to stay within the limits",
   ]);
 });
 
 describe('a store on disk', () => {
-  test('has the same runs when it is opened again', async () => {
-    const path = storePath();
-    const store = await openLocalStore(path);
-    await store.apply(DEFAULT_SCOPE, [post('zebra')]);
-    const before = [await runsIn(store), await traces(store)];
-    await store.close();
-    const again = await openLocalStore(path);
-    expect([await runsIn(again), await traces(again)]).toEqual(before);
-    expect((await list(again, { filter: 'zeb' })).items).toHaveLength(1);
-  });
-
-  test('computes the cost of runs that it writes by the prices that it was opened with', async () => {
-    const path = storePath();
-    const usage = { usage_metadata: { input_tokens: 1_000_000, output_tokens: 0 } };
-    const model = { run_type: 'llm', outputs: usage, extra: { metadata: { ls_model_name: 'gpt-x' } } };
-    const call = { ...post(), fields: { ...post().fields, ...model } };
-    const costs = async (store: SqliteStore) => [
-      (await list(store, {})).items[0]?.usage?.total_cost,
-      (await traces(store, {})).items[0]?.trace.usage?.total_cost,
-      (await store.statistics(DEFAULT_SCOPE, parsedQuery({}))).total.usage?.total_cost,
-    ];
-    for (const [price, told] of [
-      [undefined, undefined],
-      [2, 2],
-      [3, 3],
-    ] as const) {
-      const prices = price === undefined ? {} : { 'gpt-x': { input: price, output: 1 } };
-      const store = await openLocalStore(path, { ...LIMITS, prices });
-      await store.apply(DEFAULT_SCOPE, [call]);
-      expect(await costs(store)).toEqual([told, told, told]);
-      await store.close();
-    }
-  });
-
   test('rejects a path that is not a string', async () => {
     const path = new URL('file:///runs.db') as unknown as string;
     await expect(SqliteStore.open(path)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
@@ -242,7 +197,7 @@ describe('if more runs arrive than can be written', () => {
 
 describe('if nothing can be written', () => {
   test('requests are rejected as unavailable, and the reason is logged once a minute', async () => {
-    const lines = linesOf();
+    const lines = logLines('warn');
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { store } = make(async () => {
@@ -258,7 +213,7 @@ describe('if nothing can be written', () => {
       await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);
       vi.advanceTimersByTime(1_000);
     }
-    const line = 'runs cannot be stored: The store runs.db cannot be used: the disk is full: free some space';
+    const line = 'error: runs cannot be stored: The store runs.db cannot be used: the disk is full: free some space';
     expect(lines).toEqual([line, line]);
   });
 });

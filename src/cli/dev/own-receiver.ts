@@ -95,7 +95,7 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
       storePath,
       programId: programs.ownId,
       traces: hasProgram ? programs.ownTraces : store,
-      exported: (traceId) => exportTrace(store, DEFAULT_SCOPE, traceId),
+      exported: (traceId) => exportTrace({ store, scope: DEFAULT_SCOPE }, traceId),
       currentUrl: async () => url,
       untilIdle: () => waitForIdle(store),
       endProgram: async (endTime) => {

@@ -115,7 +115,6 @@ interface Program {
   readonly traceIds: Set<string>;
 }
 
-/** Returns the trace of the run. */
 function note(operation: RunOperation, { open, traceIds }: Program): string {
   const { id, fields } = operation;
   const traceId = traceOf(operation, open);

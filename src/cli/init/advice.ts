@@ -1,6 +1,5 @@
 import type { Project } from './project.ts';
 
-/** Content of the instrumentation file for Next.js. */
 export const INSTRUMENTATION: string = `export async function register() {
   if (process.env.NEXT_RUNTIME === 'nodejs') await import('runspan/register');
 }`;

@@ -10,7 +10,6 @@ export interface Change {
   readonly missing: readonly string[];
   /** Names of the variables or scripts that are already in the file. Not changed. */
   readonly present: readonly string[];
-  /** Adds the missing names to the file. */
   readonly write: () => void;
 }
 

@@ -40,7 +40,6 @@ export function define(command: Command, { stdout }: CommandContext): void {
     );
 }
 
-/** Checks an id, or a part of one. */
 export function idOf(text: string): string {
   if (/^[0-9a-f-]{4,36}$/i.test(text)) return text.toLowerCase();
   throw new UsageError(`${quoted(text)} is not an id: expected four or more of the digits 0-9 and a-f`);

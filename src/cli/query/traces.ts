@@ -82,7 +82,6 @@ interface FilterOptions {
   readonly since?: string | undefined;
 }
 
-/** Converts the options to conditions of the filter language. */
 function conditionsOf({ name, status, type, model, tag = [], text = '', since }: FilterOptions): string[] {
   const ofRun = Object.entries(defined({ status, type, model })).map(([key, value]) =>
     condition(key, ...[value].flat()),

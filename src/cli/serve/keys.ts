@@ -85,12 +85,7 @@ function configOf({ config, store }: StoreOptions): Config | undefined {
 /** Functions that run in a worker thread. */
 type KeyCalls = { [Name in keyof SqliteKeys]: SqliteKeys[Name] };
 
-/** Adds, lists and revokes keys. */
-interface KeyList {
-  addKey(key: StoredKey): Promise<void>;
-  keys(): Promise<StoredKey[]>;
-  revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined>;
-}
+type KeyList = Pick<ClickHouseKeys, 'addKey' | 'keys' | 'revokeKey'>;
 
 /** Opens a store beside receivers that may be using it. */
 export async function withKeys<Result>(
@@ -98,12 +93,7 @@ export async function withKeys<Result>(
   create: boolean,
   use: (keys: KeyList) => Promise<Result>,
 ): Promise<Result> {
-  if (isUrl(location)) {
-    const db = await ClickHouse.connect(location);
-    return await checkSchema(db)
-      .then(() => use(new ClickHouseKeys(db)))
-      .finally(() => db.close());
-  }
+  if (isUrl(location)) return await withDatabase(location, (db) => use(new ClickHouseKeys(db)));
   const thread = await WorkerThread.open<KeyCalls>({ path: location, keys: { create } });
   const keys: KeyList = {
     addKey: (key) => thread.call('addKey', key),
@@ -111,6 +101,14 @@ export async function withKeys<Result>(
     revokeKey: (id, revokedMs) => thread.call('revokeKey', id, revokedMs),
   };
   return await use(keys).finally(() => thread.close());
+}
+
+/** Calls `use` with a connection to a database whose tables are up to date. */
+export async function withDatabase<Result>(url: string, use: (db: ClickHouse) => Promise<Result>): Promise<Result> {
+  const db = await ClickHouse.connect(url);
+  return await checkSchema(db)
+    .then(() => use(db))
+    .finally(() => db.close());
 }
 
 const COLUMNS = ['id', 'scope', 'tenant', 'project', 'name', 'created', 'last used', 'revoked'];
@@ -125,13 +123,6 @@ function rowOf(key: StoredKey): string[] {
 
 function table(rows: readonly (readonly string[])[]): string {
   const widths = COLUMNS.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
+  const lineOf = (row: readonly string[]): string => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ');
+  return rows.map((row) => `${lineOf(row).trimEnd()}\n`).join('');
 }

@@ -50,7 +50,6 @@ export function syntaxOf(
 /** Time limit of a test in milliseconds, longer than that of a replay, whose error shows the program's output. */
 const TIMEOUT = '70_000';
 
-/** Returns the source text of a test. */
 export function testText(source: TestSource, syntax: TestSyntax): string {
   const { trace, failure, fixture } = source;
   const { root, runs, entry } = trace;

@@ -1,11 +1,10 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { type CommonPrefix, commonPrefix, describeDifference, reportedCacheRead } from '../domain/cache-miss.ts';
-import type { Scope } from '../domain/query.ts';
 import { sourceOf } from '../domain/repeated-calls.ts';
 import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { CacheComparison, RunDetails, RunSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, equal } from '../filter/run-filter.ts';
-import type { QueryStore } from '../store/store.ts';
+import type { Reader } from '../store/store.ts';
 
 /** Time for which providers keep a prompt in their cache by default. */
 const CACHE_US = 5 * 60_000_000;
@@ -19,11 +18,6 @@ const LISTED_MAX = 20;
 const CALLS_MAX = 5;
 /** Maximum number of bytes of a payload. Larger payloads are not compared. */
 const BYTES_MAX = 2_000_000;
-
-interface Reader {
-  readonly store: QueryStore;
-  readonly scope: Scope;
-}
 
 /**
  * Compares the prompt of a model call with the earlier prompts that the provider may still have in its cache. Of these,

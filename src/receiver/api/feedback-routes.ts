@@ -86,10 +86,8 @@ async function listFeedback({ store, scope, search }: Call): Promise<RouteRespon
 async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
   const tokens = readTokens(body, call.scope.tenant);
-  await checkProject(
-    call,
-    tokens.map(({ run_id }) => run_id),
-  );
+  const runIds = tokens.map(({ run_id }) => run_id);
+  await checkProject(call, runIds);
   const created = await Promise.all(tokens.map((token) => tokenBody(token, call)));
   return { status: 200, body: Array.isArray(body) ? created : created[0] };
 }
@@ -127,12 +125,8 @@ async function tokenBody(token: FeedbackToken, { tokens, access, request: { head
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.publicUrl ?? `${scheme}://${headers.host}`;
   const { id, expires_at, feedback_key } = token;
-  return {
-    id,
-    url: `${base}/api/v1/feedback/tokens/${await tokens.sign(TOKEN_FIELDS.map((field) => token[field]))}`,
-    expires_at,
-    feedback_key,
-  };
+  const signed = await tokens.sign(TOKEN_FIELDS.map((field) => token[field]));
+  return { id, url: `${base}/api/v1/feedback/tokens/${signed}`, expires_at, feedback_key };
 }
 
 async function postWithToken(call: Call): Promise<RouteResponse> {
@@ -155,19 +149,16 @@ async function getWithToken(call: Call): Promise<RouteResponse> {
 const TOKEN_FIELDS = ['tenant', 'id', 'run_id', 'feedback_key', 'feedback_id', 'created_ms', 'expires_at'] as const;
 
 /** Returns the token in the path, or undefined if the receiver has not signed it. */
-async function signedToken({
-  parameters,
-  tokens,
-}: Pick<Call, 'parameters' | 'tokens'>): Promise<FeedbackToken | undefined> {
+async function signedToken({ parameters, tokens }: Call): Promise<FeedbackToken | undefined> {
   const values = await tokens.read(parameters.id ?? '');
-  return (
-    values && (Object.fromEntries(TOKEN_FIELDS.map((field, at) => [field, values[at]])) as unknown as FeedbackToken)
-  );
+  const fields = values && Object.fromEntries(TOKEN_FIELDS.map((field, at) => [field, values[at]]));
+  return fields as FeedbackToken | undefined;
 }
 
 /** Reads the token in the path. Throws an HttpError if the token is not valid. */
-async function tokenOf({ parameters, tokens, access, store }: Call): Promise<FeedbackToken> {
-  const token = await signedToken({ parameters, tokens });
+async function tokenOf(call: Call): Promise<FeedbackToken> {
+  const { access, store } = call;
+  const token = await signedToken(call);
   if (token === undefined || !access.isTenant(token.tenant)) throw unknownToken();
   if (isExpired(token)) throw new HttpError(410, `The feedback token expired at ${token.expires_at}`);
   const revokedMs = await store.tokensRevokedMs(token, [token.id, token.run_id]);

@@ -104,7 +104,6 @@ function selected(run: Readonly<Record<string, unknown>>, select: readonly strin
   return Object.fromEntries(Object.entries(run).filter(([field]) => field === 'id' || select.includes(field)));
 }
 
-/** Returns a run with the fields of LangSmith's API. */
 function langSmithRun(
   run: StoredRun,
   { status, thread, usage, first_token_time }: RunSummary,

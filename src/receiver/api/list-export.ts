@@ -1,8 +1,8 @@
-import type { ExportQuery, RunQuery, Scope } from '../domain/query.ts';
+import type { ExportQuery, RunQuery } from '../domain/query.ts';
 import { projectOf, timesOf } from '../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../domain/run-view.ts';
 import { ALL_RUNS, among, type Parsed } from '../filter/run-filter.ts';
-import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/store.ts';
 import { exportedLines } from './trace-export.ts';
 
 /**
@@ -10,12 +10,11 @@ import { exportedLines } from './trace-export.ts';
  * `csv`, each row has the fields of the list for a run or trace, latest start first.
  */
 export function exported(
-  store: Store,
-  scope: Scope,
+  reader: Reader,
   { list = 'runs', format, ...query }: Parsed<ExportQuery>,
 ): AsyncIterable<string> {
-  if (format === 'csv') return csvOf(list, pagesOf(store, scope, list, query));
-  const lines = list === 'runs' ? exportedLines(store, scope, query) : linesOfTraces(store, scope, query);
+  if (format === 'csv') return csvOf(list, pagesOf(reader, list, query));
+  const lines = list === 'runs' ? exportedLines(reader, query) : linesOfTraces(reader, query);
   return format === 'otlp' ? spansOf(lines) : lines;
 }
 
@@ -33,8 +32,7 @@ const TRACES_AT_ONCE = 50;
 const PAGE_ITEMS = 250;
 
 async function* pagesOf(
-  store: Store,
-  scope: Scope,
+  { store, scope }: Reader,
   list: 'runs' | 'traces',
   { limit = Number.POSITIVE_INFINITY, ...query }: Parsed<RunQuery>,
   pageItems: number = PAGE_ITEMS,
@@ -49,10 +47,10 @@ async function* pagesOf(
   }
 }
 
-async function* linesOfTraces(store: Store, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
-  for await (const traces of pagesOf(store, scope, 'traces', query, TRACES_AT_ONCE)) {
+async function* linesOfTraces(reader: Reader, query: Parsed<RunQuery>): AsyncGenerator<string> {
+  for await (const traces of pagesOf(reader, 'traces', query, TRACES_AT_ONCE)) {
     const ids = traces.map(({ trace_id }) => trace_id);
-    yield* exportedLines(store, scope, { filter: { ...ALL_RUNS, conditions: [among('trace', ids)] } });
+    yield* exportedLines(reader, { filter: { ...ALL_RUNS, conditions: [among('trace', ids)] } });
   }
 }
 

@@ -43,11 +43,7 @@ export const queryRoutes: readonly Route[] = [
     path: '/query/threads',
     handle: ({ store, scope, search }) => pageResponse(store.threads(scope, readThreadQuery(search))),
   },
-  {
-    method: 'GET',
-    path: '/query/threads/:id',
-    handle: (call) => pageResponse(turnsOf(call)),
-  },
+  { method: 'GET', path: '/query/threads/:id', handle: (call) => pageResponse(turnsOf(call)) },
   {
     method: 'GET',
     path: '/query/runs',
@@ -84,14 +80,14 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/export',
-    handle: ({ store, scope, search }) => {
-      const query = readExportQuery(search);
+    handle: (call) => {
+      const query = readExportQuery(call.search);
       const { list = 'runs', format = 'jsonl' } = query;
       const headers = {
         'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
         'content-disposition': `attachment; filename="${list}.${format === 'otlp' ? 'otlp.jsonl' : format}"`,
       };
-      return { status: 200, headers, content: () => exported(store, scope, query) };
+      return { status: 200, headers, content: () => exported(call, query) };
     },
   },
   {
@@ -103,22 +99,12 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/runs/:id',
-    handle: async (call) => {
-      const id = idOf(call);
-      const run = await call.store.details(call.scope, id);
-      if (run === undefined) throw unknown('run', id);
-      return { status: 200, body: run };
-    },
+    handle: (call) => runResponse(call, (id) => call.store.details(call.scope, id)),
   },
   {
     method: 'GET',
     path: '/query/runs/:id/cache',
-    handle: async (call) => {
-      const id = idOf(call);
-      const body = await cacheComparison(call, id);
-      if (body === undefined) throw unknown('run', id);
-      return { status: 200, body };
-    },
+    handle: (call) => runResponse(call, (id) => cacheComparison(call, id)),
   },
   {
     method: 'GET',
@@ -184,7 +170,6 @@ function countStream(streams: Set<Socket>, socket: Socket): void {
   socket.once('close', () => streams.delete(socket));
 }
 
-/** Returns the summary of a thread, and a page of its turns. */
 async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }: Call): Promise<ThreadTurns> {
   const query = readTurnQuery(search);
   const filter = { ...query.filter, conditions: [equal('thread', thread)] };
@@ -195,6 +180,13 @@ async function turnsOf({ store, scope, search, parameters: { id: thread = '' } }
   const [summary] = threads.items;
   if (summary === undefined) throw unknown('thread', thread);
   return { summary, ...turns };
+}
+
+async function runResponse(call: Call, read: (id: string) => Promise<object | undefined>): Promise<RouteResponse> {
+  const id = idOf(call);
+  const body = await read(id);
+  if (body === undefined) throw unknown('run', id);
+  return { status: 200, body };
 }
 
 async function pageResponse(page: Promise<Page<unknown>>): Promise<RouteResponse> {
@@ -218,20 +210,16 @@ interface Writer {
   readonly write: (call: Call, traceId: string) => Promise<RouteResponse['content']>;
 }
 
-const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
-  [
-    'runspan',
-    {
+const WRITERS: ReadonlyMap<string, Writer> = new Map(
+  Object.entries<Writer>({
+    runspan: {
       extension: 'json',
-      write: async ({ store, scope }, traceId) => {
-        const pieces = await exportPieces(store, scope, traceId);
+      write: async (call, traceId) => {
+        const pieces = await exportPieces(call, traceId);
         return pieces && (() => pieces);
       },
     },
-  ],
-  [
-    'perfetto',
-    {
+    perfetto: {
       extension: 'perfetto.json',
       write: async ({ store, scope }, traceId) => {
         const outline = await store.outline(scope, traceId);
@@ -240,20 +228,17 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map<string, Writer>([
         return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
       },
     },
-  ],
-  [
-    'html',
-    {
+    html: {
       extension: 'html',
       // The file's own policy applies to the saved file. In the receiver's origin, no content of a trace may run.
       headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "sandbox; default-src 'none'" },
-      write: async ({ store, scope }, traceId) => {
-        const pieces = await savedTrace(store, scope, traceId);
+      write: async (call, traceId) => {
+        const pieces = await savedTrace(call, traceId);
         return pieces && (() => pieces);
       },
     },
-  ],
-]);
+  }),
+);
 
 function unknown(what: string, id: string): HttpError {
   return new HttpError(404, `The ${what} ${id} is not stored`);

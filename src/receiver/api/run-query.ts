@@ -75,29 +75,17 @@ export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
   return parsedQuery(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** Reads a list query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
-export function readListQuery(search: URLSearchParams): Parsed<ListQuery> {
-  return readQuery(search, LIST_CHECKS);
-}
-
-export function readThreadQuery(search: URLSearchParams): Parsed<ThreadQuery> {
-  return readQuery(search, THREAD_CHECKS);
-}
-
 /** Selects one page of the turns of a thread. */
 type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
 
-export function readTurnQuery(search: URLSearchParams): Parsed<TurnQuery> {
-  return readQuery(search, TURN_CHECKS);
-}
+/** Reads a query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
+type Reader<Query extends RunQuery> = (search: URLSearchParams) => Parsed<Query>;
 
-export function readExportQuery(search: URLSearchParams): Parsed<ExportQuery> {
-  return readQuery(search, EXPORT_CHECKS);
-}
-
-export function readStatisticsQuery(search: URLSearchParams): Parsed<StatisticsQuery> {
-  return readQuery(search, STATISTICS_CHECKS);
-}
+export const readListQuery: Reader<ListQuery> = readerOf(LIST_CHECKS);
+export const readThreadQuery: Reader<ThreadQuery> = readerOf(THREAD_CHECKS);
+export const readTurnQuery: Reader<TurnQuery> = readerOf(TURN_CHECKS);
+export const readExportQuery: Reader<ExportQuery> = readerOf(EXPORT_CHECKS);
+export const readStatisticsQuery: Reader<StatisticsQuery> = readerOf(STATISTICS_CHECKS);
 
 export function readSuggestionQuery(search: URLSearchParams): SuggestionQuery {
   const query = readParameters(search, SUGGESTION_CHECKS);
@@ -118,10 +106,7 @@ export function readRunQuery(body: unknown): Parsed<RunQuery> {
 }
 
 const [COUNT, isCount] = WHOLE_FROM_1;
-const bodySchema = v.object({
-  trace: uuid(true),
-  limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX),
-});
+const bodySchema = v.object({ trace: uuid(true), limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX) });
 
 /** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {
@@ -130,14 +115,16 @@ export function checkedTraceId(traceId: unknown): string {
   throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
 }
 
-function readQuery<Query extends RunQuery>(search: URLSearchParams, checks: Checks<Query>): Parsed<Query> {
-  const query = readParameters(search, checks);
-  try {
-    return parsedQuery(query);
-  } catch (error) {
-    if (!(error instanceof RunspanError)) throw error;
-    throw new HttpError(422, [{ loc: ['query', 'filter'], msg: error.message, type: 'value' }]);
-  }
+function readerOf<Query extends RunQuery>(checks: Checks<Query>): Reader<Query> {
+  return (search) => {
+    const query = readParameters(search, checks);
+    try {
+      return parsedQuery(query);
+    } catch (error) {
+      if (!(error instanceof RunspanError)) throw error;
+      throw new HttpError(422, [{ loc: ['query', 'filter'], msg: error.message, type: 'value' }]);
+    }
+  };
 }
 
 function uuidOf(value: unknown): string | undefined {

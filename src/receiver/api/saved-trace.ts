@@ -4,7 +4,6 @@ import { type Redaction, redact } from '../../payload/redaction/redact.ts';
 import { serialize } from '../../payload/serialize.ts';
 import { grouped } from '../domain/grouped.ts';
 import { pathSegment } from '../domain/path-segment.ts';
-import type { Scope } from '../domain/query.ts';
 import {
   IMAGE_TYPES,
   PAYLOAD_FIELDS,
@@ -17,7 +16,7 @@ import { summaryOf } from '../domain/summary.ts';
 import { parsedQuery } from '../filter/run-filter.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import { savedPage } from '../http/page-routes.ts';
-import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/store.ts';
 
 /** Maximum number of runs in a file. */
 const RUNS_MAX = 2_000;
@@ -31,19 +30,18 @@ const IMAGE_BYTES_MAX = 500_000;
  * contain some. Data beyond the limits is left out, in the order of the tree. Returns undefined if the trace is unknown.
  */
 export async function savedTrace(
-  store: Store,
-  scope: Scope,
+  reader: Reader,
   id: string,
   savedMs: number = Date.now(),
 ): Promise<AsyncIterable<string> | undefined> {
-  const outline = await store.outline(scope, id);
+  const outline = await reader.store.outline(reader.scope, id);
   if (outline.length === 0) return undefined;
   const [before, after] = savedPage();
   const head: Omit<SavedData, 'responses'> = { id, savedMs, omittedRuns: Math.max(0, outline.length - RUNS_MAX) };
   const runs: RunOutline[] = outline.slice(0, RUNS_MAX).map((text) => JSON.parse(text));
   return (async function* () {
     yield before;
-    for await (const piece of jsonPieces({ ...head }, 'responses', responses(store, scope, id, runs))) {
+    for await (const piece of jsonPieces({ ...head }, 'responses', responses(reader, id, runs))) {
       yield escaped(piece);
     }
     yield after;
@@ -51,12 +49,8 @@ export async function savedTrace(
 }
 
 /** Yields pairs of a path and its response, as JSON text. Reads each run once, because finding one may take long. */
-async function* responses(
-  store: Store,
-  scope: Scope,
-  traceId: string,
-  outline: readonly RunOutline[],
-): AsyncGenerator<string> {
+async function* responses(reader: Reader, traceId: string, outline: readonly RunOutline[]): AsyncGenerator<string> {
+  const { store, scope } = reader;
   // The first line of an error may contain a part of a secret, which is not recognised. The details have the whole error.
   const items = outline.map(({ error: _, ...run }) => run);
   yield pairOf(`/query/traces/${traceId}`, masked({ items }));
@@ -70,7 +64,7 @@ async function* responses(
     if (shown === undefined) continue;
     const given = feedback.get(run.id);
     const details = { ...summaryOf(run.id, traceId, run, {}), ...shown, ...(given && { feedback: given }) };
-    for await (const pair of responsesOf(store, scope, run, details, (length) => length <= left)) {
+    for await (const pair of responsesOf(reader, run, details, (length) => length <= left)) {
       left -= pair.length;
       yield pair;
     }
@@ -78,8 +72,7 @@ async function* responses(
 }
 
 async function* responsesOf(
-  store: Store,
-  scope: Scope,
+  { store, scope }: Reader,
   run: StoredRun,
   shown: object,
   hasRoom: (length: number) => boolean,

@@ -1,11 +1,11 @@
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import { grouped } from '../domain/grouped.ts';
-import type { RunQuery, Scope } from '../domain/query.ts';
+import type { RunQuery } from '../domain/query.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
-import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/store.ts';
 
 export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
@@ -18,20 +18,17 @@ const BATCH_LENGTH = 4 * 1024 * 1024;
  * Yields the JSON text of a trace in pieces. The text contains all data, with attachments in base64. Returns undefined
  * if the trace is unknown.
  */
-export async function exportPieces(
-  store: Store,
-  scope: Scope,
-  traceId: string,
-): Promise<AsyncIterable<string> | undefined> {
+export async function exportPieces(reader: Reader, traceId: string): Promise<AsyncIterable<string> | undefined> {
+  const { store, scope } = reader;
   const runs = store.runs(scope, parsedQuery({ traceId }))[Symbol.asyncIterator]();
   const [first, feedback] = await Promise.all([runs.next(), store.feedback(scope, [traceId])]);
   if (first.done === true) return undefined;
   const head = { format: FORMAT, version: VERSION, feedback };
-  return jsonPieces(head, 'runs', exportedRuns(store, scope, first, runs));
+  return jsonPieces(head, 'runs', exportedRuns(reader, first, runs));
 }
 
-export async function exportTrace(store: Store, scope: Scope, traceId: string): Promise<string | undefined> {
-  const pieces = await exportPieces(store, scope, traceId);
+export async function exportTrace(reader: Reader, traceId: string): Promise<string | undefined> {
+  const pieces = await exportPieces(reader, traceId);
   return pieces && joined(pieces);
 }
 
@@ -42,9 +39,10 @@ export async function joined(pieces: AsyncIterable<string>): Promise<string> {
 }
 
 /** Yields each run that matches the query as a line of JSON, with its attachments in base64 and its feedback. */
-export async function* exportedLines(store: Store, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
+export async function* exportedLines(reader: Reader, query: Parsed<RunQuery>): AsyncGenerator<string> {
+  const { store, scope } = reader;
   const runs = store.runs(scope, query)[Symbol.asyncIterator]();
-  for await (const texts of batches(exportedRuns(store, scope, await runs.next(), runs))) {
+  for await (const texts of batches(exportedRuns(reader, await runs.next(), runs))) {
     const some = texts.map((text): StoredRun => parseExact(text));
     const traceIds = new Set(some.map(({ id, trace_id = id }) => trace_id));
     const given = grouped(await store.feedback(scope, [...traceIds]), ({ run_id }) => run_id);
@@ -67,18 +65,17 @@ async function* batches(texts: AsyncIterable<string>): AsyncGenerator<string[]> 
 }
 
 async function* exportedRuns(
-  store: Store,
-  scope: Scope,
+  reader: Reader,
   first: IteratorResult<string>,
   others: AsyncIterator<string>,
 ): AsyncGenerator<string> {
   for (let next = first; next.done !== true; next = await others.next()) {
     // To save time, a run is parsed only if its JSON contains `"attachments":[`, which may also occur in a payload.
-    yield next.value.includes('"attachments":[') ? await withAttachments(store, scope, next.value) : next.value;
+    yield next.value.includes('"attachments":[') ? await withAttachments(reader, next.value) : next.value;
   }
 }
 
-async function withAttachments(store: Store, scope: Scope, text: string): Promise<string> {
+async function withAttachments({ store, scope }: Reader, text: string): Promise<string> {
   const { attachments, ...run } = parseExact<StoredRun>(text);
   if (attachments === undefined) return text;
   const stored = await Promise.all(attachments.map(({ name }) => store.attachment(scope, run.id, name)));

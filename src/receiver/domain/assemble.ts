@@ -117,7 +117,6 @@ export interface TracedRun extends TreeNode, FilteredRun, ComparedRun {
   readonly costSource: CostSource;
 }
 
-/** A trace. */
 export class AssembledTrace implements CoveredTrace {
   readonly id: string;
   /** All runs, including those that are not visible yet. */
@@ -158,7 +157,6 @@ export class AssembledTrace implements CoveredTrace {
     return [...new Set(this.members.flatMap(({ projects }) => projects))];
   }
 
-  /** Returns the run's usage if the usage counts towards totals. */
   countedUsage(run: TracedRun): Usage | undefined {
     const isRepeated = this.#repeatedCalls.get(run.id)?.isUsageRepeated === true;
     return this.#countsAlone(run) && !isRepeated ? run.summary.usage : undefined;
@@ -214,7 +212,7 @@ export class AssembledTrace implements CoveredTrace {
 }
 
 /** Returns whether a run is in the project of the scope, if the scope has a project. */
-export function isInScope({ project }: Scope, { summary }: TracedRun): boolean {
+export function isInScope({ project }: Scope, { summary }: Pick<TracedRun, 'summary'>): boolean {
   return project === undefined || isOfProject(summary, project);
 }
 

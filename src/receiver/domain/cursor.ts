@@ -42,7 +42,6 @@ export function sortedItems<Item>(items: readonly Listed<Item>[], order: ListQue
   return items.toSorted((a, b) => compare(a, b, order));
 }
 
-/** Returns a page of sorted items. */
 export function pageOf<Item>(
   sorted: readonly Listed<Item>[],
   { order, cursor, limit = PAGE_ITEMS }: Pick<ListQuery, 'order' | 'cursor' | 'limit'>,

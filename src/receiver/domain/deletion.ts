@@ -38,11 +38,10 @@ export interface CoveredTrace {
 
 /** The latest deletions. Finding those that cover a trace takes the same time however many there are. */
 export class Deletions {
-  /** Maps each selector to the time of its latest deletion, the earliest first. */
+  /** Maps each selector to the time of its latest deletion, in the order in which these were added. */
   readonly #atMs = new Map<string, number>();
-  /** Time of the latest deletion in each tenant, except those of traces. */
+  /** Time of the latest deletion of each trace, and of the latest other one in each tenant. */
   readonly #latestMs = new Map<string, number>();
-  readonly #traces = new Set<string>();
 
   constructor(deletions: Iterable<Deletion> = []) {
     for (const deletion of deletions) this.add(deletion);
@@ -50,15 +49,16 @@ export class Deletions {
 
   add({ tenant, project, target: { kind, id }, atMs }: Deletion): void {
     const key = keyOf(tenant, project, kind, id);
+    const latestMs = Math.max(atMs, this.#atMs.get(key) ?? 0);
     this.#atMs.delete(key);
-    this.#atMs.set(key, atMs);
-    if (kind === 'trace') this.#traces.add(tenant + id);
-    else this.#latestMs.set(tenant, Math.max(atMs, this.#latestMs.get(tenant) ?? 0));
+    this.#atMs.set(key, latestMs);
+    const name = kind === 'trace' ? tenant + id : tenant;
+    this.#latestMs.set(name, Math.max(latestMs, this.#latestMs.get(name) ?? 0));
     for (const [oldest, ms] of this.#atMs) {
       if (this.#atMs.size <= DELETIONS_MAX && ms >= atMs - DELETIONS_MS) break;
       this.#atMs.delete(oldest);
       const [of, , kindOf, idOf] = JSON.parse(oldest);
-      if (kindOf === 'trace') this.#traces.delete(of + idOf);
+      if (kindOf === 'trace' && this.#latestMs.get(of + idOf) === ms) this.#latestMs.delete(of + idOf);
     }
   }
 
@@ -69,7 +69,7 @@ export class Deletions {
   covers(tenant: string, trace: CoveredTrace): boolean {
     const { id, startUs = 0 } = trace;
     const latestMs = this.#latestMs.get(tenant) ?? 0;
-    if (startUs >= latestMs * 1_000 && !this.#traces.has(tenant + id)) return false;
+    if (startUs >= latestMs * 1_000 && !this.#latestMs.has(tenant + id)) return false;
     const found = { trace: [id], ...trace.names() };
     const scopes = [undefined, ...found.project];
     return (['trace', 'thread', 'user', 'project'] as const).some((kind) =>
@@ -87,7 +87,6 @@ function keyOf(...parts: readonly (string | undefined)[]): string {
   return JSON.stringify(parts);
 }
 
-/** Stands for a deleted trace. */
 class DeletedTrace implements KnownTrace {
   readonly key: string;
   readonly isNamed: boolean;
@@ -112,9 +111,11 @@ export class Tombstones {
   ): ReadonlyMap<string, Trace> {
     const decided = decideTraces<Trace | DeletedTrace>(runs, {
       ofRun: (id) => {
+        const stored = names.ofRun(id);
+        const isAlone = stored?.key === id && !stored.isNamed;
         // A late message without a name may have stored the run as a trace of its own.
-        const isDeleted = this.runs.has(id) || this.traces.has(runs.get(id)?.traceId ?? '');
-        return isDeleted ? new DeletedTrace('', true) : names.ofRun(id);
+        const isLate = isAlone && this.traces.has(runs.get(id)?.traceId ?? '');
+        return isLate || this.runs.has(id) ? new DeletedTrace('', true) : stored;
       },
       named: (name) => {
         const isNamed = this.traces.get(name);

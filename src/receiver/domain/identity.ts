@@ -24,8 +24,9 @@ export interface Identity {
   readonly parentSpan?: string | undefined;
 }
 
-const TRACE_ID = /^[0-9a-f]{32}$/i;
-const SPAN_ID = /^[0-9a-f]{16}$/i;
+/** An id of zeros is invalid: https://www.w3.org/TR/trace-context/#trace-id */
+const TRACE_ID = /^(?!0+$)[0-9a-f]{32}$/i;
+const SPAN_ID = /^(?!0+$)[0-9a-f]{16}$/i;
 
 /** Returns the key of a span: the second half of the trace id, followed by the span id, as 32 hex digits. */
 export function spanKey({ traceId, spanId }: SpanIds): string {
@@ -73,7 +74,6 @@ export interface KnownTrace {
 
 /** The traces of a tenant, by the names that can mean them. */
 export interface TraceNames<Trace extends KnownTrace> {
-  /** Returns the trace of a stored run. */
   ofRun(id: string): Trace | undefined;
   named(name: string): Trace | undefined;
   create(key: string, isNamed: boolean): Trace;

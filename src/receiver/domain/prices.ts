@@ -1,5 +1,5 @@
 import { cut, shown } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { type Checks, isObject } from '../../config/checker.ts';
 import { cost as amountOf } from '../../payload/usage.ts';
 import { cacheSavingsOf, costOf, type ModelPrices, TOKEN_KINDS, type TokenKind } from './cost.ts';
 import { checkedTable, hashOf, invalid, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
@@ -214,6 +214,11 @@ export interface PriceOptions {
    */
   priceTable?: PriceTable;
 }
+
+export const PRICE_CHECKS: Checks<PriceOptions> = {
+  prices: ['an object', isObject],
+  priceTable: ['an object with `name` and `providers`', isObject],
+};
 
 /** Validates options. Throws a RunspanError if a price is invalid. */
 export function checkPriceOptions({ prices, priceTable }: PriceOptions): void {

@@ -140,7 +140,6 @@ export class StatisticsTally {
     return this.#time?.stepUs ?? 0;
   }
 
-  /** Returns how many time buckets of the given length are needed. */
   bucketsOf(stepUs: number): number {
     return this.#time?.countOf(stepUs) ?? 0;
   }

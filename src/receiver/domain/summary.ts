@@ -38,7 +38,6 @@ export function factsIn({ inputs, outputs, events }: StoredFacts): PayloadFacts 
   return Object.assign({}, inputs, outputs, events);
 }
 
-/** Returns metadata about a run's payloads. */
 export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }

@@ -44,7 +44,6 @@ export function tierOf(...given: readonly unknown[]): string | undefined {
 
 const COUNTS = ['input_tokens', 'output_tokens', 'total_tokens'] as const;
 
-/** Reads token counts and costs. */
 export function usageIn(given: unknown): UnpricedUsage | undefined {
   if (!isObject(given)) return undefined;
   const details: UsageDetails = {};

@@ -19,7 +19,6 @@ export function matchesFilter(filter: RunFilter, run: FilteredRun, usage: Usage 
   );
 }
 
-/** Returns whether a run is in the projects of the filter. */
 export function isInProjects({ projects }: RunFilter, { summary }: FilteredRun): boolean {
   return projects.every((project) => isOfProject(summary, project));
 }

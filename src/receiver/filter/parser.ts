@@ -289,17 +289,12 @@ class FilterParser {
   #bounds(label: string, operator: string, expected: string, parse: (text: string) => number | undefined): Bound[] {
     const text = this.#bare();
     const [min = '', max, ...others] = operator === ':' ? text.split('..') : [text];
-    const limits =
-      max === undefined
-        ? [[operator === ':' ? '=' : operator, min]]
-        : [
-            ['>=', min],
-            ['<=', max],
-          ];
-    const given = limits.filter(([, limit]) => limit !== '').map(([sign, limit = '']) => [sign, parse(limit)] as const);
+    const sign = operator === ':' ? '=' : operator;
+    const limits = Object.entries(max === undefined ? { [sign]: min } : { '>=': min, '<=': max });
+    const given = limits.filter(([, limit]) => limit !== '').map(([is, limit]) => [is, parse(limit)] as const);
     if (given.length === 0 || others.length > 0 || given.some(([, amount]) => amount === undefined))
       this.#fail(`${label} expects ${expected}`);
-    return given.map(([sign, amount = 0]) => ({ operator: sign as Bound['operator'], amount }));
+    return given.map(([is, amount = 0]) => ({ operator: is as Bound['operator'], amount }));
   }
 
   #quoted(): string | undefined {

@@ -19,7 +19,6 @@ export interface RunFilter {
 /** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
-/** The filter that matches all runs. */
 export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
 
 /** A query in which one filter replaces the project, the trace id and the text of the filter. */
@@ -33,10 +32,8 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   const terms = parseFilter(filter, Date.now());
   const problem = problemIn(terms);
   if (problem !== undefined) {
-    throw new RunspanError(
-      'RUNSPAN_INVALID_OPTION',
-      `Expected \`filter\` to be a valid filter, got ${shown(filter)}: ${problem}`,
-    );
+    const message = `Expected \`filter\` to be a valid filter, got ${shown(filter)}: ${problem}`;
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', message);
   }
   const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
   const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);

@@ -59,7 +59,6 @@ function inParentheses<Param>({ sql, params }: Sql<Param>): Sql<Param> {
   return { sql: `(${sql})`, params };
 }
 
-/** Translates a condition of a filter to SQL. */
 export function conditionOf<Param>(node: FilterNode, dialect: Dialect<Param>): Sql<Param> {
   if ('all' in node) return all(node.all.map((one) => conditionOf(one, dialect)));
   if ('some' in node) return any(node.some.map((one) => conditionOf(one, dialect)));
@@ -97,7 +96,6 @@ export function ofText<Param>(
   return equal.length === 0 ? any(others) : any([among, ...others]);
 }
 
-/** Returns a condition that a number is within all bounds. */
 export function within<Param>(
   column: string,
   bounds: readonly Bound[],

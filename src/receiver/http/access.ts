@@ -85,7 +85,6 @@ export class Access {
     return this.#rules.publicUrl;
   }
 
-  /** Returns whether the receiver has a tenant with this name. */
   isTenant(name: string): boolean {
     return this.#rules.keys?.isTenant(name) ?? name === DEFAULT_SCOPE.tenant;
   }

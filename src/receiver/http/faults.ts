@@ -65,7 +65,6 @@ export class Faults {
     this.#failuresLeft = failure?.times ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Applies the faults to a request. */
   async apply(operations: readonly RunOperation[]): Promise<void> {
     const { delayMs = 0, reject } = this.#given;
     const failure = this.#failuresLeft > 0 ? this.#failure : undefined;

@@ -35,11 +35,8 @@ export function toHttpError(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   if (!(error instanceof StoreError)) return undefined;
   const { reason, message, retryAfterS } = error;
-  return new HttpError(
-    STORE_STATUS[reason],
-    message,
-    retryAfterS === undefined ? {} : { 'retry-after': `${retryAfterS}` },
-  );
+  const headers = retryAfterS === undefined ? {} : { 'retry-after': `${retryAfterS}` };
+  return new HttpError(STORE_STATUS[reason], message, headers);
 }
 
 /** Maximum number of invalid fields to report in one response. */

@@ -39,7 +39,6 @@ export class Metrics {
   readonly refused: Map<string, number> = new Map();
   readonly #histograms = new Map<string, Histogram>();
 
-  /** Counts a response. */
   responded(status: number): void {
     if (status < 400) return;
     const reason = REASONS[status] ?? (status < 500 ? 'other' : 'error');

@@ -21,13 +21,8 @@ async function inTime<Answer>(answer: Promise<Answer> | undefined, ms: number): 
 async function readiness({ store, writes, fault, lag, readyMs = READY_MS }: Call): Promise<RouteResponse> {
   const found = fault();
   if (found !== undefined) throw new HttpError(503, found);
-  const [answer, problem] = await Promise.all([
-    inTime(store.tokenSecrets(), readyMs),
-    inTime(
-      writes.problem().then((reason) => reason ?? ''),
-      readyMs,
-    ),
-  ]);
+  const written = writes.problem().then((reason) => reason ?? '');
+  const [answer, problem] = await Promise.all([inTime(store.tokenSecrets(), readyMs), inTime(written, readyMs)]);
   if (answer === undefined) throw new HttpError(503, 'The store does not answer');
   if (problem !== '') throw new HttpError(503, problem ?? `The store has not written within ${readyMs / 1_000} s`);
   return { status: 200, body: { status: 'ready', detail: lag() } };

@@ -51,10 +51,8 @@ export async function ingest(
 ): Promise<{ accepted: number; discarded?: number }> {
   const { request, store, scope, faults, limits, metrics, received } = call;
   limits?.take(scope.tenant, operations.length, request);
-  await checkProject(
-    call,
-    operations.map(({ id }) => id),
-  );
+  const runIds = operations.map(({ id }) => id);
+  await checkProject(call, runIds);
   await faults.apply(operations);
   const discarded = operations.length > 0 ? ((await store.apply(scope, inProject(scope, operations))) ?? 0) : 0;
   metrics.acceptedRuns += operations.length - discarded;
@@ -79,10 +77,8 @@ async function postMultipart(call: Call): Promise<RouteResponse> {
   const { operations, feedback } = await bodies.read(request, read);
   const body = await ingest(call, operations);
   if (feedback.length === 0) return { status: 202, body };
-  await checkProject(
-    call,
-    feedback.map(({ run_id }) => run_id),
-  );
+  const runIds = feedback.map(({ run_id }) => run_id);
+  await checkProject(call, runIds);
   return { status: 202, body: { ...body, feedback: await addFeedbackBatch(store, scope, feedback) } };
 }
 

@@ -54,10 +54,8 @@ export async function storeRecords(call: Call, records: readonly SpanRecord[]): 
   }
   limits?.take(scope.tenant, operations.length, request);
   await store.apply(scope, inProject(scope, operations));
-  await joinRecords(
-    call,
-    records.map(({ span }) => span),
-  );
+  const spans = records.map(({ span }) => span);
+  await joinRecords(call, spans);
   return refused;
 }
 
@@ -77,11 +75,8 @@ export async function joinRecords({ store, scope }: Call, spans: readonly Joined
       return [{ span, events }];
     });
     if (changed.length === 0) return;
-    const runs = await runsOf(
-      store,
-      scope,
-      changed.map(({ span }) => span),
-    );
+    const changedSpans = changed.map(({ span }) => span);
+    const runs = await runsOf(store, scope, changedSpans);
     const found = changed.flatMap(({ span, events }) => {
       const run = runs.get(span.runId ?? spanKey(span));
       return run === undefined ? [] : [{ run, logged: spanWith(events, run) }];
@@ -103,10 +98,8 @@ async function runsOf(
   scope: Scope,
   spans: readonly JoinedSpan[],
 ): Promise<ReadonlyMap<string | undefined, MergedRun>> {
-  const runs = await store.mergedRuns(
-    scope,
-    spans.map((span) => span.runId ?? span),
-  );
+  const keys = spans.map((span) => span.runId ?? span);
+  const runs = await store.mergedRuns(scope, keys);
   const own = runs.filter(({ fields }) => scope.project === undefined || fields.session_name === scope.project);
   return new Map(own.flatMap((run) => [[run.id, run] as const, [identityOf(run.fields).span, run] as const]));
 }

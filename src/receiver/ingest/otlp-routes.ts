@@ -58,28 +58,22 @@ interface Encoding {
   status(message: string): Promise<Uint8Array> | string;
 }
 
-const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
-  [
-    'application/json',
-    {
+const ENCODINGS: ReadonlyMap<string, Encoding> = new Map(
+  Object.entries<Encoding>({
+    'application/json': {
       read: (body) => new JsonReader().parse(body, 'The body').value,
-      response: (signal, rejected, errorMessage) =>
-        JSON.stringify(
-          errorMessage === '' ? {} : { partialSuccess: { [signal.rejected]: `${rejected}`, errorMessage } },
-        ),
+      response: ({ rejected: name }, rejected, errorMessage) =>
+        JSON.stringify(errorMessage === '' ? {} : { partialSuccess: { [name]: `${rejected}`, errorMessage } }),
       // `detail` is added because all other error responses contain it.
       status: (message) => JSON.stringify({ message, detail: message }),
     },
-  ],
-  [
-    'application/x-protobuf',
-    {
+    'application/x-protobuf': {
       read: readProtobufRequest,
       response: (_, rejected, reason) => protobufResponse(rejected, reason),
       status: protobufStatus,
     },
-  ],
-]);
+  }),
+);
 
 async function receive(call: Call, signal: Signal): Promise<RouteResponse> {
   const contentType = call.request.headers['content-type'] ?? '';
@@ -129,10 +123,8 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
     feedback.push(...feedbackOn(span.span, operation.id));
   }
   if (operations.length > 0) await ingest(call, operations);
-  await joinRecords(
-    call,
-    spans.map(({ span }, at) => ({ ...span.spanContext(), runId: operations[at]?.id })),
-  );
+  const joined = spans.map(({ span }, at) => ({ ...span.spanContext(), runId: operations[at]?.id }));
+  await joinRecords(call, joined);
   if (feedback.length > 0) await addFeedbackBatch(call.store, call.scope, feedback);
   return { rejected, reason };
 }

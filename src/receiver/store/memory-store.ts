@@ -1,4 +1,4 @@
-import { type Checks, checkedOptions, isObject, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
+import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import {
@@ -21,7 +21,7 @@ import {
   spanKey,
   type TraceNames,
 } from '../domain/identity.ts';
-import { PriceList, type PriceOptions } from '../domain/prices.ts';
+import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   ListQuery,
   Page,
@@ -73,12 +73,7 @@ export interface MemoryStoreOptions extends PriceOptions {
 }
 
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
-const CHECKS: Checks<MemoryStoreOptions> = {
-  runsMax: WHOLE_FROM_1,
-  bytesMax: wholeFrom(4_096),
-  prices: ['an object', isObject],
-  priceTable: ['an object with `name` and `providers`', isObject],
-};
+const CHECKS: Checks<MemoryStoreOptions> = { runsMax: WHOLE_FROM_1, bytesMax: wholeFrom(4_096), ...PRICE_CHECKS };
 
 /**
  * Additional fraction of a limit to free when the limit is exceeded. Without this extra space, every request to a full
@@ -110,7 +105,6 @@ class MemoryRun extends AssembledRun {
   }
 }
 
-/** The runs and other data of one tenant. */
 class Tenant implements TraceNames<MemoryTrace> {
   readonly runs = new Map<string, MemoryRun>();
   /** The traces by their names, in the order in which their first run arrived. */

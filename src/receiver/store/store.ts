@@ -28,6 +28,12 @@ import type { Parsed } from '../filter/run-filter.ts';
 /** Scope for a receiver without tenants. */
 export const DEFAULT_SCOPE: Scope = { tenant: 'default' };
 
+/** A store, and what a caller may read in it. */
+export interface Reader {
+  readonly store: Store;
+  readonly scope: Scope;
+}
+
 /** A change to one or more traces, including their deletion. */
 export interface StoreChange {
   readonly traceIds: readonly string[];

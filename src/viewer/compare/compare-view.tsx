@@ -20,15 +20,16 @@ const ROW_HEIGHT = 18;
 /** Number of equal lines to show before and after a difference. */
 const CONTEXT = 3;
 
+type Field = 'inputs' | 'outputs';
+
 interface ShownLine {
   readonly kind: MessageLine['kind'] | 'gap';
   readonly text: string;
 }
 
-/** View that shows the differences between the payloads of two runs. */
 export default function CompareView(): JSX.Element {
   const { base, run } = address.value;
-  const [field, setField] = useState<'inputs' | 'outputs'>('inputs');
+  const [field, setField] = useState<Field>('inputs');
   const [isComplete, setComplete] = useState(false);
   const { value, problem } = useLive(`${base} ${run}`, (signal) => readRuns(base, run, signal));
   useKeys({ Escape: back });
@@ -105,13 +106,8 @@ function Side({ run, sign }: { run: RunDetails; sign: string }): JSX.Element {
 }
 
 /** Table of the fields and metadata that differ, or of all of them. */
-function FieldTable({
-  runs,
-  isComplete,
-}: {
-  runs: readonly [RunDetails, RunDetails];
-  isComplete: boolean;
-}): JSX.Element {
+function FieldTable(props: { runs: readonly [RunDetails, RunDetails]; isComplete: boolean }): JSX.Element {
+  const { runs, isComplete } = props;
   const fields = useMemo(() => diffFields(...runs), [runs]);
   const different = fields.filter(({ before, after }) => before !== after);
   return (
@@ -141,15 +137,8 @@ function FieldTable({
   );
 }
 
-function PayloadDiff({
-  runs,
-  field,
-  isComplete,
-}: {
-  runs: readonly RunDetails[];
-  field: 'inputs' | 'outputs';
-  isComplete: boolean;
-}): JSX.Element {
+function PayloadDiff(props: { runs: readonly RunDetails[]; field: Field; isComplete: boolean }): JSX.Element {
+  const { runs, field, isComplete } = props;
   const isModelCall = runs.every(({ run_type }) => run_type === 'llm');
   const key = `${runs.map(({ id }) => id).join(' ')} ${field}`;
   const { value, problem } = useLive(key, (signal) => Promise.all(runs.map((run) => payload(run, field, signal))));
@@ -186,11 +175,7 @@ function PayloadDiff({
 }
 
 /** Compares two conversations by message. Compares other payloads, and payloads with equal messages, as JSON. */
-function linesOfPayloads(
-  payloads: readonly unknown[],
-  field: 'inputs' | 'outputs',
-  isModelCall: boolean,
-): MessageLine[] {
+function linesOfPayloads(payloads: readonly unknown[], field: Field, isModelCall: boolean): MessageLine[] {
   const [before, after] = isModelCall ? payloads.map(field === 'inputs' ? messagesOfInputs : messagesOfOutputs) : [];
   const lines = before === undefined || after === undefined ? [] : diffMessages(before, after);
   if (lines.some(({ kind }) => kind !== 'same')) return lines;

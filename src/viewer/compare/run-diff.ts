@@ -2,7 +2,7 @@ import { diffArrays } from 'diff';
 import { exactJson, isFields } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import type { Message, Part } from '../../services/message.ts';
-import { duration, latencyOf, millisecondsAt } from '../elements/figures.ts';
+import { firstTokenOf, latencyOf } from '../elements/figures.ts';
 import { type DiffLine, diffLines, linesOf, textLines } from './line-diff.ts';
 
 /** A field of two runs as text. A missing value is an empty text. */
@@ -64,14 +64,14 @@ export function diffMessages(before: readonly Message[], after: readonly Message
 
 /** Returns the fields as text by path, for example `metadata.user_id`. */
 function fieldsOfRun(run: RunDetails): Map<string, string> {
-  const { name, status, model, error, usage, tags, extra, first_token_time, start_time } = run;
+  const { name, status, model, error, usage, tags, extra } = run;
   const fields = new Map<string, string>();
   const add = (path: string, value: unknown): void => {
     if (value === undefined || fields.size >= FIELDS_MAX) return;
     if (isFields(value)) for (const [key, one] of Object.entries(value)) add(path === '' ? key : `${path}.${key}`, one);
     else fields.set(path, typeof value === 'string' ? value : exactJson(value));
   };
-  const first_token = first_token_time && duration(millisecondsAt(first_token_time) - millisecondsAt(start_time));
+  const first_token = firstTokenOf(run);
   const { metadata } = extra ?? {};
   add('', { name, status, error, model, latency: latencyOf(run), first_token, usage, tags, metadata });
   return fields;

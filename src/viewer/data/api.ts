@@ -27,7 +27,6 @@ export const mayChange: ReadonlySignal<boolean> = computed(() => permission.valu
 /** How late the receiver deletes old runs, if it is late. */
 export const lag: Signal<string | undefined> = signal(undefined);
 
-/** Reads what the user's key allows. */
 export async function readPermission(): Promise<void> {
   const session = await get<{ permission: string; lag?: string }>('/query/session').catch(() => undefined);
   permission.value = session?.permission;

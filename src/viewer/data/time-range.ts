@@ -21,7 +21,6 @@ export function rangeIn(filter: string): StartRange {
   return { since: after('since:'), before: after('before:') };
 }
 
-/** Replaces the time range of a filter. */
 export function withRange(filter: string, { since, before }: StartRange): string {
   const others = withoutTerms(filter, ({ text }) => /^(since|before):/.test(text));
   return withTerms(others, `${since ? `since:${since} ` : ''}${before ? `before:${before}` : ''}`);

@@ -32,19 +32,14 @@ export function Link({ to, ...props }: LinkProps): JSX.Element {
 }
 
 /** A button that turns an option on or off and shows its state. */
-export function Toggle({
-  isOn,
-  toggle,
-  title,
-  class: name = 'tab',
-  children,
-}: {
+export function Toggle(props: {
   isOn: boolean;
   toggle: () => void;
   title?: string;
   class?: string;
   children: ComponentChildren;
 }): JSX.Element {
+  const { isOn, toggle, title, class: name = 'tab', children } = props;
   return (
     <button type="button" class={name} aria-pressed={isOn} title={title} onClick={toggle}>
       {children}
@@ -52,7 +47,6 @@ export function Toggle({
   );
 }
 
-/** A button that selects the next theme. */
 export function ThemeButton(): JSX.Element {
   const label = `Theme: ${theme.value}`;
   return (
@@ -98,15 +92,12 @@ export function Pending({ problem, note }: { problem?: string | undefined; note:
 }
 
 /** The first items of a list, with a button that shows more items. */
-export function Paged<Item>({
-  items,
-  page,
-  children,
-}: {
+export function Paged<Item>(props: {
   items: readonly Item[];
   page: number;
   children: (item: Item, index: number) => JSX.Element;
 }): JSX.Element {
+  const { items, page, children } = props;
   const [count, setCount] = useState(page);
   const left = items.length - count;
   return (
@@ -151,7 +142,6 @@ export interface Fact {
   readonly title?: string;
 }
 
-/** A row of named values. */
 export function Facts({ facts, class: name = '' }: { facts: readonly Fact[]; class?: string }): JSX.Element {
   return (
     <dl class={`facts ${name}`}>

@@ -14,7 +14,6 @@ export function closeDialog(): void {
   open.value = undefined;
 }
 
-/** The dialog that is open. */
 export function OpenDialog(): JSX.Element | null {
   return open.value ?? null;
 }

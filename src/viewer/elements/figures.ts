@@ -132,6 +132,11 @@ export function latencyOf(run: { start_time: string; end_time?: string; status: 
   return duration((end_time === undefined ? nowMs : millisecondsAt(end_time)) - millisecondsAt(start_time));
 }
 
+export function firstTokenOf(run: { start_time: string; first_token_time?: string }): string | undefined {
+  const { start_time, first_token_time: time } = run;
+  return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
+}
+
 /**
  * Returns the current time, or the time at which the trace was saved. While `isTicking` is set, renders the component
  * again every `intervalMs` milliseconds.

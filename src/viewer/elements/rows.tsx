@@ -15,19 +15,14 @@ const MARGIN_ROWS = 6;
 /**
  * A container with space for `count` rows of equal height. `children` contains the rows that start at index `first`.
  */
-export function Rows({
-  count,
-  rowHeight,
-  first,
-  role = 'presentation',
-  children,
-}: {
+export function Rows(props: {
   count: number;
   rowHeight: number;
   first: number;
   role?: 'rowgroup' | 'presentation';
   children: ComponentChildren;
 }): JSX.Element {
+  const { count, rowHeight, first, role = 'presentation', children } = props;
   return (
     <div class="rows" style={{ height: `${count * rowHeight}px` }} role="presentation">
       <div style={{ transform: `translateY(${first * rowHeight}px)` }} role={role}>

@@ -12,8 +12,8 @@ import {
   cachedShare,
   cost,
   count,
-  duration,
   exact,
+  firstTokenOf,
   latencyOf,
   millisecondsAt,
   plural,
@@ -45,7 +45,6 @@ export function columnsOf(list: ListKind): readonly Column[] {
   return COLUMNS.filter((column) => (column.list ?? list) === list);
 }
 
-/** Returns the columns that are selected for a list. */
 export function selectedColumns(list: ListKind): readonly Column[] {
   const ids = columnIds[list].value.split(',');
   return columnsOf(list).filter(({ id, isExtra }) => id === 'name' || (ids[0] === '' ? !isExtra : ids.includes(id)));
@@ -157,10 +156,6 @@ function usageTitleOf(line: Line): string {
 /** Returns the usage of the whole trace in a list of traces, otherwise of the run. */
 function usageOf({ trace, usage }: Line): Usage | undefined {
   return trace?.usage ?? usage;
-}
-
-function firstTokenOf({ first_token_time: time, start_time }: Line): string | undefined {
-  return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
 }
 
 function link(to: Partial<Address>, text: string): JSX.Element {

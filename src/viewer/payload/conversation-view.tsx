@@ -83,19 +83,14 @@ function PartView({ part, run }: { part: Part; run: AttachmentOwner }): JSX.Elem
   }
 }
 
-function ToolPart({
-  label,
-  name = '',
-  id,
-  value,
-  isError = false,
-}: {
+function ToolPart(props: {
   label: string;
   name?: string | undefined;
   id?: string | undefined;
   value: unknown;
   isError?: boolean;
 }): JSX.Element {
+  const { label, name = '', id, value, isError = false } = props;
   return (
     <div class={isError ? 'box failed' : 'box'}>
       <p class="part-head small">

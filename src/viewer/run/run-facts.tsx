@@ -9,10 +9,9 @@ import {
   cachedShare,
   cost,
   count,
-  duration,
   exact,
+  firstTokenOf,
   latencyOf,
-  millisecondsAt,
   plural,
   usageTitle,
   useNow,
@@ -27,9 +26,8 @@ const TICK_MS = 1_000;
 /** Metadata that LangSmith's conventions and LangGraph add. The facts of a run show its model and its thread. */
 const INTERNAL_KEYS = /^(?:ls_|langgraph_|__pregel_|checkpoint_ns$)/;
 
-/** Shows the times, model, token counts, costs and tags of a run. */
 export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
-  const { start_time, first_token_time, usage, tags = [], thread, user, no_cost, price_table } = run;
+  const { start_time, usage, tags = [], thread, user, no_cost, price_table } = run;
   const isPending = run.status === 'pending';
   const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
@@ -43,10 +41,7 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
       value: latencyOf(run, nowMs),
       title: isPending ? 'until now' : `ended ${run.end_time}`,
     },
-    {
-      name: 'First token',
-      value: first_token_time && duration(millisecondsAt(first_token_time) - millisecondsAt(start_time)),
-    },
+    { name: 'First token', value: firstTokenOf(run) },
     { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split, title: usageTitle(usage) },
     { name: 'Cached', value: cachedShare(usage), title: usageTitle(usage) },
     {

@@ -33,11 +33,7 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
     cell: (line) => <p class="line">{previewOf(line)}</p>,
   },
   { name: 'User', class: 'clip optional', cell: ({ user }) => user !== undefined && <UserLink user={user} /> },
-  {
-    name: 'Turns',
-    class: 'number',
-    cell: ({ turns, errors }) => withErrors(turns, errors, 'turn'),
-  },
+  { name: 'Turns', class: 'number', cell: ({ turns, errors }) => withErrors(turns, errors, 'turn') },
   {
     name: 'Latest',
     class: 'number',
@@ -54,7 +50,6 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
   { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
 ];
 
-/** Table of the threads that match the filter. */
 export function ThreadList(): JSX.Element {
   const { project, filter } = address.value;
   const list = useRunList('threads', `${project}\n${filter}`, () => {
@@ -89,12 +84,10 @@ export function ThreadList(): JSX.Element {
   );
 }
 
-/** Adds the condition that runs belong to a user to the current filter. */
 export function userFilter(user: string): string {
   return withTerms(address.value.filter, condition('user', user));
 }
 
-/** Link to the threads of a user. */
 export function UserLink({ user }: { user: string }): JSX.Element {
   return (
     <Link to={{ view: 'threads', filter: userFilter(user) }} title={`Threads of ${visible(user)}`}>

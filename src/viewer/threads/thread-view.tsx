@@ -32,7 +32,6 @@ import { messagesOfTurn } from './turn-messages.ts';
 
 const TICK_MS = 1_000;
 
-/** View of all threads, or of the thread that is open. */
 export default function ThreadsView(): JSX.Element {
   const { thread } = address.value;
   return thread === undefined ? <ThreadList /> : <ThreadView key={thread} id={thread} />;
@@ -44,11 +43,8 @@ function ThreadView({ id }: { id: string }): JSX.Element {
   const createQuery = (more: Readonly<Record<string, string>>): URLSearchParams =>
     new URLSearchParams({ ...more, ...(project !== undefined && { project }) });
   const key = `${id}\n${project}`;
-  const list = useRunList(
-    'thread',
-    key,
-    () => new RunList<Line>(api.traces, () => createQuery({ filter: condition('thread', id) })),
-  );
+  const createList = () => new RunList<Line>(api.traces, () => createQuery({ filter: condition('thread', id) }));
+  const list = useRunList('thread', key, createList);
   const readSummary = async (signal: AbortSignal) =>
     (await api.thread(id, createQuery({ limit: '1' }), signal)).summary;
   const { value: summary, problem } = useLive(key, readSummary, { isStale: () => true });
@@ -92,7 +88,6 @@ function closeThread(): void {
   go({ view: 'threads' });
 }
 
-/** Bar with the id and the figures of a thread. */
 function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JSX.Element {
   return (
     <header class="line trace-bar thread-bar">

@@ -2,7 +2,6 @@ import { api, problemOf } from '../data/api.ts';
 import { bytes, plural } from '../elements/figures.ts';
 import { endTask, showTask } from './tasks.tsx';
 
-/** Opens a file dialog and imports the traces in the selected file. */
 export function importFile(): void {
   const input = document.createElement('input');
   input.type = 'file';

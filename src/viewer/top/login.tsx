@@ -4,10 +4,8 @@ import { api, isLocked, problemOf, readPermission } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
 import { Problem } from '../elements/controls.tsx';
 
-/** Reason why the last key was rejected. */
 const problem: Signal<string | undefined> = signal(undefined);
 
-/** Form for entering the receiver's key. */
 export function Login(): JSX.Element {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

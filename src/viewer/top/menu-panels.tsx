@@ -69,7 +69,6 @@ interface SavedView {
   readonly url: string;
 }
 
-/** The saved views as JSON. */
 const saved: Signal<string> = preference('views', (text) => text ?? '[]');
 
 export function ViewsPanel(): JSX.Element {

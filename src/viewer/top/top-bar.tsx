@@ -18,7 +18,6 @@ const VIEWS: readonly { readonly view: View; readonly name: string; readonly key
   { view: 'statistics', name: 'Statistics', keys: 'g s' },
 ];
 
-/** Top bar with the navigation, buttons for the whole page, and the filter. */
 export function TopBar(): JSX.Element {
   const { view, thread, trace } = address.value;
   return (

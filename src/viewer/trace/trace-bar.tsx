@@ -72,7 +72,6 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
   );
 }
 
-/** The files in which the open trace can be saved. */
 function SavePanel(): JSX.Element {
   const id = address.value.trace ?? '';
   return (

@@ -10,7 +10,6 @@ import { TraceBar } from './trace-bar.tsx';
 import { TraceModel } from './trace-model.ts';
 import { TraceTree } from './trace-tree.tsx';
 
-/** View of one trace, with the tree and a panel for the selected run. */
 export default function TraceView({ id }: { id: string }): JSX.Element {
   const model = useMemo(() => new TraceModel(id), [id]);
   useEffect(() => () => model.close(), [model]);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { inject, onTestFinished, vi } from 'vitest';
-import { ClickHouse, sql } from '#src/receiver/store/clickhouse/connection.ts';
+import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
+import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate } from '#src/receiver/store/clickhouse/schema.ts';
 import { startProcess } from './server.ts';
 
@@ -15,6 +16,8 @@ export interface Server {
 /** A server, and a connection to its database with the tables of the store. */
 export interface Database extends Server {
   readonly db: ClickHouse;
+  /** Opens a store that is closed when the test has finished. */
+  openStore(): Promise<ClickHouseStore>;
 }
 
 /** Moves the clock of open stores until the test ends, or the returned function is called. */
@@ -44,7 +47,7 @@ async function createDatabase(shared: string): Promise<Pick<Server, 'url' | 'sto
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const command = async (text: string): Promise<void> => {
     const db = await ClickHouse.connect(shared);
-    await db.command(sql(text));
+    await db.command(text);
     await db.close();
   };
   await command(`CREATE DATABASE ${name}`);
@@ -59,5 +62,10 @@ export async function startDatabase(): Promise<Database> {
     await db.close();
     await server.stop();
   };
-  return { ...server, db, stop };
+  const openStore = async (): Promise<ClickHouseStore> => {
+    const store = await ClickHouseStore.open(server.url, { batchDelayMs: 0 });
+    onTestFinished(() => store.close());
+    return store;
+  };
+  return { ...server, db, openStore, stop };
 }

@@ -225,6 +225,12 @@ function both(number: number, trace: number): RunOperation {
   return simple(number, { ...span(number).fields, trace_id: id(trace) });
 }
 
+const NO_ID = '0'.repeat(32);
+
+function invalid(number: number, trace_id: string): RunOperation {
+  return simple(number, { extra: { metadata: { otel: { trace_id, span_id: '00f067aa0ba902b7' } } } });
+}
+
 const trees: StoreCase[] = [
   ...table<[string, RunOperation[][], string[]]>(
     'A run without an order is placed',
@@ -303,6 +309,11 @@ const trees: StoreCase[] = [
         'in the trace that it names, if another has named its OpenTelemetry trace',
         [[both(1, 1)], [both(3, 3)], [span(4, 3)]],
         [`1: ${order(1)}`, `1: ${order(4)}`, `3: ${order(3)}`],
+      ],
+      [
+        'in a trace of its own if its metadata contains no valid OpenTelemetry trace id',
+        [[invalid(1, NO_ID)], [invalid(2, NO_ID)], [invalid(3, id(4))], [simple(4, { trace_id: id(4) })]],
+        [1, 2, 3, 4].map((number) => `${number}: ${order(number)}`),
       ],
     ],
     async (store, [, requests, expected]) => {

@@ -3,7 +3,7 @@ import { grouped } from '../../domain/grouped.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { AttachmentInfo } from '../../domain/run-view.ts';
 import { refuseManyAttachments } from '../store.ts';
-import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, type InsertRow, string, uuid, uuids } from './connection.ts';
 import type { Place } from './messages.ts';
 
 /** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
@@ -17,11 +17,8 @@ export async function checkAttachments(
 ): Promise<void> {
   const attaching = operations.filter(({ attachments }) => attachments.length > 0);
   if (attaching.length === 0) return;
-  const stored = await attachmentInfos(
-    db,
-    tenant,
-    attaching.map(({ id }) => id),
-  );
+  const runIds = attaching.map(({ id }) => id);
+  const stored = await attachmentInfos(db, tenant, runIds);
   refuseManyAttachments(attaching, (id) => stored.get(id)?.map(({ name }) => name));
 }
 
@@ -66,12 +63,10 @@ export async function attachmentInfos(
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, AttachmentInfo[]>> {
   const rows = await db.rows<AttachmentInfo & { run: string }>(
-    sql(
-      `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
+    `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
         FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY name`,
-      string(tenant),
-      uuids(runIds),
-    ),
+    string(tenant),
+    uuids(runIds),
   );
   const byRun = grouped(rows, ({ run }) => run);
   return new Map([...byRun].map(([run, own]) => [run, own.map(({ run: _, ...info }) => info)]));
@@ -85,13 +80,11 @@ export async function readAttachment(
   name: string,
 ): Promise<Attachment | undefined> {
   const rows = await db.rows<{ mime_type: string; data: string; received_us: number }>(
-    sql(
-      `SELECT mime_type, data, received_us FROM attachments WHERE tenant = ? AND run = ? AND name = ?
+    `SELECT mime_type, data, received_us FROM attachments WHERE tenant = ? AND run = ? AND name = ?
         ORDER BY chunk, received_us DESC LIMIT 1 BY chunk`,
-      string(tenant),
-      uuid(runId),
-      string(name),
-    ),
+    string(tenant),
+    uuid(runId),
+    string(name),
   );
   const [first] = rows;
   if (first === undefined) return undefined;

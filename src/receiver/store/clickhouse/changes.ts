@@ -7,7 +7,7 @@ import type { Scope } from '../../domain/query.ts';
 import type { ChangeFeed, StoreChange } from '../store.ts';
 import { type ChangedTrace, Subscribers } from '../subscribers.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, integer, sql, strings } from './connection.ts';
+import { type ClickHouse, integer, strings } from './connection.ts';
 import { dayOfMs } from './messages.ts';
 
 /** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
@@ -60,21 +60,18 @@ export class ClickHouseChanges implements ChangeFeed {
     if (changed.length === 0) return;
     await this.report(changed, (derived_us) => {
       const fields = { day: dayOfMs(derived_us / 1_000), start_us: 0, version: 0, is_deleted: 1, derived_us };
-      const rows = changed.map(({ trace, projects: [project = ''] }) => ({ tenant, trace, project, id: randomUUID() }));
-      return this.#db.insert(
-        'runs',
-        rows.map((row) => ({ ...fields, ...row })),
-      );
+      const rows = changed.map(({ trace, projects: [project = ''] }) => {
+        return { ...fields, tenant, trace, project, id: randomUUID() };
+      });
+      return this.#db.insert('runs', rows);
     });
   }
 
   /** Calls a function that inserts rows of changed runs with their time, and then notifies listeners. */
   async report(changed: readonly ChangedRun[], insert: (changedUs: number) => Promise<void>): Promise<void> {
     const changed_us = this.#clock.nowUs();
-    const byTenant = grouped(
-      changed.map(({ tenant, trace, projects }) => ({ tenant, trace, projects, changed_us })),
-      ({ tenant }) => tenant,
-    );
+    const changes = changed.map(({ tenant, trace, projects }) => ({ tenant, trace, projects, changed_us }));
+    const byTenant = grouped(changes, ({ tenant }) => tenant);
     // Must come before the insert, because a poll may read the rows before the insert ends.
     for (const tenant of this.#subscribers.tenants) this.#remember(byTenant.get(tenant) ?? []);
     await insert(changed_us);
@@ -131,13 +128,11 @@ export class ClickHouseChanges implements ChangeFeed {
     const nowUs = this.#clock.nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
     const rows = await this.#db.rows<Change>(
-      sql(
-        `SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
+      `SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
           WHERE tenant IN (?) AND derived_us > ? AND (is_deleted = 0 OR version = 0)
           GROUP BY tenant, trace, derived_us ORDER BY derived_us`,
-        strings(tenants),
-        integer(sinceUs),
-      ),
+      strings(tenants),
+      integer(sinceUs),
     );
     this.#polledUs = nowUs;
     const later = rows.filter((row) => !this.#reported.has(keyOf(row)));

@@ -1,18 +1,11 @@
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
-import {
-  type Checks,
-  checkedOptions,
-  isObject,
-  TRUE_OR_FALSE,
-  WHOLE_FROM_1,
-  wholeFrom,
-} from '../../../config/checker.ts';
+import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1, wholeFrom } from '../../../config/checker.ts';
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { PriceList, type PriceOptions } from '../../domain/prices.ts';
+import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
@@ -21,7 +14,7 @@ import type { KeyStore } from '../key-store.ts';
 import { type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { StoreClock } from './clock.ts';
-import { ClickHouse, sql } from './connection.ts';
+import { ClickHouse } from './connection.ts';
 import { Derivation } from './derivation.ts';
 import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
 import {
@@ -82,8 +75,7 @@ const DEFAULTS: Required<Omit<ClickHouseStoreOptions, keyof PriceOptions>> = {
   readOnly: false,
 };
 const CHECKS: Checks<ClickHouseStoreOptions> = {
-  prices: ['an object', isObject],
-  priceTable: ['an object with `name` and `providers`', isObject],
+  ...PRICE_CHECKS,
   maxAgeMs: WHOLE_FROM_1,
   projectMaxAgeMs: PROJECT_AGES,
   batchDelayMs: wholeFrom(0),
@@ -248,9 +240,9 @@ export class ClickHouseStore implements Store {
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
   async remove(scope: Scope, target: RemovalTarget): Promise<Removal> {
-    const deletion = deletionAt(this.#clock.nowMs(), scope, target);
-    const removal = await readRemovable(this.#db, deletion);
-    const removed = await this.#deletions.add(deletion);
+    const removal = await this.removable(scope, target);
+    // The time must be late, because the other receivers have 10 s from then on to read the deletion.
+    const removed = await this.#deletions.add(deletionAt(this.#clock.nowMs(), scope, target));
     await Promise.race([removed(), delay(REMOVAL_MS, undefined)]);
     return removal;
   }
@@ -273,7 +265,7 @@ export class ClickHouseStore implements Store {
    */
   async tenants(): Promise<string[]> {
     const rows = await this.#db.rows<{ tenant: string }>(
-      sql('SELECT DISTINCT tenant FROM runs WHERE version > 0 ORDER BY tenant'),
+      'SELECT DISTINCT tenant FROM runs WHERE version > 0 ORDER BY tenant',
     );
     return rows.map(({ tenant }) => tenant);
   }
@@ -285,8 +277,8 @@ export class ClickHouseStore implements Store {
    */
   async status(): Promise<StoreStatus> {
     const [row] = await this.#db.rows<{ bytes: number; free: number }>(
-      sql(`SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
-        (SELECT min(free_space) FROM system.disks) AS free`),
+      `SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
+        (SELECT min(free_space) FROM system.disks) AS free`,
     );
     return {
       queuedBytes: this.#writer.waitingBytes,

@@ -26,7 +26,6 @@ export function conditionOf(tenant: string, filter: RunFilter, usage: UsageOf = 
   ]);
 }
 
-/** Returns a condition on the tenant and on the filter's projects. */
 export function insideOf(tenant: string, { projects }: Pick<RunFilter, 'projects'>): Sql {
   return all([
     sql('tenant = ?', string(tenant)),

@@ -31,7 +31,6 @@ const DAYS_MAX = 20;
 
 /** Limits of queries, except those of retention. */
 const LIMITS = { max_memory_usage: '4000000000', max_rows_to_read: '2000000000' } as const;
-/** Settings sent with every query. */
 const SETTINGS = {
   max_result_bytes: '256000000',
   output_format_json_quote_64bit_integers: 0,
@@ -92,8 +91,8 @@ export class ClickHouse {
     setMaxListeners(0, this.#closing.signal);
   }
 
-  async rows<Row>({ sql, params }: Sql): Promise<Row[]> {
-    const { query, query_params } = numbered(sql, params);
+  async rows<Row>(text: string, ...params: readonly Param[]): Promise<Row[]> {
+    const { query, query_params } = numbered(text, params);
     return await this.#attempt(async (abort_signal) => {
       const result = await this.#client.query({ query, query_params, format: 'JSONEachRow', abort_signal });
       return await result.json<Row>();
@@ -114,8 +113,8 @@ export class ClickHouse {
     }
   }
 
-  async command({ sql, params }: Sql): Promise<void> {
-    const { query, query_params } = numbered(sql, params);
+  async command(text: string, ...params: readonly Param[]): Promise<void> {
+    const { query, query_params } = numbered(text, params);
     await this.#attempt((abort_signal) => this.#client.command({ query, query_params, abort_signal }));
   }
 
@@ -259,7 +258,6 @@ export async function* inParts<Item, Data>(
   yield data;
 }
 
-/** Returns whether a query has failed because it reads or returns too much data. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof QueryLimitError;
 }

@@ -139,7 +139,6 @@ export class Derivation {
     this.#schedule(this.#endedMs + INTERVAL_MS - performance.now());
   }
 
-  /** Starts the sweep. */
   start(): void {
     this.#startedMs = performance.now();
     this.#schedule(SWEEP_MS);

@@ -23,15 +23,9 @@ export async function addFeedback(
   const found = await groupOfRun(db, tenant, runId);
   if (found === undefined) return undefined;
   const { group_id, trace } = found;
-  const [earlier] = await db.rows<{ created_at: string; n: number }>(
-    sql(
-      'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?',
-      string(tenant),
-      uuid(group_id),
-      uuid(runId),
-      string(id),
-    ),
-  );
+  const select = 'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?';
+  const params = [string(tenant), uuid(group_id), uuid(runId), string(id)];
+  const [earlier] = await db.rows<{ created_at: string; n: number }>(select, ...params);
   const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {
@@ -51,26 +45,21 @@ export async function addFeedback(
   return trace;
 }
 
-/** See `FeedbackStore.feedback`. */
 export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
   if (traceIds.length === 0) return [];
   const runs = await readTraces(db, scope, traceIds);
-  const feedback = await feedbackIn(
-    db,
-    scope.tenant,
-    runs.map(({ run: { row } }) => row.group_id),
-  );
+  const groups = runs.map(({ run: { row } }) => row.group_id);
+  const feedback = await feedbackIn(db, scope.tenant, groups);
   const ids = new Set(runs.map(({ run: { id } }) => id));
   return feedback
     .filter(({ run_id }) => ids.has(run_id))
     .sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
 }
 
-/** See `FeedbackStore.feedbackWithId`. */
 export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {
   const { tenant } = scope;
   const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND id = ?';
-  const rows = await db.rows<{ json: string }>(sql(select, string(tenant), string(id)));
+  const rows = await db.rows<{ json: string }>(select, string(tenant), string(id));
   for (const { json } of rows) {
     const { run_id: runId }: Feedback = JSON.parse(json);
     if ((await readRow(db, scope, runId)) !== undefined) return parseExact(json);
@@ -86,7 +75,7 @@ export async function removeFeedback(
 ): Promise<ChangedTrace | undefined> {
   const group = await groupOfRun(db, tenant, runId);
   const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
-  const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
+  const isFound = (await db.rows(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params)).length > 0;
   if (group === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
   return group.trace;

@@ -4,7 +4,17 @@ import { PATCH } from '../../domain/identity.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { all } from '../../filter/sql.ts';
-import { type ClickHouse, integer, QueryLimitError, type Sql, sql, strings, uuid, uuids } from './connection.ts';
+import {
+  type ClickHouse,
+  integer,
+  type Param,
+  QueryLimitError,
+  type Sql,
+  sql,
+  strings,
+  uuid,
+  uuids,
+} from './connection.ts';
 import { kindOf, MESSAGE_COLUMNS, type MergedRun, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 
@@ -46,15 +56,12 @@ export interface StoredGroup extends GroupKey {
  */
 export async function stepsOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<StoredGroup[][]> {
   if (keys.length === 0) return [];
-  return cut(
-    await db.rows<StoredGroup>(
-      inGroups(
-        `SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages WHERE ${IN_GROUPS}
-          GROUP BY tenant, group_id`,
-        keys,
-      ),
-    ),
+  const found = await db.rows<StoredGroup>(
+    `SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages WHERE ${IN_GROUPS}
+      GROUP BY tenant, group_id`,
+    ...paramsOf(keys),
   );
+  return cut(found);
 }
 
 function cut(groups: readonly StoredGroup[]): StoredGroup[][] {
@@ -85,7 +92,7 @@ export async function* readGroups(
     return;
   }
   const groups = new Map(step.map((group) => [keyOf(group), group]));
-  const byGroup = grouped(await readRows(db, inGroups(IN_GROUPS, step)), keyOf);
+  const byGroup = grouped(await readRows(db, sql(IN_GROUPS, ...paramsOf(step))), keyOf);
   for await (const [key, own] of inTurns(byGroup, 1)) {
     byGroup.delete(key);
     yield await groupOf(groups.get(key) ?? first, [own], prices);
@@ -98,13 +105,12 @@ export async function* readGroups(
  */
 export async function readFirstRun(db: ClickHouse, stored: StoredGroup, prices: PriceList): Promise<Group> {
   const rows = await db.rows<GroupRow>(
-    sql(
-      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${IN_GROUPS} AND (id = group_id OR (group_id, id) IN (
+    `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${IN_GROUPS} AND (id = group_id OR (group_id, id) IN (
           SELECT group_id, argMin(id, received_us) FROM messages WHERE ${IN_GROUPS} AND kind < ${TOMBSTONE}
           GROUP BY group_id HAVING countIf(id = group_id) = 0))
         ORDER BY received_us DESC LIMIT ${FIRST_MESSAGES_MAX} BY group_id, id, kind`,
-      ...[0, 1].flatMap(() => inGroups('', [stored]).params),
-    ),
+    ...paramsOf([stored]),
+    ...paramsOf([stored]),
   );
   const first = rows.find(({ kind }) => kind < TOMBSTONE);
   const mark = first === undefined ? [] : [{ ...first, ...MARK, received_us: stored.seenUs }];
@@ -125,23 +131,22 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 
 type GroupRow = MessageRow & GroupKey;
 
-/** A condition for the messages of some groups. */
 const IN_GROUPS = `(tenant, toUInt128(group_id)) IN ${KEYS}`;
 
 async function readRows(db: ClickHouse, { sql: where, params }: Sql): Promise<GroupRow[]> {
-  return await db.rows<GroupRow>({ sql: `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`, params });
+  return await db.rows<GroupRow>(`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`, ...params);
 }
 
 /** Reads the messages of a group. Each slice contains all messages of its runs. */
 async function* slicesOf(db: ClickHouse, group: StoredGroup): AsyncGenerator<GroupRow[]> {
   // Messages that arrive in the meantime belong to the next derivation.
-  const stored = all([inGroups(IN_GROUPS, [group]), sql('received_us <= ?', integer(group.seenUs))]);
-  const ends = await db.rows<{ id: string }>({
-    sql: `SELECT DISTINCT id FROM (
+  const stored = all([sql(IN_GROUPS, ...paramsOf([group])), sql('received_us <= ?', integer(group.seenUs))]);
+  const ends = await db.rows<{ id: string }>(
+    `SELECT DISTINCT id FROM (
         SELECT id, row_number() OVER (ORDER BY toUInt128(id)) AS position FROM messages WHERE ${stored.sql})
       WHERE position % ${READ_MESSAGES} = 0 ORDER BY toUInt128(id)`,
-    params: stored.params,
-  });
+    ...stored.params,
+  );
   for (let at = 0; at <= ends.length; at += 1) {
     const [after, until] = [ends[at - 1], ends[at]];
     const range = [
@@ -152,9 +157,9 @@ async function* slicesOf(db: ClickHouse, group: StoredGroup): AsyncGenerator<Gro
   }
 }
 
-/** Adds the parameters of `KEYS` to a query. */
-function inGroups(text: string, keys: readonly GroupKey[]): Sql {
-  return sql(text, strings(keys.map(({ tenant }) => tenant)), uuids(keys.map(({ group_id }) => group_id)));
+/** Returns the parameters of `KEYS`. */
+export function paramsOf(keys: readonly GroupKey[]): readonly Param[] {
+  return [strings(keys.map(({ tenant }) => tenant)), uuids(keys.map(({ group_id }) => group_id))];
 }
 
 export function keyOf({ tenant, group_id }: GroupKey): string {

@@ -3,7 +3,6 @@ import type { KeyStore, StoredKey } from '../key-store.ts';
 import type { RevokedToken, TokenSecret } from '../store.ts';
 import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
 
-/** Reads and changes the API keys in the database. */
 export class ClickHouseKeys implements KeyStore {
   readonly #db: ClickHouse;
 
@@ -42,53 +41,40 @@ export class ClickHouseKeys implements KeyStore {
 
   async #select({ sql: where, params }: Sql): Promise<StoredKey[]> {
     const rows = await this.#db.rows<{ json: string; used_ms: number }>(
-      sql(
-        `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
+      `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
           LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
-        ...params,
-        ...params,
-      ),
+      ...params,
+      ...params,
     );
     return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
   }
 }
 
-/** See `TokenStore.addTokenSecret`. */
 export async function addTokenSecret(db: ClickHouse, { secret, createdMs }: TokenSecret): Promise<void> {
   await db.insert('token_secrets', [{ secret, created_ms: createdMs }]);
 }
 
-/** See `TokenStore.tokenSecrets`. */
 export async function tokenSecrets(db: ClickHouse): Promise<TokenSecret[]> {
   return await db.rows<TokenSecret>(
-    sql('SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret'),
+    'SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret',
   );
 }
 
-/** See `TokenStore.revokeTokens`. */
 export async function revokeTokens(db: ClickHouse, { tenant }: Scope, id: string, revokedMs: number): Promise<void> {
   await db.insert('revoked_tokens', [{ tenant, id, revoked_ms: revokedMs }]);
 }
 
-/** See `TokenStore.tokensRevokedMs`. */
 export async function tokensRevokedMs(
   db: ClickHouse,
   { tenant }: Scope,
   ids: readonly string[],
 ): Promise<number | undefined> {
-  const [row] = await db.rows<{ ms: number | null }>(
-    sql(
-      'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)',
-      string(tenant),
-      uuids(ids),
-    ),
-  );
+  const select = 'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)';
+  const [row] = await db.rows<{ ms: number | null }>(select, string(tenant), uuids(ids));
   return row?.ms ?? undefined;
 }
 
-/** Returns all revoked tokens of a tenant. */
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
-  return await db.rows<RevokedToken>(
-    sql('SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id', string(tenant)),
-  );
+  const select = 'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id';
+  return await db.rows<RevokedToken>(select, string(tenant));
 }

@@ -41,11 +41,8 @@ function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
 
 export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
   const { rows, next } = await pageOfRows(db, scope, query, 'traces');
-  const feedback = await feedbackByTrace(
-    db,
-    scope.tenant,
-    rows.map(({ group_id }) => group_id),
-  );
+  const groups = rows.map(({ group_id }) => group_id);
+  const feedback = await feedbackByTrace(db, scope.tenant, groups);
   const items = rows.map((row): TraceSummary => {
     const trace: TraceSummary['trace'] = JSON.parse(row.totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);
@@ -56,11 +53,11 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
 
 export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
   const { sql: where, params } = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
-  const rows = await db.rows<{ project: string; traces: number; last_us: number }>({
-    sql: `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
+  const rows = await db.rows<{ project: string; traces: number; last_us: number }>(
+    `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
       WHERE ${where} AND is_root = 1 GROUP BY project`,
-    params,
-  });
+    ...params,
+  );
   return rows
     .map(({ project, traces: count, last_us }) => ({
       name: project,
@@ -79,17 +76,17 @@ export async function suggestions(
   const { sql: selected, params } = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
     const where = conditionOf(scope.tenant, { ...filter, range });
-    return await db.rows<{ id: string; group_id: string; value: string | null | readonly string[] }>({
-      sql: `SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
+    return await db.rows<{ id: string; group_id: string; value: string | null | readonly string[] }>(
+      `SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
         ORDER BY start_us DESC, n DESC LIMIT ?`,
-      params: [...params, ...where.params, integer(limit)],
-    });
+      ...params,
+      ...where.params,
+      integer(limit),
+    );
   });
   const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
-  return suggestionsOf(
-    values.map((value) => (Array.isArray(value) ? value : [(value as string | null) ?? undefined])),
-    text,
-  );
+  const lists = values.map((value) => (Array.isArray(value) ? value : [(value as string | null) ?? undefined]));
+  return suggestionsOf(lists, text);
 }
 
 /** Returns an SQL expression for the values that a run has for a field, as a single value or an array. */
@@ -111,12 +108,10 @@ async function feedbackKeys(
   runs: readonly { readonly id: string; readonly group_id: string }[],
 ): Promise<string[][]> {
   const rows = await db.rows<{ keys: string[] }>(
-    sql(
-      'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run IN (?) GROUP BY run',
-      string(tenant),
-      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-      uuids(runs.map(({ id }) => id)),
-    ),
+    'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run IN (?) GROUP BY run',
+    string(tenant),
+    uuids([...new Set(runs.map(({ group_id }) => group_id))]),
+    uuids(runs.map(({ id }) => id)),
   );
   return rows.map(({ keys }) => keys);
 }
@@ -188,12 +183,10 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
   const order = column === 'start_us' ? orderByValue(sorting) : orderOf(sorting);
   for (let versions = 2 * limit; versions < VERSIONS_MAX; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
-      sql(
-        `SELECT start_us, n, ${column} AS value FROM runs
+      `SELECT start_us, n, ${column} AS value FROM runs
           WHERE is_deleted = 0 AND (${condition.sql}) ${order} LIMIT ?`,
-        ...condition.params,
-        integer(versions),
-      ),
+      ...condition.params,
+      integer(versions),
     );
     if (found.length === 0) return [];
     const last = found[versions - 1];
@@ -212,12 +205,10 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
 /** Returns the first rows that match a condition. Reads all matching rows with `FINAL`. */
 async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
+    `SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
         WHERE ${condition.sql} ${orderOf(sorting)} LIMIT ?`,
-      ...condition.params,
-      integer(sorting.limit),
-    ),
+    ...condition.params,
+    integer(sorting.limit),
   );
 }
 
@@ -288,10 +279,10 @@ export async function windows(
 ): Promise<TimeRange[]> {
   if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
   const { sql: where, params } = all([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
-  const [first] = await db.rows<{ start_us: number }>({
-    sql: `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
-    params,
-  });
+  const [first] = await db.rows<{ start_us: number }>(
+    `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
+    ...params,
+  );
   return first === undefined ? [] : windowsOf(range, first.start_us, isDescending);
 }
 
@@ -324,6 +315,6 @@ async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[])
   if (runs.length === 0) return new Map();
   // Skip indexes are safe with `FINAL` here, because all versions of a row have the same id.
   const text = 'SELECT id, trace FROM runs FINAL WHERE tenant = ? AND id IN (?) SETTINGS use_skip_indexes_if_final = 1';
-  const rows = await db.rows<{ id: string; trace: string }>(sql(text, string(tenant), uuids(runs)));
+  const rows = await db.rows<{ id: string; trace: string }>(text, string(tenant), uuids(runs));
   return new Map(rows.map(({ id, trace }) => [id, trace]));
 }

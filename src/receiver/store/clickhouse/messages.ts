@@ -13,7 +13,7 @@ import {
   type SmallFields,
   type StoredFacts,
 } from '../../domain/summary.ts';
-import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
+import { type ClickHouse, type InsertRow, string, uuids } from './connection.ts';
 
 /** Returns the kind of a row in the table `messages`. Those of a greater kind take precedence. */
 export function kindOf(age: Age): number {
@@ -60,7 +60,6 @@ export interface Message {
   texts: Partial<Record<PayloadField, string>>;
 }
 
-/** Returns the row to insert for a message. */
 export function insertRowOf(
   { tenant, id, age, fields, texts }: Message,
   { group_id, day }: Place,
@@ -123,13 +122,11 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   columns: string,
 ): Promise<ReadonlyMap<string, Row[]>> {
   const rows = await db.rows<Row>(
-    sql(
-      `SELECT ${columns} FROM messages
+    `SELECT ${columns} FROM messages
         WHERE tenant = ? AND group_id IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
-      string(tenant),
-      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-      uuids(runs.map(({ id }) => id)),
-    ),
+    string(tenant),
+    uuids([...new Set(runs.map(({ group_id }) => group_id))]),
+    uuids(runs.map(({ id }) => id)),
   );
   return grouped(rows, ({ id }) => id);
 }

@@ -1,11 +1,12 @@
 import { exactJson, parseExact, withValues } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
+import { isInScope } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { type SpanIds, spanKey } from '../../domain/identity.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
-import { isOfProject, projectOf } from '../../domain/run-values.ts';
+import { projectOf } from '../../domain/run-values.ts';
 import {
   type CostSource,
   PAYLOAD_FIELDS,
@@ -36,11 +37,9 @@ import { searchConditions } from './search.ts';
 /** Returns the groups that contain messages of a run. Usually, there is at most one. */
 export async function groupsOf(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
-    sql(
-      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
-      string(tenant),
-      uuid(runId),
-    ),
+    'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
+    string(tenant),
+    uuid(runId),
   );
   return rows.map(({ group_id }) => group_id);
 }
@@ -71,18 +70,12 @@ const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_i
 /** Returns a visible run within the scope. */
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+    `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
         WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
-      string(scope.tenant),
-      uuid(runId),
-    ),
+    string(scope.tenant),
+    uuid(runId),
   );
-  return row !== undefined && isInScope(scope, summaryIn(row)) ? row : undefined;
-}
-
-function isInScope({ project }: Scope, summary: RunSummary): boolean {
-  return project === undefined || isOfProject(summary, project);
+  return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
 
 function summaryIn({ id, trace, summary }: RunRow): RunSummary {
@@ -103,28 +96,24 @@ interface OrderedRun {
 /** Returns the visible runs of traces within the scope, in order. */
 export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
   const rows = await db.rows<RunRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
+    `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
         WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
-      string(scope.tenant),
-      uuids(traceIds),
-    ),
+    string(scope.tenant),
+    uuids(traceIds),
   );
   const runs = rows.map((row): ListedRun => {
     const summary = summaryIn(row);
     const order = row.dotted_order === '' ? undefined : row.dotted_order;
     return { id: row.id, parentId: summary.parent_run_id, startUs: row.start_us, order, row, summary };
   });
-  return inOrder(runs).filter(({ run: { summary } }) => isInScope(scope, summary));
+  return inOrder(runs).filter(({ run }) => isInScope(scope, run));
 }
 
-/** See `QueryStore.outline`. */
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
   const runs = await readTraces(db, scope, [traceId]);
   return runs.map(({ run: { summary } }) => JSON.stringify(outlineOf(summary)));
 }
 
-/** See `QueryStore.details`. */
 export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
@@ -153,21 +142,18 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 
 /** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
-  const { tenant, project } = scope;
+  const { tenant } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
-    sql(
-      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
-      string(tenant),
-      uuids(runIds),
-    ),
+    `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
+    string(tenant),
+    uuids(runIds),
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
-  const own = found.filter((summary) => project === undefined || isOfProject(summary, project));
+  const own = found.filter((summary) => isInScope(scope, { summary }));
   return [...new Set(own.map(projectOf))];
 }
 
-/** See `QueryStore.mergedRuns`. */
 export async function readMergedRuns(
   db: ClickHouse,
   { tenant }: Scope,
@@ -176,18 +162,16 @@ export async function readMergedRuns(
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
   const found = await db.rows<{ id: string; group_id: string }>(
-    sql(
-      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
+    `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
           AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN (
               SELECT toUInt128(group_id) FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 1)
             AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id'))))`,
-      string(tenant),
-      uuids(ids),
-      string(tenant),
-      string(tenant),
-      uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
-      strings(spans.map(({ spanId }) => spanId)),
-    ),
+    string(tenant),
+    uuids(ids),
+    string(tenant),
+    string(tenant),
+    uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
+    strings(spans.map(({ spanId }) => spanId)),
   );
   if (found.length === 0) return [];
   const messages = await readMessages<WholeMessageRow>(
@@ -220,17 +204,11 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
-  const rows = await db.rows<{ json: string }>(
-    sql(
-      'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n',
-      string(tenant),
-      uuids([...new Set(groups)]),
-    ),
-  );
+  const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n';
+  const rows = await db.rows<{ json: string }>(select, string(tenant), uuids([...new Set(groups)]));
   return rows.map(({ json }) => parseExact(json));
 }
 
-/** See `QueryStore.payload`. */
 export async function readPayload(
   db: ClickHouse,
   scope: Scope,
@@ -246,7 +224,6 @@ export async function readPayload(
     .findLast((message) => message[field] !== '')?.[field];
 }
 
-/** See `QueryStore.attachment`. */
 export async function findAttachment(
   db: ClickHouse,
   scope: Scope,
@@ -271,7 +248,6 @@ interface MatchingTrace {
   readonly ids: readonly string[];
 }
 
-/** See `QueryStore.runs`. */
 export async function* readRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
@@ -302,11 +278,13 @@ async function matchingTraces(
 ): Promise<MatchingTrace[]> {
   const { sql: having, params } =
     after === undefined ? sql('1') : sql('(first_us, trace) > (?, ?)', integer(after.first_us), uuid(after.trace));
-  return await db.rows<MatchingTrace>({
-    sql: `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
+  return await db.rows<MatchingTrace>(
+    `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
       FROM runs FINAL WHERE ${condition.sql} GROUP BY trace HAVING ${having} ORDER BY first_us, trace LIMIT ?`,
-    params: [...condition.params, ...params, integer(limit)],
-  });
+    ...condition.params,
+    ...params,
+    integer(limit),
+  );
 }
 
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
@@ -315,11 +293,8 @@ async function runsOfTraces(
   { tenant }: Scope,
   matching: readonly MatchingTrace[],
 ): Promise<OrderedRun[]> {
-  const runs = await readTraces(
-    db,
-    { tenant },
-    matching.map(({ trace }) => trace),
-  );
+  const traceIds = matching.map(({ trace }) => trace);
+  const runs = await readTraces(db, { tenant }, traceIds);
   const byTrace = grouped(runs, ({ run }) => run.row.trace);
   return matching.flatMap(({ trace, ids }) => {
     const wanted = new Set(ids);
@@ -331,13 +306,10 @@ async function runsOfTraces(
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
   const columns = `${MESSAGE_COLUMNS}, inputs, outputs, events`;
   const rows = runs.map(({ run: { row } }) => row);
+  const runIds = rows.map(({ id }) => id);
   const [byRun, infos] = await Promise.all([
     readMessages<WholeMessageRow>(db, tenant, rows, columns),
-    attachmentInfos(
-      db,
-      tenant,
-      runs.map(({ run: { id } }) => id),
-    ),
+    attachmentInfos(db, tenant, runIds),
   ]);
   return runs.map(({ run: { id, parentId, row }, order: dotted_order }) => {
     const own = byRun.get(id) ?? [];

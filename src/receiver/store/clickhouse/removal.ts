@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { diagnostics } from '../../../base/diagnostics.ts';
 import { messageOf } from '../../../base/text.ts';
 import { DELETIONS_MS, type Deletion, Deletions, OPEN_DELETIONS_MAX } from '../../domain/deletion.ts';
+import { grouped } from '../../domain/grouped.ts';
 import type { Removal } from '../../domain/removal.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
@@ -9,8 +10,8 @@ import type { ChangedTrace } from '../subscribers.ts';
 import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
-import { type Group, versionAfter } from './groups.ts';
+import { type ClickHouse, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
+import { type Group, type GroupKey, paramsOf, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
 import { KEYS } from './places.ts';
 import { OTHERS_US } from './sweep.ts';
@@ -70,9 +71,8 @@ export class ClickHouseDeletions {
     const nowMs = this.#clock.nowMs();
     if (!isForced && nowMs - this.#readMs < READ_MS) return;
     const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - DELETIONS_MS);
-    const rows = await this.#db.rows<{ json: string; is_open: number }>(
-      sql('SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms', integer(sinceMs)),
-    );
+    const select = 'SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms';
+    const rows = await this.#db.rows<{ json: string; is_open: number }>(select, integer(sinceMs));
     this.#readMs = nowMs;
     for (const { json, is_open } of rows) this.#remember(JSON.parse(json), is_open === 1);
     for (const deletion of this.#open.values()) {
@@ -82,11 +82,22 @@ export class ClickHouseDeletions {
     }
   }
 
-  /** Deletes the trace of a group if a deletion covers it and has not deleted it. Returns whether it does so. */
-  async apply({ tenant, group_id, trace }: Group): Promise<boolean> {
-    if (this.#known.isEmpty || trace.members.length === 0 || !this.#known.covers(tenant, trace)) return false;
-    await this.#delete(tenant, [{ id: trace.id, projects: trace.projects, group_ids: [group_id] }]);
-    return true;
+  /** Returns whether a deletion covers the trace of a group and has not deleted it. */
+  covers({ tenant, trace }: Group): boolean {
+    return !this.#known.isEmpty && trace.members.length > 0 && this.#known.covers(tenant, trace);
+  }
+
+  /** A time for `delete`. */
+  get nowUs(): number {
+    return this.#clock.nowUs();
+  }
+
+  /** Deletes the traces of groups at a time. */
+  async delete(groups: readonly Group[], deletedUs: number): Promise<void> {
+    for (const [tenant, own] of grouped(groups, (group) => group.tenant)) {
+      const traces = own.map(({ group_id, trace: { id, projects } }) => ({ id, projects, group_ids: [group_id] }));
+      await this.#delete(tenant, traces, deletedUs);
+    }
   }
 
   /** Waits until the traces of all known deletions are deleted. */
@@ -128,15 +139,14 @@ export class ClickHouseDeletions {
   async #deleteTraces(deletion: Deletion): Promise<void> {
     const { sql: select, params } = coveredTraces(deletion);
     while (!this.#isClosed) {
-      const traces = await this.#db.rows<DeletedTrace>({ sql: `${select} LIMIT ${STEP_TRACES}`, params });
+      const traces = await this.#db.rows<DeletedTrace>(`${select} LIMIT ${STEP_TRACES}`, ...params);
       if (traces.length === 0) return;
-      await this.#delete(deletion.tenant, traces);
+      await this.#delete(deletion.tenant, traces, this.nowUs);
     }
   }
 
   /** Inserts tombstones. The names of a group find it when messages arrive later. Then hides the rows of the traces. */
-  async #delete(tenant: string, traces: readonly DeletedTrace[]): Promise<void> {
-    const receivedUs = this.#clock.nowUs();
+  async #delete(tenant: string, traces: readonly DeletedTrace[], receivedUs: number): Promise<void> {
     const [day, kind] = [dayOfMs(receivedUs / 1_000), TOMBSTONE];
     const groups = traces.flatMap(({ group_ids }) => group_ids);
     await this.#db.insert(
@@ -144,14 +154,12 @@ export class ClickHouseDeletions {
       groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
     );
     await this.#db.command(
-      sql(
-        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
+      `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
-        integer(receivedUs),
-        integer(receivedUs),
-        string(tenant),
-        uuids(traces.map(({ id }) => id)),
-      ),
+      integer(receivedUs),
+      integer(receivedUs),
+      string(tenant),
+      uuids(traces.map(({ id }) => id)),
     );
     await this.#changes.add(tenant, traces);
   }
@@ -161,7 +169,7 @@ export class ClickHouseDeletions {
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<Removal> {
   const { sql: covered, params } = coveredTraces(deletion);
   const select = `SELECT count() AS traces, sum(runs) AS runs FROM (${covered})`;
-  const [found] = await db.rows<Removal>({ sql: select, params });
+  const [found] = await db.rows<Removal>(select, ...params);
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
@@ -202,13 +210,15 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
     string(sinceDay),
   );
   const days = await db.rows<{ day: string }>(
-    sql(`SELECT DISTINCT day FROM messages WHERE ${removed.sql}`, ...removed.params),
+    `SELECT DISTINCT day FROM messages WHERE ${removed.sql}`,
+    ...removed.params,
   );
   for (const { day } of days) {
     const ofDay = all([sql('day = toDate(?)', string(day)), removed]);
     for (let hasMore = true; hasMore; ) {
-      const groups = await db.rows<{ tenant: string; group_id: string }>(
-        sql(`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`, ...ofDay.params),
+      const groups = await db.rows<GroupKey>(
+        `SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`,
+        ...ofDay.params,
       );
       hasMore = groups.length === STEP_TRACES;
       if (groups.length > 0) await deleteGroups(db, day, beforeUs, groups);
@@ -216,17 +226,11 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
   }
 }
 
-async function deleteGroups(
-  db: ClickHouse,
-  day: string,
-  beforeUs: number,
-  groups: readonly { readonly tenant: string; readonly group_id: string }[],
-): Promise<void> {
+async function deleteGroups(db: ClickHouse, day: string, beforeUs: number, groups: readonly GroupKey[]): Promise<void> {
   const messages = sql(
     `kind < ${TOMBSTONE} AND received_us < ? AND (tenant, toUInt128(group_id)) IN ${KEYS}`,
     integer(beforeUs),
-    strings(groups.map(({ tenant }) => tenant)),
-    uuids(groups.map(({ group_id }) => group_id)),
+    ...paramsOf(groups),
   );
   const runs = sql(
     `(SELECT tenant, id FROM messages WHERE day = toDate(?) AND ${messages.sql})`,
@@ -252,12 +256,9 @@ export async function deleteWhere(
   day?: string,
 ): Promise<void> {
   // A deletion rewrites every part of the table, even if no row matches.
-  const found = await db.rows({ sql: `SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, params });
+  const found = await db.rows(`SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, ...params);
   if (found.length === 0) return;
   const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;
   const [partition, value] = day === undefined ? ['', []] : ['IN PARTITION ?', [string(day)]];
-  await db.command({
-    sql: `DELETE FROM ${table} ${partition} WHERE ${where} SETTINGS ${settings}`,
-    params: [...value, ...params],
-  });
+  await db.command(`DELETE FROM ${table} ${partition} WHERE ${where} SETTINGS ${settings}`, ...value, ...params);
 }

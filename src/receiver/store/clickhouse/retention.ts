@@ -53,10 +53,8 @@ export class ClickHouseRetentionTime {
  * later. If a step fails, the remaining steps still run before the promise rejects.
  */
 export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise<void> {
-  const longestMs = Math.max(
-    ages.maxAgeMs,
-    ...Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects)),
-  );
+  const ofProjects = Object.values(ages.projectMaxAgeMs).flatMap((projects) => Object.values(projects));
+  const longestMs = Math.max(ages.maxAgeMs, ...ofProjects);
   const steps = [
     // ClickHouse's type `Date` cannot represent days before 1970.
     () => dropDays(db, Math.max(nowMs - longestMs, TOMBSTONES_MS), nowMs),
@@ -72,49 +70,38 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
 async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
   const [beforeDay, beforeUs] = [dayOfMs(beforeMs), beforeMs * 1_000];
   const messageDays = await db.rows<{ day: string; tombstones: number }>(
-    sql(
-      `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
+    `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
         HAVING maxIf(received_us, kind != ${TOMBSTONE}) < ?`,
-      string(beforeDay),
-      integer(beforeUs),
-    ),
+    string(beforeDay),
+    integer(beforeUs),
   );
   for (const { day, tombstones } of messageDays) {
     if (tombstones === 0 || day < dayOfMs(beforeMs - TOMBSTONES_MS)) await dropPartition(db, 'messages', day);
     else await deleteWhere(db, 'messages', sql(`kind != ${TOMBSTONE} AND day = toDate(?)`, string(day)), 'now');
   }
   const runDays = await db.rows<{ day: string }>(
-    sql(
-      `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
+    `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
         HAVING if(day BETWEEN toDate(?) AND toDate(?),
           day NOT IN (SELECT day FROM messages WHERE day < toDate(?) AND kind != ${TOMBSTONE}),
           max(seen_us) < ?)`,
-      string(beforeDay),
-      string(dayOfMs(nowMs + DAY_MS)),
-      // The messages of runs with other days are stored under the day on which they arrived.
-      string(EARLIEST_DAY),
-      string(beforeDay),
-      string(beforeDay),
-      integer(beforeUs),
-    ),
+    string(beforeDay),
+    string(dayOfMs(nowMs + DAY_MS)),
+    // The messages of runs with other days are stored under the day on which they arrived.
+    string(EARLIEST_DAY),
+    string(beforeDay),
+    string(beforeDay),
+    integer(beforeUs),
   );
   for (const { day } of runDays) {
     await loggingRuns(db, sql('day = toDate(?)', string(day)), () => dropPartition(db, 'runs', day));
   }
-  await dropPartitions(
-    db,
-    'attachments',
-    'day',
-    sql('max(day) < toDate(?) AND max(received_us) < ?', string(beforeDay), integer(beforeUs)),
-  );
+  const received = sql('max(day) < toDate(?) AND max(received_us) < ?', string(beforeDay), integer(beforeUs));
+  await dropPartitions(db, 'attachments', 'day', received);
   await dropPartitions(db, 'feedback', MONTH_OF_FEEDBACK, sql('max(changed_us) < ?', integer(beforeUs)));
   const placesBeforeMs = beforeMs - TOMBSTONES_MS;
-  await dropPartitions(
-    db,
-    'run_ids',
-    'toYYYYMM(day)',
-    sql('max(day) < toDate(?) AND max(added_us) < ?', string(dayOfMs(placesBeforeMs)), integer(placesBeforeMs * 1_000)),
-  );
+  const ofPlaces = [string(dayOfMs(placesBeforeMs)), integer(placesBeforeMs * 1_000)];
+  const added = sql('max(day) < toDate(?) AND max(added_us) < ?', ...ofPlaces);
+  await dropPartitions(db, 'run_ids', 'toYYYYMM(day)', added);
 }
 
 const MONTH_OF_FEEDBACK = 'toYYYYMM(toDateTime(intDiv(n, 1000000)))';
@@ -122,10 +109,8 @@ const MONTH_OF_FEEDBACK = 'toYYYYMM(toDateTime(intDiv(n, 1000000)))';
 /** Drops the partitions whose rows all match a condition. */
 async function dropPartitions(db: ClickHouse, table: string, partition: string, having: Sql): Promise<void> {
   const rows = await db.rows<{ name: string }>(
-    sql(
-      `SELECT toString(${partition}) AS name FROM ${table} GROUP BY ${partition} HAVING ${having.sql}`,
-      ...having.params,
-    ),
+    `SELECT toString(${partition}) AS name FROM ${table} GROUP BY ${partition} HAVING ${having.sql}`,
+    ...having.params,
   );
   for (const { name } of rows) await dropPartition(db, table, name);
 }
@@ -156,21 +141,21 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
 
 /** Deletes runs that match a condition, and logs how many they are. */
 async function loggingRuns(db: ClickHouse, { sql: where, params }: Sql, remove: () => Promise<void>): Promise<void> {
-  const query = { sql: `SELECT count() AS runs FROM runs FINAL WHERE ${where}`, params };
-  const runs = (await db.rows<{ runs: number }>(query))[0]?.runs ?? 0;
+  const [found] = await db.rows<{ runs: number }>(`SELECT count() AS runs FROM runs FINAL WHERE ${where}`, ...params);
   await remove();
+  const runs = found?.runs ?? 0;
   if (runs > 0) diagnostics.warn(`the store in ClickHouse has deleted runs older than their maximum age: ${runs}`);
 }
 
 /** Removes deleted rows from the disk. Otherwise they stay there until ClickHouse merges their parts. */
 async function applyDeletions(db: ClickHouse): Promise<void> {
   const tables = await db.rows<{ table: string }>(
-    sql(`SELECT DISTINCT table FROM system.parts
-      WHERE database = currentDatabase() AND active AND has_lightweight_delete`),
+    `SELECT DISTINCT table FROM system.parts
+      WHERE database = currentDatabase() AND active AND has_lightweight_delete`,
   );
-  for (const { table } of tables) await db.command(sql(`ALTER TABLE ${table} APPLY DELETED MASK`));
+  for (const { table } of tables) await db.command(`ALTER TABLE ${table} APPLY DELETED MASK`);
 }
 
 async function dropPartition(db: ClickHouse, table: string, partition: string): Promise<void> {
-  await db.command(sql(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition)));
+  await db.command(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition));
 }

@@ -3,8 +3,8 @@ import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
-import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
-import { GROUP_MESSAGES_MAX, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
+import { type ClickHouse, integers, strings, uuids } from './connection.ts';
+import { GROUP_MESSAGES_MAX, type Group, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
 import type { ClickHouseDeletions } from './removal.ts';
 import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
 
@@ -28,22 +28,29 @@ export class RowWriter {
   /** Derives the groups of a step (see `stepsOf`). If `isRepeated`, also inserts the rows that are stored. */
   async write(step: readonly StoredGroup[], isRepeated = false): Promise<void> {
     let rows: DerivedRow[] = [];
+    const covered: Group[] = [];
+    const { nowUs: deletedUs } = this.#deletions;
     for await (const found of this.#groupsOf(step)) {
-      const isDeleted = await this.#deletions.apply(found);
-      const group = isDeleted ? { ...found, trace: new AssembledTrace(found.trace.id, [], this.#prices) } : found;
+      let group = found;
+      if (this.#deletions.covers(found)) {
+        covered.push(found);
+        const trace = new AssembledTrace(found.trace.id, [], this.#prices);
+        group = { ...found, trace, seenUs: Math.max(found.seenUs, deletedUs) };
+      }
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
           // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
           const isOpen = (one: DerivedRow): boolean => one.tenant === group.tenant && one.group_id === group.group_id;
-          await this.#insert(
-            rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one)),
-            isRepeated,
-          );
+          await this.#deletions.delete(covered.splice(0), deletedUs);
+          const early = rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one));
+          await this.#insert(early, isRepeated);
           rows = [];
         }
         rows.push(row);
       }
     }
+    // Before the rows, because the sweep takes groups with rows for derived.
+    await this.#deletions.delete(covered, deletedUs);
     await this.#insert(rows, isRepeated);
   }
 
@@ -59,17 +66,12 @@ export class RowWriter {
     const rows = isRepeated ? derived : derived.filter((row) => isNew(row, stored.get(rowKeyOf(row))));
     const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
     const changed = visible.map((row) => ({ ...row, projects: projectNamesIn(row) }));
-    await this.#changes.report(changed, (changedUs) =>
-      this.#db.insert(
-        'runs',
-        rows.map(({ latestUs: _, version, columns, ...row }) => ({
-          ...row,
-          ...columns,
-          version: `${version}`,
-          derived_us: changedUs,
-        })),
-      ),
-    );
+    await this.#changes.report(changed, (derived_us) => {
+      const inserted = rows.map(({ latestUs: _, version, columns, ...row }) => {
+        return { ...row, ...columns, version: `${version}`, derived_us };
+      });
+      return this.#db.insert('runs', inserted);
+    });
     await this.#reportLeftTraces(visible, stored);
   }
 
@@ -87,16 +89,14 @@ export class RowWriter {
   /** Returns the latest stored version of each row, by key. */
   async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
     const stored = await this.#db.rows<StoredRow & RowKey>(
-      sql(
-        `SELECT tenant, start_us, id,
+      `SELECT tenant, start_us, id,
             argMax((toString(version), toString(hash), seen_us, is_deleted, trace, ${PROJECT_NAMES}), version) AS latest,
             latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
             latest.5 AS latestTrace, latest.6 AS projects FROM runs
           WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
-        strings(rows.map(({ tenant }) => tenant)),
-        integers(rows.map(({ start_us }) => start_us)),
-        uuids(rows.map(({ id }) => id)),
-      ),
+      strings(rows.map(({ tenant }) => tenant)),
+      integers(rows.map(({ start_us }) => start_us)),
+      uuids(rows.map(({ id }) => id)),
     );
     return new Map(stored.map((row) => [rowKeyOf(row), row]));
   }

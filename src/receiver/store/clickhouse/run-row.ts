@@ -30,7 +30,6 @@ function figuresCode({ summary, latencyUs }: TracedRun, isRoot: boolean): number
   return code * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 
-/** Decodes a kind. */
 export function runKindOf(code: number): RunKind {
   const has = (part: number): boolean => (code & part) !== 0;
   return { isError: has(ERROR), isPending: has(PENDING), isRoot: has(ROOT), isModelCall: has(MODEL_CALL) };
@@ -114,6 +113,8 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
   const totals = isRoot ? trace.totals() : undefined;
   const { feedback: _, ...shown } = totals ?? {};
   const { id: _id, trace_id: _trace, inputs_preview, outputs_preview, ...listed } = summary;
+  // The usage of a run that is no call does not count beside that of its calls, which are not read.
+  const isCounted = !isPart || MODEL_TYPES.includes(summary.run_type);
   const texts = Object.keys(metadata).map((key) => [key, metadataTextOf(metadata, key) ?? '']);
   return {
     n: run.n,
@@ -131,12 +132,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     metadata: Object.fromEntries(texts),
     error: errorText(error) ?? '',
     ...usageColumns('', summary.usage, null),
-    // The usage of a run that is no call does not count beside that of its calls, which are not read.
-    ...usageColumns(
-      'counted_',
-      isPart && !MODEL_TYPES.includes(summary.run_type) ? undefined : trace.countedUsage(traced),
-      0,
-    ),
+    ...usageColumns('counted_', isCounted ? trace.countedUsage(traced) : undefined, 0),
     ...usageColumns('trace_', totals?.usage, null),
     summary: JSON.stringify(listed),
     previews: JSON.stringify({ inputs_preview, outputs_preview }),

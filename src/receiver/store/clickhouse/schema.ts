@@ -1,5 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
-import { type ClickHouse, sql } from './connection.ts';
+import type { ClickHouse } from './connection.ts';
 import { TOMBSTONE } from './messages.ts';
 
 /** SQL for a message's searchable text: its fields, inputs and outputs. */
@@ -138,17 +138,18 @@ const RUN_IDS = `CREATE TABLE IF NOT EXISTS run_ids {cluster} (
 ) ENGINE = {replicated}AggregatingMergeTree PARTITION BY toYYYYMM(day)
 ORDER BY (tenant, toUInt128(id), is_trace, toUInt128(group_id)) SETTINGS index_granularity = 512`;
 
-/** SQL for the UUID in JSON, or the key of the group if there is none. */
-function uuidIn(json: string, ...path: string[]): string {
-  const keys = path.map((key) => `'${key}'`).join(', ');
-  return `ifNull(toUUIDOrNull(JSONExtractString(${json}, ${keys})), group_id)`;
+/** SQL for the UUID in a text, or the key of the group if there is none. */
+function uuidIn(text: string): string {
+  return `ifNull(toUUIDOrNull(${text}), group_id)`;
 }
+
+const OTEL_TRACE_ID = "JSONExtractString(searched, 'extra', 'metadata', 'otel', 'trace_id')";
 
 const RUN_IDS_VIEW = `CREATE MATERIALIZED VIEW IF NOT EXISTS run_ids_view {cluster} TO run_ids AS
 SELECT tenant, name.2 AS id, name.1 AS is_trace, group_id, min(day) AS day, min(received_us) AS added_us, max(named) AS is_named
 FROM (SELECT tenant, group_id, day, received_us, JSONHas(fields, 'trace_id') AS named, arrayJoin(arrayDistinct([
-    (0, id), (1, group_id), (1, ${uuidIn('fields', 'trace_id')}),
-    (1, ${uuidIn('searched', 'extra', 'metadata', 'otel', 'trace_id')})])) AS name
+    (0, id), (1, group_id), (1, ${uuidIn("JSONExtractString(fields, 'trace_id')")}),
+    (1, ${uuidIn(`extract(${OTEL_TRACE_ID}, '^[0-9a-fA-F]{32}$')`)})])) AS name
   FROM messages WHERE kind < ${TOMBSTONE}) GROUP BY tenant, id, is_trace, group_id`;
 
 /**
@@ -270,15 +271,15 @@ export function statements(cluster: string | undefined, version: number = FIRST_
 /** Applies the pending migrations. Returns the number of applied migrations. */
 export async function migrate(db: ClickHouse, cluster?: string): Promise<number> {
   await checkServer(db);
-  await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
+  await db.command(statementFor(MIGRATIONS_TABLE, cluster));
   const version = (await schemaVersion(db)) ?? FIRST_VERSION - 1;
-  for (const statement of statements(cluster, version)) await db.command(sql(statement));
+  for (const statement of statements(cluster, version)) await db.command(statement);
   return VERSION - version;
 }
 
 /** Returns undefined if no migration has been applied. */
 async function schemaVersion(db: ClickHouse): Promise<number | undefined> {
-  const [row] = await db.rows<{ version: number }>(sql('SELECT max(version) AS version FROM migrations'));
+  const [row] = await db.rows<{ version: number }>('SELECT max(version) AS version FROM migrations');
   const version = row?.version || undefined;
   if (version === undefined || version >= FIRST_VERSION) return version;
   throw new RunspanError(
@@ -292,7 +293,7 @@ async function schemaVersion(db: ClickHouse): Promise<number | undefined> {
  * words.
  */
 async function checkServer(db: ClickHouse): Promise<void> {
-  const [row] = await db.rows<{ text: string }>(sql('SELECT version() AS text'));
+  const [row] = await db.rows<{ text: string }>('SELECT version() AS text');
   const [year = 0, month = 0] = (row?.text ?? '').split('.').map(Number);
   if (year * 100 + month >= 2604) return;
   throw new RunspanError('RUNSPAN_STORE_INVALID', `ClickHouse has version ${row?.text}, and 26.4 or later is required`);
@@ -301,7 +302,7 @@ async function checkServer(db: ClickHouse): Promise<void> {
 /** Rejects with a RunspanError if the database's schema is older or newer than this version of runspan expects. */
 export async function checkSchema(db: ClickHouse): Promise<void> {
   const tables = await db.rows(
-    sql("SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'"),
+    "SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'",
   );
   const version = (tables.length === 0 ? undefined : await schemaVersion(db)) ?? FIRST_VERSION - 1;
   if (version === VERSION) return;

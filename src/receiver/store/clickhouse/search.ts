@@ -62,7 +62,7 @@ export async function searchConditions(
   const where = all([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
   const direction = directionOf(needed?.isDescending ?? true);
   const inside = insideOf(tenant, filter);
-  const candidates = await db.rows<Candidate>(
+  const selected =
     list === 'runs'
       ? sql(
           `SELECT id, group_id, trace, start_us FROM runs FINAL WHERE ${where.sql} AND id IN (${messages})
@@ -78,8 +78,8 @@ export async function searchConditions(
           ...inside.params,
           ...params,
           ...where.params,
-        ),
-  );
+        );
+  const candidates = await db.rows<Candidate>(selected.sql, ...selected.params);
   const limit = needed?.limit ?? Number.POSITIVE_INFINITY;
   const found = new Map<string, number>();
   for (let at = 0; at < candidates.length && found.size < limit; at += READ_RUNS) {

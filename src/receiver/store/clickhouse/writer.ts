@@ -52,7 +52,6 @@ export class MessageWriter {
     this.#onStored = onStored;
   }
 
-  /** Total size of the pending messages, in bytes. */
   get waitingBytes(): number {
     return this.#waitingBytes;
   }
@@ -129,10 +128,8 @@ export class MessageWriter {
       groups.set(tenant + place.group_id, { tenant, group_id: place.group_id });
     }
     await this.#insertAttachments(calls, byRun);
-    await this.#db.insert(
-      'messages',
-      [...places].map(([message, place]) => insertRowOf(message, place, this.#clock.nowUs())),
-    );
+    const rows = [...places].map(([message, place]) => insertRowOf(message, place, this.#clock.nowUs()));
+    await this.#db.insert('messages', rows);
     this.#places.remember(places);
     this.#onStored([...groups.values()]);
   }

@@ -109,19 +109,11 @@ export class SqliteCommits {
   }
 
   addFeedback({ tenant }: Scope, feedback: string): Promise<boolean> {
-    return this.#call(() => {
-      const change = this.#writer.addFeedback(tenant, feedback);
-      if (change !== undefined) this.#changes.push(change);
-      return change !== undefined;
-    });
+    return this.#change(() => this.#writer.addFeedback(tenant, feedback));
   }
 
   removeFeedback({ tenant }: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
-    return this.#call(() => {
-      const change = this.#writer.removeFeedback(tenant, feedback);
-      if (change !== undefined) this.#changes.push(change);
-      return change !== undefined;
-    });
+    return this.#change(() => this.#writer.removeFeedback(tenant, feedback));
   }
 
   addTokenSecret(secret: TokenSecret): Promise<void> {
@@ -183,6 +175,15 @@ export class SqliteCommits {
     clearImmediate(this.#turn);
   }
 
+  /** Resolves with whether `work` has changed anything. */
+  #change(work: () => TenantChange | undefined): Promise<boolean> {
+    return this.#call(() => {
+      const change = work();
+      if (change !== undefined) this.#changes.push(change);
+      return change !== undefined;
+    });
+  }
+
   #call<Value>(work: () => Value): Promise<Value> {
     return new Promise((resolve, reject) => {
       // The next step of a removal may come after the store was closed.
@@ -221,8 +222,10 @@ export class SqliteCommits {
     this.#stepError = undefined;
     try {
       const isBehind = this.#index.waiting > DELETED_WORDS_MAX;
-      if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
-      else if (this.#writer.deletions.isOpen && !isBehind) this.#inTransaction(() => this.#mark());
+      // Marked traces are deleted before others are marked. Otherwise, each step would read all of them again.
+      const isMarking = this.#writer.deletions.isOpen && !this.#retention.isRemoving;
+      if (isMarking && !isBehind) this.#inTransaction(() => this.#mark());
+      else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(this.#isPaused ? REMOVAL_PAUSE_MS : 0);

@@ -10,7 +10,6 @@ import { idBytes, type SqliteConnection, type SqlValue } from './database.ts';
 import { type Condition, latencyUs, ofProject } from './lists.ts';
 import { RARE_MAX, type SqliteSearch } from './search.ts';
 
-/** Translates a filter to SQL. */
 export class SqlFilter {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;

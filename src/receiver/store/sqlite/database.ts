@@ -39,7 +39,6 @@ export async function loadEngine(): Promise<Engine> {
   }
 }
 
-/** SQL statement that creates the full-text index. */
 export const WORDS_TABLE = `CREATE VIRTUAL TABLE words USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_'"
   )`;

@@ -4,7 +4,6 @@ import type { Row, SqliteConnection, SqlValue } from './database.ts';
 const SELECT_KEYS = `SELECT id, hash, tenant, project, permission, name, created_ms AS createdMs, used_ms AS usedMs,
   revoked_ms AS revokedMs FROM keys`;
 
-/** Reads and changes the keys in a store file. */
 export class SqliteKeys {
   readonly #connection: SqliteConnection;
 

@@ -96,13 +96,10 @@ function storedFactsIn({ facts }: SelectedRun): PayloadFacts {
   return facts === null ? {} : factsIn(JSON.parse(facts));
 }
 
-function summaryWith(row: SelectedRun, { outputs_usage: _, ...facts }: PayloadFacts): RunSummary {
-  const { usage: _unpriced, ...summary } = summaryOf(
-    idText(row.id),
-    idText(row.trace_id),
-    fieldsOf(row),
-    facts,
-  ) as RunSummary; // Listed runs are visible.
+function summaryWith(row: SelectedRun, { outputs_usage: __, ...facts }: PayloadFacts): RunSummary {
+  // Listed runs are visible.
+  const unpriced = summaryOf(idText(row.id), idText(row.trace_id), fieldsOf(row), facts) as RunSummary;
+  const { usage: _, ...summary } = unpriced;
   const usage = usageIn(row);
   const sameCall = row.same_call && { same_call_as: idText(row.same_call) };
   const isUncounted = usage !== undefined && countedUsageIn(row) === undefined;

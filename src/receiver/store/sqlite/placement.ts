@@ -107,19 +107,18 @@ export class Placement implements TraceNames<StoredTrace> {
     // Write received runs first, because lists show runs with equal values in arrival order.
     for (const run of new Set([...received, ...this.#changed])) this.#write(run);
     for (const trace of recounted) this.#recountUsage(trace);
-    for (const trace of this.#changedTraces()) this.#compareCalls(trace);
+    for (const trace of this.changedTraces()) this.#compareCalls(trace);
   }
 
-  /** Writes the changed traces and returns them. */
   finish(seq: number, nowMs: number): ChangedTrace[] {
     const setRoot = this.#setRoot.bind(this);
-    return this.#changedTraces().flatMap((trace) => {
+    return this.changedTraces().flatMap((trace) => {
       trace.write(this.#connection, setRoot, seq, nowMs);
       return trace.changes;
     });
   }
 
-  #changedTraces(): StoredTrace[] {
+  changedTraces(): StoredTrace[] {
     return [...new Set(this.#traces.values())].filter(({ isChanged }) => isChanged);
   }
 
@@ -136,12 +135,8 @@ export class Placement implements TraceNames<StoredTrace> {
     if (parentSpan === undefined || trace === undefined) return undefined;
     const received = bySpan.get(spanIn(trace, parentSpan));
     if (received !== undefined) return received;
-    const row = this.#connection.one<{ id: Uint8Array }>(
-      BY_SPAN,
-      this.#tenant,
-      Buffer.from(parentSpan, 'hex'),
-      trace.n,
-    );
+    const span = Buffer.from(parentSpan, 'hex');
+    const row = this.#connection.one<{ id: Uint8Array }>(BY_SPAN, this.#tenant, span, trace.n);
     return row && this.find(idText(row.id));
   }
 
@@ -245,7 +240,6 @@ const WAITING = `SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT u
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
   coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL AS has FROM runs WHERE trace = ?`;
 
-/** Returns the key of a span in a trace. */
 function spanIn({ n }: StoredTrace, span: string): string {
   return `${n} ${span}`;
 }

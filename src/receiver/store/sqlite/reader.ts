@@ -3,36 +3,15 @@ import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
-import { type SpanIds, spanKey } from '../../domain/identity.ts';
-import type {
-  ListQuery,
-  Page,
-  RunQuery,
-  Scope,
-  Statistics,
-  StatisticsQuery,
-  Suggestion,
-  SuggestionQuery,
-  ThreadQuery,
-  TimeRange,
-} from '../../domain/query.ts';
-import type { Removal, RemovalTarget } from '../../domain/removal.ts';
-import {
-  type AttachmentInfo,
-  PAYLOAD_FIELDS,
-  type PayloadField,
-  type ProjectSummary,
-  type RunDetails,
-  type RunSummary,
-  type ThreadSummary,
-  type TraceSummary,
-} from '../../domain/run-view.ts';
+import { spanKey } from '../../domain/identity.ts';
+import type { ListQuery, RunQuery, Scope, TimeRange } from '../../domain/query.ts';
+import { type AttachmentInfo, PAYLOAD_FIELDS, type TraceSummary } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
 import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valuesIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
-import { type MergedRun, type RevokedToken, StoreError, type TokenSecret } from '../store.ts';
+import { type RevokedToken, type Store, StoreError } from '../store.ts';
 import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
 import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { copyTo, type StoreOwner } from './file.ts';
@@ -59,6 +38,9 @@ const QUICK_MAX_MS = 100;
 const SLOW_MAX_MS = 10_000;
 /** Queries that may read all runs of a store on purpose. In the threads for other queries, they have no maximum time. */
 const UNLIMITED: readonly string[] = ['runKeys', 'removable'];
+
+/** A method of the store, in the thread that runs it. */
+type Read<Name extends keyof Store> = (...args: Parameters<Store[Name]>) => Awaited<ReturnType<Store[Name]>>;
 
 /** Answers queries through a read-only SQLite connection. */
 export class SqliteReader {
@@ -119,7 +101,7 @@ export class SqliteReader {
 
   /** Returns the keys of matching runs, grouped by trace, parents before children. */
   runKeys(scope: Scope, query: Parsed<RunQuery>): RunKey[] {
-    const { sql, params } = all(this.#conditionsOf(this.#tenant(scope), within(scope, query.filter)));
+    const { sql, params } = this.#conditionOf(scope, query.filter);
     const select = `SELECT n, trace FROM runs WHERE ${sql}`;
     const rows = this.#connection.all<{ n: number; trace: number }>(select, ...params);
     const found = new Set(rows.map(({ n }) => n));
@@ -153,17 +135,15 @@ export class SqliteReader {
     });
   }
 
-  attachment(scope: Scope, runId: string, name: string): Attachment | undefined {
-    const row = this.#connection.one<{ mime_type: string; bytes: Uint8Array }>(
-      'SELECT mime_type, bytes FROM attachments WHERE run = ? AND name = ?',
-      this.#find(scope, runId)?.n ?? null,
-      name,
-    );
-    return row && { name, mimeType: row.mime_type, bytes: row.bytes };
-  }
+  readonly attachment: Read<'attachment'> = (scope, runId, name) => {
+    const select = 'SELECT mime_type AS mimeType, bytes FROM attachments WHERE run = ? AND name = ?';
+    const n = this.#find(scope, runId)?.n ?? null;
+    const row = this.#connection.one<Omit<Attachment, 'name'>>(select, n, name);
+    return row && { name, ...row };
+  };
 
-  projects(scope: Scope, range: TimeRange): ProjectSummary[] {
-    const { sql, params } = all(this.#conditionsOf(this.#tenant(scope), within(scope, { ...ALL_RUNS, range })));
+  readonly projects: Read<'projects'> = (scope, range) => {
+    const { sql, params } = this.#conditionOf(scope, { ...ALL_RUNS, range });
     const rows = this.#connection.all<{ project: string; traces: number; last_us: number }>(
       `SELECT project, count(*) AS traces, max(start_us) AS last_us FROM runs WHERE is_root = 1 AND ${sql} GROUP BY project`,
       ...params,
@@ -171,9 +151,9 @@ export class SqliteReader {
     return rows
       .map(({ project, traces, last_us }) => ({ name: project, traces, last_start_time: isoTimestamp(last_us) }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
-  }
+  };
 
-  traces(scope: Scope, query: Parsed<ListQuery>): Page<TraceSummary> {
+  readonly traces: Read<'traces'> = (scope, query) => {
     const tenant = this.#tenant(scope);
     const filter = within(scope, query.filter);
     const conditions = this.#rootConditions(tenant, filter);
@@ -181,9 +161,9 @@ export class SqliteReader {
     const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, TRACE_SORTS);
     const traces = items.map((row) => ({ ...summaryIn(this.#connection, row), trace: this.#totals(row.trace) }));
     return { items: traces, ...page };
-  }
+  };
 
-  threads(scope: Scope, query: Parsed<ThreadQuery>): Page<ThreadSummary> {
+  readonly threads: Read<'threads'> = (scope, query) => {
     const tenant = this.#tenant(scope);
     return threadsIn(this.#connection, query, this.#rootConditions(tenant, within(scope, query.filter)), (thread) => {
       const turns = within(scope, {
@@ -193,28 +173,25 @@ export class SqliteReader {
       });
       return threadSummaryIn(this.#connection, thread, this.#rootConditions(tenant, turns));
     });
-  }
+  };
 
-  list(scope: Scope, query: Parsed<ListQuery>): Page<RunSummary> {
+  readonly list: Read<'list'> = (scope, query) => {
     const conditions = this.#conditionsOf(this.#tenant(scope), within(scope, query.filter));
     const { items, ...page } = rowsOfPage(this.#connection, query, 'runs', conditions, RUN_SORTS);
     return { items: items.map((row) => summaryIn(this.#connection, row)), ...page };
-  }
+  };
 
-  outline(scope: Scope, traceId: string): string[] {
-    const tenant = this.#tenant(scope);
-    const { sql, params } = all(
-      this.#conditionsOf(tenant, within(scope, { ...ALL_RUNS, conditions: [equal('trace', traceId)] })),
-    );
+  readonly outline: Read<'outline'> = (scope, traceId) => {
+    const { sql, params } = this.#conditionOf(scope, { ...ALL_RUNS, conditions: [equal('trace', traceId)] });
     const outlines = new Map<number, string>();
     for (const row of this.#connection.each<SelectedRun>(`${SELECT_RUNS} WHERE ${sql}`, ...params)) {
       outlines.set(row.n, JSON.stringify(outlineIn(row)));
     }
-    const nodes = outlines.size === 0 ? [] : this.#nodes(this.#trace(tenant, traceId) ?? -1);
+    const nodes = outlines.size === 0 ? [] : this.#nodes(this.#trace(this.#tenant(scope), traceId) ?? -1);
     return inOrder(nodes).flatMap(({ run }) => outlines.get(run.n) ?? []);
-  }
+  };
 
-  details(scope: Scope, runId: string): RunDetails | undefined {
+  readonly details: Read<'details'> = (scope, runId) => {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
     const { error, extra } = fieldsOf(row);
@@ -230,9 +207,9 @@ export class SqliteReader {
       ...this.#attachments(row.n),
       ...(feedback.length > 0 && { feedback }),
     };
-  }
+  };
 
-  projectsOf(scope: Scope, runIds: readonly string[]): string[] {
+  readonly projectsOf: Read<'projectsOf'> = (scope, runIds) => {
     const tenant = this.#tenant(scope);
     const { sql, params } = all(
       new SqlFilter(this.#connection, this.#search, tenant, within(scope, ALL_RUNS)).inside('runs'),
@@ -240,59 +217,54 @@ export class SqliteReader {
     const ids = JSON.stringify(runIds.map((id) => id.replaceAll('-', '')));
     const rows = this.#connection.all<{ project: string }>(`${PROJECTS} WHERE ${sql}`, ids, tenant, ...params);
     return [...new Set(rows.map(({ project }) => project))];
-  }
+  };
 
-  payload(scope: Scope, runId: string, field: PayloadField): string | undefined {
+  readonly payload: Read<'payload'> = (scope, runId, field) => {
     const run = this.#find(scope, runId);
     return run && readPayload(this.#connection, run.n, field);
-  }
+  };
 
-  mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): MergedRun[] {
+  readonly mergedRuns: Read<'mergedRuns'> = (scope, runs) => {
     const ids = runs.flatMap((run) => (typeof run === 'string' ? run.replaceAll('-', '') : []));
     const spans = runs.flatMap((run) => (typeof run === 'string' ? [] : spanKey(run)));
-    const rows = this.#connection.all<SelectedRun>(
-      MERGED,
-      this.#tenant(scope),
-      JSON.stringify(ids),
-      JSON.stringify(spans),
-    );
+    const keys = [ids, spans].map((texts) => JSON.stringify(texts));
+    const rows = this.#connection.all<SelectedRun>(MERGED, this.#tenant(scope), ...keys);
     return rows.map((row) => {
       const payloads = parsedPayloads(this.#connection, row.n, PAYLOAD_FIELDS);
       return { id: idText(row.id), fields: { ...fieldsOf(row), ...payloads } };
     });
-  }
+  };
 
-  statistics(scope: Scope, query: Parsed<StatisticsQuery>): Statistics {
+  readonly statistics: Read<'statistics'> = (scope, query) => {
     const tenant = this.#tenant(scope);
     const filter = within(scope, query.filter);
     const isId = filter.projects.some((project) => isSessionId(this.#connection, tenant, project));
     const conditionsFor = (range: TimeRange) => all(this.#conditionsOf(tenant, { ...filter, range }));
     return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
-  }
+  };
 
-  suggestions(scope: Scope, { project, ...query }: SuggestionQuery): Suggestion[] {
-    const filter = within(scope, inProject(project));
-    return suggestionsIn(this.#connection, query, all(this.#conditionsOf(this.#tenant(scope), filter)));
-  }
+  readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) => {
+    return suggestionsIn(this.#connection, query, this.#conditionOf(scope, inProject(project)));
+  };
 
-  feedback(scope: Scope, traceIds: readonly string[]): Feedback[] {
+  readonly feedback: Read<'feedback'> = (scope, traceIds) => {
     const tenant = this.#tenant(scope);
-    const { sql, params } = all(this.#conditionsOf(tenant, within(scope, ALL_RUNS)));
+    const { sql, params } = this.#conditionOf(scope, ALL_RUNS);
     const traces = traceIds.flatMap((id) => this.#trace(tenant, id) ?? []);
     const condition = `feedback.trace IN (SELECT value FROM json_each(?)) AND ${sql} ORDER BY created_at, feedback.n`;
     return this.#feedbackWhere(condition, JSON.stringify(traces), ...params);
-  }
+  };
 
-  feedbackWithId(scope: Scope, id: string): Feedback | undefined {
-    const { sql, params } = all(this.#conditionsOf(this.#tenant(scope), within(scope, ALL_RUNS)));
+  readonly feedbackWithId: Read<'feedbackWithId'> = (scope, id) => {
+    const { sql, params } = this.#conditionOf(scope, ALL_RUNS);
     return this.#feedbackWhere(`feedback.id = ? AND ${sql} LIMIT 1`, id, ...params)[0];
-  }
+  };
 
-  tokenSecrets(): TokenSecret[] {
+  readonly tokenSecrets: Read<'tokenSecrets'> = () => {
     const sql = 'SELECT secret, created_ms FROM token_secrets ORDER BY created_ms';
     const rows = this.#connection.all<{ secret: string; created_ms: number }>(sql);
     return rows.map(({ secret, created_ms: createdMs }) => ({ secret, createdMs }));
-  }
+  };
 
   /** Returns the ids of revoked tokens, and of runs whose tokens were revoked. */
   revokedTokens(scope: Scope): RevokedToken[] {
@@ -301,22 +273,21 @@ export class SqliteReader {
     return rows.map(({ id, revoked_ms: revokedMs }) => ({ id: idText(id), revokedMs }));
   }
 
-  /** Returns the names of all tenants. */
   tenants(): string[] {
     return this.#connection.all<{ name: string }>('SELECT name FROM tenants ORDER BY n').map(({ name }) => name);
   }
 
-  tokensRevokedMs(scope: Scope, ids: readonly string[]): number | undefined {
+  readonly tokensRevokedMs: Read<'tokensRevokedMs'> = (scope, ids) => {
     const sql = 'SELECT revoked_ms FROM revoked_tokens WHERE tenant = ? AND id = ?';
     const tenant = this.#tenant(scope);
     const times = ids.map((id) => this.#connection.number(sql, tenant, idBytes(id)));
     return times.some((ms) => ms > 0) ? Math.max(...times) : undefined;
-  }
+  };
 
-  removable(scope: Scope, target: RemovalTarget): Removal {
+  readonly removable: Read<'removable'> = (scope, target) => {
     const deletion = deletionAt(Date.now(), scope, target);
     return removalIn(this.#connection, this.#tenant(scope), deletion, () => this.#check());
-  }
+  };
 
   backup(path: string): void {
     copyTo(this.#connection, path);
@@ -335,6 +306,10 @@ export class SqliteReader {
   #find(scope: Scope, runId: string): SelectedRun | undefined {
     const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant(scope), idBytes(runId));
     return scope.project === undefined || [row?.project, row?.session_id].includes(scope.project) ? row : undefined;
+  }
+
+  #conditionOf(scope: Scope, filter: RunFilter): Condition {
+    return all(this.#conditionsOf(this.#tenant(scope), within(scope, filter)));
   }
 
   #conditionsOf(tenant: number, filter: RunFilter): Condition[] {
@@ -365,7 +340,6 @@ export class SqliteReader {
     return 'INDEXED BY roots_by_project';
   }
 
-  /** Returns the runs in a trace as tree nodes. */
   #nodes(trace: number): (TreeNode & { readonly n: number })[] {
     return this.#connection
       .all<{ n: number; id: Uint8Array; parent: Uint8Array | null; start_us: number; own: string | null }>(NODES, trace)

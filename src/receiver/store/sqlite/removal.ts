@@ -7,15 +7,15 @@ import type { ChangedTrace, TenantChange } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type Condition, ofProject } from './lists.ts';
-import { type ProjectColumns, projectNamesIn } from './run-row.ts';
+import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
 import { REMOVED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
-import { forgetNames } from './stored-trace.ts';
+import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './stored-trace.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
 const STEP_RUNS = 500;
-/** Maximum number of names of deleted traces. The oldest go first. */
-const NAMES_MAX = 2_000_000;
+/** Keeps the latest 2,000,000 names of deleted traces. */
+export const LIMIT_NAMES = 'DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - 2000000';
 
 /** Returns the keys of the traces that a deletion covers, limited to those of about `limit` runs. */
 export function coveredTraces(
@@ -101,14 +101,19 @@ export class SqliteDeletions {
     this.#known.add(deletion);
   }
 
-  /** Marks traces of the first open deletion for about `limitMs` milliseconds within the caller's transaction. */
+  /**
+   * Marks traces of the first open deletion for about `limitMs` milliseconds, or as long as it took to find them, within
+   * the caller's transaction.
+   */
   step(limitMs: number): TenantChange | undefined {
-    const untilMs = performance.now() + limitMs;
+    const begunMs = performance.now();
     const open = this.#connection.one<StoredDeletion>(`${DELETIONS} WHERE is_open = 1 ORDER BY deletions.n LIMIT 1`);
     if (open === undefined) return undefined;
     const found = coveredTraces(this.#connection, open.tenant_n, deletionOf(open), STEP_RUNS);
     if (found.length === 0) this.#connection.run('UPDATE deletions SET is_open = 0 WHERE n = ?', open.n);
     const traces: ChangedTrace[] = [];
+    const foundMs = performance.now();
+    const untilMs = foundMs + Math.max(limitMs, foundMs - begunMs);
     for (const trace of found) {
       if (traces.length > 0 && performance.now() > untilMs) break;
       traces.push(this.#mark(trace));
@@ -116,37 +121,31 @@ export class SqliteDeletions {
     return { tenant: open.tenant, traces };
   }
 
-  /** Removes those of some traces that a deletion covers. Returns their ids. */
-  removeCovered(tenant: string, ids: readonly string[]): Set<string> {
-    const covered = new Set<string>();
-    for (const id of this.#known.isEmpty ? [] : ids) {
-      const trace = this.#connection.one<{ n: number; root: number | null }>(TRACE_OF, tenant, idBytes(id));
-      if (trace === undefined || !this.#known.covers(tenant, this.#named(id, trace))) continue;
-      covered.add(id);
+  /** Removes those of the changed traces that a deletion covers, and returns them. */
+  removeCovered(tenant: string, traces: readonly StoredTrace[]): Set<StoredTrace | undefined> {
+    const covered = new Set<StoredTrace | undefined>();
+    for (const trace of this.#known.isEmpty ? [] : traces) {
+      if (!this.#known.covers(tenant, this.#named(trace))) continue;
+      covered.add(trace);
       this.#mark(trace.n);
-      const runs = this.#connection.all<{ n: number }>(
-        'SELECT n FROM runs WHERE trace = ? LIMIT ?',
-        trace.n,
-        STEP_RUNS,
-      );
+      const select = 'SELECT n FROM runs WHERE trace = ? LIMIT ?';
+      const runs = this.#connection.all<{ n: number }>(select, trace.n, STEP_RUNS);
       for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
     }
     return covered;
   }
 
-  #named(id: string, { n, root }: { readonly n: number; readonly root: number | null }): CoveredTrace {
+  #named({ id, n: trace, roots, written }: StoredTrace): CoveredTrace {
+    const startUs = this.#connection.one<{ us: number }>(FIRST_START, trace)?.us;
     const names = (): ReturnType<CoveredTrace['names']> => {
-      const of = (field: 'thread' | 'user'): string[] =>
-        this.#connection
-          .all<{ name: string }>(
-            `SELECT DISTINCT ${field} AS name FROM runs WHERE trace = ? AND ${field} IS NOT NULL`,
-            n,
-          )
-          .map(({ name }) => name);
-      const project = this.#connection.one<ProjectColumns>('SELECT project, session_id FROM runs WHERE n = ?', root);
-      return { thread: of('thread'), user: of('user'), project: project ? projectNamesIn(project) : [] };
+      // No deletion covered the trace before the change. With the same root and start, only names that are new can matter.
+      const isOther = written.some(({ n, start_us }) => roots.includes(n) || start_us === startUs);
+      const rows = isOther ? this.#connection.all<Pick<RunRow, 'thread' | 'user'>>(NAMES, trace) : written;
+      const project = this.#connection.one<ProjectColumns>(PROJECT_OF_RUN, roots[1]);
+      const [thread, user] = [rows.flatMap((row) => row.thread ?? []), rows.flatMap((row) => row.user ?? [])];
+      return { thread, user, project: project ? projectNamesIn(project) : [] };
     };
-    return { id, startUs: this.#connection.one<{ us: number }>(FIRST_START, n)?.us, names };
+    return { id, startUs, names };
   }
 
   /** Makes a trace one that is being deleted, and keeps its names. */
@@ -155,7 +154,7 @@ export class SqliteDeletions {
     this.#counters.setRoot(row?.root, trace, 0);
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
     forgetNames(this.#connection, trace);
-    this.#connection.run('DELETE FROM removed WHERE n <= (SELECT max(n) FROM removed) - ?', NAMES_MAX);
+    this.#connection.run(LIMIT_NAMES);
     this.#connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
     return { id: idText(row?.id ?? new Uint8Array()), projects: projectsOfRuns(this.#connection, trace) };
   }
@@ -179,9 +178,8 @@ const STARTED_BEFORE =
 const IS_KEPT = 'EXISTS (SELECT 1 FROM traces WHERE traces.n = runs.trace AND seq >= 0)';
 const ROOT = 'SELECT 1 FROM traces JOIN runs AS roots ON roots.n = traces.root WHERE traces.n = runs.trace';
 const PROJECTS = 'SELECT DISTINCT project, session_id FROM runs WHERE trace = ?';
+const NAMES = 'SELECT DISTINCT thread, user FROM runs WHERE trace = ? AND coalesce(thread, user) IS NOT NULL';
 const TRACE = 'SELECT id, root FROM traces WHERE n = ?';
-const TRACE_OF =
-  'SELECT traces.n AS n, root FROM tenants JOIN traces ON traces.tenant = tenants.n WHERE name = ? AND traces.id = ?';
 const FIRST_START =
   'SELECT start_us AS us FROM runs WHERE trace = ? AND start_us IS NOT NULL ORDER BY start_us LIMIT 1';
 const KEEP_NAMES = `INSERT OR IGNORE INTO removed (tenant, id, kind)

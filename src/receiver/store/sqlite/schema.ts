@@ -1,3 +1,4 @@
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import { WORDS_TABLE } from './database.ts';
 
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
@@ -12,6 +13,10 @@ export const FORMAT_VERSION = 4;
  */
 export const EVICTED: number = -1;
 export const REMOVED: number = -2;
+
+function usageColumns(type: string): string {
+  return USAGE_KEYS.map((key) => `${key} ${type}`).join(', ');
+}
 
 /** Creates the tables of counters. The start of a period is in minutes since 1970. */
 const COUNTER_TABLES = `
@@ -28,12 +33,7 @@ const COUNTER_TABLES = `
     -- 1 for root runs, plus 2 for further records of a call.
     is_root INTEGER NOT NULL,
     runs INTEGER NOT NULL,
-    input_tokens REAL NOT NULL,
-    output_tokens REAL NOT NULL,
-    total_tokens REAL NOT NULL,
-    total_cost REAL NOT NULL,
-    cached_tokens REAL NOT NULL,
-    cache_savings REAL NOT NULL,
+    ${usageColumns('REAL NOT NULL')},
     -- Pairs of characters, as \`Latencies\` in latencies.ts.
     latencies TEXT NOT NULL,
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, is_root)
@@ -52,12 +52,7 @@ const COUNTER_TABLES = `
     root_errors INTEGER NOT NULL,
     model_calls INTEGER NOT NULL,
     model_errors INTEGER NOT NULL,
-    input_tokens REAL NOT NULL,
-    output_tokens REAL NOT NULL,
-    total_tokens REAL NOT NULL,
-    total_cost REAL NOT NULL,
-    cached_tokens REAL NOT NULL,
-    cache_savings REAL NOT NULL,
+    ${usageColumns('REAL NOT NULL')},
     latencies TEXT NOT NULL,
     root_latencies TEXT NOT NULL,
     model_latencies TEXT NOT NULL,
@@ -92,12 +87,7 @@ export const SCHEMA: string = `
     pending INTEGER NOT NULL,
     errors INTEGER NOT NULL,
     end_us INTEGER,
-    input_tokens REAL,
-    output_tokens REAL,
-    total_tokens REAL,
-    total_cost REAL,
-    cached_tokens REAL,
-    cache_savings REAL,
+    ${usageColumns('REAL')},
     -- JSON: the sources of the calls.
     sources TEXT NOT NULL DEFAULT '[]',
     UNIQUE (tenant, id)
@@ -140,12 +130,7 @@ export const SCHEMA: string = `
     model TEXT,
     thread TEXT,
     user TEXT,
-    input_tokens REAL,
-    output_tokens REAL,
-    total_tokens REAL,
-    total_cost REAL,
-    cached_tokens REAL,
-    cache_savings REAL,
+    ${usageColumns('REAL')},
     UNIQUE (tenant, id)
   );
   CREATE INDEX runs_by_trace ON runs (trace, start_us);

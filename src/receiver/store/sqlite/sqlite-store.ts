@@ -15,7 +15,7 @@ import {
 import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
-import { checkPriceOptions, type PriceOptions } from '../../domain/prices.ts';
+import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
 import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
 import type { Removal, RemovalTarget } from '../../domain/removal.ts';
 import { lagReport } from '../../domain/retention-time.ts';
@@ -69,8 +69,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   projectMaxAgeMs: PROJECT_AGES,
   // The file of an empty store has 0.7 MB.
   maxBytes: wholeFrom(1024 ** 2),
-  prices: ['an object', isObject],
-  priceTable: ['an object with `name` and `providers`', isObject],
+  ...PRICE_CHECKS,
   readOnly: TRUE_OR_FALSE,
 };
 
@@ -158,11 +157,10 @@ export class SqliteStore implements Store {
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
     checkPriceOptions(limits);
-    if (typeof path !== 'string')
-      throw new RunspanError(
-        'RUNSPAN_INVALID_OPTION',
-        `Expected the path of a store to be a string, got ${shown(path)}`,
-      );
+    if (typeof path !== 'string') {
+      const problem = `Expected the path of a store to be a string, got ${shown(path)}`;
+      throw new RunspanError('RUNSPAN_INVALID_OPTION', problem);
+    }
     // All threads must open the same file, even if a symbolic link changes.
     const file = realPathOf(resolve(path));
     const subscribers = new Subscribers('maxAgeMs and maxBytes (--max-age and --max-size)');
@@ -234,11 +232,8 @@ export class SqliteStore implements Store {
 
   async apply(scope: Scope, operations: readonly RunOperation[]): Promise<number> {
     if (this.#pendingBytes >= PENDING_BYTES_MAX) {
-      throw new StoreError(
-        'busy',
-        'The receiver cannot write runs as fast as they arrive: send the runs again later',
-        1,
-      );
+      const problem = 'The receiver cannot write runs as fast as they arrive: send the runs again later';
+      throw new StoreError('busy', problem, 1);
     }
     const encoded = operations.map(encodedOperation);
     const sizeBytes = encoded.reduce((sum, operation) => sum + operation.sizeBytes, 0);
@@ -310,9 +305,8 @@ export class SqliteStore implements Store {
   get fault(): string | undefined {
     if (this.#isDamaged) return DAMAGED;
     if (this.#threads.writer === undefined || filesAt(this.#path) === this.#openFiles) return undefined;
-    this.#logFailure(
-      `${this.#path} or its write-ahead log was removed or replaced: put it back, or restart the receiver`,
-    );
+    const advice = 'put it back, or restart the receiver';
+    this.#logFailure(`${this.#path} or its write-ahead log was removed or replaced: ${advice}`);
     return 'The file of the store was removed or replaced';
   }
 

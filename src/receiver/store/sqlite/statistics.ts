@@ -198,10 +198,7 @@ class CounterReader {
       )?.start;
     const [first, last] = [start('ASC'), start('DESC')];
     if (first === undefined || last === undefined) return undefined;
-    return {
-      fromUs: Math.max(fromUs, first * MINUTE_US),
-      beforeUs: Math.min(beforeUs, (last + LONGEST) * MINUTE_US),
-    };
+    return { fromUs: Math.max(fromUs, first * MINUTE_US), beforeUs: Math.min(beforeUs, (last + LONGEST) * MINUTE_US) };
   }
 
   /** Returns the number of runs between two minutes, both inclusive. */

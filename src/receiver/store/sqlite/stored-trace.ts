@@ -44,6 +44,10 @@ export class StoredTrace implements KnownTrace {
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly #projects = new Set<string>();
   #usage: Usage | undefined;
+  /** Rows of the runs that have been written. */
+  readonly written: RunRow[] = [];
+  /** Keys of the root before and after the change. */
+  roots: readonly [before: number | null, after: number | null] = [null, null];
   /** Whether the trace must be written. */
   isChanged = false;
   /** Whether the totals must be recalculated from all runs. */
@@ -93,6 +97,7 @@ export class StoredTrace implements KnownTrace {
   /** Updates the totals for a changed run. `before` is undefined if the run is new. */
   change(before: RunRow | undefined, after: RunRow): void {
     this.addProjects(before, after);
+    this.written.push(after);
     const sums = this.#row;
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after.status === 'pending') - +(before?.status === 'pending');
@@ -114,6 +119,7 @@ export class StoredTrace implements KnownTrace {
   write(connection: SqliteConnection, setRoot: SetRoot, seq: number, nowMs: number): void {
     const { n } = this;
     const [root, rootBefore] = [this.#findRoot(connection), this.#row.root];
+    this.roots = [rootBefore, root?.n ?? null];
     if (root === undefined && connection.one('SELECT 1 FROM runs WHERE trace = ?', n) === undefined) {
       connection.run('DELETE FROM traces WHERE n = ?', n);
       forgetNames(connection, n);
@@ -156,12 +162,10 @@ function isCountedError(row: RunRow | undefined): boolean {
   return row?.status === 'error' && row.same_call === null;
 }
 
-/** Deletes the other names of a trace. */
 export function forgetNames(connection: SqliteConnection, trace: number): void {
   connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
 }
 
-/** Sets whether a run is the root of a trace. */
 type SetRoot = (n: number | null | undefined, trace: number, isRoot: 0 | 1) => void;
 type Root = ProjectColumns & { readonly n: number };
 
@@ -174,7 +178,7 @@ const FIRST = 'SELECT n, project, session_id FROM runs WHERE start_us IS NOT NUL
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
 const FIRST_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
-const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
+export const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
 const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
     coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
     ${USAGE_KEYS.map((key) => `sum(${key}) FILTER (WHERE ${COUNTS_USAGE}) AS ${key}`).join(', ')}

@@ -9,7 +9,7 @@ import { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import type { EncodedOperation } from './payloads.ts';
 import { Placement } from './placement.ts';
-import { SqliteDeletions } from './removal.ts';
+import { LIMIT_NAMES, SqliteDeletions } from './removal.ts';
 import type { SqliteRun } from './sqlite-run.ts';
 import type { StoredTrace } from './stored-trace.ts';
 
@@ -53,9 +53,8 @@ export class SqliteWriter {
     this.#connection.run('INSERT OR IGNORE INTO unindexed SELECT value FROM json_each(?)', keys);
     this.#attach(accepted, placement);
     const change = this.#finish(tenant, placement);
-    const ids = change.traces.map(({ id }) => id);
-    const covered = this.deletions.removeCovered(tenant, ids);
-    const stored = accepted.filter(({ id }) => !covered.has(traces.get(id)?.id ?? ''));
+    const covered = this.deletions.removeCovered(tenant, placement.changedTraces());
+    const stored = accepted.filter(({ id }) => !covered.has(traces.get(id)));
     return { discarded: operations.length - stored.length, change };
   }
 
@@ -113,7 +112,6 @@ export class SqliteWriter {
     return new Placement(this.#connection, this.counters, this.#prices, this.#tenant(tenant));
   }
 
-  /** Decides the traces of runs. Omits the runs of deleted traces. */
   #decideTraces(
     tenant: string,
     operations: readonly EncodedOperation[],
@@ -135,6 +133,7 @@ export class SqliteWriter {
     for (const id of tombstones.runs) this.#connection.run(KEEP_NAME, tenantN, idBytes(id), 1);
     for (const [id, isNamed] of tombstones.traces)
       this.#connection.run(KEEP_NAME, tenantN, idBytes(id), isNamed ? 2 : 3);
+    this.#connection.run(LIMIT_NAMES);
     return traces;
   }
 
