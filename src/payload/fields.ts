@@ -1,5 +1,3 @@
-import { isEscaped } from '../base/text.ts';
-
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
@@ -155,11 +153,28 @@ export function parseExact<Value>(text: string, convert: (digits: string) => unk
   const exact = parts.join('"');
   const revived = (_: string, one: unknown): unknown =>
     typeof one === 'string' && one.startsWith(mark) ? convert(one.slice(mark.length)) : one;
-  return exact === text ? value : JSON.parse(exact, revived);
+  try {
+    return exact === text ? value : JSON.parse(exact, revived);
+  } catch {
+    // Thousands of nested levels exceed the call stack only with a function that revives values.
+    return value;
+  }
 }
 
 function marked(number: string): string {
   return `${Number(number)}` === number ? number : `"${mark}${number}"`;
+}
+
+const BACKSLASH = 0x5c;
+
+/**
+ * Whether a backslash escapes the character at index `at` in JSON text. A character is escaped if an odd number of
+ * backslashes precede it.
+ */
+export function isEscaped(json: string, at: number): boolean {
+  let first = at;
+  while (json.charCodeAt(first - 1) === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
 }
 
 /** Whether a text may contain a number of 16 characters or more. A double holds the digits of all shorter numbers. */

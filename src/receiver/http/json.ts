@@ -1,5 +1,5 @@
-import { isEscaped, messageOf } from '../../base/text.ts';
-import { parseExact } from '../../payload/fields.ts';
+import { messageOf } from '../../base/text.ts';
+import { isEscaped, parseExact } from '../../payload/fields.ts';
 import { HttpError } from './http-error.ts';
 
 /** Maximum nesting depth of JSON. Serializing or copying more deeply nested values would overflow the call stack. */
