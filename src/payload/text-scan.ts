@@ -16,7 +16,7 @@ import type { PayloadRules } from './truncate.ts';
 /** What plain JSON text contains. `messages` is a list in which each item is an object with a role. */
 export type RecordableKind = 'object' | 'list' | 'messages';
 
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE](?:-\d+|\+?\d{1,2}))?/y;
+const NUMBER_CHARACTERS_MAX = 64;
 
 /** Room for the key that a list is recorded under. */
 const LIST_KEY_CHARACTERS = 64;
@@ -204,9 +204,9 @@ class TextScan {
       else if (code === SMALL_N && text.startsWith('null', at)) at += 4;
       else {
         if ((bits & SECRET) !== 0) return undefined;
-        NUMBER.lastIndex = at;
-        if (!NUMBER.test(text)) return undefined;
-        at = NUMBER.lastIndex;
+        const end = numberEnd(text, at);
+        if (end - at > NUMBER_CHARACTERS_MAX || end < 0) return undefined;
+        at = end;
       }
     }
     if (!this.#isCleanFrom(at + 1, text)) return undefined;
@@ -340,3 +340,35 @@ function isKeyAt(text: string, key: string, start: number): boolean {
 function isDataUri(text: string, start: number, end: number): boolean {
   return end - start > DATA_URI_CHARACTERS_MAX && text.startsWith('data:', start);
 }
+
+/** Returns the index after a number, or -1 if there is no valid number. */
+function numberEnd(text: string, start: number): number {
+  let at = text.charCodeAt(start) === MINUS ? start + 1 : start;
+  const whole = at;
+  at = digitsEnd(text, at);
+  if (at === whole || (at > whole + 1 && text.charCodeAt(whole) === ZERO)) return -1;
+  if (text.charCodeAt(at) === DOT) {
+    const fraction = at + 1;
+    at = digitsEnd(text, fraction);
+    if (at === fraction) return -1;
+  }
+  if ((text.charCodeAt(at) | 0x20) !== SMALL_E) return at;
+  const sign = text.charCodeAt(at + 1);
+  const exponent = sign === MINUS || sign === PLUS ? at + 2 : at + 1;
+  at = digitsEnd(text, exponent);
+  // A number with a larger exponent may be infinite.
+  return at === exponent || (sign !== MINUS && at > exponent + 2) ? -1 : at;
+}
+
+function digitsEnd(text: string, start: number): number {
+  let at = start;
+  for (let code = text.charCodeAt(at); code >= ZERO && code <= NINE; ) code = text.charCodeAt(++at);
+  return at;
+}
+
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const SMALL_E = 0x65;
