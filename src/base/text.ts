@@ -69,18 +69,6 @@ function isList(value: object): boolean {
 /** The method name with which an object customizes its output in Node's `util.inspect` and `console.log`. */
 export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
-const BACKSLASH = 0x5c;
-
-/**
- * Whether a backslash escapes the character at index `at` in JSON text. A character is escaped if an odd number of
- * backslashes precede it.
- */
-export function isEscaped(json: string, at: number): boolean {
-  let first = at;
-  while (json.charCodeAt(first - 1) === BACKSLASH) first--;
-  return (at - first) % 2 === 1;
-}
-
 /** Copies part of a string. A cached slice would keep the whole string in memory. */
 export function detached(part: string): string {
   return Object.keys({ [part]: true })[0] as string;

@@ -1,6 +1,6 @@
 import type { HeldAttachment } from '../payload/attachment.ts';
 import { shownError } from '../payload/errors.ts';
-import { fieldsOf, isPlainObject, textOf } from '../payload/fields.ts';
+import { fieldsOf, isPlainObject, parseExact, textOf } from '../payload/fields.ts';
 import { MASK } from '../payload/redaction/redact.ts';
 import { encodePayload, shownName } from '../payload/serialize.ts';
 import { untraced } from '../run/context.ts';
@@ -186,7 +186,7 @@ class RunCopy implements RunSource {
       if (this.#seen[field] === value) this.#keep(field, content);
     };
     try {
-      const result = untraced(mask, JSON.parse(value));
+      const result = untraced(mask, parseExact(value, String));
       if (typeof fieldsOf(result).then === 'function') this.#late.add(new LateValue(place, result as never), keep);
       else keep(result);
     } catch {

@@ -1,7 +1,7 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
 import { runOfStep } from '../integrations/langchain/steps.ts';
-import { defined, fieldsOf, listOf } from '../payload/fields.ts';
+import { defined, fieldsOf, listOf, parseExact } from '../payload/fields.ts';
 import { currentContext, isOff, outsideOfRuns, type RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
@@ -303,7 +303,7 @@ export class RunTree {
 
   /** @internal Returns a tree for a run that another process records. */
   static ofContext({ id, traceId, dottedOrder, project, metadata }: RunContext): RunTree {
-    const entries = [...(metadata ?? [])].map(([key, json]) => [key, JSON.parse(json)] as const);
+    const entries = [...(metadata ?? [])].map(([key, json]) => [key, parseExact(json, String)] as const);
     return new RunTree({
       name: 'parent',
       id,

@@ -2,7 +2,7 @@ import { ignoreRejection } from '../base/guard.ts';
 import { types } from '../platform/node.ts';
 import type { PayloadAttachments } from './attachment.ts';
 import { describe, errorKeys, Items, isError, mapEntries, primitiveText, read, threw } from './describe.ts';
-import { hasPlainPrototype } from './fields.ts';
+import { ExactNumber, hasPlainPrototype } from './fields.ts';
 import { isHeaders } from './redaction/names.ts';
 import type { PathMatcher, Step } from './redaction/paths.ts';
 import type { Redaction } from './redaction/redact.ts';
@@ -89,6 +89,7 @@ export class Copier {
   #byKind(value: object, asksToJson: boolean): unknown {
     const isList = Array.isArray(value);
     if (!isList && !hasPlainPrototype(value)) {
+      if (value instanceof ExactNumber && value.digits.length <= this.#charactersLeft) return value;
       const copy = this.#platformObject(value);
       if (copy !== undefined) return copy;
     }

@@ -1,10 +1,10 @@
 /** An object or function with unknown properties. */
 export type Fields = Record<string, unknown>;
 
-/** Whether a value is an object or a function, but not an array or bytes. */
+/** Whether a value is an object or a function, but not an array, bytes or a number. */
 export function isFields(value: unknown): value is Fields {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value);
+  return isObject && !Array.isArray(value) && !ArrayBuffer.isView(value) && !(mark && value instanceof ExactNumber);
 }
 
 /** Whether a value is a plain object, not an instance of a class. */
@@ -41,12 +41,13 @@ export function firstText(...values: readonly unknown[]): string | undefined {
  * counts.
  */
 export function numberOf(value: unknown): number | undefined {
-  return Number.isFinite(value) ? (value as number) : undefined;
+  const number = mark && value instanceof ExactNumber ? Number(value) : value;
+  return Number.isFinite(number) ? (number as number) : undefined;
 }
 
 /** Returns an id as text. Some applications have numbers as ids. */
 export function idTextOf(value: unknown): string | undefined {
-  return numberOf(value)?.toString() ?? firstText(value);
+  return firstText(numberOf(value) === undefined ? value : `${value}`);
 }
 
 export function signalOf(value: unknown): AbortSignal | undefined {
@@ -82,7 +83,7 @@ export function withValues(object: Fields, map: (value: unknown, key: string) =>
 export function sumOfCounts(one: Fields, other: Fields): Fields {
   const sum = { ...one };
   for (const [key, value] of Object.entries(other)) {
-    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + (value as number);
+    if (numberOf(value) !== undefined) sum[key] = (numberOf(sum[key]) ?? 0) + Number(value);
     else if (isFields(value)) sum[key] = sumOfCounts(fieldsOf(sum[key]), value);
   }
   return sum;
@@ -104,7 +105,7 @@ export function definedOrNone<Value extends object>(object: Value): Defined<Valu
 /** Parses JSON. Returns invalid JSON unchanged. */
 export function parsedJson(json: string): unknown {
   try {
-    return JSON.parse(json);
+    return parseExact(json);
   } catch {
     return json;
   }
@@ -115,4 +116,89 @@ export function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);
   for (const [key, value] of Object.entries(changes)) properties[key] = { ...properties[key], value };
   return Object.create(Object.getPrototypeOf(object), properties);
+}
+
+/** A number that a double cannot hold, such as an id of 64 bits. `JSON.stringify` writes a string of the digits. */
+export class ExactNumber {
+  readonly digits: string = '';
+
+  toJSON(): string {
+    if (markCount === undefined) return this.digits;
+    markCount += 1;
+    return mark + this.digits;
+  }
+
+  toString(): string {
+    return this.digits;
+  }
+}
+
+/** Precedes digits in a text. Random, so that no string begins with it. While it is empty, there is no `ExactNumber`. */
+let mark = '';
+let markCount: number | undefined;
+
+const exactNumber = (digits: string): unknown => Object.assign(new ExactNumber(), { digits });
+
+/** Parses JSON. `convert` is called with each number that a double cannot hold. The application gets strings of them. */
+export function parseExact<Value>(text: string, convert: (digits: string) => unknown = exactNumber): Value {
+  const value: Value = JSON.parse(text);
+  if (!mayBeInexact(text)) return value;
+  mark ||= `exact ${Math.random()} `;
+  let isString = false;
+  const parts = text.split('"').map((part) => {
+    const wasString = isString;
+    isString = !wasString || isEscaped(part, part.length);
+    return wasString ? part : part.replace(/-?\d[\d.eE+-]{14,}/g, marked);
+  });
+  const exact = parts.join('"');
+  const revived = (_: string, one: unknown): unknown =>
+    typeof one === 'string' && one.startsWith(mark) ? convert(one.slice(mark.length)) : one;
+  try {
+    return exact === text ? value : JSON.parse(exact, revived);
+  } catch {
+    // Thousands of nested levels exceed the call stack only with a function that revives values.
+    return value;
+  }
+}
+
+function marked(number: string): string {
+  return `${Number(number)}` === number ? number : `"${mark}${number}"`;
+}
+
+const BACKSLASH = 0x5c;
+
+/**
+ * Whether a backslash escapes the character at index `at` in JSON text. A character is escaped if an odd number of
+ * backslashes precede it.
+ */
+export function isEscaped(json: string, at: number): boolean {
+  let first = at;
+  while (json.charCodeAt(first - 1) === BACKSLASH) first--;
+  return (at - first) % 2 === 1;
+}
+
+/** Whether a text may contain a number of 16 characters or more. A double holds the digits of all shorter numbers. */
+function mayBeInexact(text: string): boolean {
+  // The point and the digits in ASCII. The slash is between them.
+  const isDigit = (code: number): boolean => code <= 0x39 && code >= 0x2e;
+  for (let end = 15; end < text.length; end += 16) {
+    if (!isDigit(text.charCodeAt(end))) continue;
+    let start = end - 1;
+    while (isDigit(text.charCodeAt(start))) start -= 1;
+    do end += 1;
+    while (isDigit(text.charCodeAt(end)));
+    if (end - start > 16 && text[start] !== '"') return true;
+  }
+  return false;
+}
+
+/** Writes JSON like `JSON.stringify`, except that an `ExactNumber` becomes a number. */
+export function exactJson(value: unknown, space?: number): string {
+  markCount = 0;
+  try {
+    const json = JSON.stringify(value, undefined, space);
+    return markCount === 0 ? json : json.replace(new RegExp(`"${mark}([^"]+)"`, 'g'), '$1');
+  } finally {
+    markCount = undefined;
+  }
 }

@@ -8,7 +8,7 @@ import {
   PayloadAttachments,
 } from './attachment.ts';
 import { Copier } from './copy.ts';
-import { hasPlainPrototype } from './fields.ts';
+import { exactJson, hasPlainPrototype, parseExact } from './fields.ts';
 import { mayBeDataUri, PlainCheck } from './plain.ts';
 import { matcherAt, type PathMatcher, trailOf, type ValuePath } from './redaction/paths.ts';
 import { failureText, MASK, shownText } from './redaction/redact.ts';
@@ -182,7 +182,7 @@ export class ChunkList {
 
   /** Parses the text instead of reading the chunk again, because the application may have changed the chunk. */
   #maskedJson(json: string): string {
-    return copiedJson(JSON.parse(json), this.#rules, CHUNK);
+    return copiedJson(parseExact(json), this.#rules, CHUNK);
   }
 
   #encodeTexts(): void {
@@ -240,7 +240,7 @@ function copiedJson(value: unknown, rules: PayloadRules, path: ValuePath, attach
       const isNamed = typeof field === 'string' && redaction.names?.hides(field, value, {}) === true;
       if (isNamed || matcher?.isMatch === true) return jsonText(redaction.mask(value, trail));
     }
-    return JSON.stringify(new Copier(rules, matcher, trail, attachments).copy(value)) ?? 'null';
+    return exactJson(new Copier(rules, matcher, trail, attachments).copy(value)) ?? 'null';
   } catch (thrown) {
     attachments?.clear();
     // Even within the limits, a value may exceed the call stack or the maximum string length.

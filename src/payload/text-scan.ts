@@ -1,4 +1,5 @@
-import { detached, isEscaped } from '../base/text.ts';
+import { detached } from '../base/text.ts';
+import { isEscaped } from './fields.ts';
 import {
   CHARACTERS_HARMLESS,
   DATA_URI_CHARACTERS_MAX,

@@ -13,6 +13,7 @@ import {
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../otel/conventions/span-vocabulary.ts';
 import { namesCheck } from '../otel/mapping/resource.ts';
 import { mappingWith } from '../otel/mapping/span-to-run.ts';
+import { parseExact } from '../payload/fields.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
@@ -173,7 +174,7 @@ export async function startServer(
 
 async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
-  for await (const text of store.runs(DEFAULT_SCOPE, query)) runs.push(JSON.parse(text));
+  for await (const text of store.runs(DEFAULT_SCOPE, query)) runs.push(parseExact(text, String));
   return runs;
 }
 

@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { makeSlot } from '../base/slot.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
-import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
+import { defined, exactJson, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
 import { type EncodedRun, isFilled } from '../run/encoded-run.ts';
@@ -250,7 +250,7 @@ class RequestRun {
 function withoutUsage(json: string): string {
   if (!json.includes('"usage')) return json;
   const { usage: _, usage_metadata: __, ...others } = fieldsOf(parsedJson(json));
-  return JSON.stringify(others);
+  return exactJson(others);
 }
 
 /** Attachments are sent with the nested run, so payloads with attachments are not taken. */

@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { makeSlot, type Slot } from '../base/slot.ts';
-import { type Fields, fieldsOf, isFields, parsedJson, textOf, without } from '../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, isFields, parsedJson, textOf, without } from '../payload/fields.ts';
 import type { EncodedRun } from './encoded-run.ts';
 import { CallRecord, CallTable, callKey, responseIdIn, SAME_CALL, SAME_CALL_USAGE, USAGE } from './same-call.ts';
 import type { RunSink } from './sink.ts';
@@ -265,10 +265,10 @@ const USAGE_KEY = `"${USAGE}":`;
 function usageIn(outputs: string | undefined): { readonly usage: string; readonly rest: string } | undefined {
   const at = outputs?.lastIndexOf(USAGE_KEY) ?? -1;
   if (outputs === undefined || at < 1) return undefined;
-  // The library adds usage as the last field. Parsing would change large numbers in the other fields.
+  // The library adds usage as the last field.
   const last = outputs.slice(at + USAGE_KEY.length, -1);
   if (isFields(parsedJson(last))) return { usage: last, rest: `${outputs.slice(0, at).replace(/,\s*$/, '')}}` };
   const fields = fieldsOf(parsedJson(outputs));
   if (!isFields(fields[USAGE])) return undefined;
-  return { usage: JSON.stringify(fields[USAGE]), rest: JSON.stringify(without(fields, new Set([USAGE]))) };
+  return { usage: exactJson(fields[USAGE]), rest: exactJson(without(fields, new Set([USAGE]))) };
 }

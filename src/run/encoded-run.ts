@@ -1,7 +1,7 @@
 import { guard } from '../base/guard.ts';
 import { version } from '../base/version.ts';
 import type { HeldAttachment } from '../payload/attachment.ts';
-import { type Fields, isFields } from '../payload/fields.ts';
+import { exactJson, type Fields, isFields, parseExact } from '../payload/fields.ts';
 import { jsonText } from '../payload/serialize.ts';
 import { runtime } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
@@ -183,7 +183,7 @@ function extraJson(run: EncodedRun): string {
  * its `extra` field is not a JSON object.
  */
 export function parseMainJson(json: string): EncodedRun | undefined {
-  const main: WireFields = objectOf(JSON.parse(json));
+  const main: WireFields = objectOf(parseExact(json));
   const { id, trace_id, parent_run_id, dotted_order, start_time, end_time, name, run_type, error, tags } = main;
   const project = projectOf(main);
   if (!isId(id) || !isId(trace_id) || !(parent_run_id === undefined || isId(parent_run_id))) return undefined;
@@ -207,7 +207,7 @@ export function parseMainJson(json: string): EncodedRun | undefined {
     tags,
     metadata: metadata === undefined ? undefined : jsonTexts(objectOf(metadata)),
   });
-  run.runtime = runtime === undefined ? undefined : JSON.stringify(objectOf(runtime));
+  run.runtime = runtime === undefined ? undefined : exactJson(objectOf(runtime));
   run.referenceExampleId = example;
   run.error = error;
   run.endTime = end_time;
@@ -227,7 +227,7 @@ function objectOf(value: unknown): Fields {
 }
 
 function jsonTexts(fields: Fields): Map<string, string> {
-  return new Map(Object.entries(fields).map(([key, value]) => [key, JSON.stringify(value)]));
+  return new Map(Object.entries(fields).map(([key, value]) => [key, exactJson(value)]));
 }
 
 function isId(value: unknown): value is string {

@@ -5,6 +5,7 @@ import { shareInstances } from '../base/shared.ts';
 import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
+import { parseExact } from '../payload/fields.ts';
 import { ChunkList, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
 import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
@@ -132,8 +133,8 @@ export class Run implements HookedRun {
   }
 
   get metadata(): Record<string, unknown> {
-    const values = Array.from(Run.#recordOf(this)?.metadata ?? [], ([key, json]) => [key, JSON.parse(json)] as const);
-    return Object.fromEntries(values);
+    const entries = [...(Run.#recordOf(this)?.metadata ?? [])];
+    return Object.fromEntries(entries.map(([key, json]) => [key, parseExact(json, String)]));
   }
 
   get inputs(): Record<string, unknown> | undefined {
@@ -446,5 +447,5 @@ export function startRunIn(place: string, given: RunOptions, around?: RunContext
 }
 
 function parsedObject(json: string | undefined): Record<string, unknown> | undefined {
-  return json === undefined ? undefined : JSON.parse(json);
+  return json === undefined ? undefined : parseExact(json, String);
 }

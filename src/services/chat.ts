@@ -1,6 +1,6 @@
 /** Converts messages to the format of model APIs. Used by the integrations and the span mapping. */
 import { UNKNOWN_TYPE } from '../payload/attachment.ts';
-import { defined, type Fields, fieldsOf, filled, textOf } from '../payload/fields.ts';
+import { defined, exactJson, type Fields, fieldsOf, filled, textOf } from '../payload/fields.ts';
 
 /** Returns a message's content: the text if the only block is a text block, otherwise the list of blocks. */
 export function contentOfBlocks(blocks: readonly unknown[]): unknown {
@@ -33,7 +33,7 @@ export function toolCall(id: unknown, name: unknown, args: unknown, rest: Fields
 export function asText(value: unknown): unknown {
   if (value === undefined || typeof value === 'string') return value;
   try {
-    return JSON.stringify(value);
+    return exactJson(value);
   } catch {
     return value;
   }

@@ -7,6 +7,7 @@ import {
   isPlainObject,
   numberOf,
   parsedJson,
+  parseExact,
   textOf,
   without,
   withValues,
@@ -272,7 +273,7 @@ export class LineFold implements Fold {
     if (data === '[DONE]') this.#isDone = true;
     if (data === '' || this.isComplete) return 0;
     try {
-      return this.#fold.add(JSON.parse(data), isFull);
+      return this.#fold.add(parseExact(data), isFull);
     } catch (thrown) {
       this.#lineError ??= thrown;
       return 0;

@@ -1,10 +1,11 @@
 import { render } from 'preact';
+import { parseExact } from '../payload/fields.ts';
 import type { RunOutline, SavedData } from '../receiver/domain/run-view.ts';
 import { openSaved } from './data/trace-file.ts';
 import { visible } from './elements/visible-text.ts';
 import TraceView from './trace/trace-view.tsx';
 
-const data: SavedData = JSON.parse(document.getElementById('saved')?.textContent ?? '');
+const data: SavedData = parseExact(document.getElementById('saved')?.textContent ?? '');
 const responses = new Map(data.responses);
 const runs = responses.get(`/query/traces/${data.id}`) as { items: readonly RunOutline[] };
 

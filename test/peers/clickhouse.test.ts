@@ -11,6 +11,7 @@ import { anySteps, callSteps, identitySteps, withoutDeletions } from '../receive
 import { compareWithMemory, MODEL_TIMEOUT_MS } from '../receiver/conformance/model.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
 import { id, patch, post, SCOPE, second, simple, withOwnTenants } from '../receiver/conformance/support.ts';
+import { expectExactNumbers } from '../receiver/numbers.ts';
 import { call } from '../receiver/wire.ts';
 import { cases } from '../support/campaign.ts';
 import { startDatabase } from './clickhouse/database.ts';
@@ -37,6 +38,10 @@ async function settle(): Promise<void> {
 describe('a store in ClickHouse', () => {
   test.each(storeCases.map(({ title, run }) => [title, run] as const))('%s', (title, run) =>
     run(settling(withOwnTenants(store, title))),
+  );
+
+  test('every number is received and returned with all its digits', { timeout: MODEL_TIMEOUT_MS }, () =>
+    expectExactNumbers(settling(withOwnTenants(store, 'numbers'))),
   );
 });
 

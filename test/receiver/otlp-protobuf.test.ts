@@ -36,6 +36,8 @@ describe('a request', () => {
       hex('41 ff ff ff ff ff ff ff 7f'),
       attribute('a', field(1, 'b')),
       attribute('n', hex('18 ff ff ff ff ff ff ff ff ff 01')),
+      attribute('max', hex('18 ff ff ff ff ff ff ff ff 7f')),
+      attribute('min', hex('18 80 80 80 80 80 80 80 80 80 01')),
       attribute('d', hex('21 00 00 00 00 00 00 e0 3f')),
       attribute('list', field(5, field(1, hex('10 01')))),
       attribute('map', field(6, field(1, Buffer.concat([field(1, 'k'), field(2, field(7, hex('00ff')))])))),
@@ -56,6 +58,8 @@ describe('a request', () => {
       attributes: [
         { key: 'a', value: { stringValue: 'b' } },
         { key: 'n', value: { intValue: -1 } },
+        { key: 'max', value: { intValue: 9223372036854775807n } },
+        { key: 'min', value: { intValue: -9223372036854775808n } },
         { key: 'd', value: { doubleValue: 0.5 } },
         { key: 'list', value: { arrayValue: { values: [{ boolValue: true }] } } },
         {

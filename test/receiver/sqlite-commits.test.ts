@@ -236,7 +236,7 @@ describe('the limits', () => {
     for (let index = 1; index <= 240; index += 1) {
       await apply({ ...simple(index, { inputs: { text: `z${index} ${noise(200_000)}` } }), attachments });
     }
-    await commits.addFeedback(DEFAULT_SCOPE, { id: 'f', run_id: id(1), key: 'k', created_at: 'a', modified_at: 'a' });
+    await commits.addFeedback(DEFAULT_SCOPE, JSON.stringify({ id: 'f', run_id: id(1), key: 'k', created_at: 'a' }));
     await vi.waitFor(() => expect(counts(connection)).toMatchObject({ unindexed: 0 }), 20_000);
     connection.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     const largest = statSync(path).size;

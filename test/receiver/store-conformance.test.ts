@@ -7,6 +7,7 @@ import { compareWithMemory, MODEL_TIMEOUT_MS } from './conformance/model.ts';
 import { storeCases } from './conformance/store-cases.ts';
 import { withOwnTenants } from './conformance/support.ts';
 import { indexAll, LIMITS, openLocalStore, storePath } from './local-store.ts';
+import { expectExactNumbers } from './numbers.ts';
 
 const path = storePath(afterAll);
 const onDisk = await openLocalStore(path, LIMITS, afterAll);
@@ -16,6 +17,8 @@ describe.each<[string, (title: string) => Store]>([
   ['a store on disk', (title) => withOwnTenants(onDisk, title)],
 ])('%s', (_, storeFor) => {
   test.each(storeCases.map(({ title, run }) => [title, run] as const))('%s', (title, run) => run(storeFor(title)));
+
+  test('every number is received and returned with all its digits', () => expectExactNumbers(storeFor('numbers')));
 });
 
 describe('a store on disk answers like a store in memory', () => {

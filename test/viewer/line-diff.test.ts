@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { parsedJson } from '#src/payload/fields.ts';
 import { diffLines, LINES_MAX, linesOf } from '#src/viewer/compare/line-diff.ts';
 
 const SIGNS = { same: ' ', removed: '-', added: '+' };
@@ -36,6 +37,7 @@ test('values with too many changes count as completely different', () => {
 });
 
 test('JSON has a line per item', () => {
+  expect(linesOf(parsedJson('{"id":107505301260286111}'))).toContain('  "id": 107505301260286111');
   expect(linesOf({ a: 1, b: [true, null], c: {}, d: [] }).join('\n')).toBe(
     '{\n  "a": 1,\n  "b": [\n    true,\n    null\n  ],\n  "c": {},\n  "d": []\n}',
   );

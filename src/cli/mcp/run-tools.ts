@@ -1,7 +1,6 @@
 import * as z from 'zod/v4';
 import { firstLine } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
-import { defined } from '../../payload/fields.ts';
+import { defined, exactJson, isFields } from '../../payload/fields.ts';
 import { callOf, type Records } from '../../receiver/domain/call-records.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
@@ -80,7 +79,7 @@ async function fieldText(source: RunSource, records: Records<RunDetails>, field:
   const value =
     field === 'error' ? error : field === 'metadata' ? extra?.metadata : await payloadOf(source, records, field);
   if (value === undefined) return undefined;
-  return visibleLines(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
+  return visibleLines(typeof value === 'string' ? value : exactJson(value, 2));
 }
 
 function factsOf(run: RunDetails): string {
@@ -170,10 +169,10 @@ function leavesOf(value: object): Map<string, string> {
   const pending: [path: string, value: unknown][] = Object.entries(value).reverse();
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, inner] = next;
-    const below = isObject(inner) || Array.isArray(inner) ? Object.entries(inner) : [];
+    const below = isFields(inner) || Array.isArray(inner) ? Object.entries(inner) : [];
     for (const [key, one] of below.toReversed()) pending.push([`${path}.${key}`, one]);
     if (below.length === 0 && inner !== undefined) {
-      leaves.set(path, typeof inner === 'string' ? inner : JSON.stringify(inner));
+      leaves.set(path, typeof inner === 'string' ? inner : exactJson(inner));
     }
   }
   return leaves;

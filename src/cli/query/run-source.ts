@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { messageOf, visible } from '../../base/text.ts';
-import { parseJson } from '../../clients/errors.ts';
 import { isLoopback, isObject } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
-import { defined } from '../../payload/fields.ts';
+import { defined, parsedJson } from '../../payload/fields.ts';
 import type { DeletionTarget, RunCounts } from '../../receiver/domain/deletion.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
 import { CommandFailure, UsageError, webAddress } from '../command-line.ts';
@@ -134,8 +133,8 @@ class ReceiverSource implements RunSource {
   async #json<Body>(path: string, field?: string, method?: 'DELETE'): Promise<Body | undefined> {
     const text = await this.#text(path, method);
     if (text === undefined) return undefined;
-    const body = parseJson(text);
-    if (body === undefined) throw this.#notReceiver('responded without JSON');
+    const body = parsedJson(text);
+    if (body === text) throw this.#notReceiver('responded without JSON');
     if (!isObject(body) || (field !== undefined && body[field] === undefined))
       throw this.#notReceiver('responded with other JSON');
     return body as Body;
@@ -195,7 +194,7 @@ class ReceiverSource implements RunSource {
 
 /** Returns the `detail` of an error response: a message, or the first of a list of issues. */
 function detailOf(text: string): string | undefined {
-  const body = parseJson(text);
+  const body = parsedJson(text);
   const detail = isObject(body) ? body.detail : undefined;
   const issue = Array.isArray(detail) ? detail[0] : { msg: detail };
   return isObject(issue) && typeof issue.msg === 'string' ? visible(issue.msg) : undefined;

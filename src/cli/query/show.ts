@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../receiver/domain/run-view.ts';
@@ -81,7 +82,7 @@ async function jsonOf(source: RunSource, id: string | undefined): Promise<string
   const run = await runOf(source, wanted);
   const complete: Record<string, unknown> = { ...run };
   for (const [field, payload] of await payloadsOf(source, [run])) complete[field] = payload;
-  return `${visibleJson(JSON.stringify(complete))}\n`;
+  return `${visibleJson(exactJson(complete))}\n`;
 }
 
 export async function runOf(source: RunSource, id: string): Promise<RunDetails> {
@@ -161,7 +162,7 @@ async function contentsOf({ source, isFull, paint }: View, records: Records<RunD
   const run = callOf(records);
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));
-  const data = (title: string, value: unknown): string => section(title, limited(JSON.stringify(value, null, 2)));
+  const data = (title: string, value: unknown): string => section(title, limited(exactJson(value, 2)));
   const sections: string[] = [];
   if (run.error !== undefined) sections.push(section('error', paint('failure', limited(run.error))));
   if (run.extra?.metadata !== undefined) sections.push(data('metadata', run.extra.metadata));
@@ -196,7 +197,7 @@ export async function payloadOf(
 ): Promise<unknown> {
   const { id, payload_sizes: sizes } = recordWith(records, field);
   const json = sizes[field] === undefined ? undefined : await source.payload(id, field);
-  return json === undefined ? undefined : JSON.parse(json);
+  return json === undefined ? undefined : parseExact(json);
 }
 
 /** Returns a run and, if it is the head of a call, the further records of the call. */
@@ -213,9 +214,9 @@ export async function recordsOf(source: RunSource, run: RunDetails): Promise<Rec
 export function feedbackLine({ key, score, value, comment, correction }: Feedback): string {
   const parts = [
     score === undefined ? [] : `score ${score}`,
-    value === undefined ? [] : JSON.stringify(value),
+    value === undefined ? [] : exactJson(value),
     comment ?? [],
-    correction === undefined ? [] : `correction ${JSON.stringify(correction)}`,
+    correction === undefined ? [] : `correction ${exactJson(correction)}`,
   ].flat();
   return visible(`${key}: ${parts.length === 0 ? 'withdrawn' : parts.join(', ')}`);
 }

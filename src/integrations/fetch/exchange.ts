@@ -1,5 +1,5 @@
 import { makeSlot } from '../../base/slot.ts';
-import { type Fields, isFields, parsedJson } from '../../payload/fields.ts';
+import { exactJson, type Fields, isFields, parsedJson } from '../../payload/fields.ts';
 import { encodePayload, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import type { Run } from '../../run/run.ts';
@@ -63,7 +63,7 @@ export function isShown(stream: string, response: unknown, rules: PayloadRules):
   // Redaction finds the names of secrets only in JSON.
   if (texts.some((text, at) => events[at] === text && /["{]/.test(text))) return false;
   const values = [response, stream, ...events, ...textsIn(events)];
-  return values.every((value) => serialize(value, rules) === JSON.stringify(value));
+  return values.every((value) => serialize(value, rules) === exactJson(value));
 }
 
 /** Returns the text of each field, joined over all events. */

@@ -1,5 +1,4 @@
-import { ignoreErrors } from '../../base/guard.ts';
-import { type Fields, fieldsOf, isPlainObject, listOf, mapped } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, isPlainObject, listOf, mapped, parsedJson } from '../../payload/fields.ts';
 import { toolCall } from '../../services/chat.ts';
 import { blockWithDataUri } from '../../services/media.ts';
 
@@ -28,7 +27,7 @@ export function plainInterrupts(interrupts: readonly unknown[]): Fields {
 /** Parses a tool's inputs. LangChain passes them as text, usually as JSON. */
 export function toolInputs(input: unknown): Fields {
   if (typeof input !== 'string' || !input.startsWith('{')) return plainInputs(input);
-  return ignoreErrors(() => plainInputs(JSON.parse(input))) ?? { input };
+  return plainInputs(parsedJson(input));
 }
 
 /**

@@ -29,8 +29,7 @@ export function same(value: unknown): unknown {
 
 /** Returns a finite number. Numbers as text are accepted, because some instrumentations set them. */
 export function number(value: unknown): number | undefined {
-  if (typeof value !== 'number' && text(value) === undefined) return undefined;
-  const result = Number(value);
+  const result = Number(idTextOf(value));
   return Number.isFinite(result) ? result : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { defaultLimits } from '../../config/limits.ts';
+import { parseExact } from '../../payload/fields.ts';
 import { defaultRedaction } from '../../payload/redaction/redact.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import { payloadRules } from '../../payload/truncate.ts';
@@ -68,7 +69,7 @@ export function finishedRun(
       ...(fields.error !== undefined && { error: fields.error }),
       ...(tags !== undefined && { tags: [...tags] }),
       extra: {
-        metadata: Object.fromEntries([...(fields.metadata ?? [])].map(([key, json]) => [key, JSON.parse(json)])),
+        metadata: Object.fromEntries([...(fields.metadata ?? [])].map(([key, json]) => [key, parseExact(json)])),
       },
     },
     texts: {

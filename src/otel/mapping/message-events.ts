@@ -1,4 +1,4 @@
-import { defined, type Fields, isFields } from '../../payload/fields.ts';
+import { defined, type Fields, isFields, parsedJson } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { CLAUDE_REDACTED } from '../conventions/claude-code.ts';
@@ -68,7 +68,7 @@ export class LogMessages {
     }
     const json = serialize(values, this.#rules);
     this.#charactersLeft -= json.length;
-    const copy: unknown = JSON.parse(json);
+    const copy: unknown = parsedJson(json);
     addAttributes(this.attributes, copy as Attributes);
   }
 }

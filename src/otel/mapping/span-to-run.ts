@@ -2,7 +2,7 @@ import { reportFailure } from '../../base/guard.ts';
 import { safeText } from '../../base/text.ts';
 import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../../payload/attachment.ts';
 import { shownError } from '../../payload/errors.ts';
-import { defined, type Fields, filled } from '../../payload/fields.ts';
+import { defined, type Fields, filled, parseExact } from '../../payload/fields.ts';
 import { type EncodedPayload, encodePayload, metadataJson, metadataKey, serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { completeUsage, metadataOfUsage } from '../../payload/usage.ts';
@@ -351,7 +351,7 @@ function withUsage(outputs: FoundPayload | undefined, usage: UsageMetadata, { pa
   if (outputs?.text === undefined) return { fields: { ...outputs?.fields, [USAGE]: usage } };
   const body = outputs.text.trimEnd().slice(0, -1);
   if (body.trimEnd() === '{' || body.includes(USAGE))
-    return { fields: { ...JSON.parse(outputs.text), [USAGE]: usage } };
+    return { fields: { ...parseExact<Fields>(outputs.text), [USAGE]: usage } };
   return { text: `${body},"${USAGE}":${serialize(usage, payload, ['outputs', USAGE])}}` };
 }
 

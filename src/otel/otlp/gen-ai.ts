@@ -1,4 +1,5 @@
 import { defined, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { asText } from '../../services/chat.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import type { Message, Part } from '../../services/message.ts';
 import { genAiMetadata, genAiParameters, genAiUsage, openInferenceCounts } from '../conventions/genai-rows.ts';
@@ -103,12 +104,12 @@ function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
   const outputs = run.outputs === undefined ? undefined : parsedJson(run.outputs);
   const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsedJson(run.inputs));
   const answers = outputs === undefined ? undefined : messagesOfOutputs(outputs);
-  if (asked !== undefined) attributes.set('gen_ai.input.messages', JSON.stringify(asked.map(messageOf)));
+  if (asked !== undefined) setValue(attributes, 'gen_ai.input.messages', asked.map(messageOf));
   if (answers !== undefined) {
     const reasons = run.metadata?.get('finish_reasons');
     const listed = reasons === undefined ? [] : listOf(parsedJson(reasons));
     const messages = answers.map((message, at) => ({ ...messageOf(message), finish_reason: listed[at] }));
-    attributes.set('gen_ai.output.messages', JSON.stringify(messages));
+    setValue(attributes, 'gen_ai.output.messages', messages);
   }
   addUsage(attributes, usageOf(run, outputs));
 }
@@ -140,7 +141,7 @@ export function setValue(attributes: NewAttributes, name: string, value: unknown
   if (value === undefined || value === null) return;
   const isPlain = typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
   const isTexts = Array.isArray(value) && value.every((item) => typeof item === 'string');
-  attributes.set(name, isPlain || isTexts ? (value as AttributeValue) : JSON.stringify(value));
+  attributes.set(name, (isPlain || isTexts ? value : asText(value)) as AttributeValue);
 }
 
 /** Converts a message to the schema of `gen_ai.input.messages`. */

@@ -1,3 +1,4 @@
+import { exactJson } from '../../payload/fields.ts';
 import type { RunRecord } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { OtlpEvent } from './otlp-span.ts';
@@ -16,7 +17,7 @@ export interface Evaluation {
 /** Returns what is sent of a run's record. */
 export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[] = []): SentRun {
   const { metadata, runtime, ...extra } = record.extra ?? {};
-  const text = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
+  const text = (value: unknown): string | undefined => (value === undefined ? undefined : exactJson(value));
   return {
     run: {
       id: record.id,
@@ -28,7 +29,7 @@ export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[]
       startTime: record.start_time,
       project: record.session_id === undefined ? (record.session_name ?? 'default') : { id: record.session_id },
       tags: record.tags,
-      metadata: metadata && new Map(Object.entries(metadata).map(([key, value]) => [key, JSON.stringify(value)])),
+      metadata: metadata && new Map(Object.entries(metadata).map(([key, value]) => [key, exactJson(value)])),
       runtime: text(runtime),
       referenceExampleId: record.reference_example_id,
     },
@@ -38,7 +39,7 @@ export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[]
     endTime: record.end_time,
     error: record.error,
     isIncomplete: record.end_time === undefined,
-    extra: Object.keys(extra).length === 0 ? undefined : JSON.stringify(extra),
+    extra: Object.keys(extra).length === 0 ? undefined : exactJson(extra),
     evaluations: evaluations.map(evaluationEvent),
   };
 }
@@ -55,6 +56,6 @@ function evaluationEvent(evaluation: Evaluation): OtlpEvent {
   return {
     name: EVALUATION,
     timeUs: parseIsoTimestamp(created_at) ?? 0,
-    attributes: attributes.set(OWN.feedback, JSON.stringify(evaluation)),
+    attributes: attributes.set(OWN.feedback, exactJson(evaluation)),
   };
 }

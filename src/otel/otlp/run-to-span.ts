@@ -1,5 +1,5 @@
 import { firstLine } from '../../base/text.ts';
-import { type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { type EncodedRun, isFilled } from '../../run/encoded-run.ts';
 import { isHex } from '../../run/ids.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
@@ -133,20 +133,13 @@ function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, st
   let all = '{';
   for (const [key, json] of metadata) {
     all += `${all === '{' ? '' : ','}${JSON.stringify(key)}:${json}`;
-    const first = json.charCodeAt(0);
-    if (first === OPENING_BRACE || first === OPENING_BRACKET || first === SMALL_N) continue;
-    if (!isDescribed(key) && !RESERVED.test(key)) attributes.set(key, JSON.parse(json));
+    if (!/^[[{]/.test(json) && !isDescribed(key) && !RESERVED.test(key)) setValue(attributes, key, parsedJson(json));
   }
   attributes.set('metadata', `${all}}`);
 }
 
 /** Matches the attributes that contain other fields of the run. */
 const RESERVED = /^(runspan\.|(input|output)\.(value|mime_type)$|tag\.tags$|metadata$)/;
-
-const OPENING_BRACE = 0x7b;
-const OPENING_BRACKET = 0x5b;
-/** The start of `null`. */
-const SMALL_N = 0x6e;
 
 function eventsOf(json: string | undefined, startUs: number): OtlpEvent[] {
   if (json === undefined) return [];
@@ -165,7 +158,7 @@ function eventAttributes(kwargs: unknown): OtlpAttributes {
   const attributes = attributesOfFields(kwargs);
   const values = Object.values(kwargs);
   const isWhole = values.length > 0 && values.every((value) => typeof value !== 'object');
-  return isWhole ? attributes : attributes.set(OWN.kwargs, JSON.stringify(kwargs));
+  return isWhole ? attributes : attributes.set(OWN.kwargs, exactJson(kwargs));
 }
 
 export function attributesOfFields(fields: Fields): NewAttributes {

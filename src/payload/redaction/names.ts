@@ -1,7 +1,7 @@
 import { latePattern } from '../../base/late-pattern.ts';
 import { detached } from '../../base/text.ts';
 import { types } from '../../platform/node.ts';
-import { type Fields, isPlainObject } from '../fields.ts';
+import { ExactNumber, type Fields, isPlainObject } from '../fields.ts';
 
 /**
  * The kind of a secret's name decides which of its values are hidden:
@@ -175,7 +175,7 @@ const THINKING: ReadonlySet<unknown> = new Set(['signature_delta', 'thought', 't
 function holdsSecret(kind: NameKind, key: string, value: unknown, count: { left: number }): boolean {
   if (--count.left < 0) return true;
   if (typeof value === 'string') return isSecretText(kind, key, value);
-  if (typeof value === 'number') return kind === 'word' && value >= 1_000;
+  if (typeof value === 'number' || value instanceof ExactNumber) return kind === 'word' && Number(value) >= 1_000;
   if (typeof value !== 'object' || value === null) return false;
   if (isPlainData(value)) {
     // Under other keys, for example `session`, each property is checked by its own name.

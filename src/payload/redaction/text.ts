@@ -1,4 +1,5 @@
 import { latePattern } from '../../base/late-pattern.ts';
+import { exactJson, parseExact } from '../fields.ts';
 import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
 import type { Trail } from './paths.ts';
 import { type Mask, UrlSecrets } from './urls.ts';
@@ -116,9 +117,9 @@ export class TextSecrets {
   /** Returns masked JSON text, or undefined if the text is valid JSON without secrets. */
   #maskJson(text: string, trail: Trail): string | undefined {
     try {
-      const value: unknown = JSON.parse(text.trimStart());
+      const value: unknown = parseExact(text.trimStart());
       const shown = this.#copy(value, [...trail]);
-      return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + JSON.stringify(shown);
+      return shown === value ? undefined : text.slice(0, text.search(/[[{"]/)) + exactJson(shown);
     } catch {
       // The text is invalid JSON or is nested too deeply for the call stack.
       return this.#urls.masked(this.#maskQuoted(text, trail), trail);

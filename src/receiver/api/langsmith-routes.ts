@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { parseDottedOrder } from '../../run/time.ts';
 import { figuresOf } from '../domain/assemble.ts';
@@ -85,7 +86,7 @@ async function* runTexts(
     const filter = { ...ALL_RUNS, conditions: [among('run', ids)] };
     const runs = new Map<string, StoredRun>();
     for await (const text of store.runs(scope, { filter })) {
-      const run: StoredRun = JSON.parse(text);
+      const run: StoredRun = parseExact(text);
       runs.set(run.id, run);
     }
     const hasFeedback = select === undefined || select.includes('feedback_stats');
@@ -93,7 +94,7 @@ async function* runTexts(
     const feedback = hasFeedback ? await store.feedback(scope, [...traceIds]) : [];
     for (const summary of some) {
       const run = runs.get(summary.id);
-      if (run !== undefined) yield JSON.stringify(selected(langSmithRun(run, summary, feedback), select));
+      if (run !== undefined) yield exactJson(selected(langSmithRun(run, summary, feedback), select));
     }
   }
 }

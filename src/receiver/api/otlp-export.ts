@@ -1,4 +1,5 @@
 import { jsonEncoding, SpanGroups, sentRecord } from '../../otel/otlp/traces.ts';
+import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 
@@ -14,7 +15,7 @@ export async function* otlpLines(lines: AsyncIterable<string>): AsyncGenerator<s
   let groups = new SpanGroups({});
   let [runs, length] = [0, 0];
   for await (const line of lines) {
-    const { feedback = [], ...run } = JSON.parse(line) as StoredRun & { readonly feedback?: readonly Feedback[] };
+    const { feedback = [], ...run } = parseExact<StoredRun & { readonly feedback?: readonly Feedback[] }>(line);
     groups.add(sentRecord(run, feedback));
     runs += 1;
     length += line.length;

@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import { secretPatterns } from '../../payload/redaction/patterns.ts';
 import { type Redaction, redact } from '../../payload/redaction/redact.ts';
 import { serialize } from '../../payload/serialize.ts';
@@ -58,7 +59,7 @@ async function* responses(reader: Reader, traceId: string, outline: readonly Run
   let left = LENGTH_MAX;
   for await (const text of store.runs(scope, parsedQuery({ traceId }))) {
     if (left <= 0) return;
-    const run: StoredRun = JSON.parse(text);
+    const run: StoredRun = parseExact(text);
     const shown = byId.get(run.id);
     if (shown === undefined) continue;
     const given = feedback.get(run.id);
@@ -82,7 +83,7 @@ async function* responsesOf(
   const payload_sizes: RunDetails['payload_sizes'] = {};
   for (const field of PAYLOAD_FIELDS) {
     if (run[field] === undefined) continue;
-    const json = JSON.stringify(run[field]);
+    const json = exactJson(run[field]);
     payload_sizes[field] = json.length;
     if (hasRoom(json.length)) payloads.push(pairOf(`${path}/${field}`, masked(run[field], field)));
   }

@@ -1,8 +1,9 @@
+import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { PAYLOAD_FIELDS, type StoredRun } from '../domain/run-view.ts';
+import type { StoredRun } from '../domain/run-view.ts';
 import { ALL_RUNS } from '../filter/run-filter.ts';
 import type { Store } from '../store/store.ts';
 import { withoutDerivedOrder } from './trace-import.ts';
@@ -12,9 +13,6 @@ const BATCH_RUNS = 1_000;
 const BATCH_LENGTH = 16 * 1024 * 1024;
 /** Number of runs whose feedback is stored at the same time. */
 const FEEDBACK_RUNS = 20;
-
-/** Matches runs whose numbers `JSON.parse` may round. */
-const MAY_BE_ROUNDED = /\d{16}/;
 
 interface CopiedCounts {
   runs: number;
@@ -53,7 +51,7 @@ export async function copyRuns(
     [batch, length, complete] = [[], 0, []];
   };
   for await (const text of from.runs(scope, { filter: ALL_RUNS })) {
-    const { attachments: infos = [], ...run } = JSON.parse(text) as StoredRun;
+    const { attachments: infos = [], ...run } = parseExact<StoredRun>(text);
     if (lastTraceId !== undefined && run.trace_id !== lastTraceId) complete.push(lastTraceId);
     lastTraceId = run.trace_id;
     if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
@@ -63,7 +61,6 @@ export async function copyRuns(
       kind: 'post',
       id,
       fields,
-      ...(MAY_BE_ROUNDED.test(text) && { texts: await payloadsOf(from, scope, id) }),
       attachments: attachments.filter((one) => one !== undefined),
     });
     length += text.length + attachments.reduce((sum, one) => sum + (one?.bytes.length ?? 0), 0);
@@ -71,11 +68,4 @@ export async function copyRuns(
   if (lastTraceId !== undefined) complete.push(lastTraceId);
   await write();
   return counts;
-}
-
-async function payloadsOf(from: Store, scope: Scope, id: string): Promise<NonNullable<RunOperation['texts']>> {
-  const texts = await Promise.all(PAYLOAD_FIELDS.map((field) => from.payload(scope, id, field)));
-  return Object.fromEntries(
-    PAYLOAD_FIELDS.flatMap((field, at) => (texts[at] === undefined ? [] : [[field, texts[at]]])),
-  );
 }

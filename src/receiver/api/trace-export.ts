@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import { grouped } from '../domain/grouped.ts';
 import type { RunQuery } from '../domain/query.ts';
@@ -42,11 +43,11 @@ export async function* exportedLines(reader: Reader, query: Parsed<RunQuery>): A
   const { store, scope } = reader;
   const runs = store.runs(scope, query)[Symbol.asyncIterator]();
   for await (const texts of batches(exportedRuns(reader, await runs.next(), runs))) {
-    const some = texts.map((text): StoredRun => JSON.parse(text));
+    const some = texts.map((text): StoredRun => parseExact(text));
     const traceIds = new Set(some.map(({ id, trace_id = id }) => trace_id));
     const given = grouped(await store.feedback(scope, [...traceIds]), ({ run_id }) => run_id);
     // Clients may send payloads with line breaks between values, so the text is written again.
-    for (const run of some) yield `${JSON.stringify({ ...run, feedback: given.get(run.id) })}\n`;
+    for (const run of some) yield `${exactJson({ ...run, feedback: given.get(run.id) })}\n`;
   }
 }
 
@@ -75,10 +76,10 @@ async function* exportedRuns(
 }
 
 async function withAttachments({ store, scope }: Reader, text: string): Promise<string> {
-  const { attachments, ...run } = JSON.parse(text) as StoredRun;
+  const { attachments, ...run } = parseExact<StoredRun>(text);
   if (attachments === undefined) return text;
   const stored = await Promise.all(attachments.map(({ name }) => store.attachment(scope, run.id, name)));
-  return JSON.stringify({ ...run, attachments: stored.filter((one) => one !== undefined).map(encodedAttachment) });
+  return exactJson({ ...run, attachments: stored.filter((one) => one !== undefined).map(encodedAttachment) });
 }
 
 function encodedAttachment({ name, mimeType, bytes }: Attachment): { name: string; mime_type: string; data: string } {

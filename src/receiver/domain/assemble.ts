@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { CoveredTrace } from './deletion.ts';
@@ -49,7 +50,7 @@ export class AssembledRun {
 
   addFeedback(feedback: Feedback): void {
     const created_at = this.feedback.get(feedback.id)?.created_at ?? feedback.created_at;
-    this.feedback.set(feedback.id, structuredClone({ ...feedback, created_at }));
+    this.feedback.set(feedback.id, parseExact(exactJson({ ...feedback, created_at })));
     this.#measure();
   }
 
@@ -73,7 +74,7 @@ export class AssembledRun {
 
   payload(field: PayloadField): string | undefined {
     const value = this.fields[field];
-    return value === undefined ? undefined : JSON.stringify(value);
+    return value === undefined ? undefined : exactJson(value);
   }
 
   payloadSizes(): Partial<Record<PayloadField, number>> {

@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { exactJson, isFields } from '../../payload/fields.ts';
 
 const LENGTH_MAX = 200;
 /** Maximum number of nested levels to search for text, and of items at the end of an array. */
@@ -34,8 +34,8 @@ const TEXT_KEYS: readonly string[] = [
  * conversation, the text field of an object, or the beginning of the JSON. Returns undefined if the payload is empty.
  */
 export function previewOf(payload: unknown): string | undefined {
-  if (payload === undefined || (isObject(payload) && Object.keys(payload).length === 0)) return undefined;
-  const text = textIn(payload, LEVELS_MAX) ?? JSON.stringify(payload);
+  if (payload === undefined || (isFields(payload) && Object.keys(payload).length === 0)) return undefined;
+  const text = textIn(payload, LEVELS_MAX) ?? exactJson(payload);
   // The beginning of the text is usually long enough. A longer part is used if the beginning is mostly white space.
   const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
   const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
@@ -49,11 +49,11 @@ function lineOf(text: string): string {
 
 function textIn(value: unknown, levels: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
-  if (typeof value !== 'object' || value === null || levels === 0) return undefined;
+  if (levels === 0) return undefined;
   if (Array.isArray(value)) return firstText(value.slice(-ITEMS_MAX).reverse(), levels);
-  const fields = value as Record<string, unknown>;
-  const named = TEXT_KEYS.filter((key) => Object.hasOwn(fields, key)).map((key) => fields[key]);
-  const [only, ...others] = Object.values(fields);
+  if (!isFields(value)) return undefined;
+  const named = TEXT_KEYS.filter((key) => Object.hasOwn(value, key)).map((key) => value[key]);
+  const [only, ...others] = Object.values(value);
   return firstText(named, levels) ?? (others.length === 0 ? textIn(only, levels - 1) : undefined);
 }
 

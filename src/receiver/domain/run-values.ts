@@ -1,3 +1,4 @@
+import { exactJson } from '../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import type { Feedback } from './feedback.ts';
@@ -91,7 +92,7 @@ export function errorText(error: string | undefined): string | undefined {
 
 /** Returns a metadata value as filters and groups compare it. Values other than strings are converted to JSON text. */
 function metadataText(value: unknown): string {
-  return comparable(typeof value === 'string' ? value : JSON.stringify(value));
+  return comparable(typeof value === 'string' ? value : exactJson(value));
 }
 
 export function metadataTextOf(metadata: FilteredRun['metadata'], key: string): string | undefined {

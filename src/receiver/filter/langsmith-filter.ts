@@ -1,4 +1,5 @@
 import { RunspanError } from '../../base/errors.ts';
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { TimeRange } from '../domain/query.ts';
 import { condition, quoted, searchWords } from './parser.ts';
@@ -56,7 +57,7 @@ function parse(text: string): Call {
     else json += close === undefined ? (literal?.toLowerCase() ?? other) : ']}';
   }
   try {
-    return callOf(JSON.parse(json));
+    return callOf(parseExact(json, String));
   } catch {
     throw refusal('expected conditions such as and(eq(name, "chat"), gt(latency, 2))');
   }
@@ -176,9 +177,9 @@ function amount(key: string, { name, args: [, value] }: Call): string {
 
 function metadataText(json: string): string {
   try {
-    const entries = Object.entries(JSON.parse(json) as object);
+    const entries = Object.entries(parseExact<object>(json));
     const texts = entries.map(([key, value]) => {
-      return `meta.${quoted(key)}:${quoted(typeof value === 'string' ? value : JSON.stringify(value))}`;
+      return `meta.${quoted(key)}:${quoted(typeof value === 'string' ? value : exactJson(value))}`;
     });
     if (texts.length > 0) return `(${texts.join(' ')})`;
   } catch {}

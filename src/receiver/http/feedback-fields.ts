@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { isObject } from '../../config/checker.ts';
+import { isFields, numberOf } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback, FeedbackToken } from '../domain/feedback.ts';
+import { parseNumber } from '../filter/values.ts';
 import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 import { JsonReader } from './json.ts';
 import { uuid } from './run-fields.ts';
@@ -25,7 +26,7 @@ export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
 const REQUEST_TOKENS_MAX = 1_000;
 const KEY_LENGTH_MAX = 180;
 
-const finite = v.pipe(v.number('a number'), v.finite('a number'));
+const finite = v.custom<number>((value) => numberOf(value) !== undefined, 'a number');
 const boolean = v.boolean();
 const id = uuid(true);
 const KEY = `a string of 1 to ${KEY_LENGTH_MAX} characters`;
@@ -96,18 +97,16 @@ export function feedbackOf(input: FeedbackInput, runId: string, ownKey: string, 
   return { id: ownId, run_id: runId, key: ownKey, ...input, created_at: now, modified_at: now };
 }
 
-const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
-
 function scoreOf(value: string): unknown {
   if (value === 'true' || value === 'false') return value === 'true';
-  return NUMBER.test(value) ? Number(value) : value;
+  return parseNumber(value) ?? value;
 }
 
 /** Parses a JSON object or a JSON string. Returns any other text unchanged. */
 function correctionOf(value: string): unknown {
   try {
     const json = new JsonReader().parse(Buffer.from(value), 'It').value;
-    return isObject(json) || typeof json === 'string' ? json : value;
+    return isFields(json) || typeof json === 'string' ? json : value;
   } catch {
     return value;
   }
@@ -171,7 +170,7 @@ function parseExpiry(value: unknown): number | undefined {
 }
 
 function parseDuration(value: unknown): number | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isFields(value)) return undefined;
   let sumUs = 0;
   for (const [unit, count] of Object.entries(value)) {
     const unitUs = Object.hasOwn(UNITS_US, unit) ? UNITS_US[unit] : undefined;

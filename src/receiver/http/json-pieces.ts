@@ -1,3 +1,4 @@
+import { exactJson } from '../../payload/fields.ts';
 import { setSoon } from '../../platform/timers.ts';
 
 const PIECE_LENGTH = 256 * 1024;
@@ -11,7 +12,7 @@ export async function* jsonPieces(
   name: string,
   items: Iterable<string> | AsyncIterable<string>,
 ): AsyncGenerator<string> {
-  const head = Object.entries(fields).map(([field, value]) => `${JSON.stringify(field)}:${JSON.stringify(value)},`);
+  const head = Object.entries(fields).map(([field, value]) => `${JSON.stringify(field)}:${exactJson(value)},`);
   let piece = `{${head.join('')}${JSON.stringify(name)}:[`;
   let separator = '';
   for await (const item of items) {

@@ -1,4 +1,5 @@
-import { isEscaped, messageOf } from '../../base/text.ts';
+import { messageOf } from '../../base/text.ts';
+import { isEscaped, parseExact } from '../../payload/fields.ts';
 import { HttpError } from './http-error.ts';
 
 /** Maximum nesting depth of JSON. Serializing or copying more deeply nested values would overflow the call stack. */
@@ -37,7 +38,7 @@ export class JsonReader {
     try {
       const text = utf8.decode(bytes);
       this.#checkLimits(text, what);
-      return { value: JSON.parse(text), text };
+      return { value: parseExact(text), text };
     } catch (error) {
       if (error instanceof HttpError) throw error;
       throw new HttpError(400, `${what} is not valid JSON: ${messageOf(error)}`);

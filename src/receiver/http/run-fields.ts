@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isObject } from '../../config/checker.ts';
+import { isFields, numberOf } from '../../payload/fields.ts';
 import type { RunRecord } from '../../run/record.ts';
 import { canonicalId, compactTimestamp, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import { filledText, object, parsed, type Schema, text } from './validation.ts';
@@ -38,7 +38,7 @@ export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunFiel
     end_time: time,
     inputs: object,
     outputs: object,
-    events: v.custom((value) => Array.isArray(value) && value.every(isObject), 'an array of objects'),
+    events: v.custom((value) => Array.isArray(value) && value.every(isFields), 'an array of objects'),
     error: text,
     tags: v.array(text, 'an array of strings'),
     reference_example_id: id,
@@ -73,9 +73,8 @@ const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
 
 function timestamp(loose: boolean): Schema<string> {
   return parsed(`an ISO 8601 time${loose ? ' or milliseconds' : ''} between 1970 and 2255`, (value) => {
-    let us: number | undefined;
-    if (typeof value === 'string') us = parseIsoTimestamp(value);
-    else if (typeof value === 'number' && loose) us = Math.round(value * 1_000);
+    const ms = loose ? numberOf(value) : undefined;
+    const us = typeof value === 'string' ? parseIsoTimestamp(value) : ms && Math.round(ms * 1_000);
     if (us === undefined || us < 0 || us >= TIME_MAX_US) return undefined;
     return typeof value === 'string' && CANONICAL_TIME.test(value) ? value : isoTimestamp(us);
   });
@@ -102,10 +101,10 @@ function parseOrder(text: string, hexIds: boolean): DottedOrder | undefined {
 }
 
 function parseExtra(value: unknown, loose: boolean): Record<string, unknown> | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isFields(value)) return undefined;
   const extra = { ...value };
   for (const key of ['metadata', 'runtime']) {
-    if (!Object.hasOwn(extra, key) || isObject(extra[key])) continue;
+    if (!Object.hasOwn(extra, key) || isFields(extra[key])) continue;
     if (extra[key] !== null || !loose) return undefined;
     delete extra[key];
   }

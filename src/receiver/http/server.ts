@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { messageOf } from '../../base/text.ts';
+import { exactJson } from '../../payload/fields.ts';
 import { allowListeners } from '../../platform/node.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import { Connections } from './connections.ts';
@@ -166,7 +167,7 @@ async function answer(found: Promise<RouteResponse>): Promise<RouteResponse> {
   try {
     const response = await found;
     // `JSON.stringify` may throw, for example if the text is too long.
-    return { ...response, content: response.content ?? JSON.stringify(response.body) };
+    return { ...response, content: response.content ?? exactJson(response.body) };
   } catch (error) {
     const known = toHttpError(error);
     if (known === undefined) logFailure(error);

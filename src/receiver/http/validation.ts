@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { shown } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { isFields } from '../../payload/fields.ts';
 import { HttpError, type Location, ValidationIssues } from './http-error.ts';
 
 /** A schema whose error messages describe the expected value, for example `a UUID`. */
@@ -54,7 +54,7 @@ export function parsed<Output>(expected: string, parse: (value: unknown) => Outp
 
 /** Returns the value if it is an object. Throws an HTTP 400 error for any other value. */
 export function jsonObject(value: unknown, loc: Location = ['body']): Record<string, unknown> {
-  if (isObject(value)) return value;
+  if (isFields(value)) return value;
   throw new HttpError(400, `${loc.slice(1).join('.') || 'The body'} is not a JSON object`);
 }
 
@@ -63,7 +63,7 @@ export const text: Schema<string> = v.string('a string');
 const FILLED = 'a non-empty string';
 export const filledText: Schema<string> = v.pipe(v.string(FILLED), v.nonEmpty(FILLED));
 
-export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isObject, 'an object');
+export const object: Schema<Record<string, unknown>> = v.custom<Record<string, unknown>>(isFields, 'an object');
 
 /** Adds an issue for each field that the schema does not contain. */
 export function checkKnownFields(

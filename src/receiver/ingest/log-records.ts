@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { objects } from '../../otel/conventions/values.ts';
 import { CAPTURE, finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanEventLike, SpanLike } from '../../otel/span-like.ts';
+import { parseExact } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
@@ -43,7 +44,7 @@ export async function storeRecords(call: Call, records: readonly SpanRecord[]): 
       const json = serialize(event, CAPTURE.payload);
       const key = derivedUuid(json);
       if (Object.hasOwn(extra, key)) continue;
-      if (room > 0) extra[key] = JSON.parse(json);
+      if (room > 0) extra[key] = parseExact(json);
       else refused += 1;
       room -= 1;
     }
@@ -158,7 +159,7 @@ function patchOf({ id, fields }: MergedRun, logged: SpanLike): RunOperation[] {
     fromLogs.has(field) || (field === 'inputs' && instructionsOf(fields) !== undefined);
   const changes: RunFields = {};
   for (const field of ['inputs', 'outputs'] as const) {
-    const found: object = JSON.parse(texts[field] ?? '{}');
+    const found: object = parseExact(texts[field] ?? '{}');
     const own = fields[field];
     const value = isReplaced(field) ? { ...own, ...found } : { ...found, ...own };
     if (isDeepStrictEqual(value, own ?? {})) continue;

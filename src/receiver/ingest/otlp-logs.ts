@@ -1,7 +1,7 @@
-import { isObject } from '../../config/checker.ts';
 import { isExceptionEvent, isMessageEvent } from '../../otel/mapping/message-events.ts';
 import { EVALUATION } from '../../otel/otlp/own-attributes.ts';
 import type { SpanEventLike } from '../../otel/span-like.ts';
+import { isFields } from '../../payload/fields.ts';
 import type { SpanIds } from '../domain/identity.ts';
 import { HttpError } from '../http/http-error.ts';
 import { codexSpanIds } from './codex.ts';
@@ -59,7 +59,7 @@ function recordOf(given: Fields): SpanRecord | undefined {
   const event = {
     name: isException ? 'exception' : name,
     time: parseTime(time) ?? [0, 0],
-    attributes: { ...(isObject(body) && body), ...attributes },
+    attributes: { ...(isFields(body) && body), ...attributes },
   } as const;
   const span = { traceId, spanId };
   return { span: name.startsWith('codex.') ? codexSpanIds(span, attributes) : span, event };

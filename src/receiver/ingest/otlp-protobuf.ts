@@ -151,8 +151,10 @@ class MessageReader {
     switch (type) {
       case 'bool':
         return pbf.readBoolean();
-      case 'int':
-        return pbf.readVarint(true);
+      case 'int': {
+        const int = pbf.readVarint(true);
+        return Number.isSafeInteger(int) ? int : int64In(this.#bytes.subarray(from, pbf.pos));
+      }
       case 'double':
         pbf.pos += 8;
         return this.#bytes.readDoubleLE(from);
@@ -170,4 +172,12 @@ class MessageReader {
     // Copies the bytes, because a view would keep the whole body in memory.
     return type === 'bytes' ? Uint8Array.from(bytes) : bytes.toString(type === 'hex' ? 'hex' : 'utf8');
   }
+}
+
+/** Reads a varint. `pbf` rounds integers that are not safe. */
+function int64In(varint: Uint8Array): bigint {
+  return BigInt.asIntN(
+    64,
+    varint.reduceRight((int, byte) => (int << BigInt(7)) | BigInt(byte & 0x7f), BigInt(0)),
+  );
 }

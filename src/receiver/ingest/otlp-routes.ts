@@ -3,6 +3,7 @@ import { finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
 import { ownRecord } from '../../otel/otlp/own-run.ts';
 import type { SpanLike } from '../../otel/span-like.ts';
+import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { inTurns } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
@@ -152,6 +153,6 @@ function operationOf(
   const own = ownOperationOf(span, typeof header === 'string' ? header : project);
   if (own !== undefined) return own;
   const run = finishedRun(span, typeof header === 'string' ? header : project, hasEnded, mapping);
-  const payloads = Object.entries(run.texts).map(([field, text]) => [field, JSON.parse(text)]);
+  const payloads = Object.entries(run.texts).map(([field, text]) => [field, parseExact(text)]);
   return { kind: 'post', ...run, fields: { ...run.fields, ...Object.fromEntries(payloads) } };
 }

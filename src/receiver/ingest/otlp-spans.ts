@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { cut } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
 import { isServiceName } from '../../otel/mapping/resource.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
+import { isFields } from '../../payload/fields.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parsed, validate } from '../http/validation.ts';
 import { codexSpan } from './codex.ts';
@@ -51,12 +51,12 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
   const warn = (problem: string): void => issues.add(['span'], 'value', problem);
   let rejected = 0;
   for (const resourceSpans of listIn(objectIn(request, 'The body'), 'resourceSpans')) {
-    const attributes = attributesIn(isObject(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
+    const attributes = attributesIn(isFields(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
     // All spans of a resource share one object, because the mapping caches metadata by resource object.
     const resource = { attributes };
     const project = resourceProject(attributes);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
-      const { name, version } = isObject(scopeSpans.scope) ? scopeSpans.scope : {};
+      const { name, version } = isFields(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
       for (const given of listIn(scopeSpans, 'spans')) {
         if (spans.length + rejected === SPANS_MAX) {
@@ -108,7 +108,7 @@ function spanOf(
   const ids: SpanContextLike = { traceId, spanId, traceFlags: flags & 0xff };
   // Bit 9 is set if the parent span is remote, but is valid only if bit 8 is set.
   const isRemote = (flags & 0x300) === 0x300;
-  const { code, message } = isObject(given.status) ? given.status : {};
+  const { code, message } = isFields(given.status) ? given.status : {};
   return {
     name: textOf(given.name) || 'span',
     // Span kinds are one lower in the OpenTelemetry API than in OTLP, because the API has no `UNSPECIFIED`.

@@ -1,5 +1,5 @@
 import { cut } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
+import { idTextOf, isFields, parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 
 /** An object in OTLP/JSON. */
@@ -49,8 +49,8 @@ export function attributesIn(list: unknown, warn: Warn = silently): Record<strin
   if (!Array.isArray(all)) warn('Expected `attributes` to be an array of objects with `key` and `value`');
   return Object.fromEntries(
     (Array.isArray(all) ? all : []).flatMap((item: unknown) => {
-      const value = isObject(item) ? anyValueOf(item.value, warn) : undefined;
-      return isObject(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
+      const value = isFields(item) ? anyValueOf(item.value, warn) : undefined;
+      return isFields(item) && typeof item.key === 'string' && value !== undefined ? [[item.key, value]] : [];
     }),
   );
 }
@@ -58,42 +58,42 @@ export function attributesIn(list: unknown, warn: Warn = silently): Record<strin
 /** Converts an `AnyValue` to the value that OpenTelemetry SDKs use. Returns undefined if the `AnyValue` is empty. */
 export function anyValueOf(value: unknown, warn: Warn = silently): unknown {
   if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) return malformed(value, warn);
+  if (!isFields(value)) return malformed(value, warn);
   const { stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue } = value;
   if (typeof stringValue === 'string') return stringValue;
   if (typeof boolValue === 'boolean') return boolValue;
   const scalar = intOf(intValue) ?? numberIn(doubleValue);
   if (scalar !== undefined) return scalar;
-  if (isObject(arrayValue))
+  if (isFields(arrayValue))
     return (Array.isArray(arrayValue.values) ? arrayValue.values : []).map((item) => anyValueOf(item, warn));
-  if (isObject(kvlistValue)) return attributesIn(kvlistValue.values, warn);
+  if (isFields(kvlistValue)) return attributesIn(kvlistValue.values, warn);
   if (bytesValue instanceof Uint8Array) return bytesValue;
   if (typeof bytesValue === 'string') return Uint8Array.from(Buffer.from(bytesValue, 'base64'));
   return Object.values(value).every((one) => one === null) ? undefined : malformed(value, warn);
 }
 
 function malformed(value: unknown, warn: Warn): undefined {
-  const given = isObject(value) ? Object.keys(value).join() : JSON.stringify(value);
+  const given = isFields(value) ? Object.keys(value).join() : JSON.stringify(value);
   warn(`Expected a value such as { "stringValue": "text" } or { "intValue": "1" }, got ${cut(`${given}`, 100)}`);
 }
 
-/** Returns a 64-bit integer, as text if the integer is text that a number cannot hold. */
-function intOf(value: unknown): number | string | undefined {
+/** Returns a 64-bit integer with all its digits. */
+function intOf(value: unknown): unknown {
   const int = integerIn(value);
   if (int === undefined || BigInt.asIntN(64, int) !== int) return undefined;
-  return typeof value === 'number' || Number.isSafeInteger(Number(int)) ? Number(int) : `${int}`;
+  return typeof value === 'number' ? value : parseExact(`${int}`);
 }
 
 /** Text of a number in protobuf's JSON format, which also allows numbers as text: https://protobuf.dev/programming-guides/json/ */
 const NUMBER = /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/;
 
 function numberIn(value: unknown): number | undefined {
-  return typeof value === 'number' ? value : NUMBER.test(textOf(value)) ? Number(value) : undefined;
+  return typeof value === 'number' ? value : NUMBER.test(idTextOf(value) ?? '') ? Number(value) : undefined;
 }
 
 /** Returns an integer. Its text may have an exponent or decimal zeros. */
 function integerIn(value: unknown): bigint | undefined {
-  if (typeof value === 'bigint' || /^-?\d{1,20}$/.test(textOf(value))) return BigInt(value as bigint | string);
+  if (typeof value === 'bigint' || /^-?\d{1,20}$/.test(idTextOf(value) ?? '')) return BigInt(`${value}`);
   const number = numberIn(value) ?? Number.NaN;
   return Number.isInteger(number) ? BigInt(number) : undefined;
 }
@@ -118,6 +118,6 @@ export function listIn(fields: Fields, name: string): Record<string, unknown>[] 
 }
 
 export function objectIn(value: unknown, what: string): Record<string, unknown> {
-  if (!isObject(value)) throw new HttpError(400, `${what} is not an object`);
+  if (!isFields(value)) throw new HttpError(400, `${what} is not an object`);
   return value;
 }

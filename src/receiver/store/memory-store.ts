@@ -1,4 +1,5 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
+import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
 import {
   AssembledRun,
@@ -209,7 +210,7 @@ export class MemoryStore implements Store {
       });
     for (const record of records) {
       await this.#takeTurns();
-      yield JSON.stringify(record);
+      yield exactJson(record);
     }
   }
 
@@ -300,7 +301,7 @@ export class MemoryStore implements Store {
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
     const { error, extra } = run.fields;
-    return structuredClone({
+    const details = {
       ...summary,
       ...costSource,
       dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
@@ -309,7 +310,8 @@ export class MemoryStore implements Store {
       ...(extra && { extra }),
       ...run.attachmentInfos(),
       ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
-    });
+    };
+    return parseExact(exactJson(details));
   }
 
   async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
@@ -326,7 +328,7 @@ export class MemoryStore implements Store {
     const found = [...this.#tenant(scope).runs.values()].filter(
       ({ id, identity }) => keys.has(id) || keys.has(identity.span),
     );
-    return structuredClone(found.map(({ id, fields }) => ({ id, fields })));
+    return parseExact(exactJson(found.map(({ id, fields }) => ({ id, fields }))));
   }
 
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
@@ -359,14 +361,14 @@ export class MemoryStore implements Store {
     const traces = this.#tenant(scope).tracesWith(traceIds);
     const runs = traces.flatMap((trace) => [...trace.runs].filter((run) => run.feedback.size > 0));
     const given = runs.filter(({ id }) => this.#find(scope, id) !== undefined);
-    const all = structuredClone(given.flatMap(({ feedback }) => [...feedback.values()]));
+    const all = parseExact<Feedback[]>(exactJson(given.flatMap(({ feedback }) => [...feedback.values()])));
     return all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
   }
 
   async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
     const runs = [...this.#tenant(scope).runs.values()].filter((run) => run.feedback.has(id));
     const run = runs.find((one) => this.#find(scope, one.id) !== undefined);
-    return structuredClone(run?.feedback.get(id));
+    return run && parseExact(exactJson(run.feedback.get(id)));
   }
 
   async removeFeedback(scope: Scope, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { diffArrays } from 'diff';
+import { exactJson, isFields } from '../../payload/fields.ts';
 
 /** A line from one or both of the compared values. */
 export interface DiffLine {
@@ -44,12 +45,12 @@ export function textLines(text: string): string[] {
 
 function append(lines: string[], value: unknown, indent: string, before: string, after: string): void {
   if (lines.length > LINES_MAX) return;
-  if (typeof value === 'object' && value !== null) appendItems(lines, value, indent, before, after);
+  if (isFields(value) || Array.isArray(value)) appendItems(lines, value, indent, before, after);
   else if (typeof value === 'string' && (value.includes('\n') || value.length > LINE_LENGTH)) {
     lines.push(`${indent}${before}"`);
     for (const line of value.split('\n')) appendText(lines, line, `${indent}  `);
     lines.push(`${indent}"${after}`);
-  } else lines.push(`${indent}${before}${JSON.stringify(value) ?? 'undefined'}${after}`);
+  } else lines.push(`${indent}${before}${exactJson(value) ?? 'undefined'}${after}`);
 }
 
 function appendItems(lines: string[], value: object, indent: string, before: string, after: string): void {

@@ -1,5 +1,5 @@
 import { diffArrays } from 'diff';
-import { isFields } from '../../payload/fields.ts';
+import { exactJson, isFields } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import type { Message, Part } from '../../services/message.ts';
 import { firstTokenOf, latencyOf } from '../elements/figures.ts';
@@ -69,7 +69,7 @@ function fieldsOfRun(run: RunDetails): Map<string, string> {
   const add = (path: string, value: unknown): void => {
     if (value === undefined || fields.size >= FIELDS_MAX) return;
     if (isFields(value)) for (const [key, one] of Object.entries(value)) add(path === '' ? key : `${path}.${key}`, one);
-    else fields.set(path, typeof value === 'string' ? value : JSON.stringify(value));
+    else fields.set(path, typeof value === 'string' ? value : exactJson(value));
   };
   const first_token = firstTokenOf(run);
   const { metadata } = extra ?? {};

@@ -1,4 +1,5 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { parseExact } from '../../payload/fields.ts';
 import type { DeletionTarget, RunCounts } from '../../receiver/domain/deletion.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
@@ -133,7 +134,7 @@ async function remove({ kind, id }: DeletionTarget, search: string, signal?: Abo
 }
 
 async function parseResponse<Result>(response: Response): Promise<Result> {
-  if (response.ok) return response.status === 204 ? (undefined as Result) : response.json();
+  if (response.ok) return response.status === 204 ? (undefined as Result) : parseExact(await response.text());
   if (response.status === 401) isLocked.value = true;
   const detail = parseDetail(await response.text());
   throw new ApiError(response.status, detail ?? `The receiver responded with status ${response.status}`);

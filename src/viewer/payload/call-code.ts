@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, firstText, isFields, listOf } from '../../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, firstText, isFields, listOf } from '../../payload/fields.ts';
 import { type CallPayloads, parametersOf, toolsOf } from '../../services/call-settings.ts';
 
 /** Programs that repeat a model call. They contain no keys. */
@@ -30,7 +30,7 @@ interface Request {
 export function codeOf(call: CallPayloads & { readonly name: string; readonly model?: string }): CallCode | undefined {
   const request = requestOf(call);
   if (request === undefined) return undefined;
-  const json = JSON.stringify(request.body, null, 2);
+  const json = exactJson(request.body, 2);
   const note = json.includes('[Attachment ') ? 'Replace "[Attachment …]" with the data of the attachment.' : undefined;
   const isAnthropic = request.method === 'messages.create';
   const [sdk, client, env] = isAnthropic

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, firstText, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, firstText, isFields, numberOf } from '../../payload/fields.ts';
 
 export interface FoundDocument {
   readonly title?: string | undefined;
@@ -29,9 +29,9 @@ function listIn(value: unknown, depth: number): readonly unknown[] | undefined {
 function documentOf(value: unknown): FoundDocument | undefined {
   if (typeof value === 'string') return { text: value };
   // Some vector stores return each document as a pair of the document and its score.
-  if (Array.isArray(value) && value.length === 2 && typeof value[1] === 'number') {
+  if (Array.isArray(value) && value.length === 2 && numberOf(value[1]) !== undefined) {
     const first = documentOf(value[0]);
-    return first === undefined ? undefined : { ...first, score: value[1] };
+    return first === undefined ? undefined : { ...first, score: numberOf(value[1]) };
   }
   const fields = fieldsOf(value);
   const inner = isFields(fields.document) ? fields.document : fields;
@@ -41,8 +41,8 @@ function documentOf(value: unknown): FoundDocument | undefined {
   if (text === undefined) return undefined;
   const metadata = isFields(inner.metadata) ? inner.metadata : undefined;
   const title = firstText(inner.title, metadata?.title, metadata?.source, inner.source, inner.url, inner.id);
-  const score = [fields.score, fields.similarity, metadata?.score, metadata?.relevance_score].find(
-    (one) => typeof one === 'number',
-  ) as number | undefined;
+  const score = [fields.score, fields.similarity, metadata?.score, metadata?.relevance_score]
+    .map(numberOf)
+    .find((one) => one !== undefined);
   return { text, title, score, metadata };
 }

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { exactJson, isFields } from '../../payload/fields.ts';
 import { CopyButton, Paged } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
 import { LongText } from '../elements/text.tsx';
@@ -40,7 +41,7 @@ interface NodeProps {
 
 function Node(props: NodeProps): JSX.Element {
   const { name, value, path } = props;
-  if (typeof value === 'object' && value !== null) return <Branch {...props} value={value} />;
+  if (isFields(value) || Array.isArray(value)) return <Branch {...props} value={value} />;
   return (
     <li class="json-row">
       <span class="json-line">
@@ -140,7 +141,7 @@ export function BinaryChip({ text }: { text: string }): JSX.Element {
 }
 
 function Copies({ value, path }: { value: unknown; path: string }): JSX.Element {
-  const text = (): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
+  const text = (): string => (typeof value === 'string' ? value : exactJson(value, 2));
   return (
     <span class="json-copies">
       <CopyButton text={text} label="Copy the value" word="value" />
@@ -158,7 +159,7 @@ function inlineOf(value: object): string | undefined {
 /** Formats a value as text. Returns undefined if the text would exceed about `room` characters. */
 function printWithin(value: unknown, room: number): string | undefined {
   if (typeof value === 'string' && value.length > room) return undefined;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (!isFields(value) && !Array.isArray(value)) return exactJson(value);
   const isList = Array.isArray(value);
   const pieces: string[] = [];
   let left = room;

@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
@@ -35,7 +36,7 @@ export async function addFeedback(
       key,
       score: score === undefined ? null : Number(score),
       texts: feedbackTexts(feedback),
-      json: JSON.stringify({ ...feedback, created_at }),
+      json: exactJson({ ...feedback, created_at }),
       created_at,
       n,
       changed_us: changedUs,
@@ -61,7 +62,7 @@ export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: strin
   const rows = await db.rows<{ json: string }>(select, string(tenant), string(id));
   for (const { json } of rows) {
     const { run_id: runId }: Feedback = JSON.parse(json);
-    if ((await readRow(db, scope, runId)) !== undefined) return JSON.parse(json);
+    if ((await readRow(db, scope, runId)) !== undefined) return parseExact(json);
   }
   return undefined;
 }

@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { parseIsoTimestamp } from '../../../run/time.ts';
 import { AssembledRun } from '../../domain/assemble.ts';
 import { grouped } from '../../domain/grouped.ts';
@@ -73,8 +74,8 @@ export function insertRowOf(
     id,
     kind: age,
     received_us: receivedUs,
-    fields: JSON.stringify(others),
-    searched: JSON.stringify({ name, error, tags, extra }),
+    fields: exactJson(others),
+    searched: exactJson({ name, error, tags, extra }),
     facts: JSON.stringify(facts),
     payloads: PAYLOAD_FIELDS.map((field) => texts[field] ?? ''),
   };
@@ -84,7 +85,7 @@ export function insertRowOf(
 export function textsOf({ fields, texts }: RunOperation): Message['texts'] {
   const all: Message['texts'] = { ...texts };
   for (const field of PAYLOAD_FIELDS) {
-    if (fields[field] !== undefined) all[field] = unescaped(all[field] ?? JSON.stringify(fields[field]));
+    if (fields[field] !== undefined) all[field] = unescaped(all[field] ?? exactJson(fields[field]));
   }
   return all;
 }
@@ -140,7 +141,7 @@ export function runOf(id: string, rows: readonly MessageRow[]): GroupRun {
   const startsUs = new Set<number>();
   const ages: FieldAges = {};
   for (const { kind, fields, searched } of rows) {
-    const record: SmallFields = { ...JSON.parse(fields), ...JSON.parse(searched) };
+    const record: SmallFields = Object.assign(parseExact<SmallFields>(fields), parseExact(searched));
     run.fields = withRecord<SmallFields>(ages, run.fields, kind as Age, record).fields;
     const startUs = parseIsoTimestamp(record.start_time ?? '');
     if (startUs !== undefined) startsUs.add(startUs);

@@ -1,3 +1,4 @@
+import { exactJson, parseExact, withValues } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
 import { isInScope } from '../../domain/assemble.ts';
@@ -183,8 +184,8 @@ export async function readMergedRuns(
   return [...messages].flatMap(([id, rows]) => {
     const { run } = runOf(id, rows);
     if (!ids.includes(id) && !keys.has(run.identity.span ?? '')) return [];
-    const payloads = Object.entries(payloadsIn(rows)).map(([field, text]) => [field, JSON.parse(text)]);
-    return [{ id, fields: { ...run.fields, ...Object.fromEntries(payloads) } }];
+    const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
+    return [{ id, fields: { ...run.fields, ...payloads } }];
   });
 }
 
@@ -205,7 +206,7 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
   const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n';
   const rows = await db.rows<{ json: string }>(select, string(tenant), uuids([...new Set(groups)]));
-  return rows.map(({ json }) => JSON.parse(json));
+  return rows.map(({ json }) => parseExact(json));
 }
 
 export async function readPayload(
@@ -323,6 +324,6 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRu
     };
     const texts = { inputs: '{}', ...payloadsIn(own) };
     const payloads = Object.entries(texts).map(([field, text]) => `,"${field}":${text}`);
-    return `${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`;
+    return `${exactJson(record).slice(0, -1)}${payloads.join('')}}`;
   });
 }

@@ -1,3 +1,4 @@
+import { parseExact, withValues } from '../../../payload/fields.ts';
 import type { TimeRange } from '../../domain/query.ts';
 import { isFound, runWords, type Search } from '../../domain/search-words.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
@@ -130,11 +131,6 @@ async function idsWithWords(
 }
 
 function hasWords(id: string, rows: readonly WholeMessageRow[], search: Search): boolean {
-  const { inputs, outputs } = payloadsIn(rows);
-  const fields = {
-    ...runOf(id, rows).run.fields,
-    ...(inputs !== undefined && { inputs: JSON.parse(inputs) }),
-    ...(outputs !== undefined && { outputs: JSON.parse(outputs) }),
-  };
-  return isFound(search, runWords(fields));
+  const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
+  return isFound(search, runWords({ ...runOf(id, rows).run.fields, ...payloads }));
 }

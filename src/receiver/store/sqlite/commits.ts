@@ -107,7 +107,7 @@ export class SqliteCommits {
     });
   }
 
-  addFeedback({ tenant }: Scope, feedback: Feedback): Promise<boolean> {
+  addFeedback({ tenant }: Scope, feedback: string): Promise<boolean> {
     return this.#change(() => this.#writer.addFeedback(tenant, feedback));
   }
 

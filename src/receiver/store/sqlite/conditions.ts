@@ -1,3 +1,4 @@
+import { parseExact } from '../../../payload/fields.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { errorText, metadataTextOf } from '../../domain/run-values.ts';
 import type { SmallFields } from '../../domain/summary.ts';
@@ -162,7 +163,7 @@ export function defineFilterFunctions(connection: SqliteConnection, check: () =>
   });
   const parsedComparison = remembered((json): Comparison => JSON.parse(json));
   // A query with several conditions calls the function for the same row several times.
-  const parsedFields = remembered((json): SmallFields => JSON.parse(json), 1);
+  const parsedFields = remembered((json): SmallFields => parseExact(json), 1);
   connection.define('fields_match', (fields, condition) => {
     check();
     const comparison = parsedComparison(condition as string);
@@ -172,7 +173,7 @@ export function defineFilterFunctions(connection: SqliteConnection, check: () =>
     return +hasValue(comparison, [text]);
   });
   connection.define('feedback_matches', (json, condition) => {
-    const feedback: Feedback = JSON.parse(json as string);
+    const feedback: Feedback = parseExact(json as string);
     return +isMatchingFeedback(JSON.parse(condition as string), feedback);
   });
 }

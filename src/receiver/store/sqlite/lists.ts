@@ -1,12 +1,11 @@
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
-import type { RunFields } from '../../domain/run-message.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
 import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 import { all, type Sql } from '../../filter/sql.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
-import { readPayload } from './payloads.ts';
+import { parsedPayloads } from './payloads.ts';
 import { countedUsageIn, fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 
 /** An SQL condition on the table `runs`. */
@@ -85,12 +84,8 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
  */
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {
   const facts = storedFactsIn(row);
-  const payloads: RunFields = {};
-  for (const field of ['inputs', 'outputs'] as const) {
-    const text = facts[`${field}_preview`] === undefined ? readPayload(connection, row.n, field) : undefined;
-    if (text !== undefined) payloads[field] = JSON.parse(text);
-  }
-  return summaryWith(row, { ...facts, ...previewsIn(payloads) });
+  const fields = (['inputs', 'outputs'] as const).filter((field) => facts[`${field}_preview`] === undefined);
+  return summaryWith(row, { ...facts, ...previewsIn(parsedPayloads(connection, row.n, fields)) });
 }
 
 export function outlineIn(row: SelectedRun): RunOutline {

@@ -1,4 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
@@ -41,11 +42,11 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const payloads = PAYLOAD_FIELDS.flatMap((field) => {
     if (fields[field] === undefined) return [];
     const payload: RunFields = { [field]: fields[field], ...(small.run_type && { run_type: small.run_type }) };
-    const text = texts?.[field] ?? JSON.stringify(fields[field]);
+    const text = texts?.[field] ?? exactJson(fields[field]);
     const facts = { ...factsWithoutPreviews(payload), ...(text.length > PREVIEW_LENGTH_MIN && previewsIn(payload)) };
     return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
   });
-  const json = JSON.stringify(small);
+  const json = exactJson(small);
   const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];
   const sizeBytes = sizes.reduce((sum, { length }) => sum + length, 0);
   return {
@@ -90,6 +91,11 @@ export function readPayload(connection: SqliteConnection, n: number, field: Payl
   if (row.codec === PLAIN) return String(row.data);
   // The output fits into one chunk. If the output filled the chunk, Node would allocate a second chunk.
   return inflateRawSync(row.data as Uint8Array, { chunkSize: row.size + 1 }).toString();
+}
+
+export function parsedPayloads(connection: SqliteConnection, n: number, fields: readonly PayloadField[]): RunFields {
+  const texts = fields.map((field) => [field, readPayload(connection, n, field)] as const);
+  return Object.fromEntries(texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, parseExact(text)]])));
 }
 
 /** Returns the size of each payload of a run as JSON text, in bytes. */

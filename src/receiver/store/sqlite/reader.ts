@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { isoTimestamp } from '../../../run/time.ts';
 import { deletionAt } from '../../domain/deletion.ts';
@@ -17,7 +18,7 @@ import { countsIn } from './deletion.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
-import { payloadSizes, readPayload } from './payloads.ts';
+import { parsedPayloads, payloadSizes, readPayload } from './payloads.ts';
 import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
@@ -130,7 +131,7 @@ export class SqliteReader {
         const text = readPayload(this.#connection, n, field) ?? (field === 'inputs' ? '{}' : undefined);
         return text === undefined ? '' : `,"${field}":${text}`;
       });
-      return [`${JSON.stringify(record).slice(0, -1)}${payloads.join('')}}`];
+      return [`${exactJson(record).slice(0, -1)}${payloads.join('')}}`];
     });
   }
 
@@ -229,9 +230,8 @@ export class SqliteReader {
     const keys = [ids, spans].map((texts) => JSON.stringify(texts));
     const rows = this.#connection.all<SelectedRun>(MERGED, this.#tenant(scope), ...keys);
     return rows.map((row) => {
-      const texts = PAYLOAD_FIELDS.map((field) => [field, readPayload(this.#connection, row.n, field)] as const);
-      const payloads = texts.flatMap(([field, text]) => (text === undefined ? [] : [[field, JSON.parse(text)]]));
-      return { id: idText(row.id), fields: { ...fieldsOf(row), ...Object.fromEntries(payloads) } };
+      const payloads = parsedPayloads(this.#connection, row.n, PAYLOAD_FIELDS);
+      return { id: idText(row.id), fields: { ...fieldsOf(row), ...payloads } };
     });
   };
 
@@ -384,7 +384,7 @@ export class SqliteReader {
   #feedbackWhere(condition: string, ...params: SqlValue[]): Feedback[] {
     const sql = `SELECT json FROM feedback CROSS JOIN runs ON runs.n = feedback.run WHERE ${condition}`;
     const rows = this.#connection.all<{ json: string }>(sql, ...params);
-    return rows.map(({ json }) => JSON.parse(json));
+    return rows.map(({ json }) => parseExact(json));
   }
 }
 

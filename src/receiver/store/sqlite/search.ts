@@ -2,7 +2,7 @@ import type { RunFields } from '../../domain/run-message.ts';
 import { indexText, isFound, runWords, type Search, wordsOf } from '../../domain/search-words.ts';
 import type { SqliteConnection } from './database.ts';
 import type { Condition } from './lists.ts';
-import { readPayload } from './payloads.ts';
+import { parsedPayloads } from './payloads.ts';
 import { fieldsOf, type SelectedRun } from './run-row.ts';
 
 /**
@@ -112,12 +112,7 @@ export class SqliteIndex {
 /** Returns the fields of a run, including all searchable fields. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
-  const fields: RunFields = row === undefined ? {} : fieldsOf(row);
-  for (const field of ['inputs', 'outputs'] as const) {
-    const text = readPayload(connection, n, field);
-    if (text !== undefined) fields[field] = JSON.parse(text);
-  }
-  return fields;
+  return { ...(row && fieldsOf(row)), ...parsedPayloads(connection, n, ['inputs', 'outputs']) };
 }
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';

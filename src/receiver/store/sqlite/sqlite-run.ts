@@ -1,3 +1,4 @@
+import { parseExact } from '../../../payload/fields.ts';
 import { comparable } from '../../domain/comparable.ts';
 import { ageOf, type FieldAges, type Identity, identityOf, withRecord } from '../../domain/identity.ts';
 import { addCost, type PriceList } from '../../domain/prices.ts';
@@ -102,7 +103,7 @@ export class SqliteRun {
   }
 
   take({ kind, fields: json, payloads, identity }: EncodedOperation): void {
-    const record: SmallFields = JSON.parse(json);
+    const record: SmallFields = parseExact(json);
     this.#identity = this.#ages['*'] === undefined ? identity : undefined;
     const names = payloads.map(({ field }) => field);
     const taken = withRecord(this.#ages, this.fields, ageOf(kind, record), record, names);

@@ -12,6 +12,7 @@ import {
   WHOLE_FROM_1,
   wholeFrom,
 } from '../../../config/checker.ts';
+import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import type { DeletionTarget, RunCounts } from '../../domain/deletion.ts';
@@ -210,7 +211,7 @@ export class SqliteStore implements Store {
   readonly projects: Store['projects'] = (scope, range) => this.#ask('medium', 'projects', scope, range);
   readonly statistics: Store['statistics'] = (scope, query) => this.#ask('slow', 'statistics', scope, query);
   readonly removable: Store['removable'] = (scope, target) => this.#ask('slow', 'removable', scope, target);
-  readonly addFeedback: Store['addFeedback'] = this.#writing('addFeedback');
+  readonly addFeedback: Store['addFeedback'] = (scope, given) => this.#writing('addFeedback')(scope, exactJson(given));
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
   readonly addTokenSecret: Store['addTokenSecret'] = this.#writing('addTokenSecret');
   readonly revokeTokens: Store['revokeTokens'] = this.#writing('revokeTokens');

@@ -1,3 +1,4 @@
+import { parseExact } from '../../../payload/fields.ts';
 import { latenciesOf } from '../../domain/latencies.ts';
 import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
@@ -355,6 +356,6 @@ function groupingOf(groupBy: GroupKey): Grouping {
   const path = groupBy === 'tag' ? '$.tags' : '$.extra.metadata';
   return {
     column: `(SELECT fields -> '${path}' FROM details WHERE details.n = runs.n)`,
-    groupsOf: (json) => groupsInJson(groupBy, JSON.parse(json)),
+    groupsOf: (json) => groupsInJson(groupBy, parseExact(json)),
   };
 }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
+import { parseExact } from '../../../payload/fields.ts';
 import type { PriceOptions } from '../../domain/prices.ts';
 import { StoreError } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
@@ -47,9 +48,9 @@ export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? A
 /** A message to a thread. */
 export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
 
-/** A message from a thread. A change is sent before the response to the call that caused the change. */
+/** A message from a thread. Instead of a value, it may contain JSON text. A change is sent before the response to the call that caused the change. */
 export type Response =
-  | { readonly id: number; readonly value?: unknown; readonly error?: SentError }
+  | { readonly id: number; readonly value?: unknown; readonly json?: string; readonly error?: SentError }
   | { readonly change: TenantChange };
 
 /** An error as it is sent to another thread. Messages between threads do not preserve an error's class. */
@@ -175,10 +176,10 @@ export class WorkerThread<Calls> implements Thread<Calls> {
       this.#onChange(response.change);
       return;
     }
-    const { id, value, error } = response;
+    const { id, value, json, error } = response;
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
-    if (error === undefined) pending?.resolve(value);
+    if (error === undefined) pending?.resolve(json === undefined ? value : parseExact(json));
     else pending?.reject(receivedError(error));
     if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
   }

@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { exactJson } from '../../../payload/fields.ts';
 import { PriceList } from '../../domain/prices.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { SqliteCommits } from './commits.ts';
@@ -71,14 +72,19 @@ function callsOf(
   };
 }
 
+/** Calls whose result may contain an `ExactNumber`. Messages between threads do not preserve its class. */
+const JSON_CALLS: ReadonlySet<string> = new Set(['details', 'feedback', 'feedbackWithId', 'mergedRuns']);
+
 /** Executes requests from the main thread. The first request opens the file. */
 function serve(port: MessagePort): void {
   let handler: CallHandler | undefined;
   const send = (response: Response): void => port.postMessage(response);
   const respond = async ({ id, name, args }: Exclude<Request, 'close'>): Promise<void> => {
     try {
-      if (handler !== undefined) send({ id, value: await handler.call(name, args) });
-      else {
+      if (handler !== undefined) {
+        const value = await handler.call(name, args);
+        send(JSON_CALLS.has(name) ? { id, json: exactJson(value) } : { id, value });
+      } else {
         handler = await openHandler(args[0] as ConnectionOptions, (change) => send({ change }));
         send({ id });
       }

@@ -1,3 +1,4 @@
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Deletion } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { identitiesIn } from '../../domain/identity.ts';
@@ -56,8 +57,9 @@ export class SqliteWriter {
     return { discarded: operations.length - stored.length, change };
   }
 
-  /** Adds feedback. Returns the change, or undefined if the run is unknown. */
-  addFeedback(tenant: string, feedback: Feedback): TenantChange | undefined {
+  /** Adds feedback, which is JSON text. Returns the change, or undefined if the run is unknown. */
+  addFeedback(tenant: string, text: string): TenantChange | undefined {
+    const feedback: Feedback = parseExact(text);
     const placement = this.#placement(tenant);
     const run = placement.find(feedback.run_id);
     if (run?.row === undefined) return undefined;
@@ -66,7 +68,7 @@ export class SqliteWriter {
     const earlier = this.#connection.one<{ n: number; created_at: string }>(select, n, feedback.id);
     const { id, key, score, created_at } = { ...feedback, created_at: earlier?.created_at ?? feedback.created_at };
     const values = [created_at, key, score === undefined ? null : Number(score)] as const;
-    const json = JSON.stringify({ ...feedback, created_at });
+    const json = exactJson({ ...feedback, created_at });
     this.#connection.run(REPLACE_FEEDBACK, earlier?.n ?? null, id, n, trace, ...values, json);
     run.trace?.addProjects(run.row);
     return this.#finish(tenant, placement);
