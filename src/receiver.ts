@@ -1,7 +1,6 @@
 /** A server that stores runs and displays them on a web page. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
 export type { SpanVocabulary } from './otel/conventions/span-vocabulary.ts';
-export type { DeletionTarget, RunCounts } from './receiver/domain/deletion.ts';
 export type { Feedback, FeedbackFigures } from './receiver/domain/feedback.ts';
 export type { SpanIds } from './receiver/domain/identity.ts';
 export type { PriceTable } from './receiver/domain/price-table.ts';

@@ -1,6 +1,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { countsText, type DeletionTarget, type RunCounts } from '../../receiver/domain/deletion.ts';
+import { countsText } from '../../receiver/domain/deletion.ts';
+import type { DeletionTarget, RunCounts } from '../../receiver/domain/query.ts';
 import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';

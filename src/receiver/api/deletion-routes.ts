@@ -1,6 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
-import { countsText, type DeletionTarget } from '../domain/deletion.ts';
+import { countsText } from '../domain/deletion.ts';
+import type { DeletionTarget } from '../domain/query.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';

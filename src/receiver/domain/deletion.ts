@@ -1,27 +1,7 @@
 import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
-import type { Scope } from './query.ts';
-
-/**
- * Selects the traces to delete. `id` is the id of a trace, thread or user, or the name or id of a project.
- *
- * - `trace`: the trace.
- * - `thread`, `user`: each trace in which a run has this thread or user.
- * - `project`: each trace whose root run is in the project.
- *
- * If the scope has a project, only traces whose root run is in this project are deleted.
- */
-export interface DeletionTarget {
-  readonly kind: 'trace' | 'thread' | 'user' | 'project';
-  readonly id: string;
-}
-
-/** Number of runs, and of the traces that contain them. */
-export interface RunCounts {
-  readonly runs: number;
-  readonly traces: number;
-}
+import type { DeletionTarget, RunCounts, Scope } from './query.ts';
 
 export function countsText({ runs, traces }: RunCounts): string {
   return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;

@@ -201,3 +201,23 @@ export interface Statistics {
   /** Time buckets in chronological order, including buckets without runs. */
   buckets: (Figures & { start_time: string })[];
 }
+
+/**
+ * Selects the traces to delete. `id` is the id of a trace, thread or user, or the name or id of a project.
+ *
+ * - `trace`: the trace.
+ * - `thread`, `user`: each trace in which a run has this thread or user.
+ * - `project`: each trace whose root run is in the project.
+ *
+ * If the scope has a project, only traces whose root run is in this project are deleted.
+ */
+export interface DeletionTarget {
+  readonly kind: 'trace' | 'thread' | 'user' | 'project';
+  readonly id: string;
+}
+
+/** Number of runs, and of the traces that contain them. */
+export interface RunCounts {
+  readonly runs: number;
+  readonly traces: number;
+}

@@ -10,7 +10,7 @@ import {
   type TracedRun,
 } from '../domain/assemble.ts';
 import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
-import { Deletions, type DeletionTarget, deletionAt, type RunCounts, Tombstones } from '../domain/deletion.ts';
+import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
 import {
@@ -23,8 +23,10 @@ import {
 } from '../domain/identity.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
+  DeletionTarget,
   ListQuery,
   Page,
+  RunCounts,
   RunQuery,
   Scope,
   SortKey,

@@ -1,10 +1,11 @@
 import type { Attachment } from '../../run/record.ts';
-import type { DeletionTarget, RunCounts } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import type { SpanIds } from '../domain/identity.ts';
 import type {
+  DeletionTarget,
   ListQuery,
   Page,
+  RunCounts,
   RunQuery,
   Scope,
   Statistics,

@@ -1,9 +1,15 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { parseExact } from '../../payload/fields.ts';
-import type { DeletionTarget, RunCounts } from '../../receiver/domain/deletion.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import { pathSegment } from '../../receiver/domain/path-segment.ts';
-import type { Page, Statistics, Suggestion, ThreadTurns } from '../../receiver/domain/query.ts';
+import type {
+  DeletionTarget,
+  Page,
+  RunCounts,
+  Statistics,
+  Suggestion,
+  ThreadTurns,
+} from '../../receiver/domain/query.ts';
 import type {
   CacheComparison,
   PayloadField,

@@ -1,5 +1,4 @@
-import type { DeletionTarget } from '#src/receiver/domain/deletion.ts';
-import type { Scope } from '#src/receiver/domain/query.ts';
+import type { DeletionTarget, Scope } from '#src/receiver/domain/query.ts';
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';

@@ -1,10 +1,10 @@
 import { RunspanError } from '../../../base/errors.ts';
 import { clearTimer, setSoon, setTimer } from '../../../platform/timers.ts';
 import type { ProjectAges } from '../../domain/ages.ts';
-import { type DeletionTarget, deletionAt } from '../../domain/deletion.ts';
+import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { Scope } from '../../domain/query.ts';
+import type { DeletionTarget, Scope } from '../../domain/query.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { type Deletion, Deletions, OPEN_DELETIONS_MAX, type RunCounts, Tombstones } from '../../domain/deletion.ts';
+import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/deletion.ts';
 import { decideTraces, type Identity, type TraceNames } from '../../domain/identity.ts';
+import type { RunCounts } from '../../domain/query.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import type { ChangedTrace, TenantChange } from '../subscribers.ts';

@@ -15,9 +15,8 @@ import {
 import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
-import type { DeletionTarget, RunCounts } from '../../domain/deletion.ts';
 import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
-import type { ListQuery, RunQuery, Scope } from '../../domain/query.ts';
+import type { DeletionTarget, ListQuery, RunCounts, RunQuery, Scope } from '../../domain/query.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
