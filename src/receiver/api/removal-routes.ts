@@ -1,12 +1,12 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
 import { countsOf } from '../domain/deletion.ts';
-import type { RemovalTarget } from '../domain/removal.ts';
+import { REMOVAL_KINDS, type RemovalTarget } from '../domain/removal.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 
-export const removalRoutes: readonly Route[] = (['trace', 'thread', 'user', 'project'] as const).map((kind) => ({
+export const removalRoutes: readonly Route[] = REMOVAL_KINDS.map((kind) => ({
   method: 'DELETE',
   path: `/query/${kind}s/:id`,
   admission: 'admin',

@@ -12,6 +12,8 @@ export interface RemovalTarget {
   readonly id: string;
 }
 
+export const REMOVAL_KINDS: readonly RemovalTarget['kind'][] = ['trace', 'thread', 'user', 'project'];
+
 /** Number of removed runs, including runs that are not visible yet, and number of traces that contained these runs. */
 export interface Removal {
   readonly runs: number;
