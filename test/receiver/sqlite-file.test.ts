@@ -10,7 +10,6 @@ import {
   rmSync,
   statSync,
   symlinkSync,
-  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -274,8 +273,11 @@ describe('a damaged store', () => {
 
   test('is reported when it is read', async () => {
     const path = storePath();
-    await (await openLocalStore(path)).close();
-    truncateSync(path, statSync(path).size - 16_384);
+    const created = open(path);
+    const page = created.connection.number("SELECT pageno FROM dbstat WHERE name = 'deletions'");
+    close(created);
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0xff, (page - 1) * 16_384, page * 16_384));
     const store = await openLocalStore(path).catch((error: unknown) => error);
     expect(store).toEqual(damaged);
   });

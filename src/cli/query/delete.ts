@@ -1,6 +1,6 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { visible } from '../../base/text.ts';
-import { countsText } from '../../receiver/domain/deletion.ts';
+import { countsText, DELETION_KINDS } from '../../receiver/domain/deletion.ts';
 import type { DeletionTarget, RunCounts } from '../../receiver/domain/query.ts';
 import { parseUuid } from '../../receiver/http/run-fields.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
@@ -20,13 +20,11 @@ Exit code:
   0; 1 if there is no receiver and no file, the file is in use, the deletion failed, or --yes is
   missing; 2 for invalid arguments`;
 
-const KINDS = ['trace', 'thread', 'user', 'project'] as const;
-
 export function define(command: Command, { stdout, stderr }: CommandContext): void {
   withSourceOptions(
     command
       .description('Deletes a trace, thread, user or project from a receiver or a store file.')
-      .addArgument(new Argument('<kind>', 'what to delete').choices(KINDS))
+      .addArgument(new Argument('<kind>', 'what to delete').choices(DELETION_KINDS))
       .argument('<id>', 'id, or the name of a project')
       .option('--yes', 'delete; without this option, only show what would be deleted'),
   )

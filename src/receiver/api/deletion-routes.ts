@@ -1,12 +1,12 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { visible } from '../../base/text.ts';
-import { countsText } from '../domain/deletion.ts';
+import { countsText, DELETION_KINDS } from '../domain/deletion.ts';
 import type { DeletionTarget } from '../domain/query.ts';
 import { HttpError } from '../http/http-error.ts';
 import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 
-export const deletionRoutes: readonly Route[] = (['trace', 'thread', 'user', 'project'] as const).map((kind) => ({
+export const deletionRoutes: readonly Route[] = DELETION_KINDS.map((kind) => ({
   method: 'DELETE',
   path: `/query/${kind}s/:id`,
   admission: 'admin',

@@ -1,7 +1,12 @@
+import { RunspanError } from '../../base/errors.ts';
+import { shown } from '../../base/text.ts';
 import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { DeletionTarget, RunCounts, Scope } from './query.ts';
+
+/** Kinds of the targets of deletions. */
+export const DELETION_KINDS: readonly DeletionTarget['kind'][] = ['trace', 'thread', 'user', 'project'];
 
 export function countsText({ runs, traces }: RunCounts): string {
   return `${runs} run${runs === 1 ? '' : 's'} of ${traces} trace${traces === 1 ? '' : 's'}`;
@@ -20,8 +25,12 @@ export interface Deletion extends Omit<Scope, 'signal'> {
   readonly atMs: number;
 }
 
-/** Returns a deletion whose id has the form of those of stored traces. */
+/** Returns a deletion whose id has the form of those of stored traces. Throws if the kind is unknown. */
 export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id }: DeletionTarget): Deletion {
+  if (!DELETION_KINDS.includes(kind)) {
+    const problem = `Expected \`kind\` to be one of ${DELETION_KINDS.join(', ')}, got ${shown(kind)}`;
+    throw new RunspanError('RUNSPAN_INVALID_OPTION', problem);
+  }
   const target = { kind, id: kind === 'trace' ? canonicalId(id) : comparable(id) };
   return { tenant, ...(project !== undefined && { project }), target, atMs };
 }
@@ -71,7 +80,7 @@ export class Deletions {
     if (startUs >= latestMs * 1_000 && !this.#latestMs.has(tenant + id)) return false;
     const found = { trace: [id], ...trace.names() };
     const scopes = [undefined, ...found.project];
-    return (['trace', 'thread', 'user', 'project'] as const).some((kind) =>
+    return DELETION_KINDS.some((kind) =>
       found[kind].some((name) =>
         scopes.some((project) => {
           const atMs = this.#atMs.get(keyOf(tenant, project, kind, name));

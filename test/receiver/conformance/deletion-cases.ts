@@ -1,4 +1,6 @@
+import { rejects } from 'node:assert/strict';
 import type { DeletionTarget, Scope } from '#src/receiver/domain/query.ts';
+
 import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
@@ -132,6 +134,17 @@ export const deletionCases: readonly StoreCase[] = [
     equal((await numbersOf(store)).sort(), kept);
     for (const number of ALL) equal(await store.addFeedback(SCOPE, feedback(number)), kept.includes(number));
   }),
+  {
+    title: 'A kind that is not in the list is rejected, also if it is part of an SQL condition',
+    run: async (store) => {
+      await fill(store);
+      const target = { kind: '1 = 1 OR user', id: 'bob' } as never;
+      for (const remove of [store.removable, store.remove]) {
+        await rejects(async () => remove.call(store, SCOPE, target), { code: 'RUNSPAN_INVALID_OPTION' });
+      }
+      equal(await numbersOf(store), ALL);
+    },
+  },
   {
     title: 'Late runs of a deleted trace are ignored, but a trace that starts later is stored',
     run: async (store) => {

@@ -160,9 +160,18 @@ const CODES = {
   noDatabase: 26,
 } as const;
 const OF_THE_FILE: readonly number[] = Object.values(CODES);
+/** The messages of errors that reading a row can cause. */
+const MESSAGES = new Map<unknown, number>([
+  ['database is locked', CODES.busy],
+  ['disk I/O error', CODES.inputOutput],
+  ['database disk image is malformed', CODES.damaged],
+  ['file is not a database', CODES.noDatabase],
+]);
 
 function resultCodeOf(error: unknown): number | undefined {
-  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  const { code, errcode, message } = (error ?? {}) as { code?: unknown; errcode?: unknown; message?: unknown };
+  // In version 1.2 of the SQLite package, `all` and `iterate` throw errors without `errcode`.
+  if (code === 'ERR_SQLITE_ERROR' && errcode === undefined) return MESSAGES.get(message);
   // The lowest 8 bits are the result code, and the higher bits contain details.
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
