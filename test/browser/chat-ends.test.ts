@@ -73,6 +73,7 @@ test('an earlier point has a note if the agent waits for a decision', async () =
   await note.getByText('The agent waits for your decision in the latest state').waitFor();
   await page.getByRole('button', { name: 'Back to latest' }).click();
   await page.getByRole('button', { name: 'Reject' }).click();
+  await chat.answers.getByText('The user declined').last().waitFor();
   await chat.settled();
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await note.waitFor();
