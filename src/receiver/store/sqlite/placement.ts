@@ -35,8 +35,8 @@ export class Placement implements TraceNames<StoredTrace> {
     const known = this.#runs.get(id);
     if (known !== undefined) return known;
     // Most runs are new, and this query is faster.
-    if (this.#connection.one(IS_STORED, this.#tenant, idBytes(id)) === undefined) return undefined;
-    const row = this.#connection.one<SelectedRun>(BY_ID, this.#tenant, idBytes(id));
+    const stored = this.#connection.one<{ n: number }>(STORED, this.#tenant, idBytes(id));
+    const row = stored && this.#connection.one<SelectedRun>(BY_KEY, stored.n);
     if (row?.evicted === 1) {
       // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
       // creates it again.
@@ -231,10 +231,10 @@ export class Placement implements TraceNames<StoredTrace> {
 }
 
 const ADD_NAME = 'INSERT INTO trace_names VALUES (?, ?, ?)';
-const IS_STORED = 'SELECT n FROM runs WHERE tenant = ? AND id = ?';
+const STORED = 'SELECT n FROM runs WHERE tenant = ? AND id = ?';
 const TRACE_BY_ID = 'SELECT n FROM traces WHERE tenant = ? AND id = ?';
 const TRACE_BY_NAME = 'SELECT trace AS n FROM trace_names WHERE tenant = ? AND id = ?';
-const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ?`;
+const BY_KEY = `${SELECT_RUNS} WHERE runs.n = ?`;
 const BY_SPAN = 'SELECT id FROM runs WHERE tenant = ? AND span = ? AND +trace = ? ORDER BY n DESC LIMIT 1';
 const WAITING = `SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT unhex(value) FROM json_each(?)) AND ${IS_WAITING}`;
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
