@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
+import { ClickHouse, sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { startDatabase, startServer } from '../peers/clickhouse/database.ts';
 import { prepare, type Receiver, startBalancer, startSender } from '../peers/clickhouse/receivers.ts';
 import { root } from '../support/folders.ts';
@@ -92,13 +92,13 @@ test('a backlog of many steps is caught up in bounded memory by a receiver that 
   const db = await ClickHouse.connect(url, 'retention');
   onTestFinished(() => db.close());
   await db.command(
-    `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
+    sql(`INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
       SELECT 'backlog', today(), toUUID(concat('01900000-0000-7000-8000-', leftPad(toString(intDiv(number, 200)), 12, '0'))) AS trace,
         toUUID(concat('01910000-0000-7000-8000-', leftPad(toString(number), 12, '0'))), 1,
         toUnixTimestamp64Micro(now64(6)) - 600000000 + number,
         concat('{"trace_id":"', toString(trace), '","run_type":"tool","start_time":"2026-11-27T10:00:00.000000Z"}'),
         concat('{"name":"step","extra":{"metadata":{"text":"', repeat('x', 1000), '"}}}'), '{}', ['{}', '', '']
-      FROM numbers(100000)`,
+      FROM numbers(100000)`),
   );
   let heapMaxBytes = 0;
   const timer = setInterval(() => {
@@ -106,7 +106,7 @@ test('a backlog of many steps is caught up in bounded memory by a receiver that 
   }, 20);
   onTestFinished(() => clearInterval(timer));
   const listed = async (): Promise<number> => {
-    const [row] = await db.rows<{ runs: number }>('SELECT count() AS runs FROM runs FINAL');
+    const [row] = await db.rows<{ runs: number }>(sql('SELECT count() AS runs FROM runs FINAL'));
     return row?.runs ?? 0;
   };
   const first = await ClickHouseStore.open(url);

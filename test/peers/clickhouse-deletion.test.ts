@@ -4,6 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Ages } from '#src/receiver/domain/ages.ts';
 import { RetentionTime } from '#src/receiver/domain/retention-time.ts';
 import { ALL_RUNS } from '#src/receiver/filter/run-filter.ts';
+import { sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { dayOfMs, TOMBSTONE } from '#src/receiver/store/clickhouse/messages.ts';
 import { ClickHouseRetentionTime, expire } from '#src/receiver/store/clickhouse/retention.ts';
 import { underivedGroups } from '#src/receiver/store/clickhouse/sweep.ts';
@@ -24,14 +25,14 @@ afterAll(stop);
 const TABLES = ['messages', 'runs', 'run_ids', 'attachments', 'feedback', 'deletions'] as const;
 
 beforeEach(async () => {
-  for (const table of TABLES) await db.command(`TRUNCATE TABLE ${table}`);
+  for (const table of TABLES) await db.command(sql(`TRUNCATE TABLE ${table}`));
 });
 
 /** Returns the number of rows in each table. */
 async function rowCounts(): Promise<Record<string, number>> {
   const counts = TABLES.map(async (table) => {
     const [row] = await db.rows<{ n: number }>(
-      `SELECT count() AS n FROM ${table}${table === 'messages' ? '' : ' FINAL'}`,
+      sql(`SELECT count() AS n FROM ${table}${table === 'messages' ? '' : ' FINAL'}`),
     );
     return [table, row?.n ?? 0] as const;
   });
@@ -103,7 +104,7 @@ describe('a deletion in ClickHouse', () => {
     await store.apply(SCOPE, [simple(1), simple(2)]);
     await store.settled();
     expect(await runsOf(store)).toEqual([]);
-    const times = await db.rows(`SELECT DISTINCT received_us FROM messages WHERE kind = ${TOMBSTONE}`);
+    const times = await db.rows(sql(`SELECT DISTINCT received_us FROM messages WHERE kind = ${TOMBSTONE}`));
     expect(times).toHaveLength(1);
     expect(await underivedGroups(db, '', 0, { untilUs: 2 * Date.now() * 1_000, position: -1 })).toEqual([]);
   });
@@ -201,7 +202,7 @@ function openShared(clocks: Clocks): AgedStore {
       const timeMs = Math.max(...times.map((time) => time.timeMs));
       await expire(db, { maxAgeMs: MAX_AGE_MS, projectMaxAgeMs: {} }, timeMs);
     },
-    numbers: async () => (await db.rows<{ id: string }>('SELECT id FROM messages')).map((row) => numberOf(row.id)),
+    numbers: async () => (await db.rows<{ id: string }>(sql('SELECT id FROM messages'))).map((row) => numberOf(row.id)),
     close: () => {},
     prune: () => shared.write(wallMs(clocks)),
   };
@@ -213,7 +214,7 @@ test('a wrong clock of ClickHouse deletes nothing early, and everything goes in 
   );
   await fc.assert(
     fc.asyncProperty(short, async (periods) => {
-      for (const table of ['messages', 'times']) await db.command(`TRUNCATE TABLE ${table}`);
+      for (const table of ['messages', 'times']) await db.command(sql(`TRUNCATE TABLE ${table}`));
       await checkAges(periods, async (clocks) => openShared(clocks));
     }),
     { numRuns: 5, examples: KNOWN_PERIODS.map((periods) => [periods]) },

@@ -6,7 +6,7 @@ import { createExporter, startRun } from '#src/index.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
 import { StoreClock } from '#src/receiver/store/clickhouse/clock.ts';
-import { ClickHouse, integer, string } from '#src/receiver/store/clickhouse/connection.ts';
+import { ClickHouse, integer, sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import type { StoreError } from '#src/receiver/store/store.ts';
 import type { Receiver } from '#src/receiver.ts';
 import { id, patch, post, runsOf, second, simple } from '../receiver/conformance/support.ts';
@@ -234,7 +234,7 @@ test('A trace whose rows ClickHouse refuses does not keep other traces from list
   await expect.poll(() => lines).toContainEqual(expect.stringContaining(`the changes of trace ${id(105)}`));
   await store.apply(tenant, [post(106)]);
   await expect.poll(listed).toContain(id(106));
-  await db.command('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x'));
+  await db.command(sql('ALTER TABLE messages DELETE WHERE fields = ? SETTINGS mutations_sync = 2', string('x')));
 });
 
 test.each<[name: string, fault: Readonly<Record<string, unknown>>]>([
@@ -286,7 +286,7 @@ test('Lists show the runs that were stored before all receivers stopped, however
   restoreClock();
   await store.close();
   await setFaults();
-  await db.command('TRUNCATE TABLE times');
+  await db.command(sql('TRUNCATE TABLE times'));
   const later = await openStore();
   expect(await listed(later)).toBe(0);
   await expect.poll(() => listed(later)).toBe(2);
@@ -315,18 +315,19 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   onTestFinished(() => void vi.restoreAllMocks());
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
-    `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
+    sql(
+      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
         SELECT tenant, day, new, new, kind, ?, replaceAll(fields, toString(id), toString(new)), searched, facts, payloads
         FROM (SELECT *, generateUUIDv4() AS new FROM messages WHERE tenant = ?)`,
-    integer((Date.now() + 5_000) * 1_000),
-    string(tenant),
+      integer((Date.now() + 5_000) * 1_000),
+      string(tenant),
+    ),
   );
   moveClock(60_000);
   await setFaults();
   const listed = async () => {
     const [row] = await db.rows<{ runs: number }>(
-      'SELECT count() AS runs FROM runs FINAL WHERE tenant = ?',
-      string(tenant),
+      sql('SELECT count() AS runs FROM runs FINAL WHERE tenant = ?', string(tenant)),
     );
     return row?.runs;
   };

@@ -1,7 +1,7 @@
 // Traces with more messages than a store in ClickHouse reads at once.
 import { onTestFinished, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
-import { ClickHouse, integer, string } from '#src/receiver/store/clickhouse/connection.ts';
+import { ClickHouse, integer, sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { id, patch, post } from '../receiver/conformance/support.ts';
 import { startDatabase } from './clickhouse/database.ts';
 
@@ -15,14 +15,16 @@ test('A trace is listed whole up to 200,000 messages, and above as incomplete by
   const tenant = { tenant: 'large' };
   const addRuns = (root: number, count: number): Promise<void> =>
     db.command(
-      `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
+      sql(
+        `INSERT INTO messages (tenant, day, group_id, id, kind, received_us, fields, searched, facts, payloads)
           SELECT 'large', toDate('2026-11-20'), toUUID(?) AS root,
             toUUID(concat('01920000-0000-7000-8000-', leftPad(toString(number), 12, '0'))), 1, 1000000 + number,
             concat('{"trace_id":"', toString(root), '","run_type":"tool","start_time":"2026-11-20T10:00:00.000000Z",',
               '"parent_run_id":"', toString(root), '"}'), '{"name":"step"}', '{}', ['{}', '', ''] FROM numbers(?, ?)`,
-      string(id(root)),
-      integer(root * 1_000_000),
-      integer(count),
+        string(id(root)),
+        integer(root * 1_000_000),
+        integer(count),
+      ),
     );
   await store.apply(tenant, [post(1), post(3)]);
   await store.settled();

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import { string } from '#src/receiver/store/clickhouse/connection.ts';
+import { sql, string } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate, statements } from '#src/receiver/store/clickhouse/schema.ts';
 import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { checkDeletions } from '../receiver/conformance/deletions.ts';
@@ -94,12 +94,12 @@ describe('two stores with the same database', () => {
 test('A change inserts rows for the changed runs and the root of their trace only', async () => {
   const tenant = { tenant: 'rows' };
   const stored = async (): Promise<number> => {
-    const [row] = await db.rows<{ n: number }>("SELECT count() AS n FROM runs WHERE tenant = 'rows'");
+    const [row] = await db.rows<{ n: number }>(sql("SELECT count() AS n FROM runs WHERE tenant = 'rows'"));
     return row?.n ?? 0;
   };
   // A merge would delete earlier versions of rows.
-  await db.command('SYSTEM STOP MERGES runs');
-  onTestFinished(() => db.command('SYSTEM START MERGES runs'));
+  await db.command(sql('SYSTEM STOP MERGES runs'));
+  onTestFinished(() => db.command(sql('SYSTEM START MERGES runs')));
   await store.apply(tenant, [post(1), ...Array.from({ length: 50 }, (_, at) => post(2 + at, { parent: 1 }))]);
   await store.settled();
   expect(await stored()).toBe(51);
@@ -122,18 +122,18 @@ test('ClickHouse can parse the statements for a cluster, and each creates or cha
   const changes = all.filter((text) => !text.startsWith('INSERT'));
   expect(changes.length).toBeGreaterThan(10);
   for (const statement of changes) {
-    const [row] = await db.rows<{ text: string }>('SELECT formatQuery(?) AS text', string(statement));
+    const [row] = await db.rows<{ text: string }>(sql('SELECT formatQuery(?) AS text', string(statement)));
     expect(row?.text).toMatch(/^CREATE (TABLE|MATERIALIZED VIEW) IF NOT EXISTS \w+ ON CLUSTER `eu 'west'`\s/);
     if (statement.startsWith('CREATE TABLE')) expect(row?.text).toMatch(/ENGINE = Replicated\w*MergeTree/);
   }
 });
 
 test('a database without tables is refused until it is migrated, and one of a build before the first release always', async () => {
-  await db.command('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2');
+  await db.command(sql('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2'));
   await expect(openStore()).rejects.toThrow('run `runspan store migrate`');
   expect(await migrate(db)).toBe(1);
   await (await openStore()).close();
-  await db.command('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2');
+  await db.command(sql('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2'));
   await db.insert('migrations', [{ version: 6 }]);
   const early = 'created by a build of runspan before its first release: use a new database';
   await expect(openStore()).rejects.toThrow(early);

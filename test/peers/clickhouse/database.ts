@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { inject, onTestFinished, vi } from 'vitest';
 import { ClickHouseStore } from '#src/receiver/store/clickhouse/clickhouse-store.ts';
-import { ClickHouse } from '#src/receiver/store/clickhouse/connection.ts';
+import { ClickHouse, sql } from '#src/receiver/store/clickhouse/connection.ts';
 import { migrate } from '#src/receiver/store/clickhouse/schema.ts';
 import { startProcess } from './server.ts';
 
@@ -47,7 +47,7 @@ async function createDatabase(shared: string): Promise<Pick<Server, 'url' | 'sto
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const command = async (text: string): Promise<void> => {
     const db = await ClickHouse.connect(shared);
-    await db.command(text);
+    await db.command(sql(text));
     await db.close();
   };
   await command(`CREATE DATABASE ${name}`);

@@ -3,7 +3,7 @@ import { grouped } from '../../domain/grouped.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { AttachmentInfo } from '../../domain/run-view.ts';
 import { refuseManyAttachments } from '../store.ts';
-import { type ClickHouse, type InsertRow, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, type InsertRow, sql, string, uuid, uuids } from './connection.ts';
 import type { Place } from './messages.ts';
 
 /** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
@@ -63,10 +63,12 @@ export async function attachmentInfos(
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, AttachmentInfo[]>> {
   const rows = await db.rows<AttachmentInfo & { run: string }>(
-    `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
+    sql(
+      `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
         FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY name`,
-    string(tenant),
-    uuids(runIds),
+      string(tenant),
+      uuids(runIds),
+    ),
   );
   const byRun = grouped(rows, ({ run }) => run);
   return new Map([...byRun].map(([run, own]) => [run, own.map(({ run: _, ...info }) => info)]));
@@ -80,11 +82,13 @@ export async function readAttachment(
   name: string,
 ): Promise<Attachment | undefined> {
   const rows = await db.rows<{ mime_type: string; data: string; received_us: number }>(
-    `SELECT mime_type, data, received_us FROM attachments WHERE tenant = ? AND run = ? AND name = ?
+    sql(
+      `SELECT mime_type, data, received_us FROM attachments WHERE tenant = ? AND run = ? AND name = ?
         ORDER BY chunk, received_us DESC LIMIT 1 BY chunk`,
-    string(tenant),
-    uuid(runId),
-    string(name),
+      string(tenant),
+      uuid(runId),
+      string(name),
+    ),
   );
   const [first] = rows;
   if (first === undefined) return undefined;

@@ -7,7 +7,7 @@ import type { Scope } from '../../domain/query.ts';
 import type { ChangeFeed, StoreChange } from '../store.ts';
 import { type ChangedTrace, Subscribers } from '../subscribers.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, integer, strings } from './connection.ts';
+import { type ClickHouse, integer, sql, strings } from './connection.ts';
 import { dayOfMs } from './messages.ts';
 
 /** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
@@ -128,11 +128,13 @@ export class ClickHouseChanges implements ChangeFeed {
     const nowUs = this.#clock.nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
     const rows = await this.#db.rows<Change>(
-      `SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
+      sql(
+        `SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
           WHERE tenant IN (?) AND derived_us > ? AND (is_deleted = 0 OR version = 0)
           GROUP BY tenant, trace, derived_us ORDER BY derived_us`,
-      strings(tenants),
-      integer(sinceUs),
+        strings(tenants),
+        integer(sinceUs),
+      ),
     );
     this.#polledUs = nowUs;
     const later = rows.filter((row) => !this.#reported.has(keyOf(row)));

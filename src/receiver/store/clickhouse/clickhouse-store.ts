@@ -13,7 +13,7 @@ import type { KeyStore } from '../key-store.ts';
 import { type RevokedToken, type Store, StoreError, type StoreStatus } from '../store.ts';
 import { ClickHouseChanges } from './changes.ts';
 import { StoreClock } from './clock.ts';
-import { ClickHouse } from './connection.ts';
+import { ClickHouse, sql } from './connection.ts';
 import { ClickHouseDeletions, readRemovable } from './deletion.ts';
 import { Derivation } from './derivation.ts';
 import { addFeedback, readFeedback, readFeedbackWithId, removeFeedback } from './feedback.ts';
@@ -264,7 +264,7 @@ export class ClickHouseStore implements Store {
    */
   async tenants(): Promise<string[]> {
     const rows = await this.#db.rows<{ tenant: string }>(
-      'SELECT DISTINCT tenant FROM runs WHERE version > 0 ORDER BY tenant',
+      sql('SELECT DISTINCT tenant FROM runs WHERE version > 0 ORDER BY tenant'),
     );
     return rows.map(({ tenant }) => tenant);
   }
@@ -276,8 +276,8 @@ export class ClickHouseStore implements Store {
    */
   async status(): Promise<StoreStatus> {
     const [row] = await this.#db.rows<{ bytes: number; free: number }>(
-      `SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
-        (SELECT min(free_space) FROM system.disks) AS free`,
+      sql(`SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
+        (SELECT min(free_space) FROM system.disks) AS free`),
     );
     return {
       queuedBytes: this.#writer.waitingBytes,

@@ -1,4 +1,4 @@
-import type { ClickHouse } from './connection.ts';
+import { type ClickHouse, sql } from './connection.ts';
 
 /**
  * The clock of ClickHouse, so that all receivers of a database have the same time. Otherwise, the changes of a receiver
@@ -23,7 +23,7 @@ export class StoreClock {
   /** Reads the time of ClickHouse. `performance.now()` may stop while a machine is suspended. */
   async synchronize(): Promise<void> {
     const startMs = performance.now();
-    const [row] = await this.#db.rows<{ us: number }>('SELECT toUnixTimestamp64Micro(now64(6)) AS us');
+    const [row] = await this.#db.rows<{ us: number }>(sql('SELECT toUnixTimestamp64Micro(now64(6)) AS us'));
     if (row !== undefined) this.#originUs = Math.floor(row.us - ((startMs + performance.now()) / 2) * 1_000);
   }
 

@@ -91,7 +91,7 @@ export class ClickHouse {
     setMaxListeners(0, this.#closing.signal);
   }
 
-  async rows<Row>(text: string, ...params: readonly Param[]): Promise<Row[]> {
+  async rows<Row>({ sql: text, params }: Sql): Promise<Row[]> {
     const { query, query_params } = numbered(text, params);
     return await this.#attempt(async (abort_signal) => {
       const result = await this.#client.query({ query, query_params, format: 'JSONEachRow', abort_signal });
@@ -113,7 +113,7 @@ export class ClickHouse {
     }
   }
 
-  async command(text: string, ...params: readonly Param[]): Promise<void> {
+  async command({ sql: text, params }: Sql): Promise<void> {
     const { query, query_params } = numbered(text, params);
     await this.#attempt((abort_signal) => this.#client.command({ query, query_params, abort_signal }));
   }

@@ -72,7 +72,7 @@ export class ClickHouseDeletions {
     if (!isForced && nowMs - this.#readMs < READ_MS) return;
     const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - DELETIONS_MS);
     const select = 'SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms';
-    const rows = await this.#db.rows<{ json: string; is_open: number }>(select, integer(sinceMs));
+    const rows = await this.#db.rows<{ json: string; is_open: number }>(sql(select, integer(sinceMs)));
     this.#readMs = nowMs;
     for (const { json, is_open } of rows) this.#remember(JSON.parse(json), is_open === 1);
     for (const deletion of this.#open.values()) {
@@ -139,7 +139,7 @@ export class ClickHouseDeletions {
   async #deleteTraces(deletion: Deletion): Promise<void> {
     const { sql: select, params } = coveredTraces(deletion);
     while (!this.#isClosed) {
-      const traces = await this.#db.rows<DeletedTrace>(`${select} LIMIT ${STEP_TRACES}`, ...params);
+      const traces = await this.#db.rows<DeletedTrace>(sql(`${select} LIMIT ${STEP_TRACES}`, ...params));
       if (traces.length === 0) return;
       await this.#delete(deletion.tenant, traces, this.nowUs);
     }
@@ -154,12 +154,14 @@ export class ClickHouseDeletions {
       groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
     );
     await this.#db.command(
-      `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
+      sql(
+        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
           FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
-      integer(receivedUs),
-      integer(receivedUs),
-      string(tenant),
-      uuids(traces.map(({ id }) => id)),
+        integer(receivedUs),
+        integer(receivedUs),
+        string(tenant),
+        uuids(traces.map(({ id }) => id)),
+      ),
     );
     await this.#changes.add(tenant, traces);
   }
@@ -169,7 +171,7 @@ export class ClickHouseDeletions {
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<RunCounts> {
   const { sql: covered, params } = coveredTraces(deletion);
   const select = `SELECT count() AS traces, sum(runs) AS runs FROM (${covered})`;
-  const [found] = await db.rows<RunCounts>(select, ...params);
+  const [found] = await db.rows<RunCounts>(sql(select, ...params));
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
@@ -210,15 +212,13 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
     string(sinceDay),
   );
   const days = await db.rows<{ day: string }>(
-    `SELECT DISTINCT day FROM messages WHERE ${removed.sql}`,
-    ...removed.params,
+    sql(`SELECT DISTINCT day FROM messages WHERE ${removed.sql}`, ...removed.params),
   );
   for (const { day } of days) {
     const ofDay = all([sql('day = toDate(?)', string(day)), removed]);
     for (let hasMore = true; hasMore; ) {
       const groups = await db.rows<GroupKey>(
-        `SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`,
-        ...ofDay.params,
+        sql(`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`, ...ofDay.params),
       );
       hasMore = groups.length === STEP_TRACES;
       if (groups.length > 0) await deleteGroups(db, day, beforeUs, groups);
@@ -256,9 +256,9 @@ export async function deleteWhere(
   day?: string,
 ): Promise<void> {
   // A deletion rewrites every part of the table, even if no row matches.
-  const found = await db.rows(`SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, ...params);
+  const found = await db.rows(sql(`SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, ...params));
   if (found.length === 0) return;
   const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;
   const [partition, value] = day === undefined ? ['', []] : ['IN PARTITION ?', [string(day)]];
-  await db.command(`DELETE FROM ${table} ${partition} WHERE ${where} SETTINGS ${settings}`, ...value, ...params);
+  await db.command(sql(`DELETE FROM ${table} ${partition} WHERE ${where} SETTINGS ${settings}`, ...value, ...params));
 }

@@ -25,7 +25,7 @@ export async function addFeedback(
   const { group_id, trace } = found;
   const select = 'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?';
   const params = [string(tenant), uuid(group_id), uuid(runId), string(id)];
-  const [earlier] = await db.rows<{ created_at: string; n: number }>(select, ...params);
+  const [earlier] = await db.rows<{ created_at: string; n: number }>(sql(select, ...params));
   const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {
@@ -59,7 +59,7 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: reado
 export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {
   const { tenant } = scope;
   const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND id = ?';
-  const rows = await db.rows<{ json: string }>(select, string(tenant), string(id));
+  const rows = await db.rows<{ json: string }>(sql(select, string(tenant), string(id)));
   for (const { json } of rows) {
     const { run_id: runId }: Feedback = JSON.parse(json);
     if ((await readRow(db, scope, runId)) !== undefined) return parseExact(json);
@@ -75,7 +75,7 @@ export async function removeFeedback(
 ): Promise<ChangedTrace | undefined> {
   const group = await groupOfRun(db, tenant, runId);
   const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
-  const isFound = (await db.rows(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params)).length > 0;
+  const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
   if (group === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
   return group.trace;

@@ -57,9 +57,11 @@ export interface StoredGroup extends GroupKey {
 export async function stepsOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<StoredGroup[][]> {
   if (keys.length === 0) return [];
   const found = await db.rows<StoredGroup>(
-    `SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages WHERE ${IN_GROUPS}
+    sql(
+      `SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages WHERE ${IN_GROUPS}
       GROUP BY tenant, group_id`,
-    ...paramsOf(keys),
+      ...paramsOf(keys),
+    ),
   );
   return cut(found);
 }
@@ -105,12 +107,14 @@ export async function* readGroups(
  */
 export async function readFirstRun(db: ClickHouse, stored: StoredGroup, prices: PriceList): Promise<Group> {
   const rows = await db.rows<GroupRow>(
-    `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${IN_GROUPS} AND (id = group_id OR (group_id, id) IN (
+    sql(
+      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${IN_GROUPS} AND (id = group_id OR (group_id, id) IN (
           SELECT group_id, argMin(id, received_us) FROM messages WHERE ${IN_GROUPS} AND kind < ${TOMBSTONE}
           GROUP BY group_id HAVING countIf(id = group_id) = 0))
         ORDER BY received_us DESC LIMIT ${FIRST_MESSAGES_MAX} BY group_id, id, kind`,
-    ...paramsOf([stored]),
-    ...paramsOf([stored]),
+      ...paramsOf([stored]),
+      ...paramsOf([stored]),
+    ),
   );
   const first = rows.find(({ kind }) => kind < TOMBSTONE);
   const mark = first === undefined ? [] : [{ ...first, ...MARK, received_us: stored.seenUs }];
@@ -134,7 +138,7 @@ type GroupRow = MessageRow & GroupKey;
 const IN_GROUPS = `(tenant, toUInt128(group_id)) IN ${KEYS}`;
 
 async function readRows(db: ClickHouse, { sql: where, params }: Sql): Promise<GroupRow[]> {
-  return await db.rows<GroupRow>(`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`, ...params);
+  return await db.rows<GroupRow>(sql(`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`, ...params));
 }
 
 /** Reads the messages of a group. Each slice contains all messages of its runs. */
@@ -142,10 +146,12 @@ async function* slicesOf(db: ClickHouse, group: StoredGroup): AsyncGenerator<Gro
   // Messages that arrive in the meantime belong to the next derivation.
   const stored = all([sql(IN_GROUPS, ...paramsOf([group])), sql('received_us <= ?', integer(group.seenUs))]);
   const ends = await db.rows<{ id: string }>(
-    `SELECT DISTINCT id FROM (
+    sql(
+      `SELECT DISTINCT id FROM (
         SELECT id, row_number() OVER (ORDER BY toUInt128(id)) AS position FROM messages WHERE ${stored.sql})
       WHERE position % ${READ_MESSAGES} = 0 ORDER BY toUInt128(id)`,
-    ...stored.params,
+      ...stored.params,
+    ),
   );
   for (let at = 0; at <= ends.length; at += 1) {
     const [after, until] = [ends[at - 1], ends[at]];

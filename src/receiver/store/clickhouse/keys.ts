@@ -41,10 +41,12 @@ export class ClickHouseKeys implements KeyStore {
 
   async #select({ sql: where, params }: Sql): Promise<StoredKey[]> {
     const rows = await this.#db.rows<{ json: string; used_ms: number }>(
-      `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
+      sql(
+        `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
           LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
-      ...params,
-      ...params,
+        ...params,
+        ...params,
+      ),
     );
     return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
   }
@@ -56,7 +58,7 @@ export async function addTokenSecret(db: ClickHouse, { secret, createdMs }: Toke
 
 export async function tokenSecrets(db: ClickHouse): Promise<TokenSecret[]> {
   return await db.rows<TokenSecret>(
-    'SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret',
+    sql('SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret'),
   );
 }
 
@@ -70,11 +72,11 @@ export async function tokensRevokedMs(
   ids: readonly string[],
 ): Promise<number | undefined> {
   const select = 'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)';
-  const [row] = await db.rows<{ ms: number | null }>(select, string(tenant), uuids(ids));
+  const [row] = await db.rows<{ ms: number | null }>(sql(select, string(tenant), uuids(ids)));
   return row?.ms ?? undefined;
 }
 
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
   const select = 'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id';
-  return await db.rows<RevokedToken>(select, string(tenant));
+  return await db.rows<RevokedToken>(sql(select, string(tenant)));
 }

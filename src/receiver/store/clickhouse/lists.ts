@@ -54,9 +54,11 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
 export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
   const { sql: where, params } = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
   const rows = await db.rows<{ project: string; traces: number; last_us: number }>(
-    `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
+    sql(
+      `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
       WHERE ${where} AND is_root = 1 GROUP BY project`,
-    ...params,
+      ...params,
+    ),
   );
   return rows
     .map(({ project, traces: count, last_us }) => ({
@@ -77,11 +79,13 @@ export async function suggestions(
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
     const where = conditionOf(scope.tenant, { ...filter, range });
     return await db.rows<{ id: string; group_id: string; value: string | null | readonly string[] }>(
-      `SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
+      sql(
+        `SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
         ORDER BY start_us DESC, n DESC LIMIT ?`,
-      ...params,
-      ...where.params,
-      integer(limit),
+        ...params,
+        ...where.params,
+        integer(limit),
+      ),
     );
   });
   const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
@@ -108,10 +112,12 @@ async function feedbackKeys(
   runs: readonly { readonly id: string; readonly group_id: string }[],
 ): Promise<string[][]> {
   const rows = await db.rows<{ keys: string[] }>(
-    'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run IN (?) GROUP BY run',
-    string(tenant),
-    uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-    uuids(runs.map(({ id }) => id)),
+    sql(
+      'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run IN (?) GROUP BY run',
+      string(tenant),
+      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
+      uuids(runs.map(({ id }) => id)),
+    ),
   );
   return rows.map(({ keys }) => keys);
 }
@@ -183,10 +189,12 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
   const order = column === 'start_us' ? orderByValue(sorting) : orderOf(sorting);
   for (let versions = 2 * limit; versions < VERSIONS_MAX; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
-      `SELECT start_us, n, ${column} AS value FROM runs
+      sql(
+        `SELECT start_us, n, ${column} AS value FROM runs
           WHERE is_deleted = 0 AND (${condition.sql}) ${order} LIMIT ?`,
-      ...condition.params,
-      integer(versions),
+        ...condition.params,
+        integer(versions),
+      ),
     );
     if (found.length === 0) return [];
     const last = found[versions - 1];
@@ -205,10 +213,12 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
 /** Returns the first rows that match a condition. Reads all matching rows with `FINAL`. */
 async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
-    `SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
+    sql(
+      `SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
         WHERE ${condition.sql} ${orderOf(sorting)} LIMIT ?`,
-    ...condition.params,
-    integer(sorting.limit),
+      ...condition.params,
+      integer(sorting.limit),
+    ),
   );
 }
 
@@ -280,8 +290,10 @@ export async function windows(
   if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
   const { sql: where, params } = all([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>(
-    `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
-    ...params,
+    sql(
+      `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
+      ...params,
+    ),
   );
   return first === undefined ? [] : windowsOf(range, first.start_us, isDescending);
 }
@@ -315,6 +327,6 @@ async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[])
   if (runs.length === 0) return new Map();
   // Skip indexes are safe with `FINAL` here, because all versions of a row have the same id.
   const text = 'SELECT id, trace FROM runs FINAL WHERE tenant = ? AND id IN (?) SETTINGS use_skip_indexes_if_final = 1';
-  const rows = await db.rows<{ id: string; trace: string }>(text, string(tenant), uuids(runs));
+  const rows = await db.rows<{ id: string; trace: string }>(sql(text, string(tenant), uuids(runs)));
   return new Map(rows.map(({ id, trace }) => [id, trace]));
 }

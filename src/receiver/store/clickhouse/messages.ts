@@ -13,7 +13,7 @@ import {
   type SmallFields,
   type StoredFacts,
 } from '../../domain/summary.ts';
-import { type ClickHouse, type InsertRow, string, uuids } from './connection.ts';
+import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
 
 /** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */
 export const TOMBSTONE: number = PATCH + 1;
@@ -117,11 +117,13 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   columns: string,
 ): Promise<ReadonlyMap<string, Row[]>> {
   const rows = await db.rows<Row>(
-    `SELECT ${columns} FROM messages
+    sql(
+      `SELECT ${columns} FROM messages
         WHERE tenant = ? AND group_id IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
-    string(tenant),
-    uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-    uuids(runs.map(({ id }) => id)),
+      string(tenant),
+      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
+      uuids(runs.map(({ id }) => id)),
+    ),
   );
   return grouped(rows, ({ id }) => id);
 }

@@ -7,7 +7,7 @@ import {
   type TraceNames,
 } from '../../domain/identity.ts';
 import type { RunFields } from '../../domain/run-message.ts';
-import { type ClickHouse, strings, uuids } from './connection.ts';
+import { type ClickHouse, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
 /** Maximum number of places kept in memory. */
@@ -90,7 +90,7 @@ export class PlaceFinder {
       isKnown(otelTraceId ?? id, 1);
     }
     const tenants = [...asked].map((name) => name.slice(0, -UUID_LENGTH));
-    const rows = await this.#db.rows<StoredName>(NAMES, strings(tenants), uuids([...asked].map(uuidOf)));
+    const rows = await this.#db.rows<StoredName>(sql(NAMES, strings(tenants), uuids([...asked].map(uuidOf))));
     for (const { tenant, id, is_trace, is_named, ...place } of rows)
       names.add(tenant + id, is_trace, place, is_named === 1);
     return names;

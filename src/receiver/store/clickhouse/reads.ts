@@ -37,9 +37,11 @@ import { searchConditions } from './search.ts';
 /** Returns the groups that contain messages of a run. Usually, there is at most one. */
 export async function groupsOf(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
-    'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
-    string(tenant),
-    uuid(runId),
+    sql(
+      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
+      string(tenant),
+      uuid(runId),
+    ),
   );
   return rows.map(({ group_id }) => group_id);
 }
@@ -70,10 +72,12 @@ const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_i
 /** Returns a visible run within the scope. */
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
-    `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+    sql(
+      `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
         WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
-    string(scope.tenant),
-    uuid(runId),
+      string(scope.tenant),
+      uuid(runId),
+    ),
   );
   return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
@@ -96,10 +100,12 @@ interface OrderedRun {
 /** Returns the visible runs of traces within the scope, in order. */
 export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
   const rows = await db.rows<RunRow>(
-    `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
+    sql(
+      `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
         WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
-    string(scope.tenant),
-    uuids(traceIds),
+      string(scope.tenant),
+      uuids(traceIds),
+    ),
   );
   const runs = rows.map((row): ListedRun => {
     const summary = summaryIn(row);
@@ -144,9 +150,11 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
   const { tenant } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
-    `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
-    string(tenant),
-    uuids(runIds),
+    sql(
+      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
+      string(tenant),
+      uuids(runIds),
+    ),
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
@@ -162,16 +170,18 @@ export async function readMergedRuns(
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
   const found = await db.rows<{ id: string; group_id: string }>(
-    `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
+    sql(
+      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
           AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN (
               SELECT toUInt128(group_id) FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 1)
             AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id'))))`,
-    string(tenant),
-    uuids(ids),
-    string(tenant),
-    string(tenant),
-    uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
-    strings(spans.map(({ spanId }) => spanId)),
+      string(tenant),
+      uuids(ids),
+      string(tenant),
+      string(tenant),
+      uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
+      strings(spans.map(({ spanId }) => spanId)),
+    ),
   );
   if (found.length === 0) return [];
   const messages = await readMessages<WholeMessageRow>(
@@ -205,7 +215,7 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
   const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n';
-  const rows = await db.rows<{ json: string }>(select, string(tenant), uuids([...new Set(groups)]));
+  const rows = await db.rows<{ json: string }>(sql(select, string(tenant), uuids([...new Set(groups)])));
   return rows.map(({ json }) => parseExact(json));
 }
 
@@ -279,11 +289,13 @@ async function matchingTraces(
   const { sql: having, params } =
     after === undefined ? sql('1') : sql('(first_us, trace) > (?, ?)', integer(after.first_us), uuid(after.trace));
   return await db.rows<MatchingTrace>(
-    `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
+    sql(
+      `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
       FROM runs FINAL WHERE ${condition.sql} GROUP BY trace HAVING ${having} ORDER BY first_us, trace LIMIT ?`,
-    ...condition.params,
-    ...params,
-    integer(limit),
+      ...condition.params,
+      ...params,
+      integer(limit),
+    ),
   );
 }
 

@@ -70,27 +70,31 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
 async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
   const [beforeDay, beforeUs] = [dayOfMs(beforeMs), beforeMs * 1_000];
   const messageDays = await db.rows<{ day: string; tombstones: number }>(
-    `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
+    sql(
+      `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
         HAVING maxIf(received_us, kind != ${TOMBSTONE}) < ?`,
-    string(beforeDay),
-    integer(beforeUs),
+      string(beforeDay),
+      integer(beforeUs),
+    ),
   );
   for (const { day, tombstones } of messageDays) {
     if (tombstones === 0 || day < dayOfMs(beforeMs - TOMBSTONES_MS)) await dropPartition(db, 'messages', day);
     else await deleteWhere(db, 'messages', sql(`kind != ${TOMBSTONE} AND day = toDate(?)`, string(day)), 'now');
   }
   const runDays = await db.rows<{ day: string }>(
-    `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
+    sql(
+      `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
         HAVING if(day BETWEEN toDate(?) AND toDate(?),
           day NOT IN (SELECT day FROM messages WHERE day < toDate(?) AND kind != ${TOMBSTONE}),
           max(seen_us) < ?)`,
-    string(beforeDay),
-    string(dayOfMs(nowMs + DAY_MS)),
-    // The messages of runs with other days are stored under the day on which they arrived.
-    string(EARLIEST_DAY),
-    string(beforeDay),
-    string(beforeDay),
-    integer(beforeUs),
+      string(beforeDay),
+      string(dayOfMs(nowMs + DAY_MS)),
+      // The messages of runs with other days are stored under the day on which they arrived.
+      string(EARLIEST_DAY),
+      string(beforeDay),
+      string(beforeDay),
+      integer(beforeUs),
+    ),
   );
   for (const { day } of runDays) {
     await loggingRuns(db, sql('day = toDate(?)', string(day)), () => dropPartition(db, 'runs', day));
@@ -109,8 +113,10 @@ const MONTH_OF_FEEDBACK = 'toYYYYMM(toDateTime(intDiv(n, 1000000)))';
 /** Drops the partitions whose rows all match a condition. */
 async function dropPartitions(db: ClickHouse, table: string, partition: string, having: Sql): Promise<void> {
   const rows = await db.rows<{ name: string }>(
-    `SELECT toString(${partition}) AS name FROM ${table} GROUP BY ${partition} HAVING ${having.sql}`,
-    ...having.params,
+    sql(
+      `SELECT toString(${partition}) AS name FROM ${table} GROUP BY ${partition} HAVING ${having.sql}`,
+      ...having.params,
+    ),
   );
   for (const { name } of rows) await dropPartition(db, table, name);
 }
@@ -141,7 +147,9 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
 
 /** Deletes runs that match a condition, and logs how many they are. */
 async function loggingRuns(db: ClickHouse, { sql: where, params }: Sql, remove: () => Promise<void>): Promise<void> {
-  const [found] = await db.rows<{ runs: number }>(`SELECT count() AS runs FROM runs FINAL WHERE ${where}`, ...params);
+  const [found] = await db.rows<{ runs: number }>(
+    sql(`SELECT count() AS runs FROM runs FINAL WHERE ${where}`, ...params),
+  );
   await remove();
   const runs = found?.runs ?? 0;
   if (runs > 0) diagnostics.warn(`the store in ClickHouse has deleted runs older than their maximum age: ${runs}`);
@@ -150,12 +158,12 @@ async function loggingRuns(db: ClickHouse, { sql: where, params }: Sql, remove: 
 /** Removes deleted rows from the disk. Otherwise they stay there until ClickHouse merges their parts. */
 async function applyDeletions(db: ClickHouse): Promise<void> {
   const tables = await db.rows<{ table: string }>(
-    `SELECT DISTINCT table FROM system.parts
-      WHERE database = currentDatabase() AND active AND has_lightweight_delete`,
+    sql(`SELECT DISTINCT table FROM system.parts
+      WHERE database = currentDatabase() AND active AND has_lightweight_delete`),
   );
-  for (const { table } of tables) await db.command(`ALTER TABLE ${table} APPLY DELETED MASK`);
+  for (const { table } of tables) await db.command(sql(`ALTER TABLE ${table} APPLY DELETED MASK`));
 }
 
 async function dropPartition(db: ClickHouse, table: string, partition: string): Promise<void> {
-  await db.command(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition));
+  await db.command(sql(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition)));
 }

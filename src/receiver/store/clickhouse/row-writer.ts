@@ -3,7 +3,7 @@ import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { type ClickHouseChanges, PROJECT_NAMES } from './changes.ts';
-import { type ClickHouse, integers, strings, uuids } from './connection.ts';
+import { type ClickHouse, integers, sql, strings, uuids } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
 import { GROUP_MESSAGES_MAX, type Group, readFirstRun, readGroups, type StoredGroup } from './groups.ts';
 import { type DerivedRow, projectNamesIn, rowsOf } from './run-row.ts';
@@ -89,14 +89,16 @@ export class RowWriter {
   /** Returns the latest stored version of each row, by key. */
   async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
     const stored = await this.#db.rows<StoredRow & RowKey>(
-      `SELECT tenant, start_us, id,
+      sql(
+        `SELECT tenant, start_us, id,
             argMax((toString(version), toString(hash), seen_us, is_deleted, trace, ${PROJECT_NAMES}), version) AS latest,
             latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
             latest.5 AS latestTrace, latest.6 AS projects FROM runs
           WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
-      strings(rows.map(({ tenant }) => tenant)),
-      integers(rows.map(({ start_us }) => start_us)),
-      uuids(rows.map(({ id }) => id)),
+        strings(rows.map(({ tenant }) => tenant)),
+        integers(rows.map(({ start_us }) => start_us)),
+        uuids(rows.map(({ id }) => id)),
+      ),
     );
     return new Map(stored.map((row) => [rowKeyOf(row), row]));
   }

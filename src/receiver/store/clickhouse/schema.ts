@@ -1,5 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
-import type { ClickHouse } from './connection.ts';
+import { type ClickHouse, sql } from './connection.ts';
 import { TOMBSTONE } from './messages.ts';
 
 /** SQL for a message's searchable text: its fields, inputs and outputs. */
@@ -271,15 +271,15 @@ export function statements(cluster: string | undefined, version: number = FIRST_
 /** Applies the pending migrations. Returns the number of applied migrations. */
 export async function migrate(db: ClickHouse, cluster?: string): Promise<number> {
   await checkServer(db);
-  await db.command(statementFor(MIGRATIONS_TABLE, cluster));
+  await db.command(sql(statementFor(MIGRATIONS_TABLE, cluster)));
   const version = (await schemaVersion(db)) ?? FIRST_VERSION - 1;
-  for (const statement of statements(cluster, version)) await db.command(statement);
+  for (const statement of statements(cluster, version)) await db.command(sql(statement));
   return VERSION - version;
 }
 
 /** Returns undefined if no migration has been applied. */
 async function schemaVersion(db: ClickHouse): Promise<number | undefined> {
-  const [row] = await db.rows<{ version: number }>('SELECT max(version) AS version FROM migrations');
+  const [row] = await db.rows<{ version: number }>(sql('SELECT max(version) AS version FROM migrations'));
   const version = row?.version || undefined;
   if (version === undefined || version >= FIRST_VERSION) return version;
   throw new RunspanError(
@@ -293,7 +293,7 @@ async function schemaVersion(db: ClickHouse): Promise<number | undefined> {
  * words.
  */
 async function checkServer(db: ClickHouse): Promise<void> {
-  const [row] = await db.rows<{ text: string }>('SELECT version() AS text');
+  const [row] = await db.rows<{ text: string }>(sql('SELECT version() AS text'));
   const [year = 0, month = 0] = (row?.text ?? '').split('.').map(Number);
   if (year * 100 + month >= 2604) return;
   throw new RunspanError('RUNSPAN_STORE_INVALID', `ClickHouse has version ${row?.text}, and 26.4 or later is required`);
@@ -302,7 +302,7 @@ async function checkServer(db: ClickHouse): Promise<void> {
 /** Rejects with a RunspanError if the database's schema is older or newer than this version of runspan expects. */
 export async function checkSchema(db: ClickHouse): Promise<void> {
   const tables = await db.rows(
-    "SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'",
+    sql("SELECT 1 FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'"),
   );
   const version = (tables.length === 0 ? undefined : await schemaVersion(db)) ?? FIRST_VERSION - 1;
   if (version === VERSION) return;

@@ -79,7 +79,7 @@ export async function searchConditions(
           ...params,
           ...where.params,
         );
-  const candidates = await db.rows<Candidate>(selected.sql, ...selected.params);
+  const candidates = await db.rows<Candidate>(selected);
   const limit = needed?.limit ?? Number.POSITIVE_INFINITY;
   const found = new Map<string, number>();
   for (let at = 0; at < candidates.length && found.size < limit; at += READ_RUNS) {

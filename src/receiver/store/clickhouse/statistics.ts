@@ -55,9 +55,11 @@ async function startRangeOf(
 ): Promise<StartRange | undefined> {
   if (Number.isFinite(fromUs) && Number.isFinite(beforeUs)) return undefined;
   const [row] = await db.rows<StartRange & { runs: number }>(
-    `SELECT count() AS runs, min(start_us) AS firstUs, max(start_us) AS lastUs FROM runs FINAL
+    sql(
+      `SELECT count() AS runs, min(start_us) AS firstUs, max(start_us) AS lastUs FROM runs FINAL
         WHERE ${conditions.sql}`,
-    ...conditions.params,
+      ...conditions.params,
+    ),
   );
   return row === undefined || row.runs === 0 ? undefined : row;
 }
@@ -83,11 +85,13 @@ function groupingOf(groupBy: GroupKey): Grouping {
 /** Returns the groups with the most runs, largest first. */
 async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Grouping, limit: number): Promise<string[]> {
   const rows = await db.rows<{ group_name: string }>(
-    `SELECT ${group.sql} AS group_name FROM runs FINAL WHERE ${conditions.sql} GROUP BY group_name
+    sql(
+      `SELECT ${group.sql} AS group_name FROM runs FINAL WHERE ${conditions.sql} GROUP BY group_name
         HAVING group_name IS NOT NULL ORDER BY count() DESC, group_name LIMIT ?`,
-    ...group.params,
-    ...conditions.params,
-    integer(limit),
+      ...group.params,
+      ...conditions.params,
+      integer(limit),
+    ),
   );
   return rows.map(({ group_name }) => group_name);
 }
@@ -136,7 +140,8 @@ async function countsIn(
   const withoutBucket = `run_code - ${total} + run_code % ${FIGURES_CODES}`;
   const ofGroup = hasSeries ? 'run_code' : withoutBucket;
   const rows = await db.rows<Omit<CountRow, 'group' | 'bucket' | 'kind'> & { cell: number }>(
-    `SELECT intDiv(code, ${LATENCIES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
+    sql(
+      `SELECT intDiv(code, ${LATENCIES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
           groupArray(code % ${LATENCIES}) AS latency_buckets, groupArray(number) AS latency_runs
         FROM (
           SELECT arrayJoin(if(run_code < ${codesOfGroup}, [run_code], [${grouping.isTag ? '' : `${total}, `}${ofGroup}])) AS code,
@@ -147,10 +152,11 @@ async function countsIn(
             FROM runs FINAL WHERE ${conditions.sql} GROUP BY run_code
           ) GROUP BY code
         ) GROUP BY cell`,
-    ...index.params,
-    integer(firstUs),
-    integer(stepUs),
-    ...conditions.params,
+      ...index.params,
+      integer(firstUs),
+      integer(stepUs),
+      ...conditions.params,
+    ),
   );
   return rows.map(({ cell, ...row }) => {
     const at = Math.floor(cell / KINDS);
@@ -182,17 +188,19 @@ async function feedbackSums(
   names: readonly string[],
 ): Promise<FeedbackRow[]> {
   return await db.rows<FeedbackRow>(
-    `SELECT key, groups, count() AS count, count(score) AS scores, sum(ifNull(score, 0)) AS sum
+    sql(
+      `SELECT key, groups, count() AS count, count(score) AS scores, sum(ifNull(score, 0)) AS sum
         FROM (SELECT run, key, score FROM feedback FINAL WHERE tenant = ?) AS feedback
         JOIN (
           SELECT id, arrayFilter(name -> has(?, name), ${groups.sql}) AS groups FROM runs FINAL
           PREWHERE id IN (SELECT run FROM feedback WHERE tenant = ?) WHERE ${conditions.sql}
         ) AS found ON found.id = feedback.run
         GROUP BY key, groups`,
-    string(tenant),
-    strings(names),
-    ...groups.params,
-    string(tenant),
-    ...conditions.params,
+      string(tenant),
+      strings(names),
+      ...groups.params,
+      string(tenant),
+      ...conditions.params,
+    ),
   );
 }

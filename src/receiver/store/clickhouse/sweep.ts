@@ -1,4 +1,4 @@
-import { type ClickHouse, integer, string } from './connection.ts';
+import { type ClickHouse, integer, sql, string } from './connection.ts';
 import type { GroupKey } from './groups.ts';
 
 /** Maximum number of groups whose sizes are read at the same time. They are derived in steps, see `stepsOf`. */
@@ -28,17 +28,19 @@ export async function underivedGroups(
   { untilUs, position }: SweptRange,
 ): Promise<SweptGroup[]> {
   return await db.rows(
-    `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
+    sql(
+      `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
           SELECT tenant, group_id, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
           GROUP BY tenant, group_id) AS stored
         LEFT JOIN (SELECT tenant, group_id, max(seen_us) AS derived_us FROM runs
           WHERE seen_us >= ? GROUP BY tenant, group_id) AS derived USING (tenant, group_id)
         WHERE latest_us > derived_us AND position > ? ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
-    string(receiverId),
-    integer(sinceUs),
-    integer(untilUs),
-    integer(sinceUs),
-    integer(position),
+      string(receiverId),
+      integer(sinceUs),
+      integer(untilUs),
+      integer(sinceUs),
+      integer(position),
+    ),
   );
 }
 
@@ -50,7 +52,7 @@ export async function earlierPositionUs(db: ClickHouse, nowUs: number): Promise<
   const sweptUs = await latestTimeUs(db, 'swept');
   if (sweptUs > nowUs) return nowUs - LOOK_BACK_US;
   if (sweptUs > 0) return sweptUs;
-  const [row] = await db.rows<{ us: number }>('SELECT min(received_us) AS us FROM messages');
+  const [row] = await db.rows<{ us: number }>(sql('SELECT min(received_us) AS us FROM messages'));
   return row?.us || nowUs - OTHERS_US;
 }
 
@@ -60,6 +62,8 @@ export async function testWrite(db: ClickHouse, nowUs: number): Promise<void> {
 
 /** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
 export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' | 'age'): Promise<number> {
-  const [row] = await db.rows<{ us: number }>('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name));
+  const [row] = await db.rows<{ us: number }>(
+    sql('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name)),
+  );
   return row?.us ?? 0;
 }

@@ -64,12 +64,14 @@ async function latestTurns(
       ...(await searchConditions(db, scope.tenant, inWindow, 'traces')),
     ]);
     rows = await db.rows<LatestRow>(
-      `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
+      sql(
+        `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
         WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
         ORDER BY latest DESC LIMIT ?`,
-      ...params,
-      ...(after?.params ?? []),
-      integer(limit),
+        ...params,
+        ...(after?.params ?? []),
+        integer(limit),
+      ),
     );
     if (rows.length >= limit) break;
   }
@@ -92,10 +94,12 @@ async function summaries(
   const inThreads = all([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
   const { sql: where, params } = all([startingWith(tenant, inThreads), inThreads]);
   const rows = await db.rows<TurnRow>(
-    `SELECT id, group_id, trace, thread, start_us, latency_us, status, project, user,
+    sql(
+      `SELECT id, group_id, trace, thread, start_us, latency_us, status, project, user,
       ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
       WHERE ${where} ORDER BY start_us, n`,
-    ...params,
+      ...params,
+    ),
   );
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
@@ -133,7 +137,7 @@ async function previewsOf(db: ClickHouse, tenant: string, keys: readonly TurnRow
   const [starts, ids] = [new Set(keys.map(({ start_us }) => start_us)), keys.map(({ id }) => id)];
   const select = 'SELECT id, previews FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)';
   const params = [string(tenant), integers([...starts]), uuids(ids)];
-  const rows = await db.rows<{ id: string; previews: string }>(select, ...params);
+  const rows = await db.rows<{ id: string; previews: string }>(sql(select, ...params));
   return new Map(rows.map(({ id, previews }) => [id, previews]));
 }
 
