@@ -203,13 +203,8 @@ export interface Statistics {
 }
 
 /**
- * Selects the traces to delete. `id` is the id of a trace, thread or user, or the name or id of a project.
- *
- * - `trace`: the trace.
- * - `thread`, `user`: each trace in which a run has this thread or user.
- * - `project`: each trace whose root run is in the project.
- *
- * If the scope has a project, only traces whose root run is in this project are deleted.
+ * Selects the traces to delete: the trace with the id, each trace in which a run has the thread or user, or each trace whose
+ * root run is in the project with the name or id. A project in the scope limits them to traces whose root run is in it.
  */
 export interface DeletionTarget {
   readonly kind: 'trace' | 'thread' | 'user' | 'project';

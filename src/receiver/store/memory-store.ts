@@ -65,9 +65,8 @@ export interface MemoryStoreOptions extends PriceOptions {
    */
   runsMax?: number;
   /**
-   * Maximum size in bytes. The size includes fields as JSON text, attachments, and an overhead for each value, run and
-   * attachment. The heap usage of text and messages is close to the calculated size. Objects with different keys can
-   * use 2.5 times as much heap. Minimum: 4096.
+   * Maximum size in bytes: of fields as JSON text, of attachments, and an overhead for each value, run and attachment.
+   * Objects with different keys can use 2.5 times as much heap. Minimum: 4096.
    * @default 268435456 (256 MiB)
    */
   bytesMax?: number;
@@ -153,9 +152,9 @@ class Tenant implements TraceNames<MemoryTrace> {
 }
 
 /**
- * A store that keeps runs in memory. `MemoryStore` is the reference implementation of `Store`. Without indexes, the
- * store derives traces from their runs for each query. Each call to `apply` enforces the limits by deleting the traces
- * whose first run arrived earliest. If a later message belongs to a deleted run, the store creates the run again.
+ * A store that keeps runs in memory, the reference implementation of `Store`. It derives traces from their runs for each
+ * query. Each call to `apply` enforces the limits by deleting the traces whose first run arrived earliest. A later message
+ * of a deleted run creates the run again.
  */
 export class MemoryStore implements Store {
   readonly #limits: typeof DEFAULTS;

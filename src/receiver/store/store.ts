@@ -215,9 +215,8 @@ export interface DeletionStore {
    * feedback. A trace that is named by its id may have started later. For 30 days, `apply` ignores the messages of such
    * traces, also of those that arrive for the first time.
    *
-   * The promise resolves within about a second, with the number of runs that were found. If more time is needed, the store
-   * continues in the background, also after a restart. Rejects with a `StoreError` whose reason is `busy` if 100 deletions
-   * continue.
+   * Resolves within about a second with the counts of what was found. The store may continue in the background, also after
+   * a restart. Rejects with a `StoreError` with the reason `busy` while 100 deletions continue.
    */
   remove(scope: Scope, target: DeletionTarget): Promise<RunCounts>;
 }

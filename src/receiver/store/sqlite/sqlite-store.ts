@@ -125,8 +125,7 @@ interface Threads {
 /**
  * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file. Stored runs survive the
  * end of the process, even if the process is killed. After a power failure, the file is intact, but runs from the last
- * seconds may be missing. Only one process at a time can open the file for writing. Other processes can read the file
- * at the same time. Worker threads read and write the file.
+ * seconds may be missing. One process at a time can open the file for writing, and others can read it.
  */
 export class SqliteStore implements Store {
   readonly #path: string;
@@ -148,10 +147,10 @@ export class SqliteStore implements Store {
   lag: string | undefined;
 
   /**
-   * Opens a store file. If the file does not exist, creates the file and its folders. Rejects with
-   * `RUNSPAN_SQLITE_MISSING` if neither Node nor an installed package contains SQLite. Rejects with
-   * `RUNSPAN_STORE_IN_USE` if another process has the file open for writing. Rejects with `RUNSPAN_STORE_INVALID` if
-   * the file is damaged or not a store. Rejects with `RUNSPAN_STORE_FAILED` if the operating system denies access.
+   * Opens a store file, or creates the file and its folders. Rejects with `RUNSPAN_SQLITE_MISSING` if neither Node nor an
+   * installed package contains SQLite, with `RUNSPAN_STORE_IN_USE` if another process has the file open for writing, with
+   * `RUNSPAN_STORE_INVALID` if the file is damaged or not a store, and with `RUNSPAN_STORE_FAILED` if the operating system
+   * denies access.
    */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { readOnly, ...limits } = { ...DEFAULTS, ...checkedOptions('the options', options, CHECKS) };
