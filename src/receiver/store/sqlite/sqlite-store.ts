@@ -124,7 +124,7 @@ interface Threads {
 
 /**
  * A store that keeps runs in an SQLite file. When `apply` resolves, the runs are in the file. Stored runs survive the
- * end of the process, even if the process is killed. After a power failure, the file is intact, but runs from the last
+ * end of the process, even a kill. After a power failure, the file is intact, but runs from the last
  * seconds may be missing. One process at a time can open the file for writing, and others can read it.
  */
 export class SqliteStore implements Store {
@@ -263,7 +263,7 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Stores the address of the receiver that uses this file. Other processes that open the file can show the address.
+   * Stores the address of the receiver that uses this file, for other processes to show.
    */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
