@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Deletion, Deletions, OPEN_DELETIONS_MAX, Tombstones } from '../../domain/deletion.ts';
-import { decideTraces, type Identity, type TraceNames } from '../../domain/identity.ts';
+import { decideTraces, type Identity } from '../../domain/identity.ts';
 import type { RunCounts } from '../../domain/query.ts';
 import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
@@ -8,6 +8,7 @@ import type { ChangedTrace, TenantChange } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type Condition, ofProject } from './lists.ts';
+import type { Placement } from './placement.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
 import { REMOVED } from './schema.ts';
 import { deleteRun } from './sqlite-run.ts';
@@ -86,12 +87,12 @@ export class SqliteDeletions {
   }
 
   get isOpen(): boolean {
-    return this.#connection.one(`${DELETIONS} WHERE is_open = 1 LIMIT 1`) !== undefined;
+    return this.#connection.number(OPEN) > 0;
   }
 
   /** Stores a deletion. Call `remember` after the commit. */
   add(tenant: number, { project, target: { kind, id }, atMs }: Deletion): void {
-    const open = this.#connection.number('SELECT count(*) FROM deletions WHERE is_open = 1');
+    const open = this.#connection.number(OPEN);
     if (open >= OPEN_DELETIONS_MAX) throw new StoreError('busy', `${open} deletions are not finished`, 1);
     this.#connection.run(INSERT_DELETION, tenant, project ?? null, kind, id, atMs);
   }
@@ -135,11 +136,8 @@ export class SqliteDeletions {
   }
 
   /** See `Tombstones.decideTraces`. */
-  decideTraces(
-    tenant: number,
-    runs: ReadonlyMap<string, Identity>,
-    names: TraceNames<StoredTrace>,
-  ): ReadonlyMap<string, StoredTrace> {
+  decideTraces(runs: ReadonlyMap<string, Identity>, names: Placement): ReadonlyMap<string, StoredTrace> {
+    const { tenant } = names;
     if (this.#connection.one('SELECT 1 FROM removed LIMIT 1') === undefined) return decideTraces(runs, names);
     const ids = [...runs].flatMap(([id, { traceId = id, otelTraceId = id, parentId = id }]) =>
       [id, traceId, otelTraceId, parentId].map((name) => name.replaceAll('-', '')),
@@ -150,6 +148,7 @@ export class SqliteDeletions {
       if (kind === 1) tombstones.runs.add(idText(id));
       else tombstones.traces.set(idText(id), kind === 2);
     }
+    if (tombstones.runs.size + tombstones.traces.size === 0) return decideTraces(runs, names);
     const traces = tombstones.decideTraces(runs, names);
     const keep = (id: string, kind: number): void => this.#connection.run(KEEP_NAME, tenant, idBytes(id), kind);
     for (const id of tombstones.runs) keep(id, 1);
@@ -194,6 +193,7 @@ export function projectsOfRuns(connection: SqliteConnection, trace: number): str
 
 const DELETIONS = `SELECT deletions.n AS n, tenants.n AS tenant_n, tenants.name AS tenant, project, kind, id, at_ms
   FROM deletions JOIN tenants ON tenants.n = deletions.tenant`;
+const OPEN = 'SELECT count(*) FROM deletions WHERE is_open = 1';
 const INSERT_DELETION = 'INSERT INTO deletions (tenant, project, kind, id, at_ms, is_open) VALUES (?, ?, ?, ?, ?, 1)';
 const OF_TRACE = 'trace = (SELECT n FROM traces WHERE tenant = ? AND id = ?)';
 const STARTED_BEFORE =

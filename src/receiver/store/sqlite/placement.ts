@@ -17,7 +17,7 @@ export class Placement implements TraceNames<StoredTrace> {
   readonly counters: Counters;
   readonly #connection: SqliteConnection;
   readonly #prices: PriceList;
-  readonly #tenant: number;
+  readonly tenant: number;
   readonly #runs = new Map<string, SqliteRun>();
   /** Traces by key and by name. */
   readonly #traces = new Map<number | string, StoredTrace>();
@@ -28,14 +28,14 @@ export class Placement implements TraceNames<StoredTrace> {
     this.#connection = connection;
     this.counters = counters;
     this.#prices = prices;
-    this.#tenant = tenant;
+    this.tenant = tenant;
   }
 
   find(id: string): SqliteRun | undefined {
     const known = this.#runs.get(id);
     if (known !== undefined) return known;
     // Most runs are new, and this query is faster.
-    const stored = this.#connection.one<{ n: number }>(STORED, this.#tenant, idBytes(id));
+    const stored = this.#connection.one<{ n: number }>(STORED, this.tenant, idBytes(id));
     const row = stored && this.#connection.one<SelectedRun>(BY_KEY, stored.n);
     if (row?.evicted === 1) {
       // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
@@ -51,7 +51,7 @@ export class Placement implements TraceNames<StoredTrace> {
   }
 
   findOrCreate(id: string): SqliteRun {
-    const run = this.find(id) ?? new SqliteRun(id, this.#tenant, this.#prices);
+    const run = this.find(id) ?? new SqliteRun(id, this.tenant, this.#prices);
     this.#runs.set(id, run);
     return run;
   }
@@ -63,7 +63,7 @@ export class Placement implements TraceNames<StoredTrace> {
   named(name: string): StoredTrace | undefined {
     const known = this.#traces.get(name);
     if (known !== undefined) return known;
-    const [tenant, id] = [this.#tenant, idBytes(name)];
+    const [tenant, id] = [this.tenant, idBytes(name)];
     const row = this.#connection.one<{ n: number }>(TRACE_BY_ID, tenant, id);
     const found = row ?? this.#connection.one<{ n: number }>(TRACE_BY_NAME, tenant, id);
     const trace = found && this.#trace(found.n);
@@ -72,7 +72,7 @@ export class Placement implements TraceNames<StoredTrace> {
   }
 
   create(key: string, isNamed: boolean): StoredTrace {
-    const trace = StoredTrace.create(this.#connection, this.#tenant, key, isNamed);
+    const trace = StoredTrace.create(this.#connection, this.tenant, key, isNamed);
     this.#traces.set(trace.n, trace).set(key, trace);
     return trace;
   }
@@ -80,7 +80,7 @@ export class Placement implements TraceNames<StoredTrace> {
   setName(trace: StoredTrace, name: string, isTraceId: boolean): void {
     const other = isTraceId ? trace.id : name;
     if (isTraceId) trace.setId(this.#connection, name);
-    if (other !== trace.id) this.#connection.run(ADD_NAME, this.#tenant, idBytes(other), trace.n);
+    if (other !== trace.id) this.#connection.run(ADD_NAME, this.tenant, idBytes(other), trace.n);
     this.#traces.set(name, trace);
   }
 
@@ -136,7 +136,7 @@ export class Placement implements TraceNames<StoredTrace> {
     const received = bySpan.get(spanIn(trace, parentSpan));
     if (received !== undefined) return received;
     const span = Buffer.from(parentSpan, 'hex');
-    const row = this.#connection.one<{ id: Uint8Array }>(BY_SPAN, this.#tenant, span, trace.n);
+    const row = this.#connection.one<{ id: Uint8Array }>(BY_SPAN, this.tenant, span, trace.n);
     return row && this.find(idText(row.id));
   }
 
@@ -148,7 +148,7 @@ export class Placement implements TraceNames<StoredTrace> {
   #adopt(received: ReadonlySet<SqliteRun>, bySpan: ReadonlyMap<string, SqliteRun>): void {
     const byId = new Map([...received].map((run) => [run.id.replaceAll('-', ''), run]));
     const keys = [...byId.keys(), ...[...received].flatMap(({ identity: { span } }) => span ?? [])];
-    for (const { id } of this.#connection.all<{ id: Uint8Array }>(WAITING, this.#tenant, JSON.stringify(keys))) {
+    for (const { id } of this.#connection.all<{ id: Uint8Array }>(WAITING, this.tenant, JSON.stringify(keys))) {
       const child = this.find(idText(id));
       if (child?.trace === undefined || child.isLinked || child.waitsFor === undefined) continue;
       const ofSpan = child.parentId === undefined;

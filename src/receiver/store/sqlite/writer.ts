@@ -39,7 +39,7 @@ export class SqliteWriter {
     }
     const placement = this.#placement(tenant);
     const received = new Set<SqliteRun>();
-    const traces = this.deletions.decideTraces(this.#tenant(tenant), identitiesIn(operations), placement);
+    const traces = this.deletions.decideTraces(identitiesIn(operations), placement);
     const accepted = operations.filter(({ id }) => traces.has(id));
     for (const operation of accepted) {
       const run = placement.findOrCreate(operation.id);
