@@ -218,7 +218,8 @@ export function isInScope({ project }: Scope, { summary }: Pick<TracedRun, 'summ
 
 /** Returns the run that started first. Of several, the one that arrived first. */
 function earliest(runs: readonly TracedRun[]): TracedRun | undefined {
-  return runs.toSorted(compareStarts)[0];
+  const [head] = runs;
+  return head && runs.reduce((first, run) => (compareStarts(run, first) < 0 ? run : first), head);
 }
 
 export function compareStarts(a: TracedRun, b: TracedRun): number {
