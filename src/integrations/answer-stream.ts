@@ -32,7 +32,7 @@ export function recordAnswer(run: Run, read: () => Answer): unknown {
   if (answer === undefined) run.set({ metadata: { unreadable: 'response' } });
   const { outputs, usage, model, responseId, error, isUnreadable } = answer ?? UNREADABLE;
   if (isUnreadable === true) markUnreadable(run, 'response');
-  // If the request names no model, an agent or a stored prompt chooses it.
+  // Requests to an agent or a stored prompt name no model.
   const named = run.call !== undefined && run.call.model === undefined ? { ls_model_name: model } : {};
   run.set({ metadata: { ...named, response_model: model, [RESPONSE_ID]: responseId, ...metadataOfUsage(usage) } });
   run.keepResult(usage === undefined ? outputs : { ...outputs, usage_metadata: usage });

@@ -156,7 +156,7 @@ export function parseExact<Value>(text: string, convert: (digits: string) => unk
   try {
     return exact === text ? value : JSON.parse(exact, revived);
   } catch {
-    // Thousands of nested levels exceed the call stack only with a function that revives values.
+    // With a reviver, `JSON.parse` exceeds the call stack after some thousand nested levels.
     return value;
   }
 }

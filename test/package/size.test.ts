@@ -8,7 +8,7 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 79_549, test: 94_275 };
+const LINES = { src: 79_547, test: 94_275 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {

@@ -52,7 +52,7 @@ function matches(pattern: RegExp, value: unknown): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
 
-/** Returns the names that the messages of a batch give to each run. Of several names, the first counts. */
+/** Returns the names of each run in a batch. Of several, the first counts. */
 export function identitiesIn(
   messages: Iterable<{ readonly id: string; readonly identity: Identity }>,
 ): Map<string, Identity> {
@@ -82,11 +82,11 @@ export interface TraceNames<Trace extends KnownTrace> {
 }
 
 /**
- * Decides the traces of runs when their messages arrive. The decision is final: a stored run stays in its trace. A new run
+ * Decides the traces of runs when their messages arrive. A stored run stays in its trace. A new run
  * belongs to the trace that the first of these names: its `trace_id`, its OpenTelemetry trace id, its parent, if that is
  * stored or in the same batch, and the run's own id.
  *
- * Messages with a `trace_id` and an OpenTelemetry trace id tell that both mean one trace, unless both already mean a trace.
+ * If a message has a `trace_id` and an OpenTelemetry trace id, both name one trace, unless each already names one.
  */
 export function decideTraces<Trace extends KnownTrace>(
   runs: ReadonlyMap<string, Identity>,

@@ -211,7 +211,7 @@ export interface DeletionTarget {
   readonly id: string;
 }
 
-/** Number of runs, and of the traces that contain them. */
+/** Numbers of runs and of their traces. */
 export interface RunCounts {
   readonly runs: number;
   readonly traces: number;

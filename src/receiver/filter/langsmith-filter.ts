@@ -169,7 +169,7 @@ const OPERATORS: ReadonlyMap<string, string> = new Map([
 function amount(key: string, { name, args: [, value] }: Call): string {
   const text = String(typeof value === 'boolean' ? Number(value) : value);
   const operator = OPERATORS.get(name);
-  // Other texts could contain further conditions, or a range.
+  // Any other text could add a condition to the filter, or be a range.
   if (!/^(?!.*\.\.)[\w.+-]+$/.test(text) || (operator === undefined && name !== 'eq'))
     throw refusal(`${name}() expects a number, got ${JSON.stringify(text)}`);
   return operator === undefined ? `${key}:${text}..${text}` : `${key}${operator}${text}`;

@@ -65,7 +65,7 @@ export interface MemoryStoreOptions extends PriceOptions {
    */
   runsMax?: number;
   /**
-   * Maximum size in bytes: of fields as JSON text, of attachments, and an overhead for each value, run and attachment.
+   * Maximum size in bytes: JSON text of fields, attachments, and an overhead for each value, run and attachment.
    * Objects with different keys can use 2.5 times as much heap. Minimum: 4096.
    * @default 268435456 (256 MiB)
    */

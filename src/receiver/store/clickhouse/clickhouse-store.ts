@@ -59,7 +59,7 @@ export interface ClickHouseStoreOptions extends PriceOptions {
   projectMaxAgeMs?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
    * Minimum time between the starts of two inserts, in milliseconds. Operations that arrive in the meantime are inserted
-   * as one batch. A longer time makes inserts larger and fewer, but `apply` slower.
+   * as one batch. A longer time makes fewer inserts, but `apply` slower.
    * @default 400
    */
   batchDelayMs?: number;

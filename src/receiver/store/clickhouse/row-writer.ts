@@ -49,7 +49,7 @@ export class RowWriter {
         rows.push(row);
       }
     }
-    // Before the rows, because the sweep takes groups with rows for derived.
+    // The rows come last, because the sweep treats a group with rows as derived.
     await this.#deletions.delete(covered, deletedUs);
     await this.#insert(rows, isRepeated);
   }

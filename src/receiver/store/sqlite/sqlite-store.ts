@@ -51,7 +51,7 @@ export interface SqliteStoreOptions extends PriceOptions {
    */
   maxBytes?: number;
   /**
-   * Whether to open an existing file read-only. Another process may write to the file at the same time.
+   * Whether to open an existing file read-only, also while another process writes to it.
    * @default false
    */
   readOnly?: boolean;
@@ -263,7 +263,7 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Stores the address of the receiver that uses this file, for other processes to show.
+   * Stores the receiver's address in the file, where other processes read it.
    */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
@@ -277,10 +277,7 @@ export class SqliteStore implements Store {
     return this.#ask('slow', 'backup', resolve(path));
   }
 
-  /**
-   * Returns figures for monitoring.
-   * @internal
-   */
+  /** Returns figures for monitoring. @internal */
   async status(): Promise<StoreStatus> {
     const [unindexedRuns, disk] = await Promise.all([
       this.#ask('quick', 'unindexedRuns').catch((error) => {
