@@ -58,6 +58,20 @@ export function absoluteText(terms: readonly FilterTerm[]): string {
   return valid.map((term) => (isTime(term) ? `${term.kind}:${term.value}` : term.text)).join(' ');
 }
 
+/**
+ * Returns a filter of traces with the outcome `failed_below` instead of `error`, for a list without matches. Returns undefined
+ * if no term selects the outcome `error`.
+ */
+export function failedBelowInstead(terms: readonly FilterTerm[]): string | undefined {
+  const isOfErrors = ({ node }: FilterTerm): boolean =>
+    node !== undefined &&
+    'field' in node &&
+    node.field === 'status' &&
+    !!node.values?.some(({ text }) => text === 'error');
+  if (!terms.some(isOfErrors)) return undefined;
+  return absoluteText(terms.map((term) => (isOfErrors(term) ? { ...term, text: 'status:failed_below' } : term)));
+}
+
 /** Returns a condition that matches any of the values. */
 export function condition(key: string, ...values: readonly string[]): string {
   return `${key}:${values.map(quoted).join(',')}`;
