@@ -155,7 +155,7 @@ export const SCHEMA: string = `
   CREATE INDEX runs_by_thread ON runs (tenant, thread, start_us) WHERE thread IS NOT NULL;
   CREATE INDEX runs_by_user ON runs (tenant, user, start_us) WHERE user IS NOT NULL;
   CREATE INDEX runs_by_failure ON runs (tenant, start_us) WHERE status <> 'success';
-  CREATE INDEX roots_by_failure ON runs (tenant, start_us) WHERE outcome <> 'success';
+  CREATE INDEX roots_by_failure ON runs (tenant, start_us) WHERE outcome NOT IN ('success', 'pending');
   CREATE INDEX roots_by_start ON runs (tenant, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_project ON runs (tenant, project, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_name ON runs (tenant, name, start_us) WHERE is_root = 1;
