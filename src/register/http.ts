@@ -9,6 +9,7 @@ import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import { runIdAt } from '../run/ids.ts';
+import { pathPattern } from '../run/path-pattern.ts';
 import { fromHeaders } from '../run/propagation/propagation.ts';
 import { Run } from '../run/run.ts';
 import type { StartOptions } from '../run/run-options.ts';
@@ -189,7 +190,7 @@ class RequestRun {
     const path = pathOf(url);
     const monotonicUs = clock.monotonicUs();
     const startUs = Math.floor(clock.stampUs(monotonicUs) - (monotonicUs - startedUs));
-    const name = `${method} ${path}`;
+    const name = `${method} ${pathPattern(path)}`;
     const options: StartOptions = { name, startUs, id: runIdAt(startUs), ...defined({ project, projectId }) };
     const parent = fromHeaders(headers)?.contextFor(sink);
     this.run = new Run({

@@ -244,10 +244,12 @@ describe('every call is below exactly the run of its own request', () => {
   async function expectOwn(recorder: RunRecorder, count: number): Promise<void> {
     await until(() => recorder.runs.length === count * 5 && recorder.runs.every((run) => run.end_time !== undefined));
     const roots = recorder.runs.filter(({ parent_run_id }) => parent_run_id === undefined);
-    expect(new Set(roots.map(({ name }) => name)).size).toBe(count);
-    for (const { id, name } of roots) {
-      const below = recorder.runs.filter(({ parent_run_id }) => parent_run_id === id);
-      expect(below.map(({ inputs }) => `POST /${inputs.input}`)).toEqual(Array(4).fill(name));
+    const pathOf = ({ extra }: RunRecord) => extra?.metadata?.['url.path'];
+    expect(new Set(roots.map(pathOf)).size).toBe(count);
+    for (const root of roots) {
+      const below = recorder.runs.filter(({ parent_run_id }) => parent_run_id === root.id);
+      expect(root.name).toBe('POST /:id');
+      expect(below.map(({ inputs }) => `/${inputs.input}`)).toEqual(Array(4).fill(pathOf(root)));
     }
   }
 
@@ -546,6 +548,12 @@ describe('the fields of a request', () => {
       });
     });
     expect(recorder.runs.map(({ extra }) => extra?.metadata?.user_id)).toEqual(['ada', 'ada', 'grace']);
+  });
+
+  test('of a request without a known route, ids are no part of the name', async () => {
+    const { recorder } = await recordedBy(() => answer('x'), {}, '/users/7/orders?page=2');
+    expect(recorder.runs[0]?.name).toBe('GET /users/:id/orders');
+    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ 'url.path': '/users/7/orders' });
   });
 
   test('of an Express request, the route is the name', async () => {

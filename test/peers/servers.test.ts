@@ -156,8 +156,8 @@ const UNTOUCHED = {
 it.each([
   ['Express', 'POST /users/:id'],
   ['Fastify', 'POST /users/:id'],
-  // Hono does not tell Node's request which route it takes.
-  ['Hono', 'POST /users/7'],
+  // Hono does not tell Node's request which route it takes, so the path's number becomes ":id".
+  ['Hono', 'POST /users/:id'],
   ['NestJS', 'POST /users/:id'],
 ] as const)('an untouched server with %s delivers one trace for each request', async (name, route) => {
   const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
