@@ -153,6 +153,17 @@ describe('runspan show', () => {
     expect(await ask('show', wanted)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${message}\n` });
   });
 
+  it('counts the internal steps of frameworks, and prints them with --internal', async () => {
+    const step = (n: number, parent: number, name: string) => run(n, { parent, name, ms: 5 });
+    const url = await receiverOf(run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask'));
+    const treeOf = async (...args: string[]) =>
+      (await runMain(['show', '--url', url, ...args])).stdout.split('\n\n')[1];
+    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5.0 ms\n+1 internal step');
+    expect(await treeOf('--internal')).toBe(
+      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5.0 ms\n   └─ ask · chain · 5.0 ms',
+    );
+  });
+
   it('prints a run with all its details', async () => {
     expect((await ask('show', idOf(2))).stdout).toBe(
       [

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { pathPattern } from '#src/run/path-pattern.ts';
+import { pathPattern } from '#src/run/ids.ts';
 import { cases } from '../support/campaign.ts';
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

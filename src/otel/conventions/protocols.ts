@@ -1,5 +1,5 @@
 import { SecretNames } from '../../payload/redaction/names.ts';
-import { pathPattern } from '../../run/path-pattern.ts';
+import { pathPattern } from '../../run/ids.ts';
 import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 

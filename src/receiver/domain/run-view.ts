@@ -127,6 +127,8 @@ export interface RunOutline {
   same_call_as?: string;
   /** `false` if the usage does not count, because the usage of another run contains or repeats it. Otherwise absent. */
   usage_counts?: false;
+  /** `true` if a framework has added the run for itself, for example LangGraph's `__start__`. Otherwise absent. */
+  internal?: true;
 }
 
 /** A run as it appears in a list. */

@@ -4,6 +4,7 @@ import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
+import { isInternalStep } from './internal-steps.ts';
 import { previewOf } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
@@ -83,6 +84,7 @@ export function summaryOf(
   setText(summary, 'thread', threadOf(fields.extra?.metadata));
   setText(summary, 'user', idTextOf(fields.extra?.metadata?.user_id));
   set(summary, 'tags', tags?.map(comparable));
+  set(summary, 'internal', isInternalStep(fields) || undefined);
   return summary;
 }
 
@@ -102,6 +104,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'recorded_by', summary.recorded_by);
   set(outline, 'same_call_as', summary.same_call_as);
   set(outline, 'usage_counts', summary.usage_counts);
+  set(outline, 'internal', summary.internal);
   return outline;
 }
 
