@@ -110,6 +110,7 @@ describe('runspan traces', () => {
   it('rejects an invalid filter', async () => {
     const { code, stderr } = await ask('traces', 'status:failed');
     expect([code, stderr]).toEqual([2, expect.stringContaining('status: expects one of error, pending')]);
+    expect((await ask('traces', 'stauts:error')).stderr).toContain('did you mean status:error?');
   });
 
   it.each([
