@@ -110,7 +110,7 @@ export interface RunOutline {
   status: RunStatus;
   start_time: string;
   end_time?: string;
-  /** First line of the error. Maximum length: 200 characters. */
+  /** First line of the error, and of its deepest cause. Maximum length: 200 characters. */
   error?: string;
   /** Model name: `ls_model_name` in the metadata, or `model` in the call parameters. */
   model?: string;
