@@ -26,6 +26,40 @@ export function foldedCalls(runs: readonly RunOutline[]): FoldedRuns {
   return { runs: shown, records };
 }
 
+/** The runs of a trace without the internal steps of frameworks. */
+export interface WithoutInternal {
+  /** The runs below a step that is left out are below the nearest run above that is left. */
+  readonly runs: readonly RunOutline[];
+  readonly leftOut: number;
+}
+
+/** Leaves out the internal steps of frameworks. A root, and a step that did not succeed, are never left out. */
+export function withoutInternal(runs: readonly RunOutline[]): WithoutInternal {
+  const ids = new Set(runs.map(({ id }) => id));
+  const parents = new Map(
+    runs.flatMap(({ id, parent_run_id: parent = '', internal, status }) =>
+      internal === true && status === 'success' && ids.has(parent) ? [[id, parent]] : [],
+    ),
+  );
+  const found = new Map<string, string>();
+  const runAbove = (id: string): string => {
+    // A set, because parents may form a cycle.
+    const passed = new Set<string>();
+    let at = id;
+    for (let next = parents.get(at); next !== undefined && !passed.has(at); next = parents.get(at)) {
+      passed.add(at);
+      at = found.get(at) ?? next;
+    }
+    for (const step of passed) found.set(step, at);
+    return at;
+  };
+  const shown = runs.flatMap((run) => {
+    if (parents.has(run.id)) return [];
+    return run.parent_run_id === undefined ? [run] : [{ ...run, parent_run_id: runAbove(run.parent_run_id) }];
+  });
+  return { runs: shown, leftOut: parents.size };
+}
+
 /** Names the sources of the records of a call, for example `langchain, openai, fetch`. */
 export function sourcesOf(records: readonly RunOutline[]): string {
   return [...new Set(records.flatMap(({ recorded_by: source }) => source ?? []))].join(', ');

@@ -1,3 +1,5 @@
+import { nearWord } from '../../base/near.ts';
+import { cut } from '../../base/text.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
@@ -244,10 +246,17 @@ class FilterParser {
     return this.#counted({ field, key, values: this.#patterns(label) });
   }
 
-  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is unknown. */
+  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is near no known one. */
   #fieldCondition(): FilterNode | TopLevel | undefined {
     const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
     if (label === undefined) return undefined;
+    const meant = nearWord(key, KEYS);
+    if (meant !== undefined) {
+      const start = this.#at;
+      if (this.#quoted() === undefined) this.#bare();
+      const value = this.#text.slice(start, this.#at);
+      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${cut(value, 80)}?`);
+    }
     const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
       const field = key as AmountField;
