@@ -1,13 +1,13 @@
 import { defined, fieldsOf } from '../../payload/fields.ts';
 import { isCallType } from '../../run/same-call.ts';
 import type { RunStatus, RunSummary, TraceOutcome, TraceSummary } from './run-view.ts';
-import type { PayloadFacts, SmallFields } from './summary.ts';
+import { isRefused, type PayloadFacts, type SmallFields } from './summary.ts';
 
 /** What a run adds to the summary of its trace, as the sum of these numbers. */
 export const RunFlag = {
   /** The run has inputs, which are not only those of a protocol. */
   ASKS: 1,
-  /** The run has outputs, which are not only those of a protocol. */
+  /** The run has outputs, which are not only those of a protocol, and not a response with which a service refuses a call. */
   ANSWERS: 2,
   HAS_THREAD: 4,
   HAS_USER: 8,
@@ -19,15 +19,15 @@ export const RunFlag = {
   ENTERS: 64,
 } as const;
 
-export function flagsOf({ extra }: SmallFields, facts: PayloadFacts, summary: RunSummary): number {
-  const { otel, 'http.response.status_code': recorded } = extra?.metadata ?? {};
+export function flagsOf(fields: SmallFields, facts: PayloadFacts, summary: RunSummary): number {
+  const { otel, 'http.response.status_code': recorded } = fields.extra?.metadata ?? {};
   const { protocol, parent_is_remote } = fieldsOf(otel);
   const isContent = protocol === undefined;
   const status = isContent ? recorded : facts.http_status;
   const has = (condition: unknown, flag: number): number => (condition ? flag : 0);
   return (
     has(isContent && facts.asks, RunFlag.ASKS) |
-    has(isContent && facts.answers, RunFlag.ANSWERS) |
+    has(isContent && facts.answers && !isRefused(fields, facts), RunFlag.ANSWERS) |
     has(summary.thread, RunFlag.HAS_THREAD) |
     has(summary.user, RunFlag.HAS_USER) |
     has(summary.internal, RunFlag.INTERNAL) |
@@ -116,13 +116,14 @@ export function decidedTrace<Run extends SummarizedRun>(
   isMissing: boolean,
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
-  const answered = root.status === 'pending' ? undefined : answeredOf(root, runs);
+  const own = isMissing || root.status === 'incomplete' ? undefined : root;
+  const answered = own?.status === 'pending' ? undefined : answeredOf(own, runs);
   const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
   const isContent = has(root, RunFlag.ASKS | RunFlag.ANSWERS);
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
   return {
     outcome,
-    asked: has(root, RunFlag.ASKS) ? root : runs.asked,
+    asked: own && has(own, RunFlag.ASKS) ? own : runs.asked,
     answered,
     failed: runs.failed,
     error: isRootShown ? root : runs.failed,
@@ -131,8 +132,11 @@ export function decidedTrace<Run extends SummarizedRun>(
   };
 }
 
-function answeredOf<Run extends SummarizedRun>(root: Run, { asked, answered }: DecidingRuns<Run>): Run | undefined {
-  if (has(root, RunFlag.ANSWERS)) return root;
+function answeredOf<Run extends SummarizedRun>(
+  root: Run | undefined,
+  { asked, answered }: DecidingRuns<Run>,
+): Run | undefined {
+  if (root !== undefined && (has(root, RunFlag.ANSWERS) || root.status === 'error')) return root;
   if (asked === undefined || !(has(asked, RunFlag.ANSWERS) || asked.status === 'error')) return answered;
   const isLater = asked.endUs !== undefined && answered !== undefined && answered.startUs > asked.endUs;
   return isLater ? answered : asked;

@@ -3,7 +3,19 @@ import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.t
 import type { TraceSummary } from '#src/receiver/domain/run-view.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
-import { equal, id, matches, numberOf, patch, post, SCOPE, type StoreCase, statisticsOf, table } from './support.ts';
+import {
+  equal,
+  id,
+  matches,
+  numberOf,
+  patch,
+  post,
+  SCOPE,
+  type StoreCase,
+ 
+  statisticsOf,
+  table,
+} from './support.ts';
 
 type Options = Parameters<typeof post>[1];
 
@@ -21,6 +33,10 @@ const ASKED = { inputs: { question: 'Why?' }, outputs: { answer: 'Because.' }, m
 const CALL = { run_type: 'llm', ms: 500, inputs: { input: 'Hi' } };
 const SAID = { ...CALL, outputs: { content: 'Hello.' } };
 const FAILED = { ...CALL, error: 'Error: 429\n  at x' };
+const REFUSED = {
+  ...CALL,
+  ...{ outputs: { status: 429, body: {} }, error: 'HTTP 429', extra: { metadata: { recorded_by: ['fetch'] } } },
+};
 
 async function summaries(store: Store, filter = ''): Promise<TraceSummary[]> {
   return (await store.traces(SCOPE, parsedQuery({ filter }, 'traces'))).items;
@@ -111,9 +127,25 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     { outcome: 'error', error: 'Error: 429' },
   ],
   [
+    'of a failed request has no answer of the runs below',
+    [post(1, request(500, { error: 'HTTP 500' })), post(2, { parent: 1, ...SAID })],
+    { outcome: 'error', error: 'HTTP 500', inputs_preview: 'Hi', outputs_preview: undefined as never },
+  ],
+  [
+    'has no answer if the service has refused the call',
+    [post(1, request(429)), post(2, { parent: 1, ...REFUSED })],
+    { outcome: 'failed_below', error: 'HTTP 429', outputs_preview: undefined as never },
+  ],
+  [
     'is incomplete if its root has not arrived',
     [post(2, { parent: 1, ...ASKED }), post(3, { parent: 1, ...SAID })],
     { outcome: 'incomplete', status: 'success', name: 'run 2' },
+  ],
+  [
+    'has the last answer if its root has not arrived',
+    [post(2, { parent: 1, ...ASKED, ms: 500 }), post(3, { parent: 1, ...SAID })],
+    { outcome: 'incomplete', inputs_preview: 'Why?', outputs_preview: 'Hello.' },
+    { answered_run_id: id(3) },
   ],
   [
     'is complete if its first run came from a program that is not traced',
