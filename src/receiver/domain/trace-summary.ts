@@ -50,7 +50,7 @@ export interface SummarizedRun {
 }
 
 /**
- * The runs that decide the summary of a trace: of the runs that count for a field, the first or the last by start and id.
+ * The runs that decide the summary of a trace: of the runs that count for a field, the first or the last.
  * `asked`, `thread` and `user` are the first, `answered`, `called` and `failed` the last.
  */
 export type DecidingRuns<Run> = { [Field in DecidingField]?: Run | undefined };
@@ -93,8 +93,17 @@ export function decidingRun<Run extends SummarizedRun>(
   return deciding;
 }
 
+/**
+ * OpenTelemetry's SDK for JavaScript starts spans at a whole millisecond. Of runs with the same start, functions are before
+ * calls, the function that ends last is the first, and the call that ends first is the first.
+ */
 function isEarlier(a: SummarizedRun, b: SummarizedRun): boolean {
-  return a.startUs < b.startUs || (a.startUs === b.startUs && a.id < b.id);
+  if (a.startUs !== b.startUs) return a.startUs < b.startUs;
+  const isCall = isCallType(a.type);
+  if (isCall !== isCallType(b.type)) return !isCall;
+  const [endA, endB] = [a.endUs ?? Number.POSITIVE_INFINITY, b.endUs ?? Number.POSITIVE_INFINITY];
+  if (endA !== endB) return endA < endB === isCall;
+  return a.id < b.id;
 }
 
 /** What a trace says as a whole, and the runs whose data it shows. */

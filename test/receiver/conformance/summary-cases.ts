@@ -12,7 +12,7 @@ import {
   post,
   SCOPE,
   type StoreCase,
- 
+  second,
   statisticsOf,
   table,
 } from './support.ts';
@@ -37,6 +37,8 @@ const REFUSED = {
   ...CALL,
   ...{ outputs: { status: 429, body: {} }, error: 'HTTP 429', extra: { metadata: { recorded_by: ['fetch'] } } },
 };
+/** Spans of one millisecond, with lengths in seconds. */
+const atOnce = (length: number) => ({ start_time: second(5), end_time: second(5 + length) });
 
 async function summaries(store: Store, filter = ''): Promise<TraceSummary[]> {
   return (await store.traces(SCOPE, parsedQuery({ filter }, 'traces'))).items;
@@ -135,6 +137,15 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     'has no answer if the service has refused the call',
     [post(1, request(429)), post(2, { parent: 1, ...REFUSED })],
     { outcome: 'failed_below', error: 'HTTP 429', outputs_preview: undefined as never },
+  ],
+  [
+    'of spans that start at the same time was asked by the function, and the longer call has answered',
+    [
+      ...[post(1, request(200)), post(9, { parent: 1, ...ASKED, ...atOnce(4), outputs: {} })],
+      ...[post(2, { parent: 1, ...SAID, ...atOnce(2) }), post(3, { parent: 1, ...SAID, ...atOnce(1) })],
+    ],
+    { inputs_preview: 'Why?', outputs_preview: 'Hello.' },
+    { asked_run_id: id(9), answered_run_id: id(2) },
   ],
   [
     'is incomplete if its root has not arrived',

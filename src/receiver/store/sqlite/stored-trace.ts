@@ -132,7 +132,8 @@ export class StoredTrace implements KnownTrace {
   #checkDeciding(before: RunRow, after: RunRow): void {
     for (const field of DECIDING_FIELDS) {
       if (this.#row[`${field}_run`] !== after.n) continue;
-      if (before.start_us !== after.start_us || !countsFor(field, summarized(after))) this.#lost.add(field);
+      const isMoved = PLACE.some((column) => before[column] !== after[column]);
+      if (isMoved || !countsFor(field, summarized(after))) this.#lost.add(field);
     }
   }
 
@@ -246,15 +247,20 @@ const UPDATE_TRACE = `UPDATE traces SET ${[...UPDATED, ...DECIDING_FIELDS.map((f
   .join(', ')} WHERE n = ?`;
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
-const CALLS = `same_call IS NULL AND run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
+const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
+/** The columns that place a run in the order of `decidingRun`. */
+const PLACE = ['start_us', 'run_type', 'end_us'] as const;
+const ORDER = ['start_us', IS_CALL, `iif(${IS_CALL}, 1, -1) * ifnull(end_us, ${Number.MAX_SAFE_INTEGER})`, 'id'];
+const BY_START = `ORDER BY ${ORDER.join(', ')} LIMIT 1`;
+const BY_LAST_START = `ORDER BY ${ORDER.map((column) => `${column} DESC`).join(', ')} LIMIT 1`;
 /** Select the run that decides a field, see `countsFor`. */
 const DECIDING: Readonly<Record<DecidingField, string>> = {
-  asked: `${FIRST} AND flags & ${RunFlag.ASKS} ORDER BY start_us, id LIMIT 1`,
-  thread: `${FIRST} AND flags & ${RunFlag.HAS_THREAD} ORDER BY start_us, id LIMIT 1`,
-  user: `${FIRST} AND flags & ${RunFlag.HAS_USER} ORDER BY start_us, id LIMIT 1`,
-  answered: `${FIRST} AND flags & ${RunFlag.ANSWERS} ORDER BY start_us DESC, id DESC LIMIT 1`,
-  called: `${FIRST} AND ${CALLS} ORDER BY start_us DESC, id DESC LIMIT 1`,
-  failed: `${FIRST} AND same_call IS NULL AND status = 'error' ORDER BY start_us DESC, id DESC LIMIT 1`,
+  asked: `${FIRST} AND flags & ${RunFlag.ASKS} ${BY_START}`,
+  thread: `${FIRST} AND flags & ${RunFlag.HAS_THREAD} ${BY_START}`,
+  user: `${FIRST} AND flags & ${RunFlag.HAS_USER} ${BY_START}`,
+  answered: `${FIRST} AND flags & ${RunFlag.ANSWERS} ${BY_LAST_START}`,
+  called: `${FIRST} AND same_call IS NULL AND ${IS_CALL} ${BY_LAST_START}`,
+  failed: `${FIRST} AND same_call IS NULL AND status = 'error' ${BY_LAST_START}`,
 };
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
