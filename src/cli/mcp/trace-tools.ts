@@ -59,12 +59,11 @@ const showTrace = tool({
     }),
 });
 
-interface ShownPart {
-  readonly internal: boolean;
-  readonly offset: number;
-}
-
-function treeOf(traceId: string, outline: readonly RunOutline[], { internal, offset }: ShownPart): Answer {
+function treeOf(
+  traceId: string,
+  outline: readonly RunOutline[],
+  { internal, offset }: { internal: boolean; offset: number },
+): Answer {
   const { runs: calls, records } = foldedCalls(outline);
   const { runs, leftOut } = internal ? { runs: calls, leftOut: 0 } : withoutInternal(calls);
   const nodes = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));

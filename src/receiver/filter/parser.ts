@@ -88,6 +88,8 @@ const MAP = /(meta|feedback)\./y;
 const MAP_KEY = /[^\s=:"()<>,]+/y;
 const MAP_OPERATOR = /[<>]=?|[:=]/y;
 const FIELD = /([a-z_]+)([:=]|!=|[<>]=?)/y;
+/** The value of an unknown key, with quotes. */
+const MISTYPED = /(?:"[^"]*"?|[^\s")])*/y;
 const KEYS: readonly string[] = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'];
 const BOUNDARY = /(?=[\s)]|$)/y;
 
@@ -229,9 +231,7 @@ class FilterParser {
     if (label === undefined) return undefined;
     const meant = nearWord(key, KEYS);
     if (meant !== undefined) {
-      const start = this.#at;
-      if (this.#quoted() === undefined) this.#bare();
-      const value = this.#text.slice(start, this.#at);
+      const [value = ''] = this.#eat(MISTYPED) ?? [];
       return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${cut(value, 80)}?`);
     }
     const isEqual = operator === ':' || operator === '=';
