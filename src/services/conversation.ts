@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
-import type { Message, Part } from './message.ts';
+import type { Message, Part, ToolCall } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
 /** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
@@ -33,6 +33,12 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
     ...listOf(fields.files).flatMap(partsOf),
   ];
   return parts.length === 0 ? undefined : [{ role: 'assistant', parts }];
+}
+
+/** Returns the tool calls among the blocks of a message, or the items of an answer. */
+export function callsAmong(items: readonly unknown[]): ToolCall[] {
+  const parts = items.flatMap((item) => itemOf(fieldsOf(item))?.parts ?? partsOf([item]));
+  return parts.filter((part) => part.kind === 'call');
 }
 
 /** Unwraps a payload that contains only the argument or the result of a traced function. */

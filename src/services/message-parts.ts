@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson } from '../payload/fields.ts';
-import type { Part } from './message.ts';
+import type { Part, ToolCall } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
 export function partsOf(content: unknown): Part[] {
@@ -10,15 +10,17 @@ export function partsOf(content: unknown): Part[] {
 }
 
 /** Returns the tool calls in OpenAI's `tool_calls` and `function_call`, and in LangChain's `invalid_tool_calls`. */
-export function callsOf(message: Fields): Part[] {
-  const calls = listOf(message.tool_calls ?? message.toolCalls).map(fieldsOf);
-  const legacy = isFields(message.function_call) ? [message.function_call] : [];
-  const invalid = listOf(message.invalid_tool_calls).map(fieldsOf);
-  return [...calls, ...legacy, ...invalid].map(callOf);
+export function callsOf(message: Fields): ToolCall[] {
+  const { function_call: legacy, invalid_tool_calls: invalid } = message;
+  const calls = message.tool_calls ?? message.toolCalls;
+  if ((calls ?? legacy ?? invalid) === undefined) return [];
+  return [...listOf(calls), ...(isFields(legacy) ? [legacy] : []), ...listOf(invalid)].map((call) =>
+    callOf(fieldsOf(call)),
+  );
 }
 
 /** Converts a tool call. The name and the arguments are either in `function` or `custom`, or next to the id. */
-export function callOf(call: Fields): Part {
+export function callOf(call: Fields): ToolCall {
   const inner = { ...call, ...fieldsOf(call.function ?? call.custom) };
   // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
   const id = firstText(call.call_id, call.tool_call_id, call.toolCallId, call.id);
@@ -57,6 +59,15 @@ const TEXT = /^((in|out)put_)?text(-delta)?$/;
 const THOUGHT = /^(thought|reasoning|(redacted_)?thinking)$/;
 const CALL = /^((server_|mcp_)?tool_use|tool[-_]call|function_call)$/;
 const RESULT = /^(.*tool[-_]result|function_(call_output|result))$/;
+
+const ASIDE = /(^|[._-])(call|tool_use|thought|reasoning|thinking)$/;
+
+/** Returns whether a block or an item is a tool call or reasoning, so that its texts are not those of an answer. */
+export function isAside(block: unknown): boolean {
+  if (!isFields(block)) return false;
+  if (typeof block.type === 'string') return ASIDE.test(block.type);
+  return block.thought === true || isFields(block.functionCall) || isFields(block.toolUse);
+}
 
 function partsByType(block: Fields): Part[] | undefined {
   const type = `${block.type}`;

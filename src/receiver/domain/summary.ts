@@ -4,10 +4,19 @@ import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
-import { previewOf } from './preview.ts';
+import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import {
+  type CostSource,
+  PAYLOAD_FIELDS,
+  type PayloadField,
+  type RunOutline,
+  type RunStatus,
+  type RunSummary,
+  type UnpricedUsage,
+  type Usage,
+} from './run-view.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
@@ -42,10 +51,11 @@ export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }
 
-export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
+/** Returns the previews of some of a run's payloads. */
+export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYLOAD_FIELDS): PayloadFacts {
   const facts: PayloadFacts = {};
-  set(facts, 'inputs_preview', previewOf(inputs));
-  set(facts, 'outputs_preview', previewOf(outputs));
+  if (of.includes('inputs')) set(facts, 'inputs_preview', inputsPreview(fields));
+  if (of.includes('outputs')) set(facts, 'outputs_preview', outputsPreview(fields));
   return facts;
 }
 

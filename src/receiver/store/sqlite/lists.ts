@@ -85,7 +85,8 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {
   const facts = storedFactsIn(row);
   const fields = (['inputs', 'outputs'] as const).filter((field) => facts[`${field}_preview`] === undefined);
-  return summaryWith(row, { ...facts, ...previewsIn(parsedPayloads(connection, row.n, fields)) });
+  const payloads = parsedPayloads(connection, row.n, fields);
+  return summaryWith(row, { ...facts, ...previewsIn({ ...payloads, run_type: row.run_type ?? '' }, fields) });
 }
 
 export function outlineIn(row: SelectedRun): RunOutline {
