@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson } from '../payload/fields.ts';
-import type { Part, ToolCall } from './message.ts';
+import type { Part, ToolCall, ToolResult } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
 export function partsOf(content: unknown): Part[] {
@@ -10,11 +10,9 @@ export function partsOf(content: unknown): Part[] {
 }
 
 /** Returns the tool calls in OpenAI's `tool_calls` and `function_call`, and in LangChain's `invalid_tool_calls`. */
-export function callsOf(message: Fields): ToolCall[] {
-  const { function_call: legacy, invalid_tool_calls: invalid } = message;
-  const calls = message.tool_calls ?? message.toolCalls;
-  if ((calls ?? legacy ?? invalid) === undefined) return [];
-  return [...listOf(calls), ...(isFields(legacy) ? [legacy] : []), ...listOf(invalid)].map((call) =>
+export function callsOf({ tool_calls, toolCalls, function_call, invalid_tool_calls }: Fields): ToolCall[] {
+  const legacy = isFields(function_call) ? [function_call] : [];
+  return [...listOf(tool_calls ?? toolCalls), ...legacy, ...listOf(invalid_tool_calls)].map((call) =>
     callOf(fieldsOf(call)),
   );
 }
@@ -29,10 +27,11 @@ export function callOf(call: Fields): ToolCall {
   return { kind: 'call', id, name, input: parsedStructure(input) };
 }
 
-export function resultOf(fields: Fields, value: unknown): Part {
+export function resultOf(fields: Fields, value: unknown): ToolResult {
   const id = firstText(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
-  const name = firstText(fields.name, fields.toolName);
-  const isError = fields.is_error === true || fields.isError === true || fields.status === 'error';
+  const name = firstText(fields.name, fields.toolName, fields.tool_name);
+  const isFailed = fields.status === 'error' || `${fieldsOf(value).type}`.startsWith('error-');
+  const isError = fields.is_error === true || fields.isError === true || isFailed;
   return { kind: 'result', id, name, value: parsedStructure(plainResult(value)), isError };
 }
 
@@ -41,12 +40,12 @@ function parsedStructure(value: unknown): unknown {
   return typeof value === 'string' && /^\s*[[{]/.test(value) ? parsedJson(value) : value;
 }
 
-/** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
+/** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`, such as `error-text`. */
 function plainResult(value: unknown): unknown {
   const texts = listOf(value).map((block) => firstText(fieldsOf(block).text));
   if (texts.length > 0 && !texts.includes(undefined)) return texts.join('\n');
   const { type, value: inner } = fieldsOf(value);
-  return (type === 'text' || type === 'json') && inner !== undefined ? inner : value;
+  return /^(error-)?(text|json)$/.test(`${type}`) && inner !== undefined ? inner : value;
 }
 
 function partsOfBlock(block: unknown): Part[] {
@@ -97,19 +96,8 @@ function mediaOf(block: Fields): Part[] | undefined {
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
   const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
-  const found = firstText(
-    block.image_url,
-    inner.url,
-    inner.file_data,
-    inner.data,
-    source.url,
-    source.data,
-    block.url,
-    block.data,
-    block.uri,
-    block.image,
-    block.file_data,
-  );
+  const places = [inner, source, block].flatMap(({ url, file_data, data }) => [url, file_data, data]);
+  const found = firstText(block.image_url, ...places, block.uri, block.image);
   return found === undefined ? undefined : [{ kind: 'media', source: found, type: mime }];
 }
 
@@ -132,7 +120,11 @@ function converseParts(block: Fields): Part[] | undefined {
 
 function geminiParts(block: Fields): Part[] | undefined {
   if (isFields(block.functionCall)) return [callOf(block.functionCall)];
-  if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
+  if (isFields(block.functionResponse)) {
+    const { id, name, response } = block.functionResponse;
+    // https://ai.google.dev/api/caching#FunctionResponse: a function that has failed returns "error".
+    return [resultOf({ call_id: id, name, isError: 'error' in fieldsOf(response) }, response)];
+  }
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
   const source = firstText(data.data, data.fileUri, data.file_uri);
   if (source !== undefined) return [{ kind: 'media', source, type: firstText(data.mimeType ?? data.mime_type) }];
