@@ -1,7 +1,7 @@
 import { cut } from '../../base/text.ts';
-import { fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
+import { definedOrNone, fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
+import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { inputsPreview, outputsPreview } from './preview.ts';
@@ -14,13 +14,15 @@ import {
   type RunOutline,
   type RunStatus,
   type RunSummary,
+  type ToolMessages,
   type UnpricedUsage,
   type Usage,
 } from './run-view.ts';
+import { type ToolFacts, toolFactsOf } from './tool-facts.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
-export interface PayloadFacts extends RequestFacts {
+export interface PayloadFacts extends RequestFacts, ToolFacts {
   inputs_preview?: string;
   outputs_preview?: string;
   outputs_usage?: UnpricedUsage;
@@ -61,7 +63,7 @@ export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYL
 
 export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const { outputs, events } = fields;
-  const facts: PayloadFacts = requestFactsOf(fields);
+  const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
   set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
@@ -78,7 +80,7 @@ export function summaryOf(
 ): RunSummary | undefined {
   const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
   if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
-  const { outputs_usage, request: _, arguments: __, ...shown } = facts;
+  const { outputs_usage, request: _, arguments: __, tool_calls: ___, tool_results: ____, ...shown } = facts;
   const [shownName, type] = [comparable(name), comparable(run_type)];
   const status = statusOf(fields);
   const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time, ...shown };
@@ -87,6 +89,7 @@ export function summaryOf(
   set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
   setText(summary, 'model', modelOf(fields));
   if (isCallType(type)) setText(summary, 'recorded_by', sourceOf(fields));
+  setText(summary, 'tool_call_id', idTextOf(fields.extra?.metadata?.[TOOL_CALL_ID]));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
@@ -100,7 +103,7 @@ export function summaryOf(
  * Returns the short form of a run for the tree view of a trace. For speed, copies each field explicitly, because a
  * trace may have 100,000 runs.
  */
-export function outlineOf(summary: RunSummary): RunOutline {
+export function outlineOf(summary: RunSummary, tools?: ToolMessages): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
   set(outline, 'parent_run_id', parent_run_id);
@@ -109,10 +112,20 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'model', model);
   set(outline, 'usage', usage && { ...usage });
   set(outline, 'first_token_time', summary.first_token_time);
+  set(outline, 'tool_call_id', summary.tool_call_id);
+  set(outline, 'tools', tools);
   set(outline, 'recorded_by', summary.recorded_by);
   set(outline, 'same_call_as', summary.same_call_as);
   set(outline, 'usage_counts', summary.usage_counts);
   return outline;
+}
+
+/** Returns what the messages of a run tell about tools, if it is a model call. */
+export function toolsIn(
+  { run_type }: RunSummary,
+  { tool_calls: calls, tool_results: results }: ToolFacts,
+): ToolMessages | undefined {
+  return run_type === 'llm' ? definedOrNone({ calls, results }) : undefined;
 }
 
 export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
@@ -201,7 +214,7 @@ function firstLine(error: string): string {
   return cut(line, ERROR_LENGTH_MAX);
 }
 
-type TextKey = 'model' | 'recorded_by' | 'session_name' | 'thread' | 'user';
+type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'thread' | 'user';
 
 function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
   if (value !== undefined) summary[key] = comparable(value);

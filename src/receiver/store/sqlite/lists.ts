@@ -1,7 +1,7 @@
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
-import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
+import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf, toolsIn } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 import { all, type Sql } from '../../filter/sql.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
@@ -90,7 +90,9 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
 }
 
 export function outlineIn(row: SelectedRun): RunOutline {
-  return outlineOf(summaryWith(row, storedFactsIn(row)));
+  const facts = storedFactsIn(row);
+  const summary = summaryWith(row, facts);
+  return outlineOf(summary, toolsIn(summary, facts));
 }
 
 function storedFactsIn({ facts }: SelectedRun): PayloadFacts {
