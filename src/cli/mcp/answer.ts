@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { cut, firstLine, visible } from '../../base/text.ts';
-import type { RunDetails, RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
+import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
+import type { RunDetails, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
 /** The answer of a tool. */
@@ -51,7 +52,7 @@ export function short(text: string, lengthMax: number = NAME_MAX): string {
 }
 
 /** Describes a run on one line, which begins with its id. The texts in `more` come after the usage. */
-export function runLine(run: RunOutline | RunDetails | TraceSummary, more: readonly string[] = []): string {
+export function runLine(run: TreeRun | RunDetails | TraceSummary, more: readonly string[] = []): string {
   const { id, name, run_type: type, model, status, error } = run;
   return [
     `${id}  ${short(name)}`,
