@@ -2,7 +2,7 @@ import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { foldedCalls } from '../../receiver/domain/call-records.ts';
-import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
+import { derivedTools, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
@@ -11,8 +11,8 @@ import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
-import { FROM_MESSAGES, recordTexts } from '../tree.ts';
-import { type Answer, fitting, RECORDED_MAX, runLine, short } from './answer.ts';
+import { sourceTexts } from '../tree.ts';
+import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
 import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
 
 const findTraces = tool({
@@ -61,8 +61,8 @@ const showTrace = tool({
 
 function treeOf(traceId: string, outline: readonly RunOutline[], offset: number): Answer {
   const { runs, records } = foldedCalls(outline);
-  const all = withDerivedTools(runs, derivedTools(outline));
-  const placed = [...depthFirst(forestOf(all))].map(([{ run }, depth]) => ({ run, depth }));
+  const rows = withDerivedTools(runs, derivedTools(outline));
+  const placed = [...depthFirst(forestOf(rows))].map(([{ run }, depth]) => ({ run, depth }));
   const nodes = placed.filter(({ run }) => run.derived === undefined);
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
   const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
@@ -74,7 +74,7 @@ function treeOf(traceId: string, outline: readonly RunOutline[], offset: number)
   const lines: string[] = [];
   let derived = '';
   for (const { run, depth } of placed) {
-    const line = '  '.repeat(Math.min(depth, INDENT_MAX)) + nodeLine(run, records.get(run.id) ?? []);
+    const line = '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run, sourceTexts(run, records.get(run.id) ?? []));
     if (run.derived === undefined) lines.push(derived + line);
     derived = run.derived === undefined ? '' : `${derived}${line}\n`;
   }
@@ -91,13 +91,6 @@ function treeOf(traceId: string, outline: readonly RunOutline[], offset: number)
         : []),
     ],
   };
-}
-
-function nodeLine(run: TreeRun, records: readonly RunOutline[]): string {
-  const { derived } = run;
-  return derived === undefined
-    ? runLine(run, recordTexts(records))
-    : runLine({ ...run, id: short(derived.id) }, [FROM_MESSAGES]);
 }
 
 /** Interval at which a new trace is searched, in milliseconds. */
