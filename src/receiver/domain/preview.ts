@@ -17,7 +17,7 @@ const [ARGUMENTS_MAX, ARGUMENT_MAX, JSON_MAX] = [3, 40, 60];
 /** Names of fields that contain text in the payloads of chat models and chains. Earlier names take precedence. */
 const MESSAGES = ['messages', 'message', 'choices', 'candidates', 'generations', 'kwargs', 'parts'] as const;
 const OF_INPUTS = ['input', 'question', 'query', 'prompt'] as const;
-const OF_OUTPUTS = ['answer', 'output', 'outputs', 'result', 'response'] as const;
+const OF_OUTPUTS = ['answer', 'output', 'outputs', 'result', 'response', 'steps'] as const;
 const INPUT_KEYS: readonly string[] = ['content', 'text', ...MESSAGES, ...OF_INPUTS, ...OF_OUTPUTS];
 /** `text` comes late, because the answers of OpenAI's Responses API have the format of the text there. */
 const OUTPUT_KEYS: readonly string[] = ['content', ...MESSAGES, ...OF_OUTPUTS, 'text', ...OF_INPUTS];
