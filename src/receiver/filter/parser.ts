@@ -10,7 +10,16 @@ const VALUES_MAX = 50;
 /** Maximum depth of nested parentheses and negations. */
 const DEPTH_MAX = 10;
 
-export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
+/** Values of `status`. `failed_below` is a status of traces only. */
+export const STATUSES: readonly string[] = [
+  'error',
+  'failed_below',
+  'pending',
+  'success',
+  'cancelled',
+  'interrupted',
+  'incomplete',
+];
 
 /** A condition, search words or a time at the top level of a filter. */
 export interface FilterTerm {
