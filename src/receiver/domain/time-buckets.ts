@@ -16,44 +16,111 @@ const STEPS_MS: readonly number[] = [
 ];
 const DAY_US = 86_400_000_000;
 
-/** Time buckets for statistics. Each bucket except the first begins at a multiple of the bucket length. */
+/** Returns the offset of a time zone from UTC at a time. Both are in microseconds. */
+type OffsetAt = (us: number) => number;
+
+interface BucketLimits {
+  readonly countMax: number;
+  readonly stepUsMin: number | undefined;
+  readonly offsetAt: OffsetAt;
+}
+
+/** Time buckets for statistics. Each bucket except the first begins at a multiple of the bucket length in local time. */
 export class TimeBuckets {
   readonly fromUs: number;
   readonly toUs: number;
   readonly stepUs: number;
+  /** Start of each bucket. Where daylight saving begins or ends, a bucket of several hours is shorter or longer. */
+  readonly starts: readonly number[];
 
   /** Selects the shortest bucket length that needs at most `countMax` buckets. `toUs` is exclusive. */
-  constructor(fromUs: number, toUs: number, countMax: number) {
+  constructor(fromUs: number, toUs: number, limits: BucketLimits) {
     this.fromUs = fromUs;
     this.toUs = toUs;
-    const fits = (stepUs: number): boolean => this.countOf(stepUs) <= countMax;
-    let stepUs = STEPS_MS.map((ms) => ms * 1_000).find(fits);
-    for (let days = 2; stepUs === undefined; days += 1) if (fits(days * DAY_US)) stepUs = days * DAY_US;
+    const { stepUs, starts } = shortestBuckets(fromUs, Math.max(0, toUs - 1 - fromUs), limits);
     this.stepUs = stepUs;
+    this.starts = starts;
   }
 
-  /** Returns how many buckets of the given length are needed. */
-  countOf(stepUs: number): number {
-    const lastUs = Math.max(this.fromUs, this.toUs - 1);
-    return indexOf(lastUs, stepUs) - indexOf(this.fromUs, stepUs) + 1;
-  }
-
+  /** A run before the first bucket, or after the last, counts in that bucket. */
   indexOf(startUs: number): number {
-    return indexOf(startUs, this.stepUs) - indexOf(this.fromUs, this.stepUs);
+    const steps = Math.floor((startUs - this.fromUs) / this.stepUs);
+    let index = Math.max(0, Math.min(this.starts.length - 1, steps));
+    while ((this.starts[index + 1] ?? Number.POSITIVE_INFINITY) <= startUs) index += 1;
+    while (index > 0 && (this.starts[index] ?? 0) > startUs) index -= 1;
+    return index;
   }
 
-  startUsOf(index: number): number {
-    return Math.max(this.fromUs, (indexOf(this.fromUs, this.stepUs) + index) * this.stepUs);
+  /** Returns whether each bucket except the first begins at a multiple of a period in UTC. */
+  isWhole(periodUs: number): boolean {
+    return this.starts.every((startUs, index) => index === 0 || startUs % periodUs === 0);
   }
 }
 
-function indexOf(startUs: number, stepUs: number): number {
-  return Math.floor(startUs / stepUs);
+function shortestBuckets(
+  fromUs: number,
+  lengthUs: number,
+  { countMax, stepUsMin = 0, offsetAt }: BucketLimits,
+): Pick<TimeBuckets, 'stepUs' | 'starts'> {
+  for (let at = 0; ; at += 1) {
+    const stepUs = (STEPS_MS[at] ?? 0) * 1_000 || (at - STEPS_MS.length + 2) * DAY_US;
+    // The first bucket can be shorter, and a change of the offset can lengthen a bucket by hours.
+    if (stepUs < stepUsMin || lengthUs > (countMax + 1) * stepUs) continue;
+    const starts = startsOf(fromUs, fromUs + lengthUs, stepUs, countMax, offsetAt);
+    // A range with a round time in the middle does not fit in one bucket of any length.
+    if (starts.length <= countMax || stepUs >= lengthUs + DAY_US) return { stepUs, starts: starts.slice(0, countMax) };
+  }
+}
+
+/** Returns the start of each bucket, but at most one more than `countMax`. */
+function startsOf(fromUs: number, lastUs: number, stepUs: number, countMax: number, offsetAt: OffsetAt): number[] {
+  const starts = [fromUs];
+  for (let at = nextStart(fromUs, stepUs, offsetAt); at <= lastUs; at = nextStart(at, stepUs, offsetAt)) {
+    starts.push(at);
+    if (starts.length > countMax) break;
+  }
+  return starts;
+}
+
+/** Returns the next time after `us` that is a multiple of a step in local time. */
+function nextStart(us: number, stepUs: number, offsetAt: OffsetAt): number {
+  const before = offsetAt(us);
+  const localUs = (Math.floor((us + before) / stepUs) + 1) * stepUs;
+  const at = localUs - before;
+  const after = offsetAt(at);
+  if (after === before || (at + after) % stepUs === 0) return at;
+  // The offset changes before the local time. If the change skips the local time, the bucket starts after the change.
+  const changed = localUs - after;
+  return changed > us && offsetAt(changed) === after ? changed : at;
+}
+
+const QUARTER_US = 900_000_000;
+
+/** Returns the offsets of a time zone: an IANA name, or minutes east of UTC. Throws a RangeError if there is no such zone. */
+export function offsetsOf(timeZone = '0'): OffsetAt {
+  if (/^[+-]?\d{1,4}$/.test(timeZone)) return () => Number(timeZone) * 60_000_000;
+  const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
+  // Offsets change at whole quarters of an hour. Formatting takes some microseconds.
+  const known = new Map<number, number>();
+  return (us) => {
+    const quarter = Math.floor(us / QUARTER_US);
+    const offset = known.get(quarter) ?? offsetIn(format.format((quarter * QUARTER_US) / 1_000));
+    known.set(quarter, offset);
+    return offset;
+  };
+}
+
+/** Parses the offset in `11/29/2026, GMT-03:30`. Seconds, which some zones had before 1972, are ignored. */
+function offsetIn(text: string): number {
+  const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(text) ?? [];
+  return (sign === '-' ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000_000;
 }
 
 /** How to calculate statistics: a query whose filter is parsed. */
-export type StatisticsPlan = Pick<StatisticsQuery, 'groupBy' | 'groups' | 'buckets' | 'series'> & {
+export type StatisticsPlan = Omit<StatisticsQuery, 'filter'> & {
   readonly filter: { readonly range: TimeRange };
+  /** Minimum length of the time buckets. */
+  readonly stepUsMin?: number;
 };
 
 /**
@@ -61,11 +128,12 @@ export type StatisticsPlan = Pick<StatisticsQuery, 'groupBy' | 'groups' | 'bucke
  * used.
  */
 export function timeBucketsOf(
-  { buckets = BUCKETS, filter }: StatisticsPlan,
+  { buckets: countMax = BUCKETS, filter, stepUsMin, timeZone }: StatisticsPlan,
   range: StartRange | undefined,
 ): TimeBuckets | undefined {
   const { fromUs, beforeUs } = filter.range;
   const from = Number.isFinite(fromUs) ? fromUs : range?.firstUs;
   const to = Number.isFinite(beforeUs) ? beforeUs : range?.lastUs;
-  return from === undefined || to === undefined ? undefined : new TimeBuckets(from, Math.max(from, to), buckets);
+  if (from === undefined || to === undefined) return undefined;
+  return new TimeBuckets(from, Math.max(from, to), { countMax, stepUsMin, offsetAt: offsetsOf(timeZone) });
 }
