@@ -91,7 +91,7 @@ test('a filter becomes chips, is part of the URL, and is undone with the back bu
   await box.fill('nothing-like-this');
   await box.press('Enter');
   await see('No matches');
-  await see('No root runs match this filter. New matches appear automatically.');
+  await see('No traces match this filter. New matches appear automatically.');
   await page.goBack();
   await see('refund');
   await page.goBack();

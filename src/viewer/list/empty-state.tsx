@@ -29,7 +29,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
       <div class="empty">
         <h1>No matches</h1>
         <p>
-          No {view === 'traces' || view === 'threads' ? 'root runs' : 'runs'} match this filter. New matches appear
+          No {view === 'traces' || view === 'threads' ? 'traces' : 'runs'} match this filter. New matches appear
           automatically.
         </p>
         {view === 'traces' && <FailedBelow />}
