@@ -394,6 +394,22 @@ test('the list, the trace, the run and the statistics show the cost and what cac
   await expect.poll(() => group.textContent()).toMatch(/90 %\$0\.041\$0\.0095100 %$/);
 });
 
+test('the chart of costs names the most expensive run, and the charts cover the time with runs', async () => {
+  const steps = ['a', 'b', 'c', 'd', 'e'].flatMap((name) => [name, name, name]);
+  const outputs = { usage_metadata: { input_tokens: 7, total_tokens: 7, total_cost: 10 } };
+  const runs = [
+    ...steps.map((name, index) => run(index + 1, { name, ms: 5, at: index * 60_000 })),
+    run(16, { name: 'expensive', run_type: 'llm', ms: 5, at: 15 * 60_000, outputs }),
+  ];
+  const path = '/?view=statistics&q=since%3A2026-11-10T00:00:00Z+before%3A2026-11-21T00:00:00Z';
+  const { page } = await openPage(runs, { path });
+  await page.getByRole('img', { name: 'Cost by name. expensive: at most $10.00' }).waitFor();
+  expect(await page.locator('.ranked .legend').textContent()).toBe('expensive$10.00');
+  expect(await page.locator('.groups tbody th').first().textContent()).toBe('expensive');
+  expect(await page.locator('.statistics > header').textContent()).toContain('2026-11-20 07:00 to 2026-11-20 07:15');
+  expect(await page.locator('.chart').count()).toBe(4);
+});
+
 test('a drag on a chart selects its time range, a double click removes it, and the table selects one bucket', async () => {
   const runs = Array.from({ length: 100 }, (_, index) => run(index + 1, { ms: 5, at: index * 60_000 }));
   const { page } = await openPage(runs, { path: '/?view=statistics' });

@@ -134,6 +134,7 @@ export type GroupKey =
   | 'tag'
   | `meta.${string}`;
 
+/** A number by which groups are compared. */
 export type RankKey = 'runs' | 'errors' | 'tokens' | 'cost';
 
 /** Selects the runs for statistics, and sets the groups and the time buckets. */

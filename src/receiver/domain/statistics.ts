@@ -246,6 +246,11 @@ export interface GroupSize {
   readonly runs: number;
 }
 
+/** Returns the total by which groups are ranked. */
+export function totalOf(rankBy: RankKey): 'runs' | 'errors' | 'total_tokens' | 'total_cost' {
+  return rankBy === 'runs' || rankBy === 'errors' ? rankBy : `total_${rankBy}`;
+}
+
 /** Adds up the latencies only once, when the figures are read. This is faster, and skips groups that are omitted. */
 class RunsTally {
   runs = 0;
@@ -278,8 +283,8 @@ class FiguresTally {
   }
 
   amount(rankBy: RankKey): number {
-    if (rankBy === 'runs' || rankBy === 'errors') return this.#all[rankBy];
-    return this.#usage[USAGE_KEYS.indexOf(`total_${rankBy}`)] ?? 0;
+    const total = totalOf(rankBy);
+    return total === 'runs' || total === 'errors' ? this.#all[total] : (this.#usage[USAGE_KEYS.indexOf(total)] ?? 0);
   }
 
   add({ all, roots, modelCalls, pending, usage }: Counted): void {

@@ -14,7 +14,9 @@ const STEPS_MS: readonly number[] = [
   ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * 1_000),
   ...[1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1_440].map((minutes) => minutes * 60_000),
 ];
-const DAY_US = 86_400_000_000;
+const MINUTE_US = 60_000_000;
+const HOUR_US = 60 * MINUTE_US;
+const DAY_US = 24 * HOUR_US;
 
 /** Returns the offset of a time zone from UTC at a time. Both are in microseconds. */
 type OffsetAt = (us: number) => number;
@@ -74,46 +76,31 @@ function shortestBuckets(
 
 /** Returns the start of each bucket, but at most one more than `countMax`. */
 function startsOf(fromUs: number, lastUs: number, stepUs: number, countMax: number, offsetAt: OffsetAt): number[] {
+  const offset = offsetAt(fromUs);
+  // Almost all changes of an offset are whole hours, so buckets of at most an hour keep their round times.
+  const utcOf = (localUs: number): number =>
+    localUs - (stepUs <= HOUR_US ? offset : offsetAt(localUs - offsetAt(localUs)));
   const starts = [fromUs];
-  for (let at = nextStart(fromUs, stepUs, offsetAt); at <= lastUs; at = nextStart(at, stepUs, offsetAt)) {
-    starts.push(at);
-    if (starts.length > countMax) break;
+  for (
+    let localUs = (Math.floor((fromUs + offset) / stepUs) + 1) * stepUs;
+    starts.length <= countMax;
+    localUs += stepUs
+  ) {
+    if (utcOf(localUs) > lastUs) break;
+    starts.push(utcOf(localUs));
   }
   return starts;
 }
 
-/** Returns the next time after `us` that is a multiple of a step in local time. */
-function nextStart(us: number, stepUs: number, offsetAt: OffsetAt): number {
-  const before = offsetAt(us);
-  const localUs = (Math.floor((us + before) / stepUs) + 1) * stepUs;
-  const at = localUs - before;
-  const after = offsetAt(at);
-  if (after === before || (at + after) % stepUs === 0) return at;
-  // The offset changes before the local time. If the change skips the local time, the bucket starts after the change.
-  const changed = localUs - after;
-  return changed > us && offsetAt(changed) === after ? changed : at;
-}
-
-const QUARTER_US = 900_000_000;
-
 /** Returns the offsets of a time zone: an IANA name, or minutes east of UTC. Throws a RangeError if there is no such zone. */
 export function offsetsOf(timeZone = '0'): OffsetAt {
-  if (/^[+-]?\d{1,4}$/.test(timeZone)) return () => Number(timeZone) * 60_000_000;
+  if (/^[+-]?\d{1,4}$/.test(timeZone)) return () => Number(timeZone) * MINUTE_US;
   const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
-  // Offsets change at whole quarters of an hour. Formatting takes some microseconds.
-  const known = new Map<number, number>();
   return (us) => {
-    const quarter = Math.floor(us / QUARTER_US);
-    const offset = known.get(quarter) ?? offsetIn(format.format((quarter * QUARTER_US) / 1_000));
-    known.set(quarter, offset);
-    return offset;
+    // For example `11/29/2026, GMT-03:30`
+    const [, sign, hours = 0, minutes = 0] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(format.format(us / 1_000)) ?? [];
+    return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * MINUTE_US;
   };
-}
-
-/** Parses the offset in `11/29/2026, GMT-03:30`. Seconds, which some zones had before 1972, are ignored. */
-function offsetIn(text: string): number {
-  const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(text) ?? [];
-  return (sign === '-' ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000_000;
 }
 
 /** How to calculate statistics: a query whose filter is parsed. */

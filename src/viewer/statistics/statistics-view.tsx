@@ -5,7 +5,7 @@ import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { rangeIn, type StartRange, withRange } from '../data/time-range.ts';
+import { rangeIn, withRange } from '../data/time-range.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
 import { cachedShare, cost, count, duration, exact, millisecondsAt, percent, plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -19,22 +19,25 @@ const BUCKETS = 48;
 /** Number of groups that the stacked chart shows separately. */
 const SERIES = 5;
 
+/** While most of the buckets are empty, the others are read again as shorter buckets. */
+const READS_MAX = 3;
+
 const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** View with totals, charts and groups for the runs that match the filter. */
 export default function StatisticsView(): JSX.Element {
   const { filter, project, groupBy } = address.value;
-  const readRange = (ranged: string, signal: AbortSignal): Promise<Statistics> => {
+  const readRange = async (ranged: string, signal: AbortSignal, reads = 1): Promise<Statistics> => {
     const query = queryOf({ filter: ranged, project }, Date.now());
     const fields = { group_by: groupBy, buckets: BUCKETS, series: SERIES, rank_by: 'cost', time_zone: TIME_ZONE };
     for (const [name, value] of Object.entries(fields)) query.set(name, `${value}`);
-    return api.statistics(query, signal);
+    const all = await api.statistics(query, signal);
+    const used = fitted(all);
+    if (reads === READS_MAX || used.buckets.length === 0 || used.buckets.length * 2 > all.buckets.length) return used;
+    const range = { since: used.from, before: used.to === all.to ? rangeIn(ranged).before : used.to };
+    return readRange(withRange(filter, range), signal, reads + 1);
   };
-  const read = async (signal: AbortSignal) => {
-    const all = await readRange(filter, signal);
-    const range = fittedRange(all, filter);
-    return { ...(range === undefined ? all : await readRange(withRange(filter, range), signal)), groupBy };
-  };
+  const read = async (signal: AbortSignal) => ({ ...(await readRange(filter, signal)), groupBy });
   const { value, problem } = useLive(`${filter}\n${project}\n${groupBy}`, read, { isStale: () => true });
   if (value === undefined && problem === undefined) return <Pending note="Loading statistics…" />;
   if (value === undefined || value.total.runs === 0) return <EmptyState problem={problem} />;
@@ -48,32 +51,23 @@ export default function StatisticsView(): JSX.Element {
   );
 }
 
-/** Returns the index of the first bucket with runs, and the index after the last. */
-function usedBuckets({ buckets }: Statistics): readonly [first: number, end: number] {
-  const isUsed = ({ runs }: Bucket): boolean => runs > 0;
-  return [Math.max(0, buckets.findIndex(isUsed)), buckets.findLastIndex(isUsed) + 1];
-}
-
-/** If most of the buckets are empty, returns the range of the others, in which the buckets are shorter. */
-function fittedRange(statistics: Statistics, filter: string): StartRange | undefined {
-  const { buckets } = statistics;
-  const [first, end] = usedBuckets(statistics);
-  if (end === 0 || (end - first) * 2 > buckets.length) return undefined;
-  return { since: buckets[first]?.start_time, before: buckets[end]?.start_time ?? rangeIn(filter).before };
-}
-
-/** Returns the times at which the used buckets begin, and the time at which the last of them ends. */
-function timesOf(statistics: Statistics): number[] {
-  const [first, end] = usedBuckets(statistics);
-  const { buckets, to = '' } = statistics;
-  const times = [...buckets.map(({ start_time }) => start_time), to].map((time) =>
-    Math.round(millisecondsAt(time) || 0),
-  );
-  return times.slice(first, end + 1);
+/** Returns the statistics without the empty buckets at both ends. */
+function fitted(statistics: Statistics): Statistics {
+  const { buckets, groups, to } = statistics;
+  const [first, last] = [buckets.findIndex(({ runs }) => runs > 0), buckets.findLastIndex(({ runs }) => runs > 0)];
+  const cut = <Bucket,>(all: readonly Bucket[]): Bucket[] => all.slice(Math.max(0, first), last + 1);
+  const [start, end] = [buckets[first]?.start_time, buckets[last + 1]?.start_time ?? to];
+  return {
+    ...statistics,
+    ...(start !== undefined && { from: start }),
+    ...(end !== undefined && { to: end }),
+    buckets: cut(buckets),
+    groups: groups.map((group) => (group.buckets === undefined ? group : { ...group, buckets: cut(group.buckets) })),
+  };
 }
 
 function Totals({ statistics }: { statistics: Statistics }): JSX.Element {
-  const [from, to] = [0, -1].map((at) => exact(timesOf(statistics).at(at) ?? 0).slice(0, -7));
+  const [from, to] = [statistics.from, statistics.to].map((time = '') => exact(time).slice(0, -7));
   return (
     <>
       <header class="line">
@@ -143,10 +137,14 @@ function kindOf(total: Figures): Pick<Kind, 'name' | 'read'> {
   return kind === undefined ? { name: 'runs', read: (figures) => figures } : { ...kind, name: kind.name.toLowerCase() };
 }
 
-type Bucket = Statistics['buckets'][number];
-
 function Charts({ statistics, groupName }: { statistics: Statistics; groupName: string }): JSX.Element {
-  const charts = useMemo(() => chartsOf(statistics, groupName), [statistics]);
+  const charts = useMemo(() => {
+    const times = statistics.buckets.map(({ start_time }) => Math.round(millisecondsAt(start_time)));
+    const [beforeMs = 0, lastMs = beforeMs] = times.slice(-2);
+    // The last bucket ends with the range. Its bar is as wide as the others.
+    const endMs = Math.max(millisecondsAt(statistics.to ?? '') || 0, 2 * lastMs - beforeMs, lastMs + 1);
+    return chartsOf(statistics, groupName).map((chart) => ({ ...chart, times, endMs, zoom }));
+  }, [statistics]);
   return (
     <div class="charts">
       {charts.map((props) => (
@@ -156,118 +154,76 @@ function Charts({ statistics, groupName }: { statistics: Statistics; groupName: 
   );
 }
 
+type UntimedChart = Omit<ChartProps, 'times' | 'endMs' | 'zoom'>;
+
 /** Returns the charts that have values. */
-function chartsOf(statistics: Statistics, groupName: string): ChartProps[] {
-  const { groups, total } = statistics;
-  const [first, end] = usedBuckets(statistics);
-  const buckets = statistics.buckets.slice(first, end);
-  const times = timesOf(statistics);
-  const toMs = times.pop() ?? 0;
-  const [beforeMs = 0, lastMs = beforeMs] = times.slice(-2);
-  // The last bucket ends with the range. Its bar is as wide as the others.
-  const endMs = Math.max(toMs, 2 * lastMs - beforeMs, lastMs + 1);
-  const shared = { times, endMs, zoom };
+function chartsOf(statistics: Statistics, groupName: string): UntimedChart[] {
+  const { total, buckets } = statistics;
   const series = (name: string, color: Series['color'], read: (figures: Figures) => number | undefined): Series => ({
     ...{ name, color, total: read(total) },
     values: buckets.map(read),
   });
   const { name, read } = kindOf(total);
-  const charts: ChartProps[] = [
+  const runs = [
+    series('errors', 'bad', ({ errors }) => errors),
+    series('others', 'bar', (figures) => figures.runs - figures.errors),
+  ];
+  const traces = [
+    series('error', 'bad', ({ roots }) => roots.errors),
+    series('failed below', 'amber', ({ roots }) => roots.failed_below),
+    series('others', 'bar', ({ roots }) => roots.runs - roots.errors - roots.failed_below),
+  ];
+  const latencies = [
+    series('p50', 'accent', (figures) => read(figures).latency_ms?.p50),
+    series('p95', 'bar', (figures) => read(figures).latency_ms?.p95),
+  ];
+  const tokens = [
+    series('output', 'accent', ({ usage }) => usage?.output_tokens),
+    series('input', 'bar', ({ usage }) => usage?.input_tokens && usage.input_tokens - (usage.cached_tokens ?? 0)),
+    series('cached', 'accent-half', ({ usage }) => usage?.cached_tokens),
+  ];
+  const ofTraces: UntimedChart = { title: 'Traces', form: 'bars', print: average, series: traces };
+  const charts: readonly UntimedChart[] = [
+    total.roots.runs > 0 ? ofTraces : { ...ofTraces, title: 'Runs', series: runs },
+    { title: `Latency of ${name}`, form: 'lines', print: duration, series: latencies },
+    { title: 'Tokens', form: 'bars', print: count, series: tokens },
     {
-      ...shared,
-      title: total.roots.runs > 0 ? 'Traces' : 'Runs',
-      form: 'bars',
-      print: (value) => Number(value.toFixed(1)).toLocaleString('en'),
-      series:
-        total.roots.runs > 0
-          ? [
-              series('error', 'bad', ({ roots }) => roots.errors),
-              series('failed below', 'amber', ({ roots }) => roots.failed_below),
-              series('others', 'bar', ({ roots }) => roots.runs - roots.errors - roots.failed_below),
-            ]
-          : [
-              series('errors', 'bad', ({ errors }) => errors),
-              series('others', 'bar', ({ runs, errors }) => runs - errors),
-            ],
-    },
-    {
-      ...shared,
-      title: `Latency of ${name}`,
-      form: 'lines',
-      print: duration,
-      series: [
-        series('p50', 'accent', (figures) => read(figures).latency_ms?.p50),
-        series('p95', 'bar', (figures) => read(figures).latency_ms?.p95),
-      ],
-    },
-    {
-      ...shared,
-      title: 'Tokens',
-      form: 'bars',
-      print: count,
-      series: [
-        series('output', 'accent', ({ usage }) => usage?.output_tokens),
-        series('input', 'bar', ({ usage }) => usage?.input_tokens && usage.input_tokens - (usage.cached_tokens ?? 0)),
-        series('cached', 'accent-half', ({ usage }) => usage?.cached_tokens),
-      ],
-    },
-    {
-      ...shared,
       title: `Cost by ${groupName.toLowerCase()}`,
       form: 'bars',
-      isRanked: true,
       print: cost,
-      series: costSeries(
-        total,
-        buckets,
-        groups.map((group) => ({ ...group, buckets: group.buckets?.slice(first, end) ?? [] })),
-      ),
+      isRanked: true,
+      series: costs(statistics),
     },
   ];
-  const hasValues = (one: Series): boolean => one.values.some((value) => value !== undefined);
+  const hasValues = ({ values }: Series): boolean => values.some((value) => value !== undefined);
   return charts
     .map((chart) => ({ ...chart, series: chart.series.filter(hasValues) }))
     .filter((chart) => chart.series.length > 0);
 }
 
-type SizedGroup = Pick<Figures, 'usage'> & {
-  readonly group: string;
-  readonly buckets: readonly Pick<Figures, 'usage'>[];
-};
-
-/** The costs of the most expensive groups, and of all other runs. */
-function costSeries(total: Figures, buckets: readonly Bucket[], groups: readonly SizedGroup[]): Series[] {
-  const shown = groups
-    .map(({ group, usage, buckets: parts }) => ({
-      name: visible(group),
-      total: usage?.total_cost,
-      values: costsOf(parts),
-    }))
-    .filter(({ values }) => values.some((value) => value !== undefined));
-  const restOf = (all = 0, parts: readonly (number | undefined)[]): number | undefined => {
-    const rest = parts.reduce<number>((sum, part) => sum - (part ?? 0), all);
-    // Sums of floats are not exact.
-    return rest > all / 1e9 ? rest : undefined;
-  };
-  const others: Series = {
-    name: shown.length === 0 ? 'cost' : 'others',
-    color: 'bar',
-    total: restOf(
-      total.usage?.total_cost,
-      shown.map((one) => one.total),
-    ),
-    values: costsOf(buckets).map((all, at) =>
-      restOf(
-        all,
-        shown.map(({ values }) => values[at]),
-      ),
-    ),
-  };
-  return [...shown.map((one, at): Series => ({ ...one, color: `series-${at}` as const })), others];
+function average(value: number): string {
+  return Number(value.toFixed(1)).toLocaleString('en');
 }
 
-function costsOf(buckets: readonly Pick<Figures, 'usage'>[]): (number | undefined)[] {
-  return buckets.map(({ usage }) => usage?.total_cost);
+/** The costs of the most expensive groups, and of all other runs. */
+function costs({ total, buckets, groups }: Statistics): Series[] {
+  // The last cost of a column is that of the whole time.
+  const columnOf = (parts: readonly Pick<Figures, 'usage'>[], whole: Pick<Figures, 'usage'>) =>
+    [...parts, whole].map(({ usage }) => usage?.total_cost);
+  const shown = groups
+    .filter((group) => group.buckets?.some(({ usage }) => usage?.total_cost !== undefined))
+    .map((group) => ({ name: visible(group.group), column: columnOf(group.buckets ?? [], group) }));
+  const others = columnOf(buckets, total).map((all = 0, at) => {
+    const rest = shown.reduce((left, { column }) => left - (column[at] ?? 0), all);
+    // Sums of floats are not exact.
+    return rest > all / 1e9 ? rest : undefined;
+  });
+  return [...shown, { name: shown.length === 0 ? 'cost' : 'others', column: others }].map(({ name, column }, at) => ({
+    name,
+    color: at < shown.length ? `series-${at}` : 'bar',
+    values: column.slice(0, -1),
+    total: column.at(-1),
+  }));
 }
 
 /** Sets the time range of the filter. If no range is given, removes the time range. */

@@ -1,6 +1,6 @@
 import { parseExact } from '../../../payload/fields.ts';
 import { latenciesOf } from '../../domain/latencies.ts';
-import type { GroupKey, RankKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
+import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { RunStatus, TraceOutcome } from '../../domain/run-view.ts';
 import {
@@ -11,6 +11,7 @@ import {
   kindOf,
   ROOT_KINDS,
   StatisticsTally,
+  totalOf,
   usageSumsOf,
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
@@ -239,7 +240,7 @@ class CounterReader {
     const hasSeries = series > 0;
     const condition = all([{ sql: 'start >= ? AND start < ?', params: [from, before] }, this.#condition]);
     const sizes = this.#connection.all<GroupSize & { user: string }>(
-      `SELECT user, sum(${RANK_COLUMNS[rankBy]}) AS amount, sum(runs) AS runs FROM user_counters
+      `SELECT user, sum(${totalOf(rankBy)}) AS amount, sum(runs) AS runs FROM user_counters
         WHERE ${condition.sql} GROUP BY user`,
       ...condition.params,
     );
@@ -272,13 +273,6 @@ class CounterReader {
     }
   }
 }
-
-const RANK_COLUMNS: Readonly<Record<RankKey, keyof UserSumsRow>> = {
-  runs: 'runs',
-  errors: 'errors',
-  tokens: 'total_tokens',
-  cost: 'total_cost',
-};
 
 type CounterRow = SumsRow & {
   readonly start: number;
