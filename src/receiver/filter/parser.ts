@@ -1,5 +1,5 @@
 import { nearWord } from '../../base/near.ts';
-import { cut } from '../../base/text.ts';
+import { cut } from '../../base/visible.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
 import { RUN_STATUSES } from '../domain/run-view.ts';
