@@ -1,8 +1,7 @@
 import { types } from '../platform/node.ts';
 import { latePattern } from './late-pattern.ts';
-import { cut } from './visible.ts';
 
-export { cut, visible, visibleJson } from './visible.ts';
+export { visible, visibleJson } from './visible.ts';
 
 /**
  * Converts any value to text for a message. Never throws. If the conversion fails, for example for a revoked proxy,
@@ -48,6 +47,10 @@ export function shown(value: unknown): string {
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return typeof value === 'object' && isList(value) ? 'a list' : typeof value;
+}
+
+export function cut(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }
 
 export function firstLine(text: string): string {

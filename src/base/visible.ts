@@ -49,7 +49,3 @@ function escapeOf(codePoint: number): string {
 function unitEscapeOf(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
-
-export function cut(text: string, lengthMax: number): string {
-  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
-}
