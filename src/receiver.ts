@@ -30,6 +30,7 @@ export type {
   ThreadSummary,
   ToolMessages,
   ToolOutcome,
+  TraceOutcome,
   TraceSummary,
   UnpricedUsage,
   Usage,

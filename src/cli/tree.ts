@@ -2,9 +2,9 @@ import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
-import { foldedCalls, sourcesOf } from '../receiver/domain/call-records.ts';
+import { foldedCalls, sourcesOf, withoutInternal } from '../receiver/domain/call-records.ts';
 import { derivedTools, type TreeRun, withDerivedTools } from '../receiver/domain/derived-tools.ts';
-import { RUN_STATUSES, type RunOutline, type RunStatus, type Usage } from '../receiver/domain/run-view.ts';
+import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
@@ -26,6 +26,11 @@ export interface TreeOptions {
    * @default false
    */
   readonly isFolded?: boolean;
+  /**
+   * Whether the steps that frameworks have added for themselves are drawn. Otherwise the last line counts them.
+   * @default false
+   */
+  readonly isInternalShown?: boolean;
   /**
    * Maximum number of lines. Further runs are only counted.
    * @default 1000
@@ -74,7 +79,7 @@ const ERROR_COLUMNS_MIN = 24;
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 
-const NOTICES: readonly RunStatus[] = ['cancelled', 'interrupted'];
+const NOTICES: readonly TraceOutcome[] = ['cancelled', 'interrupted', 'failed_below', 'incomplete'];
 
 type RunTree = Tree<TreeRun>;
 
@@ -95,10 +100,12 @@ interface Line {
  * line of a derived tool shows its longest possible duration.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
-  const { widthColumns, paint, isFolded = false, linesMax = LINES_MAX } = options;
+  const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
   const folded = foldedCalls(runs);
+  const rows = withDerivedTools(folded.runs, derivedTools(runs));
+  const shown = isInternalShown ? { runs: rows, leftOut: 0 } : withoutInternal(rows);
   const recordsOf = ({ run }: RunTree): readonly RunOutline[] => folded.records.get(run.id) ?? [];
-  const forest = forestOf(withDerivedTools(folded.runs, derivedTools(runs)));
+  const forest = forestOf(shown.runs);
   const shapes = isFolded ? shapesOf(forest, (tree) => recordsOf(tree).length) : new Map<RunTree, number>();
   const pending: Line[] = foldedIn([forest], shapes)
     .map((trees) => ({ trees, glyphs: '', indent: '' }))
@@ -128,6 +135,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       });
     }
   }
+  if (shown.leftOut > 0) lines.push(paint('detail', `+${counted(shown.leftOut, 'internal step')}`));
   return lines.join('\n');
 }
 
@@ -208,17 +216,18 @@ function drawRuns(trees: readonly RunTree[], more: readonly string[], options: T
 
 /** Draws one run on one line. The texts in `more` come after the duration and the usage. */
 export function drawRun(
-  run: RunOutline,
+  run: RunOutline & { readonly outcome?: TraceOutcome },
   more: readonly string[],
   { widthColumns, paint }: TreeOptions,
   times: readonly string[] = [durationOf(run)],
 ): string {
-  const { error } = run;
+  const { error, outcome = run.status } = run;
+  const ink = outcome === 'failed_below' ? 'notice' : 'failure';
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
   const details = [...times, ...usageTexts(run), ...more];
-  const notice = NOTICES.includes(run.status) ? [run.status] : [];
+  const notice = NOTICES.includes(outcome) ? [outcome.replace('_', ' ')] : [];
   const facts = [type, ...details, ...notice].join(SEPARATOR);
-  const failure = error === undefined ? '' : `✗ ${visible(error)}`;
+  const failure = error === undefined ? '' : `${ink === 'notice' ? '⚠' : '✗'} ${visible(error)}`;
 
   const room = widthColumns - columnsOf(facts) - SEPARATOR.length;
   const failureMin = failure === '' ? 0 : SEPARATOR.length + Math.min(columnsOf(failure), ERROR_COLUMNS_MIN);
@@ -226,11 +235,11 @@ export function drawRun(
   const failureMax = Math.max(ERROR_COLUMNS_MIN, room - columnsOf(name) - SEPARATOR.length);
 
   return [
-    paint(failure === '' ? 'name' : 'failure', name),
+    paint(failure === '' ? 'name' : ink, name),
     paint('type', type),
     ...details.map((detail) => paint('detail', detail)),
     ...notice.map((status) => paint('notice', status)),
-    ...(failure === '' ? [] : [paint('failure', cut(failure, failureMax))]),
+    ...(failure === '' ? [] : [paint(ink, cut(failure, failureMax))]),
   ].join(paint('glyph', SEPARATOR));
 }
 

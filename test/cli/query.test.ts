@@ -60,7 +60,7 @@ describe('runspan traces', () => {
       stderr: '',
       stdout:
         'TIME  000000000003  run 3 · chain · 12 ms\n' +
-        'TIME  000000000001  run 1 · chain · 12 ms · 2 runs · 1 failed below · 7 tokens\n',
+        'TIME  000000000001  run 1 · chain · 12 ms · 2 runs · 1 failed · 7 tokens · failed below · ⚠ Error: no\n',
     });
   });
 
@@ -69,6 +69,9 @@ describe('runspan traces', () => {
       '\n… more traces match; raise --limit to see them\n',
     );
     expect((await ask('traces', '--name', 'none')).stdout).toBe('no traces\n');
+    expect((await ask('traces', '--status', 'error')).stdout).toBe(
+      'no traces\ntraces with a failed run match "status:failed_below"\n',
+    );
   });
 
   it('prints JSON lines with --json', async () => {
@@ -88,7 +91,7 @@ describe('runspan traces', () => {
     ['--status success --status error', 'traces?filter=status%3Asuccess%2Cerror&limit=20'],
     ['--status success --type llm', 'traces?filter=any%28status%3Asuccess+type%3Allm%29&limit=20'],
     ['--model m', 'traces?filter=any%28model%3Am%29&limit=20'],
-    ['--status error --status pending', 'traces?filter=any%28status%3Aerror%2Cpending%29&limit=20'],
+    ['--status error --status pending', 'traces?filter=status%3Aerror%2Cpending&limit=20'],
     ['--type llm --model a,b', 'traces?filter=any%28type%3Allm+model%3A%22a%2Cb%22%29&limit=20'],
     ['user:ada OR cost>1 late --text=new', 'traces?filter=user%3Aada+OR+cost%3E1+late+%22new%22&limit=20'],
     ['since:2026-01-31T09:00Z', 'traces?filter=since%3A2026-01-31T09%3A00%3A00.000Z&limit=20'],
@@ -104,12 +107,13 @@ describe('runspan traces', () => {
     expect(await runMain(['traces', '--url', `${url}/x`, ...line.split(' ').filter(Boolean)])).toMatchObject({
       code: 0,
     });
-    expect(paths).toEqual([`/x/query/${query}`]);
+    expect(paths[0]).toBe(`/x/query/${query}`);
   });
 
   it('rejects an invalid filter', async () => {
     const { code, stderr } = await ask('traces', 'status:failed');
-    expect([code, stderr]).toEqual([2, expect.stringContaining('status: expects one of error, pending')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('status: expects one of error, failed_below, pending')]);
+    expect((await ask('traces', 'stauts:error')).stderr).toContain('did you mean status:error?');
   });
 
   it.each([
@@ -151,6 +155,17 @@ describe('runspan show', () => {
     [idOf(8), `no trace or run has the id ${idOf(8)}`],
   ])('fails for the id %s', async (wanted, message) => {
     expect(await ask('show', wanted)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${message}\n` });
+  });
+
+  it('counts the internal steps of frameworks, and prints them with --internal', async () => {
+    const step = (n: number, parent: number, name: string) => run(n, { parent, name, ms: 5 });
+    const url = await receiverOf(run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask'));
+    const treeOf = async (...args: string[]) =>
+      (await runMain(['show', '--url', url, ...args])).stdout.split('\n\n')[1];
+    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5.0 ms\n+1 internal step');
+    expect(await treeOf('--internal')).toBe(
+      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5.0 ms\n   └─ ask · chain · 5.0 ms',
+    );
   });
 
   it('prints a run with all its details', async () => {

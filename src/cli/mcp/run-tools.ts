@@ -1,7 +1,7 @@
 import * as z from 'zod/v4';
-import { firstLine } from '../../base/text.ts';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
 import { callOf, type Records } from '../../receiver/domain/call-records.ts';
+import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
@@ -145,7 +145,7 @@ async function comparedOf(source: RunSource, id: string): Promise<Map<string, st
     type: run.run_type,
     model: run.model,
     status: run.status,
-    error: run.error && firstLine(run.error),
+    error: run.error && headlineOf(run.error),
     duration: durationOf(run),
     ...(outline.length === 0 && { usage: usageTexts(run).join(', ') }),
     ...extra,
@@ -205,7 +205,7 @@ const statistics = tool({
     const found = await read((source) => source.statistics(query));
     const lines = [
       `total: ${figuresText(found.total)}`,
-      `traces: ${countsText(found.total.roots)}`,
+      `traces: ${tracesText(found.total.roots)}`,
       `model calls: ${countsText(found.total.model_calls)}`,
       `by ${groupBy}:`,
       ...found.groups.map((group) => `  ${short(group.group)}: ${figuresText(group)}`),
@@ -217,7 +217,15 @@ const statistics = tool({
   },
 });
 
-function countsText({ runs, errors, latency_ms: latency }: Figures['roots']): string {
+function tracesText({ failed_below, incomplete, ...counts }: Figures['roots']): string {
+  return [
+    countsText(counts),
+    ...(failed_below > 0 ? [`${failed_below} failed below`] : []),
+    ...(incomplete > 0 ? [`${incomplete} incomplete`] : []),
+  ].join(' · ');
+}
+
+function countsText({ runs, errors, latency_ms: latency }: Figures['model_calls']): string {
   const times =
     latency === undefined ? [] : [`median ${Math.round(latency.p50)} ms, 95 % ${Math.round(latency.p95)} ms`];
   return [counted(runs, 'run'), `${errors} failed`, ...times].join(' · ');

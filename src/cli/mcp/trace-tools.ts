@@ -1,14 +1,14 @@
 import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
-import { foldedCalls } from '../../receiver/domain/call-records.ts';
+import { foldedCalls, withoutInternal } from '../../receiver/domain/call-records.ts';
 import { derivedTools, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
 import { completeId, idOf, runOf } from '../query/show.ts';
-import { checkedFilter } from '../query/traces.ts';
+import { checkedFilter, failedBelow } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
 import { sourceTexts } from '../tree.ts';
@@ -27,7 +27,10 @@ const findTraces = tool({
   async use({ project, filter: given, limit, cursor }, read) {
     const filter = checkedFilter(given);
     const { items, next } = await read((source) => source.traces(defined({ project, filter, limit, cursor })));
-    if (items.length === 0) return { recorded: '', notes: ['No trace matches.'] };
+    if (items.length === 0) {
+      const below = await read((source) => failedBelow(source, defined({ project, filter })));
+      return { recorded: '', notes: ['No trace matches.', ...below] };
+    }
     // Times in the filter are absolute, because all pages must have the same filter.
     const same = ['project', 'limit', ...(filter === undefined ? [] : [`filter ${JSON.stringify(filter)}`])].join(', ');
     return {
@@ -46,23 +49,29 @@ const showTrace = tool({
     'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Tools that only the messages tell of are lines between the model calls. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
   input: z.strictObject({
     id: z.string().optional().describe('id of a trace, or the start or end of the id of a recent trace'),
+    internal: z.boolean().default(false).describe('also show the steps that frameworks have added for themselves'),
     offset: OFFSET.describe('number of runs to skip'),
   }),
-  use: ({ id, offset }, read) =>
+  use: ({ id, ...shown }, read) =>
     read(async (source) => {
       const traceId = await completeId(source, id === undefined ? undefined : idOf(id));
       const outline = await source.outline(traceId);
       // Also accepts the id of a run, and shows its trace.
-      if (outline.length > 0) return treeOf(traceId, outline, offset);
+      if (outline.length > 0) return treeOf(traceId, outline, shown);
       const { trace_id: other } = await runOf(source, traceId);
-      return treeOf(other, await source.outline(other), offset);
+      return treeOf(other, await source.outline(other), shown);
     }),
 });
 
-function treeOf(traceId: string, outline: readonly RunOutline[], offset: number): Answer {
-  const { runs, records } = foldedCalls(outline);
-  const rows = withDerivedTools(runs, derivedTools(outline));
-  const placed = [...depthFirst(forestOf(rows))].map(([{ run }, depth]) => ({ run, depth }));
+function treeOf(
+  traceId: string,
+  outline: readonly RunOutline[],
+  { internal, offset }: { internal: boolean; offset: number },
+): Answer {
+  const { runs: calls, records } = foldedCalls(outline);
+  const rows = withDerivedTools(calls, derivedTools(outline));
+  const { runs, leftOut } = internal ? { runs: rows, leftOut: 0 } : withoutInternal(rows);
+  const placed = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));
   const nodes = placed.filter(({ run }) => run.derived === undefined);
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
   const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
@@ -86,8 +95,11 @@ function treeOf(traceId: string, outline: readonly RunOutline[], offset: number)
       ...(listed.length < failed.length && offset === 0
         ? [`${failed.length - listed.length} more failed runs are only in the tree.`]
         : []),
+      ...(leftOut > 0 ? [`${counted(leftOut, 'internal step')} left out: call show_trace with internal true.`] : []),
       ...(next < nodes.length
-        ? [`${nodes.length - next} more runs: call show_trace with id ${traceId} and offset ${next}.`]
+        ? [
+            `${nodes.length - next} more runs: call show_trace with id ${traceId}${internal ? ', internal true' : ''} and offset ${next}.`,
+          ]
         : []),
     ],
   };

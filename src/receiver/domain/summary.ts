@@ -1,9 +1,10 @@
-import { cut } from '../../base/text.ts';
 import { definedOrNone, fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
+import { headlineOf } from './headline.ts';
+import { isInternalStep } from './internal-steps.ts';
 import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
@@ -23,6 +24,11 @@ import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts extends RequestFacts, ToolFacts {
+  /** Whether the inputs, or the outputs, are more than an empty object. */
+  asks?: boolean;
+  answers?: boolean;
+  /** The status code in the outputs of an HTTP request. */
+  http_status?: number;
   inputs_preview?: string;
   outputs_preview?: string;
   outputs_usage?: UnpricedUsage;
@@ -36,8 +42,6 @@ const FIRST_TOKEN_EVENT = 'new_token';
 
 /** Prefix of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
-
-const ERROR_LENGTH_MAX = 200;
 
 /** Metadata about each of a run's payloads. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
@@ -62,13 +66,21 @@ export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYL
 }
 
 export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
-  const { outputs, events } = fields;
+  const { inputs, outputs, events } = fields;
   const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
+  if (isFilled(inputs)) facts.asks = true;
+  if (isFilled(outputs)) facts.answers = true;
+  const status = fieldsOf(outputs).status_code;
+  if (typeof status === 'number') facts.http_status = status;
   set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
     facts.first_token_time = firstToken;
   return facts;
+}
+
+function isFilled(payload: unknown): boolean {
+  return payload !== undefined && payload !== null && Object.keys(payload).length > 0;
 }
 
 /** Returns a run as it appears in a list. Returns undefined if the name, type or start time is missing. */
@@ -80,13 +92,19 @@ export function summaryOf(
 ): RunSummary | undefined {
   const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
   if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
-  const { outputs_usage, request: _, arguments: __, tool_calls: ___, tool_results: ____, ...shown } = facts;
+  const { inputs_preview, outputs_preview, first_token_time, outputs_usage } = facts;
+  const isContent = fieldsOf(fields.extra?.metadata?.otel).protocol === undefined;
   const [shownName, type] = [comparable(name), comparable(run_type)];
   const status = statusOf(fields);
-  const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time, ...shown };
+  const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time };
+  if (isContent) {
+    set(summary, 'inputs_preview', inputs_preview);
+    set(summary, 'outputs_preview', outputs_preview);
+  }
+  set(summary, 'first_token_time', first_token_time);
   set(summary, 'parent_run_id', parent_run_id);
   set(summary, 'end_time', end_time);
-  set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
+  set(summary, 'error', error === undefined || error === '' ? undefined : headlineOf(error));
   setText(summary, 'model', modelOf(fields));
   if (isCallType(type)) setText(summary, 'recorded_by', sourceOf(fields));
   setText(summary, 'tool_call_id', idTextOf(fields.extra?.metadata?.[TOOL_CALL_ID]));
@@ -96,6 +114,7 @@ export function summaryOf(
   setText(summary, 'thread', threadOf(fields.extra?.metadata));
   setText(summary, 'user', idTextOf(fields.extra?.metadata?.user_id));
   set(summary, 'tags', tags?.map(comparable));
+  set(summary, 'internal', isInternalStep(fields) || undefined);
   return summary;
 }
 
@@ -117,6 +136,7 @@ export function outlineOf(summary: RunSummary, tools?: ToolMessages): RunOutline
   set(outline, 'recorded_by', summary.recorded_by);
   set(outline, 'same_call_as', summary.same_call_as);
   set(outline, 'usage_counts', summary.usage_counts);
+  set(outline, 'internal', summary.internal);
   return outline;
 }
 
@@ -200,15 +220,6 @@ const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation
 
 function threadOf(metadata: Metadata): string | undefined {
   return firstText(...THREAD_KEYS.map((key) => idTextOf(metadata?.[key])));
-}
-
-function firstLine(error: string): string {
-  // An error may be megabytes long, so only its beginning is searched.
-  const [line = ''] = error
-    .slice(0, 4 * ERROR_LENGTH_MAX)
-    .trimStart()
-    .split(/\r?\n|\r/, 1);
-  return cut(line, ERROR_LENGTH_MAX);
 }
 
 type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'thread' | 'user';

@@ -1,5 +1,8 @@
+import { nearWord } from '../../base/near.ts';
+import { cut } from '../../base/text.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
+import { RUN_STATUSES } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
 
@@ -10,7 +13,8 @@ const VALUES_MAX = 50;
 /** Maximum depth of nested parentheses and negations. */
 const DEPTH_MAX = 10;
 
-export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
+/** Values of `status`. `failed_below` is a status of traces only. */
+export const STATUSES: readonly string[] = ['error', 'failed_below', ...RUN_STATUSES.filter((one) => one !== 'error')];
 
 /** A condition, search words or a time at the top level of a filter. */
 export interface FilterTerm {
@@ -47,6 +51,20 @@ export function absoluteText(terms: readonly FilterTerm[]): string {
   const isTime = ({ kind }: FilterTerm) => kind === 'since' || kind === 'before';
   const valid = terms.filter(({ problem }) => problem === undefined);
   return valid.map((term) => (isTime(term) ? `${term.kind}:${term.value}` : term.text)).join(' ');
+}
+
+/**
+ * Returns a filter of traces with the outcome `failed_below` instead of `error`, for a list without matches. Returns undefined
+ * if no term selects the outcome `error`.
+ */
+export function failedBelowInstead(terms: readonly FilterTerm[]): string | undefined {
+  const isOfErrors = ({ node }: FilterTerm): boolean =>
+    node !== undefined &&
+    'field' in node &&
+    node.field === 'status' &&
+    !!node.values?.some(({ text }) => text === 'error');
+  if (!terms.some(isOfErrors)) return undefined;
+  return absoluteText(terms.map((term) => (isOfErrors(term) ? { ...term, text: 'status:failed_below' } : term)));
 }
 
 /** Returns a condition that matches any of the values. */
@@ -86,6 +104,8 @@ const MAP = /(meta|feedback)\./y;
 const MAP_KEY = /[^\s=:"()<>,]+/y;
 const MAP_OPERATOR = /[<>]=?|[:=]/y;
 const FIELD = /([a-z_]+)([:=]|!=|[<>]=?)/y;
+/** The value of an unknown key, with quotes. */
+const MISTYPED = /(?:"[^"]*"?|[^\s")])*/y;
 const KEYS: readonly string[] = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'];
 const BOUNDARY = /(?=[\s)]|$)/y;
 
@@ -221,10 +241,15 @@ class FilterParser {
     return this.#counted({ field, key, values: this.#patterns(label) });
   }
 
-  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is unknown. */
+  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is near no known one. */
   #fieldCondition(): FilterNode | TopLevel | undefined {
     const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
     if (label === undefined) return undefined;
+    const meant = nearWord(key, KEYS);
+    if (meant !== undefined) {
+      const [value = ''] = this.#eat(MISTYPED) ?? [];
+      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${cut(value, 80)}?`);
+    }
     const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
       const field = key as AmountField;

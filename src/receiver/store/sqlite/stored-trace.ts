@@ -1,7 +1,18 @@
-import { isCallType } from '../../../run/same-call.ts';
+import { CALL_TYPES, isCallType, MODEL_TYPES } from '../../../run/same-call.ts';
 import type { KnownTrace } from '../../domain/identity.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
+import {
+  countsFor,
+  DECIDING_FIELDS,
+  type DecidingField,
+  type DecidingRuns,
+  decidedTrace,
+  decidingRun,
+  has,
+  isFirst,
+  RunFlag,
+} from '../../domain/trace-summary.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import {
@@ -10,7 +21,10 @@ import {
   evidenceIn,
   type ProjectColumns,
   projectNamesIn,
+  type RootColumns,
   type RunRow,
+  type SummarizedRow,
+  summarized,
   usageIn,
 } from './run-row.ts';
 
@@ -24,8 +38,10 @@ type TraceRow = {
   runs: number;
   pending: number;
   errors: number;
+  model_calls: number;
   end_us: number | null;
   readonly sources: string;
+  readonly deciding: string;
 };
 
 /**
@@ -48,6 +64,10 @@ export class StoredTrace implements KnownTrace {
   readonly written: RunRow[] = [];
   /** Keys of the root before and after the change. */
   roots: readonly [before: number | null, after: number | null] = [null, null];
+  /** Fields of the summary whose deciding run may have lost its place. */
+  readonly #lost = new Set<DecidingField>();
+  /** Keys of the runs that decide the summary. */
+  readonly #deciding: DecidingRuns<number>;
   /** Whether the trace must be written. */
   isChanged = false;
   /** Whether the totals must be recalculated from all runs. */
@@ -69,6 +89,7 @@ export class StoredTrace implements KnownTrace {
     this.n = row.n;
     this.#row = { ...row };
     this.#sources = new Set(JSON.parse(row.sources));
+    this.#deciding = JSON.parse(row.deciding);
     this.#usage = usageIn(row);
   }
 
@@ -98,6 +119,8 @@ export class StoredTrace implements KnownTrace {
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after.status === 'pending') - +(before?.status === 'pending');
     sums.errors += +isCountedError(after) - +isCountedError(before);
+    sums.model_calls += +isModelCall(after) - +isModelCall(before);
+    if (before !== undefined) this.#checkDeciding(before, after);
     if (isCallType(after.run_type ?? '') && !this.hasSeveralSources) {
       const { source = null, sameCall } = evidenceIn(after);
       this.#sources.add(source);
@@ -109,6 +132,13 @@ export class StoredTrace implements KnownTrace {
     const [usageBefore, usageAfter] = [before && countedUsageIn(before), countedUsageIn(after)];
     if (usageBefore === undefined) this.#usage = sumOfUsage(this.#usage, usageAfter);
     else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.isStale = true;
+  }
+
+  #checkDeciding(before: RunRow, after: RunRow): void {
+    for (const field of DECIDING_FIELDS) {
+      if (this.#deciding[field] !== after.n) continue;
+      if (before.start_us !== after.start_us || !countsFor(field, summarized(after))) this.#lost.add(field);
+    }
   }
 
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
@@ -128,20 +158,48 @@ export class StoredTrace implements KnownTrace {
     }
     if (root?.n !== rootBefore) {
       this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));
-      setRoot(rootBefore, n, 0);
+      setRoot(rootBefore, n, undefined);
     }
-    setRoot(root?.n, n, 1);
-    this.addProjects(root);
-    const { runs, pending, errors, end_us } = this.#row;
+    if (root !== undefined) {
+      const shown = this.#decide(connection, root);
+      if (!isShown(root, shown)) setRoot(root.n, n, shown);
+      this.addProjects(root);
+    }
+    const { runs, pending, errors, model_calls, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
-    const sources = JSON.stringify([...this.#sources]);
-    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, runs, pending, errors, end_us, sources, ...usage, n);
+    const texts = [JSON.stringify([...this.#sources]), JSON.stringify(this.#deciding)];
+    const totals = [runs, pending, errors, model_calls, end_us];
+    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, ...totals, ...texts, ...usage, n);
+  }
+
+  /** Finds the runs that decide the summary, from the runs that have been written and those that have decided it before. */
+  #decide(connection: SqliteConnection, rootRow: RunRow): RootColumns {
+    const root = summarized(rootRow);
+    const rows = new Map([rootRow, ...this.written].map((row) => [row.n, summarized(row)]));
+    const candidates = [...rows.values()].filter(({ row }) => isVisible(row));
+    const deciding: DecidingRuns<SummarizedRow> = {};
+    for (const field of DECIDING_FIELDS) {
+      const n = this.#deciding[field];
+      const known = rows.get(n ?? -1);
+      const row = this.#lost.has(field)
+        ? connection.one<RunRow>(DECIDING[field], this.n)
+        : (known?.row ?? (n && connection.one<RunRow>(RUN, n)));
+      deciding[field] = decidingRun(field, candidates, row ? summarized(row) : undefined);
+      this.#deciding[field] = deciding[field]?.row.n;
+    }
+    const isMissing = (rootRow.parent ?? rootRow.waits_for) !== null && root.id !== this.id;
+    const { outcome, thread, user } = decidedTrace(root, isMissing && !has(root, RunFlag.ENTERS), deciding);
+    return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null };
   }
 
   /** See `AssembledTrace.root`. */
-  #findRoot(connection: SqliteConnection): Root | undefined {
-    const own = connection.one<Root>(OWN_ROOT, this.n, this.#row.tenant, idBytes(this.id));
-    return own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n);
+  #findRoot(connection: SqliteConnection): RunRow | undefined {
+    const id = idBytes(this.id);
+    const written = this.written.findLast((row) => isVisible(row) && Buffer.compare(row.id, id) === 0);
+    const own = written ?? connection.one<RunRow>(OWN_ROOT, this.n, this.#row.tenant, id);
+    return (
+      own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n) ?? connection.one(ANY_ROOT, this.n)
+    );
   }
 
   addProjects(...rows: readonly (ProjectColumns | undefined)[]): void {
@@ -154,28 +212,54 @@ function isVisible(row: RunRow | undefined): boolean {
   return row !== undefined && row.start_us !== null;
 }
 
+function isShown(row: RunRow, { is_root, outcome, thread, user }: RootColumns): boolean {
+  return row.is_root === is_root && row.outcome === outcome && row.thread === thread && row.user === user;
+}
+
 function isCountedError(row: RunRow | undefined): boolean {
   return row?.status === 'error' && row.same_call === null;
+}
+
+function isModelCall(row: RunRow | undefined): boolean {
+  return row !== undefined && row.same_call === null && MODEL_TYPES.includes(row.run_type ?? '');
 }
 
 export function forgetNames(connection: SqliteConnection, trace: number): void {
   connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
 }
 
-type SetRoot = (n: number | null | undefined, trace: number, isRoot: 0 | 1) => void;
-type Root = ProjectColumns & { readonly n: number };
+type SetRoot = (n: number | null | undefined, trace: number, shown: RootColumns | undefined) => void;
 
-const NEW_TRACE = { root: null, runs: 0, pending: 0, errors: 0, end_us: null, sources: '[]' };
-const INSERT_TRACE =
-  'INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ?, 0, 0, 0, 0, 0)';
-const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?, sources = ?,
-  ${USAGE_KEYS.map((key) => `${key} = ?`).join(', ')} WHERE n = ?`;
-const FIRST = 'SELECT n, project, session_id FROM runs WHERE start_us IS NOT NULL AND trace = ?';
+const NEW_SUMS = { runs: 0, pending: 0, errors: 0, model_calls: 0, end_us: null };
+const NEW_TRACE = { root: null, ...NEW_SUMS, sources: '[]', deciding: '{}' };
+const INSERT_TRACE = `INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors, model_calls)
+  VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0)`;
+const UPDATED = ['seq', 'changed_ms', 'root', ...Object.keys(NEW_SUMS), 'sources', 'deciding', ...USAGE_KEYS];
+const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?`).join(', ')} WHERE n = ?`;
+const RUN = 'SELECT * FROM runs WHERE n = ?';
+const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
+/** Selects the run that decides a field. The condition is that of `countsFor`. */
+function decidingSql(field: DecidingField, condition: string): string {
+  const order = isFirst(field) ? 'start_us, id' : 'start_us DESC, id DESC';
+  return `${FIRST} AND ${condition} ORDER BY ${order} LIMIT 1`;
+}
+
+const CALLS = CALL_TYPES.map((type) => `'${type}'`).join(', ');
+const DECIDING: Readonly<Record<DecidingField, string>> = {
+  asked: decidingSql('asked', `flags & ${RunFlag.ASKS}`),
+  thread: decidingSql('thread', `flags & ${RunFlag.HAS_THREAD}`),
+  user: decidingSql('user', `flags & ${RunFlag.HAS_USER}`),
+  answered: decidingSql('answered', `flags & ${RunFlag.ANSWERS}`),
+  called: decidingSql('called', `same_call IS NULL AND run_type IN (${CALLS})`),
+  failed: decidingSql('failed', "same_call IS NULL AND status = 'error'"),
+};
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
-const FIRST_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
+const FIRST_ROOT = `${FIRST} AND flags & ${RunFlag.INTERNAL} = 0 ORDER BY start_us, n LIMIT 1`;
+const ANY_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
 export const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
 const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
     coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
+    coalesce(sum(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) AND same_call IS NULL), 0) AS model_calls,
     ${USAGE_KEYS.map((key) => `sum(${key}) FILTER (WHERE ${COUNTS_USAGE}) AS ${key}`).join(', ')}
   FROM runs WHERE trace = ? AND start_us IS NOT NULL`;
