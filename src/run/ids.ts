@@ -138,28 +138,22 @@ export function isRunId(text: string): boolean {
   return UUID.test(text);
 }
 
-/**
- * Replaces the segments of a URL path that are ids by `:id`, so that the names of runs stay few: a number, a UUID, a ULID,
- * 16 or more hexadecimal digits, or a token such as `V1StGXR8_Z5jdHi6B-myT`.
- */
+/** Replaces the segments of a URL path that are ids by `:id`, so that the names of runs stay few. */
 export function pathPattern(path: string): string {
-  return path
-    .split('/')
-    .map((segment) => (isGeneratedId(segment) ? ':id' : segment))
-    .join('/');
+  const shown = path.split('/').map((segment) => (ID.test(segment) || isToken(segment) ? ':id' : segment));
+  return shown.join('/');
 }
 
-const ANY_UUID = /^[\da-f]{8}-?(?:[\da-f]{4}-?){3}[\da-f]{12}$/i;
-const ULID = /^[0-7][\da-hjkmnp-tv-z]{25}$/i;
-const LONG_HEX = /^(?=.*\d)[\da-f]{16,}$/i;
-const TOKEN = /^(?=.*\d)[\w-]{16,}$/;
+/** A number, a UUID, a ULID, or at least 16 hexadecimal digits. */
+const ID = /^(?:\d+|[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}|[0-7][\da-hjkmnp-tv-z]{25}|(?=.*\d)[\da-f]{16,})$/i;
+
 /** A place where the kind of character changes: lowercase, uppercase or digit. The capital of a word is no change. */
 const CHANGE = /(?<=[a-z])[A-Z\d]|(?<=[A-Z])\d|(?<=\d)[A-Za-z]/g;
-/** Number of characters per change. Generated ids have fewer. Words have more, also with versions: `gpt-4o-2024-08-06`. */
+
+/** Number of characters per change. Random tokens have fewer. Words have more, also with versions: `gpt-4o-2024-08-06`. */
 const CHARACTERS_PER_CHANGE = 4;
 
-function isGeneratedId(segment: string): boolean {
-  if (/^\d+$/.test(segment) || ANY_UUID.test(segment) || ULID.test(segment) || LONG_HEX.test(segment)) return true;
-  if (!TOKEN.test(segment)) return false;
+function isToken(segment: string): boolean {
+  if (!/^(?=.*\d)[\w-]{16,}$/.test(segment)) return false;
   return (segment.match(CHANGE)?.length ?? 0) * CHARACTERS_PER_CHANGE >= segment.length;
 }

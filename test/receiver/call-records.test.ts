@@ -85,6 +85,6 @@ describe('internal steps', () => {
     const { runs, leftOut } = withoutInternal([run('0'), ...chain, ...leaves]);
     expect(leftOut).toBe(100_000);
     expect(runs.slice(1).every(({ parent_run_id: parent }) => parent === '0')).toBe(true);
-    expect(drawn([step('a', 'b'), step('b', 'a'), run('c', { parent_run_id: 'a' })])).toEqual(['c<a', 2]);
+    expect(drawn([step('a', 'b'), step('b', 'a'), run('c', { parent_run_id: 'a' })])).toEqual(['c<b', 2]);
   });
 });

@@ -40,7 +40,6 @@ export function planOf({ method, params }: McpRequest, options: Fields, server?:
   };
 }
 
-const FAILURE = 'the tool reported an error';
 /** Maximum length of the text of a result in the error of its run, in characters. */
 const FAILURE_TEXT_MAX = 1_000;
 
@@ -55,8 +54,9 @@ function complete(run: Run, result: unknown): void {
 }
 
 function failureOf(recorded: Fields | undefined): string {
-  const text = listOf(recorded?.content).flatMap((part) => textOf(fieldsOf(part).text) ?? []);
-  return text.length === 0 ? FAILURE : `${FAILURE}: ${cut(text.join('\n'), FAILURE_TEXT_MAX)}`;
+  const texts = listOf(recorded?.content).flatMap((part) => textOf(fieldsOf(part).text) ?? []);
+  const detail = texts.length === 0 ? '' : `: ${cut(texts.join('\n'), FAILURE_TEXT_MAX)}`;
+  return `the tool reported an error${detail}`;
 }
 
 /** Converts the base64 of images, audio and files in a result to data URIs, which are recorded as attachments. */

@@ -27,35 +27,29 @@ export function foldedCalls(runs: readonly RunOutline[]): FoldedRuns {
 }
 
 /** The runs of a trace without the internal steps of frameworks. */
-export interface WithoutInternal {
+export interface WithoutInternal<Run> {
   /** The runs below a step that is left out are below the nearest run above that is left. */
-  readonly runs: readonly RunOutline[];
+  readonly runs: readonly Run[];
   readonly leftOut: number;
 }
 
 /** Leaves out the internal steps of frameworks. A root, and a step that did not succeed, are never left out. */
-export function withoutInternal(runs: readonly RunOutline[]): WithoutInternal {
+export function withoutInternal<Run extends RunOutline>(runs: readonly Run[]): WithoutInternal<Run> {
   const ids = new Set(runs.map(({ id }) => id));
-  const parents = new Map(
-    runs.flatMap(({ id, parent_run_id: parent = '', internal, status }) =>
-      internal === true && status === 'success' && ids.has(parent) ? [[id, parent]] : [],
-    ),
-  );
-  const found = new Map<string, string>();
-  const runAbove = (id: string): string => {
+  const isLeftOut = ({ internal, status, parent_run_id: parent = '' }: RunOutline): boolean =>
+    internal === true && status === 'success' && ids.has(parent);
+  const parents = new Map(runs.filter(isLeftOut).map(({ id, parent_run_id: parent = '' }) => [id, parent]));
+  const nearest = (id: string): string => {
     // A set, because parents may form a cycle.
     const passed = new Set<string>();
     let at = id;
-    for (let next = parents.get(at); next !== undefined && !passed.has(at); next = parents.get(at)) {
-      passed.add(at);
-      at = found.get(at) ?? next;
-    }
-    for (const step of passed) found.set(step, at);
+    for (; parents.has(at) && !passed.has(at); at = parents.get(at) as string) passed.add(at);
+    for (const step of passed) parents.set(step, at);
     return at;
   };
-  const shown = runs.flatMap((run) => {
-    if (parents.has(run.id)) return [];
-    return run.parent_run_id === undefined ? [run] : [{ ...run, parent_run_id: runAbove(run.parent_run_id) }];
+  const shown = runs.flatMap(({ ...run }) => {
+    if (run.parent_run_id !== undefined) run.parent_run_id = nearest(run.parent_run_id);
+    return parents.has(run.id) ? [] : [run];
   });
   return { runs: shown, leftOut: parents.size };
 }

@@ -7,9 +7,6 @@ const HIDDEN_TAG = 'langsmith:hidden';
 const NAMES =
   /^(?:__start__|__end__|LangGraphUpdateState|Runnable(?:Lambda|Sequence|Parallel|Map|Passthrough|Assign)|Channel(?:Write|Read)(?:<.*>)?|Branch<.*>)$/s;
 
-/** The step that inserts the system prompt in LangGraph's `createReactAgent`. */
-const PROMPT = 'prompt';
-
 /** What `createAgent` of LangChain writes to `ls_integration`, and the nodes that contain its model calls and tools. */
 const [AGENT, AGENT_NODES] = ['langchain_create_agent', ['model_request', 'tools']];
 
@@ -21,6 +18,7 @@ export function isInternalStep({ name = '', run_type, tags, extra }: RunFields):
   if (run_type !== 'chain') return false;
   if (NAMES.test(name) || tags?.includes(HIDDEN_TAG) === true) return true;
   const { langgraph_node: node, ls_integration: integration } = extra?.metadata ?? {};
-  if (name === PROMPT) return typeof node === 'string' && node !== name;
+  // The step of `createReactAgent` that inserts the system prompt.
+  if (name === 'prompt') return typeof node === 'string' && node !== name;
   return integration === AGENT && node === name && AGENT_NODES.includes(name);
 }

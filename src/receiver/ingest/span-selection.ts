@@ -8,6 +8,9 @@ import { spanKey } from '../domain/identity.ts';
 /** Maximum number of spans that are remembered for later requests, of each kind. */
 const KNOWN_MAX = 10_000;
 
+/** Maximum number of spans between a span and the nearest one that is stored. Parents may also form a cycle. */
+const LEVELS_MAX = 100;
+
 /** Coding agents, whose spans need no attributes of a model call. */
 const AGENTS = [claudeCode, codex];
 
@@ -46,14 +49,9 @@ export class SpanSelection {
   }
 
   #nearest(parent: SpanContextLike | undefined): SpanContextLike | undefined {
-    // Parents may form a cycle.
-    const passed = new Set<string>();
     let at = parent;
-    for (let key = at && spanKey(at); key !== undefined && this.#leftOut.has(key) && !passed.has(key); ) {
-      passed.add(key);
-      at = this.#leftOut.get(key);
-      key = at && spanKey(at);
-    }
+    for (let level = 0; level < LEVELS_MAX && at && this.#leftOut.has(spanKey(at)); level += 1)
+      at = this.#leftOut.get(spanKey(at));
     return at;
   }
 }
