@@ -198,7 +198,7 @@ export class AssembledTrace implements CoveredTrace {
 
   /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
   shown(): ReturnType<typeof shownIn> | undefined {
-    return this.#decided && shownIn(this.#decided, ({ summary }) => summary);
+    return this.root && this.#decided && shownIn(this.#decided, this.root, ({ summary }) => summary);
   }
 
   /** The names and ids of the projects of the visible runs. */

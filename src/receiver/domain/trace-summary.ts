@@ -162,13 +162,14 @@ function outcomeOf<Run extends SummarizedRun>(
   return hasFailed ? 'failed_below' : status;
 }
 
-/** Returns the fields in which the summary of a trace differs from that of its root. */
+/** Returns the fields in which the summary of a trace may differ from that of its root. */
 export function shownIn<Run>(
   { outcome, asked, answered, error }: DecidedTrace<Run>,
+  root: Run,
   summaryOf: (run: Run) => RunSummary,
 ): Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'> {
-  const inputs_preview = asked && summaryOf(asked).inputs_preview;
-  const outputs_preview = answered && summaryOf(answered).outputs_preview;
+  const { inputs_preview } = summaryOf(asked ?? root);
+  const outputs_preview = (answered && summaryOf(answered).outputs_preview) ?? summaryOf(root).outputs_preview;
   const text = error && summaryOf(error).error;
   return { outcome, ...defined({ inputs_preview, outputs_preview, error: text }) };
 }

@@ -26,7 +26,7 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
     return summary;
   };
   const totals = { ...totalsIn(connection, trace), ...idsIn(decided) };
-  return { ...summaryOf(summarized(root)), ...shownIn(decided, summaryOf), trace: totals };
+  return { ...summaryOf(summarized(root)), ...shownIn(decided, summarized(root), summaryOf), trace: totals };
 }
 
 function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
