@@ -22,20 +22,7 @@ const MODES = {
   'a program with the instrumentations of OpenInference that sends OTLP': ['spans', otel, 'otlp'],
 } as const;
 type Mode = keyof typeof MODES;
-
-interface Shown {
-  readonly name: string;
-  readonly outcome: string;
-  readonly question: string;
-  readonly answer?: string | undefined;
-  /** The words in which all records of the error agree. */
-  readonly error?: string | undefined;
-  readonly user?: string | undefined;
-  readonly thread?: string | undefined;
-  readonly calls: number;
-  /** Of the inputs and of the outputs. The local model counts each word. */
-  readonly tokens?: readonly [number | undefined, number | undefined] | undefined;
-}
+const modes = Object.keys(MODES) as Mode[];
 
 /** Starts programs of a mode, and returns what the list of traces says, the oldest trace first. */
 async function startMode(mode: Mode, file: string) {
@@ -52,7 +39,7 @@ async function startMode(mode: Mode, file: string) {
   };
   const start = (...args: readonly string[]): Started =>
     startProgram([laterNode(), ...imports, join(peers, file), tracing, ...args], env, peers);
-  const listed = async (): Promise<Shown[]> => {
+  const listed = async () => {
     const response = await fetch(`${receiver.url}/query/traces`);
     const { items } = (await response.json()) as { items: TraceSummary[] };
     return items.toReversed().map(shownOf);
@@ -60,16 +47,8 @@ async function startMode(mode: Mode, file: string) {
   return { start, listed };
 }
 
-function shownOf({
-  name,
-  outcome,
-  inputs_preview = '',
-  outputs_preview,
-  error,
-  user,
-  thread,
-  trace,
-}: TraceSummary): Shown {
+/** Keeps only the words of an error in which all records agree. */
+function shownOf({ name, outcome, inputs_preview, outputs_preview, error, user, thread, trace }: TraceSummary) {
   const { usage, model_calls: calls } = trace;
   return {
     ...{ name, outcome, question: inputs_preview, answer: outputs_preview, user, thread, calls },
@@ -78,7 +57,7 @@ function shownOf({
   };
 }
 
-/** A loop calls the model with 3 words, which asks for the tool with 3 words, and then with 4 words, which answers with 4. */
+/** The local model counts words. It is asked with 3 and calls the tool with 3, and is then asked with 4 and answers with 4. */
 const LOOP = { status: 200, outcome: 'success', answer: 'The tools say: rain', calls: 2, tokens: [7, 7] } as const;
 
 const REQUESTS = {
@@ -89,17 +68,16 @@ const REQUESTS = {
   recovered: { status: 200, outcome: 'success', answer: 'You said: Is it raining?', calls: 2, tokens: [3, 5] },
 } as const;
 
-/** What only some modes can tell. */
-function requestIn(mode: Mode, path: keyof typeof REQUESTS): Shown {
+/** Returns what the list shows of a request. Modes differ in what they can know. */
+function requestIn(mode: Mode, path: keyof typeof REQUESTS) {
   const { status: _, ...rest } = REQUESTS[path];
   const [tracing, imports, spans] = MODES[mode];
   const shown = { name: `POST /${path}/ada`, question: 'Is it raining?', user: 'ada', thread: `t-${path}`, ...rest };
   // OpenTelemetry's instrumentation of node:http knows no routes.
   if (imports.includes('runspan/register') && spans === undefined) shown.name = `POST /${path}/:user`;
-  // Nothing records the functions of the program, and who asks.
+  // The functions of the program, and who asks, are not recorded.
   if (tracing === 'untouched') {
-    const error = path === 'broken' ? 'HTTP 500' : shown.error;
-    return { ...shown, user: undefined, thread: undefined, error };
+    return { ...shown, user: undefined, thread: undefined, ...(path === 'broken' && { error: 'HTTP 500' }) };
   }
   // The root is the agent, which has failed itself.
   if (imports.length === 0) return { ...shown, name: path, ...(path === 'limited' && { outcome: 'error' }) };
@@ -109,7 +87,7 @@ function requestIn(mode: Mode, path: keyof typeof REQUESTS): Shown {
     : shown;
 }
 
-it.each(Object.keys(MODES) as Mode[])('the requests to a server that is %s have the same summaries', async (mode) => {
+it.each(modes)('the requests to a server that is %s have the same summaries', async (mode) => {
   const { start, listed } = await startMode(mode, 'today/summaries/server.mjs');
   const server = start();
   const [, port] = await server.printed(/port (\d+)\n/);
@@ -128,16 +106,16 @@ it.each(Object.keys(MODES) as Mode[])('the requests to a server that is %s have 
   expect(await listed()).toEqual(paths.map((path) => requestIn(mode, path)));
 });
 
+const FORECAST = 'You said: Forecast, please';
+
 /** The graph asks the model, whose tool asks the model of another graph: with 3, 2 and 7 words, for 3, 4 and 7 words. */
 const GRAPHS = {
-  'Is it raining?': {
-    ...{ outcome: 'success', answer: 'The tools say: You said: Forecast, please', calls: 3, tokens: [12, 14] },
-  },
+  'Is it raining?': { outcome: 'success', answer: `The tools say: ${FORECAST}`, calls: 3, tokens: [12, 14] },
   'Please fail now': { outcome: 'error', error: 'no forecast', calls: 2, tokens: [5, 7] },
-  'Please wait now': { outcome: 'incomplete', answer: 'You said: Forecast, please', calls: 2, tokens: [5, 7] },
+  'Please wait now': { outcome: 'incomplete', answer: FORECAST, calls: 2, tokens: [5, 7] },
 } as const;
 
-function graphIn(mode: Mode, question: keyof typeof GRAPHS): Shown {
+function graphIn(mode: Mode, question: keyof typeof GRAPHS) {
   const shown = { name: 'LangGraph', question, user: 'ada', thread: 't1', ...GRAPHS[question] };
   if (question !== 'Please wait now') return shown;
   // Others learn nothing of a graph that has not ended. `ask` is its first step.
@@ -145,20 +123,19 @@ function graphIn(mode: Mode, question: keyof typeof GRAPHS): Shown {
   return isRegistered ? { ...shown, outcome: 'interrupted' } : { ...shown, name: 'ask' };
 }
 
-it.each(
-  (Object.keys(MODES) as Mode[]).filter(
-    (mode) => mode !== 'an untouched program with runspan/register and OpenTelemetry',
-  ),
-)('the graphs of %s have the same summaries, also if it is killed', async (mode) => {
-  const { start, listed } = await startMode(mode, 'zero-code/programs/graph.mjs');
-  const questions = Object.keys(GRAPHS) as (keyof typeof GRAPHS)[];
-  for (const question of questions) {
-    const program = start(question);
-    if (question === 'Please wait now') {
-      await expect.poll(async () => (await listed())[2]?.calls).toBe(2);
-      program.child.kill('SIGTERM');
+it.each(modes.filter((mode) => mode !== 'an untouched program with runspan/register and OpenTelemetry'))(
+  'the graphs of %s have the same summaries, also if it is killed',
+  async (mode) => {
+    const { start, listed } = await startMode(mode, 'zero-code/programs/graph.mjs');
+    const questions = Object.keys(GRAPHS) as (keyof typeof GRAPHS)[];
+    for (const question of questions) {
+      const program = start(question);
+      if (question === 'Please wait now') {
+        await expect.poll(async () => (await listed())[2]?.calls).toBe(2);
+        program.child.kill('SIGTERM');
+      }
+      expect(await program.ended).toMatchObject({ stderr: '' });
     }
-    expect(await program.ended).toMatchObject({ stderr: '' });
-  }
-  expect(await listed()).toEqual(questions.map((question) => graphIn(mode, question)));
-});
+    expect(await listed()).toEqual(questions.map((question) => graphIn(mode, question)));
+  },
+);
