@@ -7,28 +7,19 @@ import { payloadRules } from '../payload/truncate.ts';
 import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunRecord } from '../run/record.ts';
+import type { ThreadOptions } from '../run/run-options.ts';
 import { type CapturePolicy, noopSink, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 
 /**
  * Options of `recordRuns`, which have the same meaning as in `configure`. By default, inputs and outputs are recorded.
  */
-export interface RecordOptions {
+export interface RecordOptions extends ThreadOptions {
   /**
    * Project of runs that do not set a project.
    * @default 'default'
    */
   project?: string;
-  /**
-   * Id of the conversation of runs that set no `threadId`.
-   * @default none
-   */
-  threadId?: string;
-  /**
-   * Id of the user of runs that set no `userId`.
-   * @default none
-   */
-  userId?: string;
   /**
    * Whether to omit inputs from recorded runs.
    * @default false
