@@ -2,7 +2,8 @@ import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
-import { foldedCalls, sourcesOf } from '../receiver/domain/call-records.ts';
+import { foldedCalls, sourcesOf, withoutInternal } from '../receiver/domain/call-records.ts';
+import { derivedTools, type TreeRun, withDerivedTools } from '../receiver/domain/derived-tools.ts';
 import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
@@ -25,6 +26,11 @@ export interface TreeOptions {
    * @default false
    */
   readonly isFolded?: boolean;
+  /**
+   * Whether the steps that frameworks have added for themselves are drawn. Otherwise the last line counts them.
+   * @default false
+   */
+  readonly isInternalShown?: boolean;
   /**
    * Maximum number of lines. Further runs are only counted.
    * @default 1000
@@ -75,7 +81,7 @@ const SEPARATOR = ' · ';
 
 const NOTICES: readonly TraceOutcome[] = ['cancelled', 'interrupted', 'failed_below', 'incomplete'];
 
-type RunTree = Tree<RunOutline>;
+type RunTree = Tree<TreeRun>;
 
 interface Line {
   /** One tree, or several equal trees. */
@@ -90,13 +96,16 @@ interface Line {
  * and interrupted runs show their status. Each trace is drawn as a separate tree. The line of a root shows the tokens and
  * the cost of all calls below, if there are several. Runs with a missing parent are marked. The line of a call
  * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
- * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs.
+ * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs. The
+ * line of a derived tool shows its longest possible duration.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
-  const { widthColumns, paint, isFolded = false, linesMax = LINES_MAX } = options;
+  const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
   const folded = foldedCalls(runs);
+  const all = withDerivedTools(folded.runs, derivedTools(runs));
+  const shown = isInternalShown ? { runs: all, leftOut: 0 } : withoutInternal(all);
   const recordsOf = ({ run }: RunTree): readonly RunOutline[] => folded.records.get(run.id) ?? [];
-  const forest = forestOf(folded.runs);
+  const forest = forestOf(shown.runs);
   const shapes = isFolded ? shapesOf(forest, (tree) => recordsOf(tree).length) : new Map<RunTree, number>();
   const pending: Line[] = foldedIn([forest], shapes)
     .map((trees) => ({ trees, glyphs: '', indent: '' }))
@@ -112,7 +121,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
     const details = [
       ...(glyphs === '' ? totalTexts(trees) : []),
       ...(trees[0]?.isOrphan ? ['parent missing'] : []),
-      ...recordTexts(trees.flatMap(recordsOf)),
+      ...sourceTexts(trees[0]?.run, trees.flatMap(recordsOf)),
     ];
     lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
     const lists = trees.map(({ children }) => children);
@@ -126,6 +135,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       });
     }
   }
+  if (shown.leftOut > 0) lines.push(paint('detail', `+${counted(shown.leftOut, 'internal step')}`));
   return lines.join('\n');
 }
 
@@ -139,7 +149,9 @@ function shapesOf(forest: readonly RunTree[], recordsOf: (tree: RunTree) => numb
   // Child runs come before their parents.
   for (const [tree] of [...depthFirst(forest)].reverse()) {
     const { run, children, isOrphan } = tree;
-    const own = [run.name, run.run_type, run.model, isOrphan, recordsOf(tree), run.status === 'success' ? '' : run.id];
+    const { name, run_type, model, derived, status, id } = run;
+    const isDerived = derived !== undefined;
+    const own = [name, run_type, model, isDerived, isOrphan, recordsOf(tree), status === 'success' ? '' : id];
     const key = JSON.stringify([...own, ...children.map((child) => shapes.get(child))]);
     const number = numbers.get(key) ?? numbers.size;
     numbers.set(key, number);
@@ -168,7 +180,8 @@ function foldedIn(
 
 /** Counts the runs of lines that are not drawn, and those of them that have not succeeded. */
 function countOf(lines: readonly Line[], paint: TreeOptions['paint']): string {
-  const statuses = [...depthFirst(lines.flatMap(({ trees }) => trees))].map(([{ run }]) => run.status);
+  const nodes = [...depthFirst(lines.flatMap(({ trees }) => trees))].map(([{ run }]) => run);
+  const statuses = nodes.flatMap(({ derived, status }) => (derived === undefined ? status : []));
   const problems = RUN_STATUSES.flatMap((status) => {
     const count = status === 'success' ? 0 : statuses.filter((one) => one === status).length;
     if (count === 0) return [];
@@ -177,8 +190,9 @@ function countOf(lines: readonly Line[], paint: TreeOptions['paint']): string {
   return [paint('detail', `… and ${statuses.length} more`), ...problems].join(paint('glyph', SEPARATOR));
 }
 
-/** Counts the further records of a call, for example `+2 records of the same call (openai, fetch)`. */
-export function recordTexts(records: readonly RunOutline[]): string[] {
+/** Marks a derived tool, or counts the further records of a call: `+2 records of the same call (openai, fetch)`. */
+export function sourceTexts(run: TreeRun | undefined, records: readonly RunOutline[]): string[] {
+  if (run?.derived !== undefined) return ['from the messages'];
   if (records.length === 0) return [];
   const sources = visible(sourcesOf(records).slice(0, CHARACTERS_MAX));
   return [`+${counted(records.length, 'record')} of the same call${sources === '' ? '' : ` (${sources})`}`];
@@ -245,12 +259,13 @@ function totalTexts([root, ...others]: readonly RunTree[]): string[] {
   return usageTexts({ usage: defined({ input_tokens, output_tokens, total_tokens, total_cost: cost }) });
 }
 
-type Times = Pick<RunOutline, 'start_time' | 'end_time'>;
+type Times = Pick<TreeRun, 'start_time' | 'end_time' | 'derived'>;
 
 export function durationOf(run: Times): string {
   if (run.end_time === undefined) return 'not ended';
   const us = elapsedUs(run);
-  return us === undefined ? 'unknown time' : durationText(us);
+  const text = us === undefined ? 'unknown time' : durationText(us);
+  return run.derived === undefined ? text : `≤ ${text}`;
 }
 
 function elapsedUs({ start_time, end_time = '' }: Times): number | undefined {

@@ -104,6 +104,28 @@ it('lists six tools, which only read', async () => {
   for (const tool of tools) expect(tool.annotations).toMatchObject({ readOnlyHint: true });
 });
 
+it('shows the tools that only messages tell of between the model calls, without counting them', async () => {
+  const messages = [{ role: 'tool', tool_call_id: 'c\u001b1', content: 'Too old', status: 'error' }];
+  const outputs = { tool_calls: [{ id: 'c\u001b1', name: 'issue_refund', args: {} }] };
+  const { call } = await connected([
+    run(1, { name: 'ask' }),
+    run(2, { parent: 1, name: 'call', run_type: 'llm', outputs }),
+    run(3, { parent: 1, name: 'call', run_type: 'llm', inputs: { messages } }),
+  ]);
+  const { recorded } = partsOf(await call('show_trace'));
+  expect(recorded).toEqual([
+    `trace ${idOf(1)}, 3 runs, 0 failed`,
+    `${idOf(1)}  ask · chain · success · 12 ms`,
+    `  ${idOf(2)}  call · llm · success · 12 ms`,
+    '  c\\x1b1  issue_refund · tool · error · ≤ 988 ms · from the messages · error: Too old',
+    `  ${idOf(3)}  call · llm · success · 12 ms`,
+  ]);
+  expect(partsOf(await call('show_trace', { id: idOf(1), offset: 2 })).recorded).toEqual([
+    recorded[0],
+    ...recorded.slice(3),
+  ]);
+});
+
 it('finds traces with a filter, the latest first, and names the call that returns more', async () => {
   const { call } = await connected();
   expect(partsOf(await call('find_traces'))).toEqual({
@@ -169,6 +191,24 @@ it('shows the records of a call as one run, with the payload of whichever record
   const shown = await call('show_run', { id: idOf(2), field: 'inputs' });
   expect(JSON.parse(partsOf(shown).recorded.join(''))).toEqual(inputs);
   expect(partsOf(await call('show_run', { id: idOf(2) })).recorded).toContain('tokens: 7 tokens');
+});
+
+it('leaves out the internal steps of frameworks, and shows them if asked', async () => {
+  const { call } = await connected([
+    run(1),
+    run(2, { parent: 1, name: 'RunnableSequence' }),
+    run(3, { parent: 2, name: 'chat', run_type: 'llm' }),
+  ]);
+  const names = ({ recorded }: { recorded: string[] }) =>
+    recorded.slice(1).map((line) => line.replace(/ ·.*| ?[\da-f-]{36} /g, ''));
+  const { notes, ...shown } = partsOf(await call('show_trace'));
+  expect(names(shown)).toEqual([' run 1', '  chat']);
+  expect(notes).toEqual(['1 internal step left out: call show_trace with internal true.']);
+  expect(names(partsOf(await call('show_trace', { internal: true })))).toEqual([
+    ' run 1',
+    '  RunnableSequence',
+    '    chat',
+  ]);
 });
 
 it('shows the feedback on a run', async () => {

@@ -1,5 +1,7 @@
+import { nearWord } from '../../base/near.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
+import { RUN_STATUSES } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
 
@@ -11,15 +13,7 @@ const VALUES_MAX = 50;
 const DEPTH_MAX = 10;
 
 /** Values of `status`. `failed_below` is a status of traces only. */
-export const STATUSES: readonly string[] = [
-  'error',
-  'failed_below',
-  'pending',
-  'success',
-  'cancelled',
-  'interrupted',
-  'incomplete',
-];
+export const STATUSES: readonly string[] = ['error', 'failed_below', ...RUN_STATUSES.filter((one) => one !== 'error')];
 
 /** A condition, search words or a time at the top level of a filter. */
 export interface FilterTerm {
@@ -109,6 +103,8 @@ const MAP = /(meta|feedback)\./y;
 const MAP_KEY = /[^\s=:"()<>,]+/y;
 const MAP_OPERATOR = /[<>]=?|[:=]/y;
 const FIELD = /([a-z_]+)([:=]|!=|[<>]=?)/y;
+/** The value of an unknown key, with quotes. */
+const MISTYPED = /(?:"[^"]*"?|[^\s")])*/y;
 const KEYS: readonly string[] = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'];
 const BOUNDARY = /(?=[\s)]|$)/y;
 
@@ -244,10 +240,16 @@ class FilterParser {
     return this.#counted({ field, key, values: this.#patterns(label) });
   }
 
-  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is unknown. */
+  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is near no known one. */
   #fieldCondition(): FilterNode | TopLevel | undefined {
     const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
     if (label === undefined) return undefined;
+    const meant = nearWord(key, KEYS);
+    if (meant !== undefined) {
+      const [value = ''] = this.#eat(MISTYPED) ?? [];
+      const shown = value.length > 80 ? `${value.slice(0, 80)}…` : value;
+      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${shown}?`);
+    }
     const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
       const field = key as AmountField;
@@ -260,8 +262,11 @@ class FilterParser {
       if (value === undefined) return this.#fail(`${label} expects ${TIME}`);
       return { kind: key, value };
     }
-    if (key === 'is')
-      return this.#bare() === 'root' ? this.#counted({ field: 'root' }) : this.#fail('is: expects root');
+    if (key === 'is') {
+      const is = (['root', 'internal'] as const).find((one) => one === this.#peekBare());
+      this.#bare();
+      return is === undefined ? this.#fail('is: expects root or internal') : this.#counted({ field: is });
+    }
     const field = TEXT_FIELDS.find((one) => one === key);
     if (field === undefined) return undefined;
     return this.#counted({ field, values: this.#patterns(label).map((pattern) => this.#checked(field, pattern)) });
