@@ -104,7 +104,7 @@ export interface RunSource {
 export function sourceOf(store: SqliteStore): RunSource {
   const scope = DEFAULT_SCOPE;
   return {
-    traces: (query) => store.traces(scope, parsedQuery(query)),
+    traces: (query) => store.traces(scope, parsedQuery(query, 'traces')),
     statistics: (query) => store.statistics(scope, parsedQuery(query)),
     outline: async (traceId) => (await store.outline(scope, traceId)).map((text) => JSON.parse(text)),
     details: (runId) => store.details(scope, runId),

@@ -3,7 +3,7 @@ import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
 import { foldedCalls, sourcesOf } from '../receiver/domain/call-records.ts';
-import { RUN_STATUSES, type RunOutline, type RunStatus, type Usage } from '../receiver/domain/run-view.ts';
+import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
 import { parseIsoTimestamp } from '../run/time.ts';
@@ -73,7 +73,7 @@ const ERROR_COLUMNS_MIN = 24;
 const CHARACTERS_MAX = 1_000;
 const SEPARATOR = ' · ';
 
-const NOTICES: readonly RunStatus[] = ['cancelled', 'interrupted'];
+const NOTICES: readonly TraceOutcome[] = ['cancelled', 'interrupted', 'failed_below', 'incomplete'];
 
 type RunTree = Tree<RunOutline>;
 
@@ -202,17 +202,18 @@ function drawRuns(trees: readonly RunTree[], more: readonly string[], options: T
 
 /** Draws one run on one line. The texts in `more` come after the duration and the usage. */
 export function drawRun(
-  run: RunOutline,
+  run: RunOutline & { readonly outcome?: TraceOutcome },
   more: readonly string[],
   { widthColumns, paint }: TreeOptions,
   times: readonly string[] = [durationOf(run)],
 ): string {
-  const { error } = run;
+  const { error, outcome = run.status } = run;
+  const ink = outcome === 'failed_below' ? 'notice' : 'failure';
   const type = cut(visible(run.run_type.slice(0, CHARACTERS_MAX)), NAME_COLUMNS_MIN);
   const details = [...times, ...usageTexts(run), ...more];
-  const notice = NOTICES.includes(run.status) ? [run.status] : [];
+  const notice = NOTICES.includes(outcome) ? [outcome.replace('_', ' ')] : [];
   const facts = [type, ...details, ...notice].join(SEPARATOR);
-  const failure = error === undefined ? '' : `✗ ${visible(error)}`;
+  const failure = error === undefined ? '' : `${ink === 'notice' ? '⚠' : '✗'} ${visible(error)}`;
 
   const room = widthColumns - columnsOf(facts) - SEPARATOR.length;
   const failureMin = failure === '' ? 0 : SEPARATOR.length + Math.min(columnsOf(failure), ERROR_COLUMNS_MIN);
@@ -220,11 +221,11 @@ export function drawRun(
   const failureMax = Math.max(ERROR_COLUMNS_MIN, room - columnsOf(name) - SEPARATOR.length);
 
   return [
-    paint(failure === '' ? 'name' : 'failure', name),
+    paint(failure === '' ? 'name' : ink, name),
     paint('type', type),
     ...details.map((detail) => paint('detail', detail)),
     ...notice.map((status) => paint('notice', status)),
-    ...(failure === '' ? [] : [paint('failure', cut(failure, failureMax))]),
+    ...(failure === '' ? [] : [paint(ink, cut(failure, failureMax))]),
   ].join(paint('glyph', SEPARATOR));
 }
 

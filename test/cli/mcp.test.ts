@@ -349,7 +349,7 @@ it.each<[string, object, string]>([
   ['show_run', { id: idOf(9) }, `no trace or run has the id ${idOf(9)}`],
   ['show_trace', { id: idOf(9) }, `no trace or run has the id ${idOf(9)}`],
   ['show_run', { id: 'a b' }, '"a b" is not an id: expected four or more of the digits 0-9 and a-f'],
-  ['find_traces', { filter: 'status:failed' }, 'invalid filter: status: expects one of error, pending'],
+  ['find_traces', { filter: 'status:failed' }, 'invalid filter: status: expects one of error, failed_below, pending'],
   ['show_run', { id: idOf(1), field: 'events' }, `the run ${idOf(1)} has no events`],
   ['statistics', { group_by: 'color' }, 'or meta.KEY'],
 ])('%s reports an error in one sentence: %j', async (name, given, message) => {

@@ -58,9 +58,9 @@ test.each([
 
 test('a list of traces is exported as CSV with the totals of each trace', async () => {
   const [, header, line, end] = (await exported('?format=csv&list=traces&filter=tag:prod')).split('\n');
-  expect(header).toBe(`${HEADER},runs,errors,feedback\r`);
-  expect(line).toMatch(/,'\+49,t-1,3,4,7,0\.001,,,,/);
-  expect(line?.endsWith(`,${idOf(1)},${idOf(1)},2,1,liked: 0.5\r`)).toBe(true);
+  expect(header).toBe(`${HEADER},outcome,runs,errors,feedback\r`);
+  expect(line).toMatch(/,'\+49,t-1,3,4,7,0\.001,,,Error: no,/);
+  expect(line?.endsWith(`,${idOf(1)},${idOf(1)},failed_below,2,1,liked: 0.5\r`)).toBe(true);
   expect(end).toBe('');
 });
 

@@ -111,6 +111,7 @@ describe('whoever reads a receiver gets', () => {
       project: 'shop',
       turns: 3,
       errors: 0,
+      failed_below: 0,
       start_time: second(1),
       last_start_time: second(3),
       latency_ms: { p50: 100, max: 100 },
@@ -158,7 +159,12 @@ describe('what is wrong with a question is told', () => {
     [
       'traces?filter=status:failed',
       422,
-      [{ loc: ['query', 'filter'], msg: expect.stringContaining('status: expects one of error, pending') }],
+      [
+        {
+          loc: ['query', 'filter'],
+          msg: expect.stringContaining('status: expects one of error, failed_below, pending'),
+        },
+      ],
     ],
     ['traces?sort=name', 422, [{ loc: ['query', 'sort'] }]],
     ['traces?limit=x&sort=name', 422, [{ loc: ['query', 'sort'] }, { loc: ['query', 'limit'] }]],

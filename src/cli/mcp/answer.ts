@@ -57,7 +57,7 @@ export function runLine(run: RunOutline | RunDetails | TraceSummary, more: reado
     `${id}  ${short(name)}`,
     short(type),
     ...(model === undefined ? [] : [short(model)]),
-    status,
+    'outcome' in run ? run.outcome : status,
     durationOf(run),
     ...usageTexts(run),
     ...more,

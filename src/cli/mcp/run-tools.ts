@@ -205,7 +205,7 @@ const statistics = tool({
     const found = await read((source) => source.statistics(query));
     const lines = [
       `total: ${figuresText(found.total)}`,
-      `traces: ${countsText(found.total.roots)}`,
+      `traces: ${tracesText(found.total.roots)}`,
       `model calls: ${countsText(found.total.model_calls)}`,
       `by ${groupBy}:`,
       ...found.groups.map((group) => `  ${short(group.group)}: ${figuresText(group)}`),
@@ -217,7 +217,15 @@ const statistics = tool({
   },
 });
 
-function countsText({ runs, errors, latency_ms: latency }: Figures['roots']): string {
+function tracesText({ failed_below, incomplete, ...counts }: Figures['roots']): string {
+  return [
+    countsText(counts),
+    ...(failed_below > 0 ? [`${failed_below} failed below`] : []),
+    ...(incomplete > 0 ? [`${incomplete} incomplete`] : []),
+  ].join(' · ');
+}
+
+function countsText({ runs, errors, latency_ms: latency }: Figures['model_calls']): string {
   const times =
     latency === undefined ? [] : [`median ${Math.round(latency.p50)} ms, 95 % ${Math.round(latency.p95)} ms`];
   return [counted(runs, 'run'), `${errors} failed`, ...times].join(' · ');

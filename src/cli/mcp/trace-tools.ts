@@ -7,7 +7,7 @@ import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
 import { completeId, idOf, runOf } from '../query/show.ts';
-import { checkedFilter } from '../query/traces.ts';
+import { checkedFilter, failedBelow } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
 import { recordTexts } from '../tree.ts';
@@ -26,7 +26,10 @@ const findTraces = tool({
   async use({ project, filter: given, limit, cursor }, read) {
     const filter = checkedFilter(given);
     const { items, next } = await read((source) => source.traces(defined({ project, filter, limit, cursor })));
-    if (items.length === 0) return { recorded: '', notes: ['No trace matches.'] };
+    if (items.length === 0) {
+      const below = await read((source) => failedBelow(source, defined({ project, filter })));
+      return { recorded: '', notes: ['No trace matches.', ...below] };
+    }
     // Times in the filter are absolute, because all pages must have the same filter.
     const same = ['project', 'limit', ...(filter === undefined ? [] : [`filter ${JSON.stringify(filter)}`])].join(', ');
     return {

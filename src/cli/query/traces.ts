@@ -2,12 +2,20 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { visible, visibleJson } from '../../base/text.ts';
 import { defined } from '../../payload/fields.ts';
 import type { ListQuery } from '../../receiver/domain/query.ts';
-import { RUN_STATUSES, type TraceSummary } from '../../receiver/domain/run-view.ts';
-import { absoluteText, condition, parseFilter, problemIn, searchWords } from '../../receiver/filter/parser.ts';
+import type { TraceSummary } from '../../receiver/domain/run-view.ts';
+import {
+  absoluteText,
+  condition,
+  failedBelowInstead,
+  parseFilter,
+  problemIn,
+  STATUSES,
+  searchWords,
+} from '../../receiver/filter/parser.ts';
 import { toIsoTime } from '../../receiver/filter/values.ts';
 import { type CommandContext, collect, collectFrom, UsageError, wholeNumber } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
-import { counted, timeText } from '../terminal-text.ts';
+import { counted, quoted, timeText } from '../terminal-text.ts';
 import { drawRun, type TreeOptions, treeOptionsFor, usageTexts } from '../tree.ts';
 import { withSource, withSourceOptions } from './run-source.ts';
 
@@ -15,8 +23,8 @@ const HELP = `
 The filter has the same syntax as on the page, for example 'status:error user:ada latency>2s'.
 
 A trace must match the filter and all options. The filter, --project, --name and --tag apply to the
-root run. --status, --type and --model must match the same run of the trace. Without --type and
---model, --status success applies to the root run.
+root run, and status: and --status to the outcome of the trace. With --type or --model, --status,
+--type and --model must match the same run of the trace.
 
 Exit code:
   0 on success; 1 if there is no receiver and no file; 2 for invalid arguments`;
@@ -31,9 +39,9 @@ export function define(command: Command, { stdout }: CommandContext): void {
       .option('--project <name>', 'project')
       .option('--name <name>', 'name of the root run')
       .addOption(
-        new Option('--status <status>', 'status of a run; repeat to match any of several statuses')
-          .choices(RUN_STATUSES)
-          .argParser(collectFrom(RUN_STATUSES)),
+        new Option('--status <status>', 'outcome of the trace; repeat to match any of several')
+          .choices(STATUSES)
+          .argParser(collectFrom(STATUSES)),
       )
       .option('--type <type>', 'type of a run')
       .option('--model <model>', 'model of a run')
@@ -86,13 +94,11 @@ function conditionsOf({ name, status, type, model, tag = [], text = '', since }:
   const ofRun = Object.entries(defined({ status, type, model })).map(([key, value]) =>
     condition(key, ...[value].flat()),
   );
-  // Almost every trace contains a successful run. If no run type or model is given, a filter for `success` applies only
-  // to the root.
-  const isOfRoot = type === undefined && model === undefined && (status?.includes('success') ?? true);
+  const isOfTrace = type === undefined && model === undefined;
   return [
     ...(name === undefined ? [] : [condition('name', name)]),
     ...tag.map((one) => condition('tag', one)),
-    ...(isOfRoot ? ofRun : [`any(${ofRun.join(' ')})`]),
+    ...(isOfTrace ? ofRun : [`any(${ofRun.join(' ')})`]),
     ...(since === undefined ? [] : [`since:${since}`]),
     searchWords(text),
   ];
@@ -101,9 +107,16 @@ function conditionsOf({ name, status, type, model, tag = [], text = '', since }:
 async function listTraces(source: RunSource, query: ListQuery, isJson: boolean, options: TreeOptions): Promise<string> {
   const { items, next } = await source.traces(query);
   if (isJson) return items.map((trace) => `${visibleJson(JSON.stringify(trace))}\n`).join('');
-  if (items.length === 0) return 'no traces\n';
+  if (items.length === 0) return `${['no traces', ...(await failedBelow(source, query))].join('\n')}\n`;
   const lines = items.map((trace) => lineOf(trace, options));
   return `${[...lines, ...(next === undefined ? [] : ['… more traces match; raise --limit to see them'])].join('\n')}\n`;
+}
+
+/** Returns a sentence for a list without matches if traces with the outcome `failed_below` match instead of `error`. */
+export async function failedBelow(source: RunSource, { project, filter = '' }: ListQuery): Promise<string[]> {
+  const instead = failedBelowInstead(parseFilter(filter, Date.now()));
+  const found = instead && (await source.traces(defined({ project, filter: instead, limit: 1 })));
+  return found && found.items.length > 0 ? [`traces with a failed run match ${quoted(instead)}`] : [];
 }
 
 /**
@@ -114,11 +127,11 @@ const SHORT_ID = 12;
 function lineOf(trace: TraceSummary, { widthColumns, paint }: TreeOptions): string {
   const { runs, errors, pending, usage } = trace.trace;
   const head = `${timeText(trace.start_time)}  ${trace.trace_id.slice(-SHORT_ID)}  `;
-  const below = errors - (trace.status === 'error' ? 1 : 0);
+  const below = errors - (trace.outcome === 'error' ? 1 : 0);
   const more = [
     runs === 1 ? [] : counted(runs, 'run'),
-    below > 0 ? `${below} failed below` : [],
-    pending > 0 && trace.status !== 'pending' ? `${pending} not ended` : [],
+    below > 0 ? `${below} failed` : [],
+    pending > 0 && trace.outcome !== 'pending' ? `${pending} not ended` : [],
     trace.usage === undefined && usage !== undefined ? usageTexts({ usage }) : [],
   ].flat();
   return paint('detail', head) + drawRun(trace, more, { widthColumns: widthColumns - head.length, paint });

@@ -13,6 +13,7 @@ import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.t
 export const http: Vocabulary = {
   name: 'http',
   namespaces: ['http'],
+  isProtocol: true,
   matches: (attributes) => methodOf(attributes) !== undefined,
   kindOf: (attributes) => ({ runType: 'chain', rename: renameOf(attributes) }),
   inputs: [
@@ -106,6 +107,7 @@ const WRITES =
 export const database: Vocabulary = {
   name: 'database',
   namespaces: ['db'],
+  isProtocol: true,
   matches: (attributes) => systemOf(attributes) !== undefined,
   kindOf: (attributes) => ({ runType: isSearch(attributes) ? 'retriever' : 'chain' }),
   inputs: [
@@ -161,6 +163,7 @@ const SYSTEMS: readonly string[] = [
 export const messaging: Vocabulary = {
   name: 'messaging',
   namespaces: ['messaging', 'rpc', 'faas'],
+  isProtocol: true,
   matches: (attributes) => SYSTEMS.some((system) => attributes[system] !== undefined),
   kindOf: () => ({ runType: 'chain' }),
   inputs: [

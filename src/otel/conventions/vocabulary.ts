@@ -62,6 +62,8 @@ export interface Vocabulary {
   readonly name: string;
   /** First words of the attribute names in this table. The table is used only for spans with such an attribute. */
   readonly namespaces: readonly string[];
+  /** Whether the payloads are fields of a protocol, and not what the application was asked or answered. */
+  readonly isProtocol?: true;
   /**
    * Returns whether a span with these attributes uses this table. Needed if other tables share the same first words.
    */

@@ -26,11 +26,12 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
-  runName: string,
+  { name, protocol }: { readonly name: string; readonly protocol?: string },
   rules: PayloadRules,
 ): string {
   let json = `${idsJson(span.spanContext(), parent)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
-  if (span.name !== runName) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
+  if (protocol !== undefined) json += `,"protocol":"${protocol}"`;
+  if (span.name !== name) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
   if (span.status.code === 1) json += ',"status":"OK"';
   const scope = span.instrumentationScope ?? span.instrumentationLibrary;
   if (scope !== undefined) json += `,"scope":${scopeJson(scope)}`;

@@ -72,6 +72,8 @@ interface SpanStartFields {
   name: string;
   runType: string;
   inputs: EncodedPayload | undefined;
+  /** The protocol of a request, whose payloads say nothing of what the application was asked, for example `http`. */
+  protocol?: string;
 }
 
 export interface SpanFields extends SpanStartFields {
@@ -255,7 +257,7 @@ function addOrigin(
   { parentIds }: SpanSurroundings,
 ): void {
   try {
-    fields.metadata.set('otel', originJson(span, parentIds, fields.name, payload));
+    fields.metadata.set('otel', originJson(span, parentIds, fields, payload));
   } catch (thrown) {
     fields.metadata.set('otel', openOriginJson(span.spanContext(), parentIds));
     throw thrown;
@@ -300,6 +302,9 @@ function mapStart(
     }
   }
   fields.runType = runType ?? 'chain';
+  const [first] = reader.vocabularies;
+  if (first && fields.runType === 'chain' && reader.vocabularies.every(({ isProtocol }) => isProtocol))
+    fields.protocol = first.name;
   const isNoRequest = NOT_REQUESTS.has(fields.runType);
   // A span that encloses model calls usually repeats the sum of their token counts.
   const isUsageRepeated = fields.runType === 'chain' && !isAgentAlone;

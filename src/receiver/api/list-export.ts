@@ -56,7 +56,7 @@ async function* linesOfTraces(reader: Reader, query: Parsed<RunQuery>): AsyncGen
 
 const COLUMNS =
   'start_time end_time latency_ms status name run_type model project user thread input_tokens output_tokens total_tokens total_cost cached_tokens cache_savings error tags inputs_preview outputs_preview id trace_id';
-const TRACE_COLUMNS = `${COLUMNS} runs errors feedback`;
+const TRACE_COLUMNS = `${COLUMNS} outcome runs errors feedback`;
 
 /** Returns the values of the columns that differ from the fields of the item. */
 function derivedValues(item: Item): Record<string, string | number | undefined> {

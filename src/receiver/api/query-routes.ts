@@ -18,6 +18,7 @@ import {
   readStatisticsQuery,
   readSuggestionQuery,
   readThreadQuery,
+  readTraceQuery,
   readTurnQuery,
 } from './run-query.ts';
 import { savedTrace } from './saved-trace.ts';
@@ -36,7 +37,7 @@ export const queryRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/query/traces',
-    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, readListQuery(search))),
+    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, readTraceQuery(search))),
   },
   {
     method: 'GET',

@@ -82,7 +82,8 @@ type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
 type QueryReader<Query extends RunQuery> = (search: URLSearchParams) => Parsed<Query>;
 
 export const readListQuery: QueryReader<ListQuery> = readerOf(LIST_CHECKS);
-export const readThreadQuery: QueryReader<ThreadQuery> = readerOf(THREAD_CHECKS);
+export const readTraceQuery: QueryReader<ListQuery> = readerOf(LIST_CHECKS, 'traces');
+export const readThreadQuery: QueryReader<ThreadQuery> = readerOf(THREAD_CHECKS, 'traces');
 export const readTurnQuery: QueryReader<TurnQuery> = readerOf(TURN_CHECKS);
 export const readExportQuery: QueryReader<ExportQuery> = readerOf(EXPORT_CHECKS);
 export const readStatisticsQuery: QueryReader<StatisticsQuery> = readerOf(STATISTICS_CHECKS);
@@ -115,11 +116,14 @@ export function checkedTraceId(traceId: unknown): string {
   throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected \`traceId\` to be a UUID, got ${shown(traceId)}`);
 }
 
-function readerOf<Query extends RunQuery>(checks: Checks<Query>): QueryReader<Query> {
+function readerOf<Query extends RunQuery & { readonly list?: 'runs' | 'traces' }>(
+  checks: Checks<Query>,
+  list?: 'runs' | 'traces',
+): QueryReader<Query> {
   return (search) => {
     const query = readParameters(search, checks);
     try {
-      return parsedQuery(query);
+      return parsedQuery(query, query.list ?? list);
     } catch (error) {
       if (!(error instanceof RunspanError)) throw error;
       throw new HttpError(422, [{ loc: ['query', 'filter'], msg: error.message, type: 'value' }]);

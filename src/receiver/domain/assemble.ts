@@ -1,5 +1,6 @@
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import type { Attachment } from '../../run/record.ts';
+import { MODEL_TYPES } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { CoveredTrace } from './deletion.ts';
 import type { Feedback, FeedbackFigures } from './feedback.ts';
@@ -15,11 +16,25 @@ import {
   PAYLOAD_FIELDS,
   type PayloadField,
   type ThreadSummary,
+  type TraceOutcome,
   type TraceSummary,
   type Usage,
 } from './run-view.ts';
 import { countsUsage, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
 import { type Turn, threadSummaryOf } from './thread-summary.ts';
+import {
+  DECIDING_FIELDS,
+  type DecidedTrace,
+  type DecidingRuns,
+  decidedTrace,
+  decidingRun,
+  flagsOf,
+  has,
+  idsIn,
+  RunFlag,
+  type SummarizedRun,
+  shownIn,
+} from './trace-summary.ts';
 import type { TreeNode } from './tree.ts';
 
 /** A run in memory: the merged fields of its messages, and data derived from them. */
@@ -111,7 +126,8 @@ function parentIdsOf(runs: readonly AssembledRun[]): Map<string, string | undefi
   );
 }
 
-export interface TracedRun extends TreeNode, FilteredRun, ComparedRun {
+export interface TracedRun extends TreeNode, FilteredRun, ComparedRun, SummarizedRun {
+  isRepeat: boolean;
   readonly run: AssembledRun;
   readonly trace: AssembledTrace;
   readonly costSource: CostSource;
@@ -124,8 +140,12 @@ export class AssembledTrace implements CoveredTrace {
   /** The visible runs. */
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
-  /** The run whose id is the trace id. If there is none, the first run that names no parent, or else the first run. */
+  /**
+   * The run whose id is the trace id. If there is none, the first run that names no parent, the first run that no framework
+   * has added for itself, or the first run.
+   */
   readonly root: TracedRun | undefined;
+  readonly #decided: DecidedTrace<TracedRun> | undefined;
   readonly #idsAboveUsage = new Set<string>();
   readonly #repeatedCalls: ReadonlyMap<string, RepeatedCall>;
 
@@ -137,6 +157,7 @@ export class AssembledTrace implements CoveredTrace {
     this.root =
       this.runs.find((run) => run.id === id) ??
       earliest(this.runs.filter(({ run }) => !run.namesParent)) ??
+      earliest(this.runs.filter((run) => !has(run, RunFlag.INTERNAL))) ??
       earliest(this.runs);
     for (const { summary, parentId } of this.runs) {
       if (summary.usage === undefined) continue;
@@ -147,9 +168,37 @@ export class AssembledTrace implements CoveredTrace {
     this.#repeatedCalls = repeatedCallsIn(this.runs, (run) => this.#countsAlone(run));
     for (const run of this.runs) {
       const headId = this.#repeatedCalls.get(run.id)?.headId;
-      if (headId !== undefined) run.summary.same_call_as = headId;
+      if (headId !== undefined) {
+        run.summary.same_call_as = headId;
+        run.isRepeat = true;
+      }
       if (run.summary.usage !== undefined && this.countedUsage(run) === undefined) run.summary.usage_counts = false;
     }
+    this.#decided = this.#decide();
+  }
+
+  /** The root also shows the thread and the user of the trace. */
+  #decide(): DecidedTrace<TracedRun> | undefined {
+    const { root, runs } = this;
+    if (root === undefined) return undefined;
+    const isMissing = root.run.namesParent && root.id !== this.id && !has(root, RunFlag.ENTERS);
+    const deciding: DecidingRuns<TracedRun> = {};
+    for (const field of DECIDING_FIELDS) deciding[field] = decidingRun(field, runs);
+    const decided = decidedTrace(root, isMissing, deciding);
+    for (const field of ['thread', 'user'] as const) {
+      const value = decided[field]?.summary[field];
+      if (value !== undefined) root.summary[field] = value;
+    }
+    return decided;
+  }
+
+  get outcome(): TraceOutcome | undefined {
+    return this.#decided?.outcome;
+  }
+
+  /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
+  shown(): ReturnType<typeof shownIn> | undefined {
+    return this.#decided && shownIn(this.#decided, ({ summary }) => summary);
   }
 
   /** The names and ids of the projects of the visible runs. */
@@ -176,11 +225,18 @@ export class AssembledTrace implements CoveredTrace {
   }
 
   totals(): TraceSummary['trace'] {
-    const totals: TraceSummary['trace'] = { runs: this.runs.length, pending: 0, errors: 0 };
+    const totals: TraceSummary['trace'] = {
+      runs: this.runs.length,
+      pending: 0,
+      errors: 0,
+      model_calls: 0,
+      ...idsIn(this.#decided),
+    };
     for (const traced of this.runs) {
-      const { status, end_time, same_call_as } = traced.summary;
+      const { status, end_time, run_type } = traced.summary;
       if (status === 'pending') totals.pending += 1;
-      if (status === 'error' && same_call_as === undefined) totals.errors += 1;
+      if (status === 'error' && !traced.isRepeat) totals.errors += 1;
+      if (MODEL_TYPES.includes(run_type) && !traced.isRepeat) totals.model_calls += 1;
       if (end_time !== undefined && end_time > (totals.end_time ?? '')) totals.end_time = end_time;
       const usage = sumOfUsage(totals.usage, this.countedUsage(traced));
       if (usage !== undefined) totals.usage = usage;
@@ -204,6 +260,8 @@ export class AssembledTrace implements CoveredTrace {
       name: summary.name,
       model: summary.model,
       status: summary.status,
+      isRepeat: false,
+      flags: flagsOf(fields, facts, summary),
       endUs: parseIsoTimestamp(summary.end_time ?? ''),
       ...callEvidenceOf(fields, facts),
     };
@@ -230,12 +288,19 @@ export function compareStarts(a: TracedRun, b: TracedRun): number {
 export function assembledThread(thread: string, roots: readonly TracedRun[]): ThreadSummary {
   const sorted = roots.toSorted(compareStarts);
   const turns = sorted.map(({ startUs, latencyUs, summary, trace }): Turn => {
-    const { status, user } = summary;
-    return { startUs, latencyUs, status, project: projectOf(summary), user, usage: trace.totals().usage };
+    const { outcome } = trace;
+    return {
+      startUs,
+      latencyUs,
+      outcome,
+      project: projectOf(summary),
+      user: summary.user,
+      usage: trace.totals().usage,
+    };
   });
   return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
-    inputs: sorted[0]?.summary.inputs_preview,
-    outputs: sorted.at(-1)?.summary.outputs_preview,
+    inputs: sorted[0]?.trace.shown()?.inputs_preview,
+    outputs: sorted.at(-1)?.trace.shown()?.outputs_preview,
     feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
   });
 }

@@ -156,6 +156,14 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   series?: number;
 }
 
+/** Numbers and latencies of traces. */
+export interface TraceFigures extends RunFigures {
+  /** Number of traces with the outcome `error`. */
+  errors: number;
+  failed_below: number;
+  incomplete: number;
+}
+
 /** Numbers and latencies of runs. */
 export interface RunFigures {
   runs: number;
@@ -172,8 +180,8 @@ export interface Figures extends RunFigures {
   pending: number;
   /** Total tokens and costs. Totals of 0 are omitted. Absent if all totals are 0. */
   usage?: Usage;
-  /** The root runs among these runs. Each trace has one root run. */
-  roots: RunFigures;
+  /** The traces whose root run is among these runs. */
+  roots: TraceFigures;
   /** The runs of type `llm` and `embedding` among these runs. */
   model_calls: RunFigures;
 }

@@ -4,7 +4,7 @@ import { comparable } from './comparable.ts';
 import type { Feedback } from './feedback.ts';
 import type { SortKey, TextField } from './query.ts';
 import type { RunFields } from './run-message.ts';
-import type { RunSummary, Usage } from './run-view.ts';
+import type { RunSummary, TraceOutcome, Usage } from './run-view.ts';
 
 /** Properties of a run that filters compare. */
 export interface FilteredRun {
@@ -16,7 +16,11 @@ export interface FilteredRun {
   /** The complete error. */
   readonly error: string | undefined;
   readonly feedback: readonly Feedback[];
-  readonly trace: { readonly root: FilteredRun | undefined; readonly runs: readonly FilteredRun[] };
+  readonly trace: {
+    readonly root: FilteredRun | undefined;
+    readonly runs: readonly FilteredRun[];
+    readonly outcome: TraceOutcome | undefined;
+  };
 }
 
 export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<FilteredRun, 'startUs' | 'latencyUs'> {

@@ -43,6 +43,13 @@ export const RUN_STATUSES: readonly RunStatus[] = [
   'incomplete',
 ];
 
+/**
+ * What became of a trace. `failed_below`: the root has not failed, but the last call has, or the run whose outputs are shown,
+ * or any run of a request that was answered with status 4xx or 5xx. `incomplete`: the root has not arrived, or the exporter
+ * stopped waiting for its end. Otherwise the status of the root.
+ */
+export type TraceOutcome = RunStatus | 'failed_below';
+
 /** Tokens and costs, and what caching did. */
 export interface Usage extends Pick<UsageMetadata, 'input_tokens' | 'output_tokens' | 'total_tokens' | 'total_cost'> {
   /** Input tokens that were read from a cache. They are part of `input_tokens`. Absent if no such tokens are reported. */
@@ -127,6 +134,8 @@ export interface RunOutline {
   same_call_as?: string;
   /** `false` if the usage does not count, because the usage of another run contains or repeats it. Otherwise absent. */
   usage_counts?: false;
+  /** `true` if a framework has added the run for itself. Otherwise absent. */
+  internal?: true;
 }
 
 /** A run as it appears in a list. */
@@ -145,16 +154,29 @@ export interface RunSummary extends RunOutline {
 }
 
 /**
- * A trace as it appears in a list, with the fields of its root run. Until the root run arrives, the fields are those of
- * the first run.
+ * A trace as it appears in a list: its root run, with what the trace says as a whole. The thread and the user are those of the
+ * root, or else of the first run that has one. The previews are those of the runs in `trace`. If the outcome is `failed_below`,
+ * `error` is that of `trace.failed_run_id`. Until the root arrives, the first run that is not internal takes its place.
  */
 export interface TraceSummary extends RunSummary {
+  outcome: TraceOutcome;
   /** Totals over all runs in the trace. */
   trace: {
     runs: number;
     pending: number;
     /** Number of runs with the status `error`, without further records of a call (`same_call_as`). */
     errors: number;
+    /** Number of runs of type `llm` and `embedding`, without further records of a call. */
+    model_calls: number;
+    /** The run whose inputs are shown: the root if it has inputs, else the first run that has. */
+    asked_run_id?: string;
+    /**
+     * The run whose outputs are shown: the root if it has outputs, else the run that was asked, or the last run with outputs if
+     * it started after the run that was asked had ended. Absent while the root is pending.
+     */
+    answered_run_id?: string;
+    /** The last run with the status `error`, without further records of a call. */
+    failed_run_id?: string;
     /** Latest end time of all runs in the trace. */
     end_time?: string;
     /**
@@ -166,17 +188,19 @@ export interface TraceSummary extends RunSummary {
   };
 }
 
-/** A thread as it appears in a list. Each trace whose root run belongs to the thread is a turn. */
+/** A thread as it appears in a list. Each trace that shows the thread is a turn. */
 export interface ThreadSummary {
-  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in the metadata of the root runs. */
+  /** Id of the thread: `thread_id`, `session_id` or `conversation_id` in the metadata. */
   thread: string;
   /** User of the latest turn that has a user. */
   user?: string;
   /** Project of the latest turn. */
   project: string;
   turns: number;
-  /** Number of turns whose root run has the status `error`. */
+  /** Number of turns with the outcome `error`. */
   errors: number;
+  /** Number of turns with the outcome `failed_below`. */
+  failed_below: number;
   /** Start time of the first turn. */
   start_time: string;
   /** Start time of the latest turn. */

@@ -5,7 +5,7 @@ import type { FeedbackFigures } from './feedback.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
 import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './query.ts';
 import type { FilteredRun } from './run-values.ts';
-import type { RunStatus, Usage } from './run-view.ts';
+import type { RunStatus, TraceOutcome, Usage } from './run-view.ts';
 import { suggestedMetadata, suggestedValues } from './suggestions.ts';
 import { USAGE_KEYS } from './summary.ts';
 import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf } from './time-buckets.ts';
@@ -31,6 +31,11 @@ interface Counts {
   readonly latencies: Latencies;
 }
 
+export interface TraceCounts extends Counts {
+  readonly failed_below: number;
+  readonly incomplete: number;
+}
+
 /** A run, or the total of several runs, to add to statistics. */
 export interface Counted {
   readonly startUs: number;
@@ -38,25 +43,40 @@ export interface Counted {
   /** Usage that counts towards totals. */
   readonly usage: UsageSums;
   readonly all: Counts;
-  readonly roots: Counts | undefined;
+  readonly roots: TraceCounts | undefined;
   readonly modelCalls: Counts | undefined;
 }
+
+/** What the trace of a root run is counted as. */
+export const ROOT_KINDS = ['other', 'error', 'failed_below', 'incomplete'] as const;
+type RootKind = (typeof ROOT_KINDS)[number];
 
 /** What a run is counted as. */
 export interface RunKind {
   readonly isError: boolean;
   readonly isPending: boolean;
-  readonly isRoot: boolean;
   readonly isModelCall: boolean;
+  /** Undefined if the run is not the root of its trace. */
+  readonly root: RootKind | undefined;
 }
 
-/** Returns what a run is counted as. A further record of a call is neither an error nor a model call. */
-export function kindOf(status: RunStatus | null, type: string | null, isRoot: boolean, isRepeat: boolean): RunKind {
+/**
+ * Returns what a run is counted as. A further record of a call is neither an error nor a model call. `outcome` is that of the
+ * trace if the run is its root.
+ */
+export function kindOf(
+  status: RunStatus | null,
+  type: string | null,
+  outcome: TraceOutcome | null | undefined,
+  isRepeat: boolean,
+): RunKind {
+  const isError = status === 'error' && !isRepeat;
+  const root = ROOT_KINDS.find((kind) => kind === outcome && (kind !== 'error' || isError)) ?? 'other';
   return {
-    isError: status === 'error' && !isRepeat,
+    isError,
     isPending: status === 'pending',
-    isRoot,
     isModelCall: MODEL_TYPES.includes(type ?? '') && !isRepeat,
+    root: outcome ? root : undefined,
   };
 }
 
@@ -64,13 +84,26 @@ export function kindOf(status: RunStatus | null, type: string | null, isRoot: bo
 export function countedOf(
   startUs: number,
   runs: number,
-  { isError, isPending, isRoot, isModelCall }: RunKind,
+  { isError, isPending, isModelCall, root }: RunKind,
   usage: UsageSums,
   latencies: Latencies,
 ): Counted {
   const all = { runs, errors: isError ? runs : 0, latencies };
-  const [roots, modelCalls] = [isRoot, isModelCall].map((counts) => (counts ? all : undefined));
-  return { startUs, pending: isPending ? runs : 0, usage, all, roots, modelCalls };
+  const ofKind = (kind: RootKind): number => (root === kind ? runs : 0);
+  const roots: TraceCounts = {
+    ...all,
+    errors: ofKind('error'),
+    failed_below: ofKind('failed_below'),
+    incomplete: ofKind('incomplete'),
+  };
+  return {
+    startUs,
+    pending: isPending ? runs : 0,
+    usage,
+    all,
+    roots: root === undefined ? undefined : roots,
+    modelCalls: isModelCall ? all : undefined,
+  };
 }
 
 /** Calculates statistics from the runs that match a query. The runs may be in any order. */
@@ -88,7 +121,8 @@ export function statisticsOf(
   for (const run of runs) {
     const { startUs, latencyUs, usage, summary, trace } = run;
     const { status, run_type, same_call_as } = summary;
-    const kind = kindOf(status, run_type, summary === trace.root?.summary, same_call_as !== undefined);
+    const outcome = summary === trace.root?.summary ? trace.outcome : undefined;
+    const kind = kindOf(status, run_type, outcome, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
     const groups = groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));
     tally.add(counted);
@@ -222,6 +256,8 @@ class RunsTally {
 class FiguresTally {
   readonly #all = new RunsTally();
   readonly #roots = new RunsTally();
+  #failedBelow = 0;
+  #incomplete = 0;
   readonly #modelCalls = new RunsTally();
   #pending = 0;
   readonly #usage: UsageSums = usageSumsOf(undefined);
@@ -232,7 +268,11 @@ class FiguresTally {
 
   add({ all, roots, modelCalls, pending, usage }: Counted): void {
     this.#all.add(all);
-    if (roots !== undefined) this.#roots.add(roots);
+    if (roots !== undefined) {
+      this.#roots.add(roots);
+      this.#failedBelow += roots.failed_below;
+      this.#incomplete += roots.incomplete;
+    }
     if (modelCalls !== undefined) this.#modelCalls.add(modelCalls);
     this.#pending += pending;
     addUsage(this.#usage, usage, 1);
@@ -243,7 +283,7 @@ class FiguresTally {
       ...this.#all.figures(),
       pending: this.#pending,
       ...usageIn(this.#usage),
-      roots: this.#roots.figures(),
+      roots: { ...this.#roots.figures(), failed_below: this.#failedBelow, incomplete: this.#incomplete },
       model_calls: this.#modelCalls.figures(),
     };
   }

@@ -12,6 +12,11 @@ import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
 export interface PayloadFacts extends RequestFacts {
+  /** Whether the inputs, or the outputs, are more than an empty object. */
+  asks?: boolean;
+  answers?: boolean;
+  /** The status code in the outputs of an HTTP request. */
+  http_status?: number;
   inputs_preview?: string;
   outputs_preview?: string;
   outputs_usage?: UnpricedUsage;
@@ -50,13 +55,21 @@ export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
 }
 
 export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
-  const { outputs, events } = fields;
+  const { inputs, outputs, events } = fields;
   const facts: PayloadFacts = requestFactsOf(fields);
+  if (isFilled(inputs)) facts.asks = true;
+  if (isFilled(outputs)) facts.answers = true;
+  const status = fieldsOf(outputs).status_code;
+  if (typeof status === 'number') facts.http_status = status;
   set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
   if (typeof firstToken === 'string' && parseIsoTimestamp(firstToken) !== undefined)
     facts.first_token_time = firstToken;
   return facts;
+}
+
+function isFilled(payload: unknown): boolean {
+  return payload !== undefined && payload !== null && Object.keys(payload).length > 0;
 }
 
 /** Returns a run as it appears in a list. Returns undefined if the name, type or start time is missing. */
@@ -68,10 +81,16 @@ export function summaryOf(
 ): RunSummary | undefined {
   const { name, run_type, start_time, parent_run_id, end_time, error, session_name, session_id, tags } = fields;
   if (name === undefined || run_type === undefined || start_time === undefined) return undefined;
-  const { outputs_usage, request: _, arguments: __, ...shown } = facts;
+  const { inputs_preview, outputs_preview, first_token_time, outputs_usage } = facts;
+  const isContent = fieldsOf(fields.extra?.metadata?.otel).protocol === undefined;
   const [shownName, type] = [comparable(name), comparable(run_type)];
   const status = statusOf(fields);
-  const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time, ...shown };
+  const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time };
+  if (isContent) {
+    set(summary, 'inputs_preview', inputs_preview);
+    set(summary, 'outputs_preview', outputs_preview);
+  }
+  set(summary, 'first_token_time', first_token_time);
   set(summary, 'parent_run_id', parent_run_id);
   set(summary, 'end_time', end_time);
   set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));

@@ -1,6 +1,6 @@
 import { isoTimestamp } from '../../run/time.ts';
 import type { FeedbackFigures } from './feedback.ts';
-import type { RunStatus, RunSummary, ThreadSummary, Usage } from './run-view.ts';
+import type { RunSummary, ThreadSummary, TraceOutcome, Usage } from './run-view.ts';
 import { sumOfUsage } from './summary.ts';
 
 /** The figures of a trace in a thread. */
@@ -8,7 +8,8 @@ export interface Turn {
   readonly startUs: number;
   /** Latency of the root run. Undefined if the root run has not ended. */
   readonly latencyUs: number | undefined;
-  readonly status: RunStatus;
+  /** Undefined if the trace has just been deleted. */
+  readonly outcome: TraceOutcome | undefined;
   readonly project: string;
   readonly user: string | undefined;
   /** Total usage of the trace. */
@@ -39,7 +40,8 @@ export function threadSummaryOf(
     ...(user !== undefined && { user }),
     project: last.project,
     turns: turns.length,
-    errors: turns.filter(({ status }) => status === 'error').length,
+    errors: turns.filter(({ outcome }) => outcome === 'error').length,
+    failed_below: turns.filter(({ outcome }) => outcome === 'failed_below').length,
     start_time: isoTimestamp(first.startUs),
     last_start_time: isoTimestamp(last.startUs),
     ...(p50 !== undefined && max !== undefined && { latency_ms: { p50: p50 / 1_000, max: max / 1_000 } }),

@@ -10,7 +10,16 @@ const VALUES_MAX = 50;
 /** Maximum depth of nested parentheses and negations. */
 const DEPTH_MAX = 10;
 
-export const STATUSES: readonly string[] = ['error', 'pending', 'success', 'cancelled', 'interrupted', 'incomplete'];
+/** Values of `status`. `failed_below` is a status of traces only. */
+export const STATUSES: readonly string[] = [
+  'error',
+  'failed_below',
+  'pending',
+  'success',
+  'cancelled',
+  'interrupted',
+  'incomplete',
+];
 
 /** A condition, search words or a time at the top level of a filter. */
 export interface FilterTerm {
@@ -47,6 +56,20 @@ export function absoluteText(terms: readonly FilterTerm[]): string {
   const isTime = ({ kind }: FilterTerm) => kind === 'since' || kind === 'before';
   const valid = terms.filter(({ problem }) => problem === undefined);
   return valid.map((term) => (isTime(term) ? `${term.kind}:${term.value}` : term.text)).join(' ');
+}
+
+/**
+ * Returns a filter of traces with the outcome `failed_below` instead of `error`, for a list without matches. Returns undefined
+ * if no term selects the outcome `error`.
+ */
+export function failedBelowInstead(terms: readonly FilterTerm[]): string | undefined {
+  const isOfErrors = ({ node }: FilterTerm): boolean =>
+    node !== undefined &&
+    'field' in node &&
+    node.field === 'status' &&
+    !!node.values?.some(({ text }) => text === 'error');
+  if (!terms.some(isOfErrors)) return undefined;
+  return absoluteText(terms.map((term) => (isOfErrors(term) ? { ...term, text: 'status:failed_below' } : term)));
 }
 
 /** Returns a condition that matches any of the values. */

@@ -26,8 +26,14 @@ export type Parsed<Query extends RunQuery> = Omit<Query, 'project' | 'traceId' |
   readonly filter: RunFilter;
 };
 
-/** Parses the filter of a query. Throws `RUNSPAN_INVALID_OPTION` if the filter is invalid. */
-export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery>(query: Query): Parsed<Query> {
+/**
+ * Parses the filter of a query. In a list of traces, `status` is the outcome of the trace, and any of its runs may have the
+ * thread or the user. Throws `RUNSPAN_INVALID_OPTION` if the filter is invalid.
+ */
+export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery>(
+  query: Query,
+  list: 'runs' | 'traces' = 'runs',
+): Parsed<Query> {
   const { project, traceId, filter = '', ...others } = query;
   const terms = parseFilter(filter, Date.now());
   const problem = problemIn(terms);
@@ -37,7 +43,8 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   }
   const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
   const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);
-  const nodes = terms.flatMap(({ node }) => node ?? []);
+  const given = terms.flatMap(({ node }) => node ?? []);
+  const nodes = list === 'traces' ? given.map(ofTrace) : given;
   const own = traceId === undefined ? nodes : [equal('trace', canonicalId(traceId)), ...nodes];
   const projects = nodes.flatMap((node) => singleValueOf(node, 'project') ?? []);
   return {
@@ -52,6 +59,15 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
       search: parseSearch(valuesOf('words').join(' ')),
     },
   };
+}
+
+function ofTrace(node: FilterNode): FilterNode {
+  if ('all' in node) return { all: node.all.map(ofTrace) };
+  if ('some' in node) return { some: node.some.map(ofTrace) };
+  if ('not' in node) return { not: ofTrace(node.not) };
+  if ('anyRun' in node) return node;
+  if (node.field === 'status') return { ...node, field: 'outcome' };
+  return node.field === 'thread' || node.field === 'user' ? { anyRun: node } : node;
 }
 
 /** Returns the filter that matches all runs of a project, or of all projects if none is given. */

@@ -237,10 +237,11 @@ export class MemoryStore implements Store {
       for (const trace of this.#traces(scope)) {
         const { root, runs } = trace;
         const totals = trace.totals();
-        if (root === undefined || !matchesFilter(filter, root, totals.usage)) continue;
+        const shown = trace.shown();
+        if (root === undefined || shown === undefined || !matchesFilter(filter, root, totals.usage)) continue;
         if (!(await this.#hasWords(runs, filter))) continue;
         const value = sortValueOf(sort, root, totals.usage);
-        found.push({ item: { ...root.summary, trace: totals }, value, n: root.run.n });
+        found.push({ item: { ...root.summary, ...shown, trace: totals }, value, n: root.run.n });
       }
       return found;
     });

@@ -37,7 +37,13 @@ const cached = { input_tokens_details: fc.record({ cached_tokens: fc.constantFro
 const someEvidence = fc.record(
   {
     recorded_by: fc.constantFrom(['wrapOpenAI'], ['fetch', 'wrapOpenAI'], [], 7),
-    otel: fc.constantFrom({ scope: { name: 'openai' } }, { scope: { name: 'fetch' } }),
+    otel: fc.constantFrom<object[]>(
+      { scope: { name: 'openai' } },
+      { scope: { name: 'fetch' } },
+      { protocol: 'http' },
+      { parent_is_remote: true },
+    ),
+    'http.response.status_code': fc.constantFrom(200, 429),
     response_id: fc.constantFrom('resp_1', 'resp_2'),
     tool_call_id: fc.constantFrom('call_1', 'call_2'),
     ls_model_name: fc.constantFrom('gpt-4o', 'gpt-4o-2024-08-06', 'gpt-4o-mini'),
@@ -51,7 +57,7 @@ const someEvidence = fc.record(
 const someFields: fc.Arbitrary<RunFields> = fc.record(
   {
     // SQLite groups text as UTF-8 up to a NUL.
-    name: fc.constantFrom(...TEXTS),
+    name: fc.constantFrom(...TEXTS, '__start__'),
     run_type: fc.constantFrom('chain', 'llm', 'llm', 'llm', 'embedding', 'tool'),
     start_time: aTime,
     end_time: aTime,
@@ -82,6 +88,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
     outputs: fc.record(
       {
         answer: aText,
+        status_code: fc.constantFrom(200, 404),
         usage: fc.record({ input_tokens: tokens, total_cost: tokens, ...cached }, { requiredKeys: [] }),
       },
       { requiredKeys: [] },

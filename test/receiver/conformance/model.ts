@@ -77,7 +77,7 @@ async function treesOf(store: Store, scope: Scope): Promise<unknown> {
   });
 }
 
-const SELECTIONS = `status:error,pending
+const SELECTIONS = `status:error,pending status:failed_below status:incomplete user:ada
   model:ada tag:apple meta.user_id=7 meta.user_id=ada meta.user_id latency>=1s tokens>=1`.split(/\s+/);
 
 /** All answers of a store. */
@@ -103,8 +103,8 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
     threads: await pagesOf((query) => store.threads(scope, query), { limit: 1 }),
     selected: await ofEach(queries, async (query) => [
       await store.list(scope, parsedQuery({ ...ALL, ...query })),
-      await store.traces(scope, parsedQuery({ ...ALL, ...query })),
-      await store.threads(scope, parsedQuery({ ...ALL, ...query })),
+      await store.traces(scope, parsedQuery({ ...ALL, ...query }, 'traces')),
+      await store.threads(scope, parsedQuery({ ...ALL, ...query }, 'traces')),
       await statistics({ ...query, buckets: 1 }),
     ]),
     inProject: [

@@ -531,7 +531,10 @@ const traces: StoreCase[] = [
       const { items } = await store.traces(SCOPE, parsedQuery({}));
       matches(items, [{ id: id(1), name: 'run 1', status: 'success' }]);
       const usage = { input_tokens: 11, output_tokens: 2, total_tokens: 13 };
-      equal(items[0]?.trace, { runs: 4, pending: 1, errors: 1, end_time: second(21), usage });
+      equal(items[0]?.trace, {
+        ...{ runs: 4, pending: 1, errors: 1, model_calls: 2, end_time: second(21), usage },
+        ...{ answered_run_id: id(1), failed_run_id: id(3) },
+      });
     },
   },
   {

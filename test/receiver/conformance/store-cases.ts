@@ -7,6 +7,7 @@ import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
 import { scopeCases } from './scope-cases.ts';
 import { sumCases } from './sum-cases.ts';
+import { summaryCases } from './summary-cases.ts';
 import type { StoreCase } from './support.ts';
 import { threadCases } from './thread-cases.ts';
 
@@ -21,6 +22,7 @@ export const storeCases: readonly StoreCase[] = [
   ...figureCases,
   ...callCases,
   ...cacheCases,
+  ...summaryCases,
   ...threadCases,
   ...feedbackCases,
   ...deletionCases,

@@ -98,7 +98,7 @@ const statistics: StoreCase[] = [
     title: 'Statistics of no runs are empty',
     run: async (store) => {
       const none = { runs: 0, errors: 0 };
-      const total = { ...none, pending: 0, roots: none, model_calls: none };
+      const total = { ...none, pending: 0, roots: { ...none, failed_below: 0, incomplete: 0 }, model_calls: none };
       equal(await statisticsOf(store), { total, groups: [], buckets: [] });
     },
   },

@@ -65,6 +65,7 @@ export const threadCases: readonly StoreCase[] = [
           project: 'lab',
           turns: 3,
           errors: 1,
+          failed_below: 0,
           start_time: second(1),
           last_start_time: second(4),
           latency_ms: { p50: 200, max: 300 },
@@ -76,7 +77,10 @@ export const threadCases: readonly StoreCase[] = [
       ]);
       const { items: pending } = await store.threads(SCOPE, parsedQuery({ filter: 'thread:b' }));
       equal(pending, [
-        { thread: 'b', project: 'shop', turns: 1, errors: 0, start_time: second(5), last_start_time: second(5) },
+        {
+          ...{ thread: 'b', project: 'shop', turns: 1, errors: 0, failed_below: 0 },
+          ...{ start_time: second(5), last_start_time: second(5) },
+        },
       ]);
     },
   },

@@ -26,9 +26,12 @@ interface ListedRow {
   readonly summary: string;
   /** The run's previews as JSON. */
   readonly previews: string;
-  /** The trace's totals as JSON if the run is the root, otherwise an empty string. */
+  /** `ShownTrace` as JSON if the run is the root, otherwise an empty string. */
   readonly totals: string;
 }
+
+/** The totals of a trace, and the fields that differ from those of its root. */
+export type ShownTrace = Pick<TraceSummary, 'outcome' | 'trace'> & Partial<TraceSummary>;
 
 export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
   const { rows, next } = await pageOfRows(db, scope, query, 'runs');
@@ -44,9 +47,9 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, scope.tenant, groups);
   const items = rows.map((row): TraceSummary => {
-    const trace: TraceSummary['trace'] = JSON.parse(row.totals);
+    const { trace, ...shown }: ShownTrace = JSON.parse(row.totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);
-    return { ...summaryOf(row), trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
+    return { ...summaryOf(row), ...shown, trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
   });
   return { items, ...next };
 }

@@ -3,36 +3,44 @@ import { MODEL_TYPES } from '../../../run/same-call.ts';
 import type { AssembledTrace, TracedRun } from '../../domain/assemble.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
 import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
-import type { Usage } from '../../domain/run-view.ts';
-import { kindOf, type RunKind } from '../../domain/statistics.ts';
+import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
+import { kindOf, ROOT_KINDS, type RunKind } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { ordersOf } from '../../domain/tree.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
 import { dayOfMs } from './messages.ts';
 
-/** A run's kind is stored as the sum of these numbers. */
-const ERROR = 1;
-const PENDING = 2;
-const ROOT = 4;
-const MODEL_CALL = 8;
-export const KINDS = 16;
+/** The kinds of runs that are no model calls. A run's kind is stored as its index, plus their number for model calls. */
+const STATES: readonly Omit<RunKind, 'isModelCall'>[] = [undefined, ...ROOT_KINDS].flatMap((root) =>
+  [
+    { isError: false, isPending: false, root },
+    { isError: true, isPending: false, root },
+    { isError: false, isPending: true, root },
+  ].filter(({ isError, isPending }) => {
+    if (root === 'other') return !isError;
+    return root === 'error' ? isError : root !== 'failed_below' || !(isError || isPending);
+  }),
+);
+export const KINDS: number = 2 * STATES.length;
 /** Number of latency codes. A pending run has the code 0. Other runs have their latency bucket plus 1. */
 export const LATENCIES: number = LATENCY_BUCKETS + 1;
 /** Number of possible values of the column `figures_code`. */
 export const FIGURES_CODES: number = KINDS * LATENCIES;
 
 /** Encodes a run's kind and latency as one number, so that statistics group runs by one column instead of four. */
-function figuresCode({ summary, latencyUs }: TracedRun, isRoot: boolean): number {
-  const kind = kindOf(summary.status, summary.run_type, isRoot, summary.same_call_as !== undefined);
-  const status = kind.isError ? ERROR : kind.isPending ? PENDING : 0;
-  const code = status + (isRoot ? ROOT : 0) + (kind.isModelCall ? MODEL_CALL : 0);
+function figuresCode({ summary, latencyUs, isRepeat }: TracedRun, outcome: TraceOutcome | undefined): number {
+  const { isModelCall, ...kind } = kindOf(summary.status, summary.run_type, outcome, isRepeat);
+  const state = STATES.findIndex(
+    ({ isError, isPending, root }) => isError === kind.isError && isPending === kind.isPending && root === kind.root,
+  );
+  const code = state + (isModelCall ? STATES.length : 0);
   return code * LATENCIES + (latencyUs === undefined ? 0 : latencyBucketOf(latencyUs) + 1);
 }
 
 export function runKindOf(code: number): RunKind {
-  const has = (part: number): boolean => (code & part) !== 0;
-  return { isError: has(ERROR), isPending: has(PENDING), isRoot: has(ROOT), isModelCall: has(MODEL_CALL) };
+  const state = STATES[code % STATES.length] as (typeof STATES)[number];
+  return { ...state, isModelCall: code >= STATES.length };
 }
 
 /** A row of the table `runs`. */
@@ -110,6 +118,7 @@ function hashOf(row: object): string {
 function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): InsertRow {
   const { run, summary, costSource, latencyUs, metadata = {}, error } = traced;
   const isRoot = traced === trace.root;
+  const { outcome, ...ofTrace } = (isRoot ? trace.shown() : undefined) ?? {};
   const totals = isRoot ? trace.totals() : undefined;
   const { feedback: _, ...shown } = totals ?? {};
   const { id: _id, trace_id: _trace, inputs_preview, outputs_preview, ...listed } = summary;
@@ -119,7 +128,8 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
   return {
     n: run.n,
     latency_us: latencyUs ?? null,
-    figures_code: figuresCode(traced, isRoot),
+    figures_code: figuresCode(traced, outcome),
+    outcome: outcome ?? null,
     project: projectOf(summary),
     session_id: summary.session_id ?? null,
     name: summary.name,
@@ -136,7 +146,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     ...usageColumns('trace_', totals?.usage, null),
     summary: JSON.stringify(listed),
     previews: JSON.stringify({ inputs_preview, outputs_preview }),
-    totals: totals === undefined ? '' : JSON.stringify(shown),
+    totals: totals === undefined ? '' : JSON.stringify({ outcome, ...ofTrace, trace: shown }),
     cost_source: JSON.stringify(costSource),
   };
 }

@@ -67,6 +67,8 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   n Int64 CODEC(Delta, ZSTD(1)),
   trace UUID,
   is_root UInt8,
+  -- The outcome of the trace in the row of its root. The thread and the user of a root are those of its trace.
+  outcome LowCardinality(Nullable(String)),
   latency_us Nullable(Int64) CODEC(ZSTD(1)),
   -- The kind and the latency of the run, see figuresCode.
   figures_code UInt16,
@@ -102,7 +104,8 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   trace_total_cost Nullable(Float64),
   trace_cached_tokens Nullable(Float64),
   trace_cache_savings Nullable(Float64),
-  -- JSON of the run's summary without its ids and previews, of its previews, and of the totals of the trace in its root.
+  -- JSON of the run's summary without its ids and previews, of its previews, and of the totals of the trace and what
+  -- differs from the summary, in its root.
   summary String CODEC(ZSTD(1)),
   previews String CODEC(ZSTD(1)),
   totals String CODEC(ZSTD(1)),

@@ -1,14 +1,14 @@
 import { figuresOf } from '../../domain/assemble.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
-import type { RunStatus, RunSummary, ThreadSummary, Usage } from '../../domain/run-view.ts';
+import type { ThreadSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
-import { feedbackByTrace, windows } from './lists.ts';
+import { feedbackByTrace, type ShownTrace, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
 /** A thread, and the position of its latest turn that matches the filter. Threads are sorted by this position. */
@@ -25,7 +25,7 @@ type TurnRow = {
   readonly thread: string;
   readonly start_us: number;
   readonly latency_us: number | null;
-  readonly status: RunStatus;
+  readonly outcome: TraceOutcome;
   readonly project: string;
   readonly user: string | null;
 } & { readonly [Key in keyof Usage as `trace_${Key}`]-?: number | null };
@@ -95,7 +95,7 @@ async function summaries(
   const { sql: where, params } = all([startingWith(tenant, inThreads), inThreads]);
   const rows = await db.rows<TurnRow>(
     sql(
-      `SELECT id, group_id, trace, thread, start_us, latency_us, status, project, user,
+      `SELECT id, group_id, trace, thread, start_us, latency_us, outcome, project, user,
       ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
       WHERE ${where} ORDER BY start_us, n`,
       ...params,
@@ -104,8 +104,8 @@ async function summaries(
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
   const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
-  const previews = await previewsOf(db, tenant, ends);
-  const previewsIn = (row: TurnRow | undefined): Partial<RunSummary> => JSON.parse(previews.get(row?.id ?? '') ?? '{}');
+  const shown = await shownTraces(db, tenant, ends);
+  const shownOf = (row: TurnRow | undefined): Partial<ShownTrace> => JSON.parse(shown.get(row?.id ?? '') ?? '{}');
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, tenant, groups);
   return [...turns].flatMap(([name, own]) => {
@@ -113,8 +113,8 @@ async function summaries(
     // The thread was deleted since the first query.
     if (first === undefined) return [];
     return threadSummaryOf(name, [first, ...others], {
-      inputs: previewsIn(own[0]).inputs_preview,
-      outputs: previewsIn(own.at(-1)).outputs_preview,
+      inputs: shownOf(own[0]).inputs_preview,
+      outputs: shownOf(own.at(-1)).outputs_preview,
       feedback: figuresOf(own.flatMap(({ trace }) => feedback.get(trace) ?? [])),
     });
   });
@@ -131,23 +131,23 @@ function startingWith(tenant: string, condition: Sql): Sql {
   };
 }
 
-/** Returns the previews of runs as JSON, by run id. Deleted runs have no entry. */
-async function previewsOf(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
+/** Returns the `ShownTrace` of roots as JSON, by run id. Deleted runs have no entry. */
+async function shownTraces(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
   const [starts, ids] = [new Set(keys.map(({ start_us }) => start_us)), keys.map(({ id }) => id)];
-  const select = 'SELECT id, previews FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)';
+  const select = 'SELECT id, totals FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)';
   const params = [string(tenant), integers([...starts]), uuids(ids)];
-  const rows = await db.rows<{ id: string; previews: string }>(sql(select, ...params));
-  return new Map(rows.map(({ id, previews }) => [id, previews]));
+  const rows = await db.rows<{ id: string; totals: string }>(sql(select, ...params));
+  return new Map(rows.map(({ id, totals }) => [id, totals]));
 }
 
 function turnOf(row: TurnRow): Turn {
-  const { start_us, latency_us, status, project, user } = row;
+  const { start_us, latency_us, outcome, project, user } = row;
   const usage = USAGE_KEYS.flatMap((key) => (row[`trace_${key}`] === null ? [] : [[key, row[`trace_${key}`]]]));
   return {
     startUs: start_us,
     latencyUs: latency_us ?? undefined,
-    status,
+    outcome,
     project,
     user: user ?? undefined,
     usage: usage.length === 0 ? undefined : (Object.fromEntries(usage) as Usage),

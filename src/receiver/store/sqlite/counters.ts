@@ -1,9 +1,16 @@
 import { compactLatencies, type Latencies, latenciesOf } from '../../domain/latencies.ts';
 import type { Usage } from '../../domain/run-view.ts';
-import { addUsage as addSums, kindOf, usageSumsOf } from '../../domain/statistics.ts';
+import {
+  addUsage as addSums,
+  countedOf,
+  kindOf,
+  ROOT_KINDS,
+  type RunKind,
+  usageSumsOf,
+} from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
-import { countedUsageIn, type RunRow } from './run-row.ts';
+import { countedUsageIn, plainColumns, type RootColumns, type RunRow } from './run-row.ts';
 
 /** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
@@ -12,8 +19,13 @@ export const USER_PERIOD = 60;
 
 export const MINUTE_US = 60_000_000;
 
-/** The number that the column `is_root` of the counters contains in addition for further records of a call. */
-export const REPEAT = 2;
+/** What the column `kind` of the counters contains in addition for further records of a call. */
+export const REPEAT = 8;
+
+/** Returns the column `kind` of the counters: 0 for runs that are no roots, else 1 + the index in `ROOT_KINDS`. */
+function kindCode({ root }: RunKind, isRepeat: boolean): number {
+  return (root === undefined ? 0 : 1 + ROOT_KINDS.indexOf(root)) + (isRepeat ? REPEAT : 0);
+}
 
 /** Number of characters after which the latencies of a counter are compacted. Most counters stay far below it. */
 const COMPACTED_LENGTH_MIN = 2_048;
@@ -50,21 +62,22 @@ class CounterTable {
 
 export const COUNTERS: CounterTable = new CounterTable(
   'counters',
-  ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status', 'is_root'],
+  ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status', 'kind'],
   ['runs', ...USAGE_KEYS],
   ['latencies'],
 );
+const ROOT_COUNTS = ['roots', 'root_errors', 'root_failed_below', 'root_incomplete'] as const;
 export const USER_COUNTERS: CounterTable = new CounterTable(
   'user_counters',
   ['tenant', 'start', 'user', 'project'],
-  ['runs', 'errors', 'pending', 'roots', 'root_errors', 'model_calls', 'model_errors', ...USAGE_KEYS],
+  ['runs', 'errors', 'pending', ...ROOT_COUNTS, 'model_calls', 'model_errors', ...USAGE_KEYS],
   ['latencies', 'root_latencies', 'model_latencies'],
 );
 
 /** Totals over several counters. */
 export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
 export type UserSumsRow = SumsRow & {
-  readonly [Column in 'errors' | 'pending' | 'roots' | 'root_errors' | 'model_calls' | 'model_errors']: number;
+  readonly [Column in 'errors' | 'pending' | (typeof ROOT_COUNTS)[number] | 'model_calls' | 'model_errors']: number;
 } & { readonly root_latencies: Latencies; readonly model_latencies: Latencies };
 
 /** A change to a counter. */
@@ -100,12 +113,14 @@ export class Counters {
     this.#changes.length = kept;
   }
 
-  /** Sets whether a run is the root of a trace. Does nothing if the run is not in the trace. */
-  setRoot(n: number | null | undefined, trace: number, isRoot: 0 | 1): void {
-    const row = this.#connection.one<RunRow>(SET_ROOT, isRoot, n ?? null, trace);
+  /** Makes a run the root of a trace, or no root. Does nothing if the run is not in the trace. */
+  setRoot(n: number | null | undefined, trace: number, shown: RootColumns | undefined): void {
+    const row = this.#connection.one<RunRow>('SELECT * FROM runs WHERE n = ? AND trace = ?', n ?? null, trace);
     if (row === undefined) return;
-    this.add({ ...row, is_root: 1 - isRoot }, -1);
-    this.add(row, 1);
+    const after = { ...row, ...(shown ?? plainColumns(row)) };
+    this.#connection.update('runs', row.n, row, after);
+    this.add(row, -1);
+    this.add(after, 1);
   }
 
   /** Writes all pending changes. Call `flush` before committing the transaction. */
@@ -144,28 +159,36 @@ export class Counters {
   }
 }
 
-const SET_ROOT = 'UPDATE runs SET is_root = ?1 WHERE n = ?2 AND trace = ?3 AND is_root <> ?1 RETURNING *';
-
 class CounterChanges {
   readonly #changes = new Map<string, CounterChange>();
 
   /** Adds a run to the counters of its minute and of its user, or subtracts the run if `sign` is -1. */
   addRun(run: RunRow, sign: 1 | -1): void {
-    const { tenant, project, name, run_type, model, status, is_root, same_call, user } = run;
+    const { tenant, project, name, run_type, model, status, outcome, same_call, user } = run;
     const isRepeat = same_call !== null;
     const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
     const minute = Math.floor(startUs / MINUTE_US);
     const usage = usageSumsOf(countedUsageIn(run));
     const latency = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
-    const rootKey = is_root + (isRepeat ? REPEAT : 0);
-    const key = [tenant, PERIODS[0] ?? 1, minute, project, name, run_type, model ?? '', status, rootKey];
+    const kind = kindOf(status, run_type, outcome, isRepeat);
+    const key = [
+      tenant,
+      PERIODS[0] ?? 1,
+      minute,
+      project,
+      name,
+      run_type,
+      model ?? '',
+      status,
+      kindCode(kind, isRepeat),
+    ];
     this.#add(COUNTERS, key, [1, ...usage], [latency], sign);
     if (user === null) return;
     const start = Math.floor(minute / USER_PERIOD) * USER_PERIOD;
-    const kind = kindOf(status, run_type, is_root === 1, isRepeat);
-    const [isError, isModelCall] = [+kind.isError, +kind.isModelCall];
-    const counts = [1, isError, +kind.isPending, is_root, is_root * isError, isModelCall, isModelCall * isError];
-    const latencies = [latency, kind.isRoot ? latency : '', kind.isModelCall ? latency : ''];
+    const { all, roots, modelCalls, pending } = countedOf(startUs, 1, kind, usage, latency);
+    const ofRoot = [roots?.runs, roots?.errors, roots?.failed_below, roots?.incomplete];
+    const counts = [1, all.errors, pending, ...ofRoot, modelCalls?.runs, modelCalls?.errors].map((count = 0) => count);
+    const latencies = [latency, roots?.latencies ?? '', modelCalls?.latencies ?? ''];
     this.#add(USER_COUNTERS, [tenant, start, user, project], [...counts, ...usage], latencies, sign);
   }
 

@@ -173,7 +173,7 @@ export class SqliteDeletions {
   /** Makes a trace one that is being deleted, and keeps its names. */
   #mark(trace: number): ChangedTrace {
     const row = this.#connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
-    this.#counters.setRoot(row?.root, trace, 0);
+    this.#counters.setRoot(row?.root, trace, undefined);
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
     forgetNames(this.#connection, trace);
     this.#connection.run(LIMIT_NAMES);

@@ -1,3 +1,4 @@
+import { defined } from '../../../payload/fields.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
@@ -102,6 +103,7 @@ function summaryWith(row: SelectedRun, { outputs_usage: __, ...facts }: PayloadF
   const { usage: _, ...summary } = unpriced;
   const usage = usageIn(row);
   const sameCall = row.same_call && { same_call_as: idText(row.same_call) };
+  const shown = defined({ thread: row.thread ?? undefined, user: row.user ?? undefined });
   const isUncounted = usage !== undefined && countedUsageIn(row) === undefined;
-  return { ...summary, ...(usage && { usage }), ...sameCall, ...(isUncounted && { usage_counts: false }) };
+  return { ...summary, ...shown, ...(usage && { usage }), ...sameCall, ...(isUncounted && { usage_counts: false }) };
 }

@@ -4,7 +4,7 @@ import type { ChangedTrace } from '../subscribers.ts';
 import { changedCalls } from './call-comparison.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { type RunRow, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import { plainColumns, type RootColumns, type RunRow, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
 import { IS_WAITING } from './schema.ts';
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
 import { StoredTrace } from './stored-trace.ts';
@@ -188,14 +188,15 @@ export class Placement implements TraceNames<StoredTrace> {
     this.#written.set(after.n, after);
   }
 
-  /** Sets whether a run is the root of a trace. Does nothing if the run is not in the trace. */
-  #setRoot(n: number | null | undefined, trace: number, isRoot: 0 | 1): void {
+  /** Makes a run the root of a trace, or no root. Does nothing if the run is not in the trace. */
+  #setRoot(n: number | null | undefined, trace: number, shown: RootColumns | undefined): void {
     const row = this.#written.get(n ?? -1);
-    if (row === undefined) this.counters.setRoot(n, trace, isRoot);
-    else if (row.trace === trace && row.is_root !== isRoot) {
-      this.#connection.run('UPDATE runs SET is_root = ? WHERE n = ?', isRoot, row.n);
+    if (row === undefined) this.counters.setRoot(n, trace, shown);
+    else if (row.trace === trace) {
+      const columns = shown ?? plainColumns(row);
+      this.#connection.update('runs', row.n, row, columns);
       // The counters read this row at the end of the transaction.
-      row.is_root = isRoot;
+      Object.assign(row, columns);
     }
   }
 

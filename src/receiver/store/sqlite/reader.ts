@@ -5,7 +5,7 @@ import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { spanKey } from '../../domain/identity.ts';
 import type { ListQuery, RunQuery, Scope, TimeRange } from '../../domain/query.ts';
-import { type AttachmentInfo, PAYLOAD_FIELDS, type TraceSummary } from '../../domain/run-view.ts';
+import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
 import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valuesIn, within } from '../../filter/run-filter.ts';
@@ -13,18 +13,19 @@ import { all } from '../../filter/sql.ts';
 import type { StoredKey } from '../key-store.ts';
 import { type RevokedToken, type Store, StoreError } from '../store.ts';
 import { defineFilterFunctions, IS_GOING_ON, SqlFilter } from './conditions.ts';
-import { idBytes, idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
+import { idBytes, idText, type SqliteConnection, type SqlValue } from './database.ts';
 import { countsIn } from './deletion.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
 import { parsedPayloads, payloadSizes, readPayload } from './payloads.ts';
-import { fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import { fieldsOf, SELECT_RUNS, type SelectedRun } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
 import { suggestionsIn } from './suggestion-list.ts';
-import { feedbackFiguresIn, threadSummaryIn, threadsIn } from './thread-list.ts';
+import { threadSummaryIn, threadsIn } from './thread-list.ts';
 import { EndedError } from './thread-pool.ts';
+import { traceSummaryIn } from './trace-list.ts';
 
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
@@ -159,8 +160,7 @@ export class SqliteReader {
     const conditions = this.#rootConditions(tenant, filter);
     const from = `runs ${this.#rootIndex(tenant, filter, query)} JOIN traces ON traces.n = runs.trace`;
     const { items, ...page } = rowsOfPage(this.#connection, query, from, conditions, TRACE_SORTS);
-    const traces = items.map((row) => ({ ...summaryIn(this.#connection, row), trace: this.#totals(row.trace) }));
-    return { items: traces, ...page };
+    return { items: items.map((row) => traceSummaryIn(this.#connection, row)), ...page };
   };
 
   readonly threads: Read<'threads'> = (scope, query) => {
@@ -361,20 +361,6 @@ export class SqliteReader {
     return ordersOf([...path.values()]).get(idText(id)) ?? '';
   }
 
-  #totals(trace: number): TraceSummary['trace'] {
-    const row = this.#connection.one<Row>('SELECT * FROM traces WHERE n = ?', trace) ?? {};
-    const usage = usageIn(row);
-    const feedback = feedbackFiguresIn(this.#connection, { sql: 'feedback.trace = ?', params: [trace] });
-    return {
-      runs: row.runs as number,
-      pending: row.pending as number,
-      errors: row.errors as number,
-      ...(row.end_us !== null && { end_time: isoTimestamp(row.end_us as number) }),
-      ...(usage && { usage }),
-      ...(feedback.length > 0 && { feedback }),
-    };
-  }
-
   #attachments(n: number): { attachments?: AttachmentInfo[] } {
     const sql = 'SELECT name, mime_type, size FROM attachments WHERE run = ? ORDER BY n';
     const attachments = this.#connection.all<AttachmentInfo>(sql, n).map((row) => ({ ...row }));
@@ -389,7 +375,7 @@ export class SqliteReader {
 }
 
 /** Fields for which no index is better than an index on root runs. */
-const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'status', 'latency', 'tokens', 'cost', 'cached', 'root'];
+const WITHOUT_INDEX: readonly string[] = ['name', 'type', 'outcome', 'latency', 'tokens', 'cost', 'cached', 'root'];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
 /** `UNION` because SQLite uses no index for `OR`. */

@@ -138,7 +138,7 @@ export class SqliteRetention {
   #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
     this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
     forgetNames(this.#connection, n);
-    this.#counters.setRoot(root, n, 0);
+    this.#counters.setRoot(root, n, undefined);
     const [projects, runs] = [projectsOfRuns(this.#connection, n), this.#connection.number(COUNT_OF_TRACE, n)];
     return { tenant, id: idText(id), projects, runs };
   }

@@ -3,8 +3,9 @@ import { MODEL_TYPES } from '../../../run/same-call.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
 import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import { projectOf } from '../../domain/run-values.ts';
-import type { RunStatus, RunSummary, Usage } from '../../domain/run-view.ts';
-import { countsUsage, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
+import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
+import { countsUsage, type PayloadFacts, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
+import { countsFor, flagsOf, type SummarizedRun } from '../../domain/trace-summary.ts';
 import { idText } from './database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
@@ -13,8 +14,6 @@ export type RunRow = {
   readonly tenant: number;
   readonly id: Uint8Array;
   readonly trace: number;
-  /** 1 if the run is the root of its trace, otherwise 0. */
-  is_root: number;
   readonly parent: Uint8Array | null;
   /** See `SqliteRun.waitsFor`. */
   readonly waits_for: Uint8Array | null;
@@ -29,7 +28,40 @@ export type RunRow = {
   readonly same_call: Uint8Array | null;
   /** 1 if the usage does not count, because a run that this one names has the usage of the same call, otherwise 0. */
   readonly is_repeated: number;
-} & ShownColumns;
+} & RootColumns &
+  Omit<ShownColumns, keyof RootColumns>;
+
+/** Columns that depend on whether the run is the root of its trace. */
+export type RootColumns = {
+  /** 1 if the run is the root of its trace, otherwise 0. */
+  is_root: number;
+  /** Null if the run is not the root. */
+  outcome: TraceOutcome | null;
+  /** Those of the trace if the run is its root. */
+  thread: string | null;
+  user: string | null;
+};
+
+/** Returns the columns of a run that is not the root. */
+export function plainColumns(row: RunRow): RootColumns {
+  const own = (field: 'thread' | 'user'): string | null => (countsFor(field, summarized(row)) ? row[field] : null);
+  return { is_root: 0, outcome: null, thread: own('thread'), user: own('user') };
+}
+
+export type SummarizedRow<Of extends RunRow = RunRow> = SummarizedRun & { readonly row: Of };
+
+export function summarized<Of extends RunRow>(row: Of): SummarizedRow<Of> {
+  return {
+    row,
+    id: idText(row.id),
+    startUs: row.start_us ?? 0,
+    endUs: row.end_us ?? undefined,
+    type: row.run_type ?? '',
+    status: row.status ?? 'pending',
+    isRepeat: row.same_call !== null,
+    flags: row.flags ?? 0,
+  };
+}
 
 /** Columns that are derived from the fields of a visible run. */
 export type ShownColumns = {
@@ -41,6 +73,7 @@ export type ShownColumns = {
   readonly run_type: string | null;
   readonly status: RunStatus | null;
   readonly model: string | null;
+  readonly flags: number | null;
   readonly thread: string | null;
   readonly user: string | null;
 } & UsageColumns;
@@ -56,7 +89,7 @@ export function projectNamesIn({ project, session_id }: ProjectColumns): string[
 export type UsageColumns = { readonly [Key in keyof Usage]-?: number | null };
 
 const SHOWN: {
-  readonly [Column in keyof ShownColumns]: (run: RunSummary) => ShownColumns[Column] | undefined;
+  readonly [Column in Exclude<keyof ShownColumns, 'flags'>]: (run: RunSummary) => ShownColumns[Column] | undefined;
 } = {
   start_us: ({ start_time }) => parseIsoTimestamp(start_time),
   end_us: ({ end_time }) => parseIsoTimestamp(end_time ?? ''),
@@ -76,18 +109,20 @@ const SHOWN: {
   cache_savings: ({ usage }) => usage?.cache_savings,
 };
 
-const SHOWN_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
+const SUMMARY_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
+const SHOWN_COLUMNS: readonly (keyof ShownColumns)[] = [...SUMMARY_COLUMNS, 'flags'];
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
-  ...(['tenant', 'id', 'trace', 'is_root', 'parent', 'waits_for', 'span', 'is_named', 'below'] as const),
+  ...(['tenant', 'id', 'trace', 'is_root', 'outcome', 'parent', 'waits_for', 'span', 'is_named', 'below'] as const),
   ...(['call', 'same_call', 'is_repeated'] as const),
   ...SHOWN_COLUMNS,
 ];
 
 /** Derives columns from a run. All columns are null if the run is not visible. */
-export function shownColumns(summary: RunSummary | undefined): ShownColumns {
+export function shownColumns(summary: RunSummary | undefined, fields: SmallFields, facts: PayloadFacts): ShownColumns {
   const columns: Record<string, unknown> = {};
-  for (const column of SHOWN_COLUMNS) columns[column] = (summary && SHOWN[column](summary)) ?? null;
+  for (const column of SUMMARY_COLUMNS) columns[column] = (summary && SHOWN[column](summary)) ?? null;
+  columns.flags = summary === undefined ? null : flagsOf(fields, facts, summary);
   return columns as ShownColumns;
 }
 

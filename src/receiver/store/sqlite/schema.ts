@@ -1,4 +1,5 @@
 import { USAGE_KEYS } from '../../domain/summary.ts';
+import { DECIDING_FIELDS } from '../../domain/trace-summary.ts';
 import { WORDS_TABLE } from './database.ts';
 
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
@@ -30,13 +31,13 @@ const COUNTER_TABLES = `
     run_type TEXT NOT NULL,
     model TEXT NOT NULL,
     status TEXT NOT NULL,
-    -- 1 for root runs, plus 2 for further records of a call.
-    is_root INTEGER NOT NULL,
+    -- See kindCode in counters.ts.
+    kind INTEGER NOT NULL,
     runs INTEGER NOT NULL,
     ${usageColumns('REAL NOT NULL')},
     -- Pairs of characters, as \`Latencies\` in latencies.ts.
     latencies TEXT NOT NULL,
-    PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, is_root)
+    PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, kind)
   ) WITHOUT ROWID;
 
   -- Totals of the runs of a user that start in an hour.
@@ -50,6 +51,8 @@ const COUNTER_TABLES = `
     pending INTEGER NOT NULL,
     roots INTEGER NOT NULL,
     root_errors INTEGER NOT NULL,
+    root_failed_below INTEGER NOT NULL,
+    root_incomplete INTEGER NOT NULL,
     model_calls INTEGER NOT NULL,
     model_errors INTEGER NOT NULL,
     ${usageColumns('REAL NOT NULL')},
@@ -86,8 +89,11 @@ export const SCHEMA: string = `
     runs INTEGER NOT NULL,
     pending INTEGER NOT NULL,
     errors INTEGER NOT NULL,
+    model_calls INTEGER NOT NULL,
     end_us INTEGER,
     ${usageColumns('REAL')},
+    -- Keys of the runs that decide the summary, see DecidingRuns.
+    ${DECIDING_FIELDS.map((field) => `${field}_run INTEGER`).join(', ')},
     -- JSON: the sources of the calls.
     sources TEXT NOT NULL DEFAULT '[]',
     UNIQUE (tenant, id)
@@ -107,6 +113,8 @@ export const SCHEMA: string = `
     id BLOB NOT NULL,
     trace INTEGER NOT NULL,
     is_root INTEGER NOT NULL DEFAULT 0,
+    -- The outcome of the trace in the row of its root. The thread and the user of a root are those of its trace.
+    outcome TEXT,
     parent BLOB,
     -- The span of the parent, or the id of a parent that has not arrived.
     waits_for BLOB,
@@ -128,6 +136,8 @@ export const SCHEMA: string = `
     run_type TEXT,
     status TEXT,
     model TEXT,
+    -- A sum of RunFlag.
+    flags INTEGER,
     thread TEXT,
     user TEXT,
     ${usageColumns('REAL')},
@@ -145,6 +155,7 @@ export const SCHEMA: string = `
   CREATE INDEX runs_by_thread ON runs (tenant, thread, start_us) WHERE thread IS NOT NULL;
   CREATE INDEX runs_by_user ON runs (tenant, user, start_us) WHERE user IS NOT NULL;
   CREATE INDEX runs_by_failure ON runs (tenant, start_us) WHERE status <> 'success';
+  CREATE INDEX roots_by_failure ON runs (tenant, start_us) WHERE outcome <> 'success';
   CREATE INDEX roots_by_start ON runs (tenant, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_project ON runs (tenant, project, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_name ON runs (tenant, name, start_us) WHERE is_root = 1;

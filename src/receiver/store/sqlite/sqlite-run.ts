@@ -92,9 +92,10 @@ export class SqliteRun {
 
   get shown(): ShownColumns {
     if (this.#shown !== undefined) return this.#shown;
-    const summary = summaryOf(this.id, '', this.fields, factsIn(this.#facts));
+    const facts = factsIn(this.#facts);
+    const summary = summaryOf(this.id, '', this.fields, facts);
     this.#costSource = summary === undefined ? {} : addCost(summary, this.#prices);
-    this.#shown = shownColumns(summary);
+    this.#shown = shownColumns(summary, this.fields, facts);
     return this.#shown;
   }
 
@@ -125,6 +126,7 @@ export class SqliteRun {
       id: idBytes(this.id),
       trace: this.trace?.n ?? -1,
       is_root: before?.is_root ?? 0,
+      outcome: before?.outcome ?? null,
       parent: this.parentId === undefined ? null : idBytes(this.parentId),
       waits_for: this.waitsFor === undefined ? null : Buffer.from(this.waitsFor, 'hex'),
       span: identity.span === undefined ? null : Buffer.from(identity.span, 'hex'),

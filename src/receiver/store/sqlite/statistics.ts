@@ -2,12 +2,13 @@ import { parseExact } from '../../../payload/fields.ts';
 import { latenciesOf } from '../../domain/latencies.ts';
 import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
-import type { RunStatus } from '../../domain/run-view.ts';
+import type { RunStatus, TraceOutcome } from '../../domain/run-view.ts';
 import {
   countedOf,
   type FeedbackSums,
   groupsInJson,
   kindOf,
+  ROOT_KINDS,
   StatisticsTally,
   usageSumsOf,
 } from '../../domain/statistics.ts';
@@ -128,7 +129,7 @@ const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = 
   type: 'run_type',
   model: "nullif(model, '')",
   status: 'status',
-  root: `(is_root % ${REPEAT})`,
+  root: `(kind % ${REPEAT} > 0)`,
 };
 
 /** Compares the columns of counters. `isCounted` admits no other conditions. */
@@ -213,7 +214,7 @@ class CounterReader {
 
   add({ period, from, before }: Periods, groupBy: GroupKey | undefined, tally: StatisticsTally): void {
     const rows = this.#connection.each<CounterRow>(
-      `SELECT start, status, run_type, is_root, ${groupBy ?? "''"} AS group_key, ${COUNTERS.totals} FROM counters
+      `SELECT start, status, run_type, kind, ${groupBy ?? "''"} AS group_key, ${COUNTERS.totals} FROM counters
         WHERE period = ? AND start >= ? AND start < ? AND ${this.#condition.sql} GROUP BY 1, 2, 3, 4, 5`,
       period,
       from,
@@ -221,7 +222,8 @@ class CounterReader {
       ...this.#condition.params,
     );
     for (const row of rows) {
-      const kind = kindOf(row.status, row.run_type, row.is_root % REPEAT === 1, row.is_root >= REPEAT);
+      const root = ROOT_KINDS[(row.kind % REPEAT) - 1];
+      const kind = { ...kindOf(row.status, row.run_type, undefined, row.kind >= REPEAT), root };
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
       if (row.group_key !== '' || (groupBy !== undefined && groupBy !== 'model'))
@@ -253,7 +255,13 @@ class CounterReader {
         pending: row.pending,
         usage: usageSumsOf(row),
         all: row,
-        roots: { runs: row.roots, errors: row.root_errors, latencies: row.root_latencies },
+        roots: {
+          runs: row.roots,
+          errors: row.root_errors,
+          failed_below: row.root_failed_below,
+          incomplete: row.root_incomplete,
+          latencies: row.root_latencies,
+        },
         modelCalls: { runs: row.model_calls, errors: row.model_errors, latencies: row.model_latencies },
       });
     }
@@ -264,7 +272,7 @@ type CounterRow = SumsRow & {
   readonly start: number;
   readonly status: RunStatus;
   readonly run_type: string;
-  readonly is_root: number;
+  readonly kind: number;
   readonly group_key: string;
 };
 
@@ -286,15 +294,16 @@ interface ScannedRow extends Row, UsageColumns {
   start_us: number;
   end_us: number | null;
   status: RunStatus;
+  /** Null if the run is no root. */
+  outcome: TraceOutcome | null;
   run_type: string;
   group_key: string | null;
-  /** Sum of `ROOT`, `REPEATED` and `COUNTS`, because each column takes time in each row. */
+  /** Sum of `REPEATED` and `COUNTS`, because each column takes time in each row. */
   flags: number;
 }
 
-const ROOT = 1;
-const REPEATED = 2;
-const COUNTS = 4;
+const REPEATED = 1;
+const COUNTS = 2;
 
 /** Adds runs to their groups, and to the totals unless `isTotal` is false. */
 function scan(
@@ -305,14 +314,14 @@ function scan(
   isTotal = true,
 ): void {
   const rows = connection.each<ScannedRow>(
-    `SELECT start_us, end_us, status, run_type, ${column} AS group_key,
-      is_root * ${ROOT} + (same_call IS NOT NULL) * ${REPEATED} + ${COUNTS_USAGE} * ${COUNTS} AS flags, ${USAGE_KEYS.join(', ')} FROM runs WHERE ${sql}`,
+    `SELECT start_us, end_us, status, outcome, run_type, ${column} AS group_key,
+      (same_call IS NOT NULL) * ${REPEATED} + ${COUNTS_USAGE} * ${COUNTS} AS flags, ${USAGE_KEYS.join(', ')} FROM runs WHERE ${sql}`,
     ...params,
   );
   for (const row of rows) {
     const latencyUs = row.end_us === null ? undefined : Math.max(0, row.end_us - row.start_us);
     const has = (flag: number): boolean => (row.flags & flag) !== 0;
-    const kind = kindOf(row.status, row.run_type, has(ROOT), has(REPEATED));
+    const kind = kindOf(row.status, row.run_type, row.outcome, has(REPEATED));
     const usage = usageSumsOf(has(COUNTS) ? row : undefined);
     const counted = countedOf(row.start_us, 1, kind, usage, latenciesOf(latencyUs));
     if (isTotal) tally.add(counted);

@@ -1,7 +1,17 @@
-import { isCallType } from '../../../run/same-call.ts';
+import { CALL_TYPES, isCallType, MODEL_TYPES } from '../../../run/same-call.ts';
 import type { KnownTrace } from '../../domain/identity.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
+import {
+  countsFor,
+  DECIDING_FIELDS,
+  type DecidingField,
+  type DecidingRuns,
+  decidedTrace,
+  decidingRun,
+  has,
+  RunFlag,
+} from '../../domain/trace-summary.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import {
@@ -10,7 +20,10 @@ import {
   evidenceIn,
   type ProjectColumns,
   projectNamesIn,
+  type RootColumns,
   type RunRow,
+  type SummarizedRow,
+  summarized,
   usageIn,
 } from './run-row.ts';
 
@@ -24,9 +37,10 @@ type TraceRow = {
   runs: number;
   pending: number;
   errors: number;
+  model_calls: number;
   end_us: number | null;
   readonly sources: string;
-};
+} & { [Field in DecidingField as `${Field}_run`]: number | null };
 
 /**
  * A trace that is being changed. Changes to runs update the trace's totals incrementally, so changes cost the same in
@@ -48,6 +62,8 @@ export class StoredTrace implements KnownTrace {
   readonly written: RunRow[] = [];
   /** Keys of the root before and after the change. */
   roots: readonly [before: number | null, after: number | null] = [null, null];
+  /** Fields of the summary whose deciding run may have lost its place. */
+  readonly #lost = new Set<DecidingField>();
   /** Whether the trace must be written. */
   isChanged = false;
   /** Whether the totals must be recalculated from all runs. */
@@ -98,6 +114,8 @@ export class StoredTrace implements KnownTrace {
     sums.runs += +isVisible(after) - +isVisible(before);
     sums.pending += +(after.status === 'pending') - +(before?.status === 'pending');
     sums.errors += +isCountedError(after) - +isCountedError(before);
+    sums.model_calls += +isModelCall(after) - +isModelCall(before);
+    if (before !== undefined) this.#checkDeciding(before, after);
     if (isCallType(after.run_type ?? '') && !this.hasSeveralSources) {
       const { source = null, sameCall } = evidenceIn(after);
       this.#sources.add(source);
@@ -109,6 +127,13 @@ export class StoredTrace implements KnownTrace {
     const [usageBefore, usageAfter] = [before && countedUsageIn(before), countedUsageIn(after)];
     if (usageBefore === undefined) this.#usage = sumOfUsage(this.#usage, usageAfter);
     else if (USAGE_KEYS.some((key) => usageBefore[key] !== usageAfter?.[key])) this.isStale = true;
+  }
+
+  #checkDeciding(before: RunRow, after: RunRow): void {
+    for (const field of DECIDING_FIELDS) {
+      if (this.#row[`${field}_run`] !== after.n) continue;
+      if (before.start_us !== after.start_us || !countsFor(field, summarized(after))) this.#lost.add(field);
+    }
   }
 
   /** Writes the trace, or deletes a trace without runs. The runs must be written first. */
@@ -128,20 +153,47 @@ export class StoredTrace implements KnownTrace {
     }
     if (root?.n !== rootBefore) {
       this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));
-      setRoot(rootBefore, n, 0);
+      setRoot(rootBefore, n, undefined);
     }
-    setRoot(root?.n, n, 1);
+    setRoot(root?.n, n, root && this.#decide(connection, root));
     this.addProjects(root);
-    const { runs, pending, errors, end_us } = this.#row;
+    const { runs, pending, errors, model_calls, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
     const sources = JSON.stringify([...this.#sources]);
-    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, runs, pending, errors, end_us, sources, ...usage, n);
+    const deciding = DECIDING_FIELDS.map((field) => this.#row[`${field}_run`]);
+    const totals = [runs, pending, errors, model_calls, end_us, sources, ...deciding, ...usage];
+    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, ...totals, n);
+  }
+
+  /** Finds the runs that decide the summary, from the runs that have been written and those that have decided it before. */
+  #decide(connection: SqliteConnection, root: RunRow): RootColumns {
+    const written = new Map(this.written.map((row) => [row.n, summarized(row)]));
+    const rows = new Map([[root.n, summarized(root)], ...written]);
+    const visible = [...written.values()].filter(({ row }) => isVisible(row));
+    const read = (n: number | null): SummarizedRow | undefined => {
+      const row = n === null || rows.has(n) ? undefined : connection.one<RunRow>(RUN, n);
+      if (row !== undefined) rows.set(row.n, summarized(row));
+      return rows.get(n ?? -1);
+    };
+    const deciding: DecidingRuns<SummarizedRow> = {};
+    for (const field of DECIDING_FIELDS) {
+      const row = this.#lost.has(field) ? connection.one<RunRow>(DECIDING[field], this.n) : undefined;
+      const known = row ? summarized(row) : read(this.#lost.has(field) ? null : this.#row[`${field}_run`]);
+      deciding[field] = decidingRun(field, visible, known);
+      this.#row[`${field}_run`] = deciding[field]?.row.n ?? null;
+    }
+    const isMissing = (root.parent ?? root.waits_for) !== null && idText(root.id) !== this.id;
+    const decided = decidedTrace(summarized(root), isMissing && !has(summarized(root), RunFlag.ENTERS), deciding);
+    const { outcome, thread, user } = decided;
+    return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null };
   }
 
   /** See `AssembledTrace.root`. */
-  #findRoot(connection: SqliteConnection): Root | undefined {
-    const own = connection.one<Root>(OWN_ROOT, this.n, this.#row.tenant, idBytes(this.id));
-    return own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n);
+  #findRoot(connection: SqliteConnection): RunRow | undefined {
+    const own = connection.one<RunRow>(OWN_ROOT, this.n, this.#row.tenant, idBytes(this.id));
+    return (
+      own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n) ?? connection.one(ANY_ROOT, this.n)
+    );
   }
 
   addProjects(...rows: readonly (ProjectColumns | undefined)[]): void {
@@ -158,24 +210,59 @@ function isCountedError(row: RunRow | undefined): boolean {
   return row?.status === 'error' && row.same_call === null;
 }
 
+function isModelCall(row: RunRow | undefined): boolean {
+  return row !== undefined && row.same_call === null && MODEL_TYPES.includes(row.run_type ?? '');
+}
+
 export function forgetNames(connection: SqliteConnection, trace: number): void {
   connection.run('DELETE FROM trace_names WHERE trace = ?', trace);
 }
 
-type SetRoot = (n: number | null | undefined, trace: number, isRoot: 0 | 1) => void;
-type Root = ProjectColumns & { readonly n: number };
+type SetRoot = (n: number | null | undefined, trace: number, shown: RootColumns | undefined) => void;
 
-const NEW_TRACE = { root: null, runs: 0, pending: 0, errors: 0, end_us: null, sources: '[]' };
-const INSERT_TRACE =
-  'INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors) VALUES (?, ?, ?, 0, 0, 0, 0, 0)';
-const UPDATE_TRACE = `UPDATE traces SET seq = ?, changed_ms = ?, root = ?, runs = ?, pending = ?, errors = ?, end_us = ?, sources = ?,
-  ${USAGE_KEYS.map((key) => `${key} = ?`).join(', ')} WHERE n = ?`;
-const FIRST = 'SELECT n, project, session_id FROM runs WHERE start_us IS NOT NULL AND trace = ?';
+const NOT_DECIDED = {
+  asked_run: null,
+  thread_run: null,
+  user_run: null,
+  answered_run: null,
+  called_run: null,
+  failed_run: null,
+};
+const NEW_TRACE = {
+  root: null,
+  runs: 0,
+  pending: 0,
+  errors: 0,
+  model_calls: 0,
+  end_us: null,
+  sources: '[]',
+  ...NOT_DECIDED,
+};
+const INSERT_TRACE = `INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors, model_calls)
+  VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0)`;
+const UPDATED = ['seq', 'changed_ms', 'root', 'runs', 'pending', 'errors', 'model_calls', 'end_us', 'sources'];
+const UPDATE_TRACE = `UPDATE traces SET ${[...UPDATED, ...DECIDING_FIELDS.map((field) => `${field}_run`), ...USAGE_KEYS]
+  .map((column) => `${column} = ?`)
+  .join(', ')} WHERE n = ?`;
+const RUN = 'SELECT * FROM runs WHERE n = ?';
+const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
+const CALLS = `same_call IS NULL AND run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
+/** Select the run that decides a field, see `countsFor`. */
+const DECIDING: Readonly<Record<DecidingField, string>> = {
+  asked: `${FIRST} AND flags & ${RunFlag.ASKS} ORDER BY start_us, id LIMIT 1`,
+  thread: `${FIRST} AND flags & ${RunFlag.HAS_THREAD} ORDER BY start_us, id LIMIT 1`,
+  user: `${FIRST} AND flags & ${RunFlag.HAS_USER} ORDER BY start_us, id LIMIT 1`,
+  answered: `${FIRST} AND flags & ${RunFlag.ANSWERS} ORDER BY start_us DESC, id DESC LIMIT 1`,
+  called: `${FIRST} AND ${CALLS} ORDER BY start_us DESC, id DESC LIMIT 1`,
+  failed: `${FIRST} AND same_call IS NULL AND status = 'error' ORDER BY start_us DESC, id DESC LIMIT 1`,
+};
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
-const FIRST_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
+const FIRST_ROOT = `${FIRST} AND flags & ${RunFlag.INTERNAL} = 0 ORDER BY start_us, n LIMIT 1`;
+const ANY_ROOT = `${FIRST} ORDER BY start_us, n LIMIT 1`;
 export const PROJECT_OF_RUN = 'SELECT project, session_id FROM runs WHERE n = ?';
 const TOTALS = `SELECT count(*) AS runs, coalesce(sum(status = 'pending'), 0) AS pending,
     coalesce(sum(status = 'error' AND same_call IS NULL), 0) AS errors, max(end_us) AS end_us,
+    coalesce(sum(run_type IN (${MODEL_TYPES.map((type) => `'${type}'`).join(', ')}) AND same_call IS NULL), 0) AS model_calls,
     ${USAGE_KEYS.map((key) => `sum(${key}) FILTER (WHERE ${COUNTS_USAGE}) AS ${key}`).join(', ')}
   FROM runs WHERE trace = ? AND start_us IS NOT NULL`;

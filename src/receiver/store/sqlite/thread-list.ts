@@ -1,13 +1,13 @@
-import type { FeedbackFigures } from '../../domain/feedback.ts';
 import type { Page, ThreadQuery } from '../../domain/query.ts';
-import type { RunStatus, RunSummary, ThreadSummary } from '../../domain/run-view.ts';
+import type { ThreadSummary, TraceOutcome, TraceSummary } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { Row, SqliteConnection } from './database.ts';
-import { type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
+import { type Condition, RUN_SORTS, rowsOfPage } from './lists.ts';
 import { SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import { feedbackFiguresIn, traceSummaryIn } from './trace-list.ts';
 
 /**
  * Returns the threads of the root runs that match `conditions`. Reads the root runs in descending order of their start,
@@ -45,7 +45,7 @@ interface TurnRow extends Row {
   n: number;
   start_us: number;
   end_us: number | null;
-  status: RunStatus;
+  outcome: TraceOutcome;
   project: string;
   user: string | null;
 }
@@ -58,15 +58,15 @@ export function threadSummaryIn(
 ): ThreadSummary {
   const { sql, params } = all(conditions);
   const rows = connection.all<TurnRow>(
-    `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, status, project, user,
+    `SELECT runs.n AS n, runs.start_us AS start_us, runs.end_us AS end_us, outcome, project, user,
       ${USAGE_KEYS.map((key) => `traces.${key}`).join(', ')}
       FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace WHERE ${sql}
       ORDER BY runs.start_us, runs.n`,
     ...params,
   );
-  const summary = (row: TurnRow | undefined): RunSummary | undefined => {
+  const summary = (row: TurnRow | undefined): TraceSummary | undefined => {
     const run = row && connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, row.n);
-    return run && summaryIn(connection, run);
+    return run && traceSummaryIn(connection, run);
   };
   const traces = `SELECT runs.trace FROM runs INDEXED BY roots_by_thread WHERE ${sql}`;
   return threadSummaryOf(thread, rows.map(turnOf) as [Turn, ...Turn[]], {
@@ -77,18 +77,7 @@ export function threadSummaryIn(
 }
 
 function turnOf(row: TurnRow): Turn {
-  const { start_us, end_us, status, project, user } = row;
+  const { start_us, end_us, outcome, project, user } = row;
   const latencyUs = end_us === null ? undefined : Math.max(0, end_us - start_us);
-  return { startUs: start_us, latencyUs, status, project, user: user ?? undefined, usage: usageIn(row) };
-}
-
-/** Returns the figures of feedback on visible runs. */
-export function feedbackFiguresIn(connection: SqliteConnection, { sql, params }: Condition): FeedbackFigures[] {
-  return connection
-    .all<{ key: string; count: number; score: number | null }>(
-      `SELECT key, count(*) AS count, avg(score) AS score FROM feedback JOIN runs ON runs.n = feedback.run
-        WHERE ${sql} AND runs.start_us IS NOT NULL GROUP BY key ORDER BY key`,
-      ...params,
-    )
-    .map(({ key, count, score }) => ({ key, count, ...(score !== null && { average_score: score }) }));
+  return { startUs: start_us, latencyUs, outcome, project, user: user ?? undefined, usage: usageIn(row) };
 }
