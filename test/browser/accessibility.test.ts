@@ -113,11 +113,30 @@ test('no view has a serious violation of WCAG in light or dark colours, and none
   await page.getByText('The project nowhere is not stored').waitFor();
   await check(page, 'delete');
   const empty = await openPage([]);
-  await empty.see('Waiting for the first run');
+  await empty.see('Waiting for the first trace');
   await check(empty.page, 'empty');
   const locked = await openPage([], { receiver: { apiKey: 'a-key-of-some-length' } });
   await locked.page.getByLabel('Key').waitFor();
   await check(locked.page, 'locked');
+});
+
+test('a list has a heading and no violation of any rule, on a wide and on a narrow screen', async () => {
+  const { page, go } = await openPage(operations, { colorScheme: 'light' });
+  const lists = views.filter(([path]) => /^\/(\?view=(runs|threads|users|statistics))?$/.test(path));
+  for (const [path, ready] of [...lists, ['/?view=runs', '.list-row a'], ['/?q=nothing', '.empty h1']] as const) {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await go(path);
+    await page.locator(ready).first().waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+    for (const width of [1440, NARROW.width]) {
+      await page.setViewportSize({ width, height: 900 });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        const found = await axeViolations(page, colorScheme);
+        expect({ path, width, colorScheme, found }).toEqual({ path, width, colorScheme, found: [] });
+      }
+    }
+  }
 });
 
 test('a narrow screen shows the tree or the run', async () => {

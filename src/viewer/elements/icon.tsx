@@ -47,11 +47,20 @@ export function Icon({ name }: { name: string }): JSX.Element {
   );
 }
 
-/** Shows a status as an icon and a word. If `isShort` is set, the word is visible only to screen readers. */
-export function StatusMark({ status, isShort = false }: { status: TraceOutcome; isShort?: boolean }): JSX.Element {
+interface StatusMarkProps {
+  status: TraceOutcome;
+  /** Number of runs or traces with the status. */
+  count?: number;
+  /** Whether the word is visible only to screen readers. */
+  isShort?: boolean;
+}
+
+/** Shows a status as an icon and a word. */
+export function StatusMark({ status, count, isShort = false }: StatusMarkProps): JSX.Element {
   return (
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>
       <Icon name={status} />
+      {count !== undefined && `${count.toLocaleString('en')} `}
       <span class={isShort ? 'unseen' : ''}>{statusWord(status)}</span>
     </span>
   );

@@ -1,3 +1,4 @@
+import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { useKeys } from './keys.ts';
@@ -82,16 +83,84 @@ export function useRowKeys(
   });
 }
 
+interface OpenRowsOptions<Item> {
+  /** The scrolled element. */
+  readonly element: RefObject<HTMLElement | null>;
+  readonly items: readonly Item[];
+  readonly idOf: (item: Item) => string;
+  readonly selected: Signal<string | undefined>;
+  readonly rowHeight: number;
+  readonly open: (item: Item) => void;
+}
+
+interface RowAttributes {
+  readonly id: string;
+  readonly class: string;
+  readonly 'aria-selected': boolean;
+  readonly onClick: (event: MouseEvent) => void;
+}
+
+/** Rows of which one is selected with keys, and opened with Enter or a click. */
+export interface OpenRows<Item> {
+  /** Index of the selected row, or -1. */
+  readonly position: number;
+  /** Id of the element of the selected row. */
+  readonly activeId: string | undefined;
+  readonly attributesOf: (item: Item) => RowAttributes;
+}
+
+export function useOpenRows<Item>(options: OpenRowsOptions<Item>): OpenRows<Item> {
+  const { element, items, idOf, selected, rowHeight, open } = options;
+  const position = items.findIndex((item) => idOf(item) === selected.value);
+  const item = items[position];
+  const openRow = (opened: Item): void => {
+    selected.value = idOf(opened);
+    open(opened);
+  };
+  const deselect = (): void => {
+    selected.value = undefined;
+  };
+  useRowKeys(element, rowHeight, items.length, position, (row) => {
+    const next = items[row];
+    selected.value = next && idOf(next);
+    scrollToRow(element.current, row, rowHeight, HEAD_HEIGHT);
+  });
+  useKeys({
+    Enter: item && (() => openRow(item)),
+    Escape: item && deselect,
+  });
+  return {
+    position,
+    activeId: item && elementIdOf(idOf(item)),
+    attributesOf: (one) => ({
+      id: elementIdOf(idOf(one)),
+      class: one === item ? 'opens selected' : 'opens',
+      'aria-selected': one === item,
+      onClick: ({ target }) => {
+        if (!(target instanceof Element && target.closest('a, button'))) openRow(one);
+      },
+    }),
+  };
+}
+
+/** An id without spaces, which separate the ids in an attribute. */
+function elementIdOf(id: string): string {
+  return `line-${id.replaceAll(/\s/g, '_')}`;
+}
+
 function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {
   const top = Math.floor(Math.max(0, scrollTop) / rowHeight);
   const end = Math.min(count, top + Math.ceil(height / rowHeight) + 1 + MARGIN_ROWS);
   return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
+/** Height of the head of a list, which stays at the top of the scrolled element. */
+const HEAD_HEIGHT = 28;
+
 /** Scrolls just far enough to make a row visible. */
-export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number): void {
+export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number, headHeight = 0): void {
   if (element === null || row < 0) return;
   const top = row * rowHeight;
-  const lowest = top + rowHeight - element.clientHeight;
+  const lowest = top + rowHeight + headHeight - element.clientHeight;
   element.scrollTop = top < element.scrollTop ? top : Math.max(element.scrollTop, lowest);
 }
