@@ -103,11 +103,11 @@ function MakeTest({ traceId }: { traceId: string }): JSX.Element {
   return (
     <p class="test">
       <strong>Make a test</strong>
+      <span class="note small">that fails until the cause is fixed</span>
       <span class="line box">
         <code>{visible(command)}</code>
         <CopyButton text={() => command} label="Copy the command" />
       </span>
-      <span class="note">It fails until the cause is fixed.</span>
     </p>
   );
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
-import { fieldsOf, listOf } from '../../payload/fields.ts';
+import { fieldsOf } from '../../payload/fields.ts';
 import type { PayloadField, RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { parametersOf, toolsOf } from '../../services/call-settings.ts';
 import { messagesOfInputs } from '../../services/conversation.ts';
@@ -19,7 +19,7 @@ import { messagesOfTurn } from '../threads/turn-messages.ts';
 import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { FailureView } from './failure.tsx';
-import { MarkdownBox, PayloadSection, useVisible } from './payload-section.tsx';
+import { answerFacts, isOneText, MarkdownBox, PayloadSection, TextFields, useVisible } from './payload-section.tsx';
 
 const STEPS_PAGE = 20;
 /** Maximum length of arguments and of a result on the line of a step. The panel of the step shows all of them. */
@@ -31,6 +31,8 @@ const LINE_LENGTH = 400;
  */
 export function RunConversation(props: { run: RunDetails; model: TraceModel; isJson: boolean }): JSX.Element {
   const { run, model, isJson } = props;
+  const element = useRef<HTMLDivElement>(null);
+  const isVisible = useVisible(element);
   const { asked_run_id = run.id, answered_run_id = run.id } = model.summary.value.value?.trace ?? {};
   const asked = useDetails(asked_run_id, run);
   const answered = useDetails(answered_run_id, run);
@@ -44,8 +46,8 @@ export function RunConversation(props: { run: RunDetails; model: TraceModel; isJ
     );
   }
   return (
-    <>
-      {asked && hasContent(asked, 'inputs') && <Asked run={asked} />}
+    <div ref={element}>
+      {asked && hasContent(asked, 'inputs') && <Asked run={asked} isVisible={isVisible} />}
       {steps.length > 0 && (
         <Turn title="did">
           <ol class="steps">
@@ -60,9 +62,9 @@ export function RunConversation(props: { run: RunDetails; model: TraceModel; isJ
           <FailureView error={run.error} traceId={model.id} />
         </Turn>
       )}
-      {answered && hasContent(answered, 'outputs') && <Answered run={answered} root={run} />}
+      {answered && hasContent(answered, 'outputs') && <Answered run={answered} root={run} isVisible={isVisible} />}
       {run.status === 'pending' && <p class="loading">No answer yet.</p>}
-    </>
+    </div>
   );
 }
 
@@ -96,8 +98,8 @@ function Turn({ title, children }: { title: string; children: ComponentChildren 
   );
 }
 
-function Asked({ run }: { run: RunDetails }): JSX.Element {
-  const { value: inputs, problem } = usePayload(run, 'inputs', true);
+function Asked({ run, isVisible }: { run: RunDetails; isVisible: boolean }): JSX.Element {
+  const { value: inputs, problem } = usePayload(run, 'inputs', isVisible);
   const all = messagesOfInputs(inputs) ?? [];
   const start = all.findLastIndex(({ role }) => role === 'assistant') + 1;
   const others = all.filter(({ role }, index) => index < start || role === 'system');
@@ -123,29 +125,31 @@ function Asked({ run }: { run: RunDetails }): JSX.Element {
   );
 }
 
-function Answered({ run, root }: { run: RunDetails; root: RunDetails }): JSX.Element {
-  const { value: outputs, problem } = usePayload(run, 'outputs', true);
+function Answered(props: { run: RunDetails; root: RunDetails; isVisible: boolean }): JSX.Element {
+  const { run, root, isVisible } = props;
+  const { value: outputs, problem } = usePayload(run, 'outputs', isVisible);
   const messages = messagesOfTurn({}, outputs);
   const isText = ({ kind }: Message['parts'][number]): boolean => kind !== 'call' && kind !== 'result';
   const texts = messages.filter(({ role, parts }) => role !== 'tool' && parts.some(isText)).slice(-1);
-  const { finishReason, steps } = fieldsOf(outputs);
-  const count = typeof steps === 'number' ? steps : listOf(steps).length;
-  const status = fieldsOf(root.extra?.metadata)['http.response.status_code'];
-  const facts = [
-    status,
-    count > 0 && plural(count, 'step'),
-    finishReason && `finish reason ${printed(finishReason, 80)}`,
-  ];
+  const isUnknown = messages.every(({ parts }) => parts.every(({ kind }) => kind === 'other'));
+  const status = root.extra?.metadata?.['http.response.status_code'];
   return (
     <>
       <Turn title="answered">
         {outputs === undefined && <Pending problem={problem} note="Loading…" />}
-        <Said messages={texts.length > 0 ? texts : messages} run={run} />
+        {isUnknown && isOneText(outputs, run.payload_sizes.outputs) ? (
+          <TextFields fields={fieldsOf(outputs)} facts={[]} />
+        ) : (
+          <Said messages={texts.length > 0 ? texts : messages} run={run} />
+        )}
         <MarkdownBox />
       </Turn>
       <details class="section">
         <summary>
-          Response <span class="note">{visible(facts.filter(Boolean).join(', '))}</span>
+          Response{' '}
+          <span class="note">
+            {visible([...(status === undefined ? [] : [status]), ...answerFacts(outputs)].join(', '))}
+          </span>
         </summary>
         <JsonTree value={outputs} path="$.outputs" />
       </details>
@@ -199,10 +203,14 @@ function Step({ run, model, isBrief }: { run: RunOutline; model: TraceModel; isB
   );
 }
 
+/** Returns the only value of a payload, or the payload. */
+function contentOf(payload: unknown): unknown {
+  const values = Object.values(fieldsOf(payload));
+  return values.length === 1 ? values[0] : payload;
+}
+
 function argumentsOf(inputs: unknown): string {
-  const [only, ...others] = Object.values(fieldsOf(inputs));
-  const text = printed(others.length === 0 ? only : inputs, LINE_LENGTH);
-  return visible(text.replace(/^\{ | \}$/g, ''));
+  return visible(printed(contentOf(inputs), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''));
 }
 
 function resultOf(outputs: unknown): string {
@@ -211,7 +219,6 @@ function resultOf(outputs: unknown): string {
     const titles = documents.map(({ title, text }) => title ?? text).join(', ');
     return visible(`${plural(documents.length, 'document')}: ${titles}`.slice(0, LINE_LENGTH));
   }
-  const [only, ...others] = Object.values(fieldsOf(outputs));
-  const value = others.length === 0 ? only : outputs;
+  const value = contentOf(outputs);
   return visible(typeof value === 'string' ? value.slice(0, LINE_LENGTH) : printed(value, LINE_LENGTH));
 }

@@ -15,6 +15,9 @@ export interface Branch {
   readonly startMs: number;
   /** End time in milliseconds. Undefined while the run is pending. */
   readonly endMs: number | undefined;
+  /** Tokens and cost of the run and of all runs below it. */
+  readonly tokens: number;
+  readonly dollars: number;
 }
 
 /** The runs of a trace in depth-first order, and their time range. */
@@ -58,6 +61,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
       if (indexOf.has(run.id)) continue;
+      const usage = run.usage_counts === false ? undefined : run.usage;
       const index = branches.length;
       indexOf.set(run.id, index);
       branches.push({
@@ -68,6 +72,8 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
         isOrphan: parent === -1 && run.parent_run_id !== undefined,
         startMs: millisecondsAt(run.start_time),
         endMs: run.end_time === undefined ? undefined : millisecondsAt(run.end_time),
+        tokens: usage?.total_tokens ?? 0,
+        dollars: usage?.total_cost ?? 0,
       });
       const below = children.get(run.id) ?? [];
       for (const child of below.toReversed()) stack.push({ run: child, parent: index, depth: depth + 1 });
@@ -76,7 +82,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   roots.forEach(add);
   // The remaining runs are part of a cycle or nested in a cycle.
   if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
-  setEnds(branches);
+  addUp(branches);
   return { branches, indexOf, ...rangeOf(branches) };
 }
 
@@ -111,13 +117,46 @@ function repeatKey({ run, parent, end }: Branch, index: number): string | undefi
   return JSON.stringify([parent, run.name, run.run_type, run.model]);
 }
 
+/** What a run does, which decides its colour and where its time is counted. */
+export type Kind = 'model' | 'tool' | 'other';
+
+export function kindOf({ run_type: type }: RunOutline): Kind {
+  if (type === 'llm' || type === 'embedding') return 'model';
+  return type === 'tool' || type === 'retriever' ? 'tool' : 'other';
+}
+
+/** Returns the message in the first line of an error, without the name of the error. */
+export function messageOf(error: string): string {
+  return error.replace(/^[\w.]*(?:Error|Exception): (?=\S)/, '');
+}
+
+/** Returns the indices of the root, of its longest child, of the longest child of that run, and so on. */
+export function slowestPath({ branches }: RunTree): ReadonlySet<number> {
+  const path = new Set<number>();
+  for (let at = 0; branches.length > 1 && at !== -1; ) {
+    path.add(at);
+    const { end = 0 } = branches[at] ?? {};
+    let longest = -1;
+    for (let child = at + 1; child < end; child = branches[child]?.end ?? end) {
+      if (lengthMsOf(branches[child]) > lengthMsOf(branches[longest])) longest = child;
+    }
+    at = longest;
+  }
+  return path;
+}
+
+/** Returns the duration of a run, or -1 without a run. A pending run has no end. */
+export function lengthMsOf(branch: Branch | undefined): number {
+  return branch === undefined ? -1 : (branch.endMs ?? Number.POSITIVE_INFINITY) - branch.startMs;
+}
+
 /** Names of the steps that LangGraph and LangChain add to the steps of the application. */
 const INTERNAL_NAMES =
   /^(?:__start__|__end__|LangGraphUpdateState|Runnable(?:Lambda|Sequence|Parallel|Map|Passthrough|Assign)|Channel(?:Write|Read)(?:<.*>)?|Branch<.*>)$/s;
 
 /** Returns whether a framework has added a run for itself. A root, and a run that did not succeed, never count. */
 export function isInternal({ run, parent }: Branch): boolean {
-  return parent !== -1 && run.status === 'success' && INTERNAL_NAMES.test(run.name);
+  return parent !== -1 && run.status === 'success' && (run.internal === true || INTERNAL_NAMES.test(run.name));
 }
 
 /**
@@ -168,11 +207,14 @@ export function withAncestors({ branches }: RunTree, indices: readonly number[])
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Sets the end of each branch. Iterates backwards, so that a branch is done before its parent. */
-function setEnds(branches: readonly Mutable<Branch>[]): void {
-  for (const { parent, end } of branches.toReversed()) {
+/** Sets the end and the totals of each branch. Iterates backwards, so that a branch is done before its parent. */
+function addUp(branches: readonly Mutable<Branch>[]): void {
+  for (const { parent, end, tokens, dollars } of branches.toReversed()) {
     const above = branches[parent];
-    if (above !== undefined && above.end < end) above.end = end;
+    if (above === undefined) continue;
+    above.end = Math.max(above.end, end);
+    above.tokens += tokens;
+    above.dollars += dollars;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { go } from '../data/navigation.ts';
+import { address, go } from '../data/navigation.ts';
 import { split } from '../data/preferences.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
 import { useKeys } from '../elements/keys.ts';
@@ -35,12 +35,39 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
     <>
       <TraceBar model={model} />
       <Problem text={problem} />
+      <Jump model={model} />
       <div ref={body} class="trace-body">
         <TraceTree model={model} />
         <Splitter />
         {selected !== undefined && <RunPanel key={selected} id={selected} model={model} />}
       </div>
     </>
+  );
+}
+
+/** Buttons between the tree and the panel of a run, of which a narrow screen shows one. */
+function Jump({ model }: { model: TraceModel }): JSX.Element {
+  const { run } = address.value;
+  const failed = model.failed.value?.id;
+  const places = [
+    { name: 'Steps', id: undefined, isHere: run === undefined },
+    { name: 'Conversation', id: model.tree.value.branches[0]?.run.id },
+    { name: 'The failure', id: failed },
+  ].filter(({ name, id }) => id !== undefined || name === 'Steps');
+  return (
+    <nav class="line jump narrow-only" aria-label="Parts of the trace">
+      {places.map(({ name, id, isHere = run === id }) => (
+        <button
+          key={name}
+          type="button"
+          class="button quiet"
+          aria-current={isHere ? 'page' : undefined}
+          onClick={() => go({ run: id })}
+        >
+          {name}
+        </button>
+      ))}
+    </nav>
   );
 }
 
@@ -64,7 +91,7 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
 const SPLIT_MIN = 20;
 const SPLIT_MAX = 80;
 const SPLIT_STEP = 4;
-const SPLIT_DEFAULT = 52;
+const SPLIT_DEFAULT = 54;
 
 /** Movable divider between the tree and the panel. */
 function Splitter(): JSX.Element {

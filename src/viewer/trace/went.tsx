@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { duration, percent, plural } from '../elements/figures.ts';
+import { cost, duration, percent, plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
-import { type Kind, kindOf, type RunTree, shortCost } from './run-tree.ts';
+import { type Kind, kindOf, type RunTree } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 /** Maximum number of calls that the costs name, and their minimum share. */
@@ -26,7 +26,7 @@ export function Went({ model }: { model: TraceModel }): JSX.Element {
   return (
     <div class="went">
       <Strip title="Where the time went" parts={times} print={duration} />
-      <Strip title="Where the money went" parts={costs} print={shortCost} select={(id) => model.select(id)} />
+      <Strip title="Where the money went" parts={costs} print={cost} select={(id) => model.select(id)} />
       <ul class="legend note">
         <li>
           <span class="swatch path" />
