@@ -27,6 +27,7 @@ export type {
   RunSummary,
   StoredRun,
   ThreadSummary,
+  TraceOutcome,
   TraceSummary,
   UnpricedUsage,
   Usage,

@@ -44,7 +44,7 @@ test.each([
   ['since:yesterday', 'since: expects a time: 15m, 1h, 7d, 2026-01-31, 2026-01-31T09:00'],
   ['status:', 'status: expects a value'],
   ['name:a,', 'name: expects a value'],
-  ['status:failed', 'status: expects one of error, pending, success, cancelled, interrupted, incomplete'],
+  ['status:failed', 'status: expects one of error, failed_below, pending, success, cancelled, interrupted, incomplete'],
   ['trace:4d5e6f70', 'trace: expects a full id'],
   ['is:llm', 'is: expects root'],
   ['(name:a', 'a parenthesis is not closed'],

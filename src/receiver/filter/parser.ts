@@ -1,5 +1,6 @@
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
+import { RUN_STATUSES } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
 
@@ -11,15 +12,7 @@ const VALUES_MAX = 50;
 const DEPTH_MAX = 10;
 
 /** Values of `status`. `failed_below` is a status of traces only. */
-export const STATUSES: readonly string[] = [
-  'error',
-  'failed_below',
-  'pending',
-  'success',
-  'cancelled',
-  'interrupted',
-  'incomplete',
-];
+export const STATUSES: readonly string[] = ['error', 'failed_below', ...RUN_STATUSES.filter((one) => one !== 'error')];
 
 /** A condition, search words or a time at the top level of a filter. */
 export interface FilterTerm {

@@ -86,7 +86,9 @@ export class SqlFilter {
         return { sql: `${runs}.trace IN (${traces})`, params: [this.#tenant, ...ids(values)], isSelective: true };
       }
       case 'status':
-        return ofStatus(`${runs}.status`, values);
+        return ofStatus(`${runs}.status`, values, ['success']);
+      case 'outcome':
+        return ofStatus(`${runs}.outcome`, values, ['success', 'pending']);
       case 'tag':
         return this.#tag(values, runs);
       case 'feedback':
@@ -205,11 +207,13 @@ export const SPELLING: Pick<Dialect<SqlValue>, 'param' | 'part'> = {
   },
 };
 
-/** Repeats the condition of the partial index, so that SQLite uses the partial index. */
-function ofStatus(column: string, patterns: readonly TextPattern[]): Condition {
+/** Repeats the condition of the partial index, which leaves out `unlisted`, so that SQLite uses the partial index. */
+function ofStatus(column: string, patterns: readonly TextPattern[], unlisted: readonly string[]): Condition {
   const { sql, params } = ofText(column, patterns, SPELLING);
-  const isFailure = patterns.every(({ kind, text }) => kind === 'equal' && text !== 'success');
-  return { sql: isFailure ? `(${sql}) AND ${column} <> 'success'` : sql, params };
+  const isListed = patterns.every(({ kind, text }) => kind === 'equal' && !unlisted.includes(text));
+  const names = unlisted.map((text) => `'${text}'`).join(', ');
+  const others = unlisted.length === 1 ? `<> ${names}` : `NOT IN (${names})`;
+  return { sql: isListed ? `(${sql}) AND ${column} ${others}` : sql, params };
 }
 
 function ofFeedback(comparison: Comparison, runs: string): Condition {

@@ -1,5 +1,4 @@
 import { USAGE_KEYS } from '../../domain/summary.ts';
-import { DECIDING_FIELDS } from '../../domain/trace-summary.ts';
 import { WORDS_TABLE } from './database.ts';
 
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
@@ -92,10 +91,10 @@ export const SCHEMA: string = `
     model_calls INTEGER NOT NULL,
     end_us INTEGER,
     ${usageColumns('REAL')},
-    -- Keys of the runs that decide the summary, see DecidingRuns.
-    ${DECIDING_FIELDS.map((field) => `${field}_run INTEGER`).join(', ')},
     -- JSON: the sources of the calls.
     sources TEXT NOT NULL DEFAULT '[]',
+    -- JSON: the keys of the runs that decide the summary, see DecidingRuns.
+    deciding TEXT NOT NULL DEFAULT '{}',
     UNIQUE (tenant, id)
   );
   CREATE INDEX traces_by_seq ON traces (seq);
@@ -155,7 +154,7 @@ export const SCHEMA: string = `
   CREATE INDEX runs_by_thread ON runs (tenant, thread, start_us) WHERE thread IS NOT NULL;
   CREATE INDEX runs_by_user ON runs (tenant, user, start_us) WHERE user IS NOT NULL;
   CREATE INDEX runs_by_failure ON runs (tenant, start_us) WHERE status <> 'success';
-  CREATE INDEX roots_by_failure ON runs (tenant, start_us) WHERE outcome <> 'success';
+  CREATE INDEX roots_by_failure ON runs (tenant, start_us) WHERE outcome NOT IN ('success', 'pending');
   CREATE INDEX roots_by_start ON runs (tenant, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_project ON runs (tenant, project, start_us) WHERE is_root = 1;
   CREATE INDEX roots_by_name ON runs (tenant, name, start_us) WHERE is_root = 1;

@@ -10,6 +10,7 @@ import {
   decidedTrace,
   decidingRun,
   has,
+  isFirst,
   RunFlag,
 } from '../../domain/trace-summary.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -40,7 +41,8 @@ type TraceRow = {
   model_calls: number;
   end_us: number | null;
   readonly sources: string;
-} & { [Field in DecidingField as `${Field}_run`]: number | null };
+  readonly deciding: string;
+};
 
 /**
  * A trace that is being changed. Changes to runs update the trace's totals incrementally, so changes cost the same in
@@ -64,6 +66,8 @@ export class StoredTrace implements KnownTrace {
   roots: readonly [before: number | null, after: number | null] = [null, null];
   /** Fields of the summary whose deciding run may have lost its place. */
   readonly #lost = new Set<DecidingField>();
+  /** Keys of the runs that decide the summary. */
+  readonly #deciding: DecidingRuns<number>;
   /** Whether the trace must be written. */
   isChanged = false;
   /** Whether the totals must be recalculated from all runs. */
@@ -85,6 +89,7 @@ export class StoredTrace implements KnownTrace {
     this.n = row.n;
     this.#row = { ...row };
     this.#sources = new Set(JSON.parse(row.sources));
+    this.#deciding = JSON.parse(row.deciding);
     this.#usage = usageIn(row);
   }
 
@@ -131,7 +136,7 @@ export class StoredTrace implements KnownTrace {
 
   #checkDeciding(before: RunRow, after: RunRow): void {
     for (const field of DECIDING_FIELDS) {
-      if (this.#row[`${field}_run`] !== after.n) continue;
+      if (this.#deciding[field] !== after.n) continue;
       if (before.start_us !== after.start_us || !countsFor(field, summarized(after))) this.#lost.add(field);
     }
   }
@@ -155,42 +160,43 @@ export class StoredTrace implements KnownTrace {
       this.addProjects(connection.one<ProjectColumns>(PROJECT_OF_RUN, rootBefore));
       setRoot(rootBefore, n, undefined);
     }
-    setRoot(root?.n, n, root && this.#decide(connection, root));
-    this.addProjects(root);
+    if (root !== undefined) {
+      const shown = this.#decide(connection, root);
+      if (!isShown(root, shown)) setRoot(root.n, n, shown);
+      this.addProjects(root);
+    }
     const { runs, pending, errors, model_calls, end_us } = this.#row;
     const usage = USAGE_KEYS.map((key) => this.#usage?.[key] ?? null);
-    const sources = JSON.stringify([...this.#sources]);
-    const deciding = DECIDING_FIELDS.map((field) => this.#row[`${field}_run`]);
-    const totals = [runs, pending, errors, model_calls, end_us, sources, ...deciding, ...usage];
-    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, ...totals, n);
+    const texts = [JSON.stringify([...this.#sources]), JSON.stringify(this.#deciding)];
+    const totals = [runs, pending, errors, model_calls, end_us];
+    connection.run(UPDATE_TRACE, seq, nowMs, root?.n ?? null, ...totals, ...texts, ...usage, n);
   }
 
   /** Finds the runs that decide the summary, from the runs that have been written and those that have decided it before. */
-  #decide(connection: SqliteConnection, root: RunRow): RootColumns {
-    const written = new Map(this.written.map((row) => [row.n, summarized(row)]));
-    const rows = new Map([[root.n, summarized(root)], ...written]);
-    const visible = [...written.values()].filter(({ row }) => isVisible(row));
-    const read = (n: number | null): SummarizedRow | undefined => {
-      const row = n === null || rows.has(n) ? undefined : connection.one<RunRow>(RUN, n);
-      if (row !== undefined) rows.set(row.n, summarized(row));
-      return rows.get(n ?? -1);
-    };
+  #decide(connection: SqliteConnection, rootRow: RunRow): RootColumns {
+    const root = summarized(rootRow);
+    const rows = new Map([rootRow, ...this.written].map((row) => [row.n, summarized(row)]));
+    const candidates = [...rows.values()].filter(({ row }) => isVisible(row));
     const deciding: DecidingRuns<SummarizedRow> = {};
     for (const field of DECIDING_FIELDS) {
-      const row = this.#lost.has(field) ? connection.one<RunRow>(DECIDING[field], this.n) : undefined;
-      const known = row ? summarized(row) : read(this.#lost.has(field) ? null : this.#row[`${field}_run`]);
-      deciding[field] = decidingRun(field, visible, known);
-      this.#row[`${field}_run`] = deciding[field]?.row.n ?? null;
+      const n = this.#deciding[field];
+      const known = rows.get(n ?? -1);
+      const row = this.#lost.has(field)
+        ? connection.one<RunRow>(DECIDING[field], this.n)
+        : (known?.row ?? (n && connection.one<RunRow>(RUN, n)));
+      deciding[field] = decidingRun(field, candidates, row ? summarized(row) : undefined);
+      this.#deciding[field] = deciding[field]?.row.n;
     }
-    const isMissing = (root.parent ?? root.waits_for) !== null && idText(root.id) !== this.id;
-    const decided = decidedTrace(summarized(root), isMissing && !has(summarized(root), RunFlag.ENTERS), deciding);
-    const { outcome, thread, user } = decided;
+    const isMissing = (rootRow.parent ?? rootRow.waits_for) !== null && root.id !== this.id;
+    const { outcome, thread, user } = decidedTrace(root, isMissing && !has(root, RunFlag.ENTERS), deciding);
     return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null };
   }
 
   /** See `AssembledTrace.root`. */
   #findRoot(connection: SqliteConnection): RunRow | undefined {
-    const own = connection.one<RunRow>(OWN_ROOT, this.n, this.#row.tenant, idBytes(this.id));
+    const id = idBytes(this.id);
+    const written = this.written.findLast((row) => isVisible(row) && Buffer.compare(row.id, id) === 0);
+    const own = written ?? connection.one<RunRow>(OWN_ROOT, this.n, this.#row.tenant, id);
     return (
       own ?? connection.one(TOP_ROOT, this.n) ?? connection.one(FIRST_ROOT, this.n) ?? connection.one(ANY_ROOT, this.n)
     );
@@ -204,6 +210,10 @@ export class StoredTrace implements KnownTrace {
 
 function isVisible(row: RunRow | undefined): boolean {
   return row !== undefined && row.start_us !== null;
+}
+
+function isShown(row: RunRow, { is_root, outcome, thread, user }: RootColumns): boolean {
+  return row.is_root === is_root && row.outcome === outcome && row.thread === thread && row.user === user;
 }
 
 function isCountedError(row: RunRow | undefined): boolean {
@@ -220,41 +230,28 @@ export function forgetNames(connection: SqliteConnection, trace: number): void {
 
 type SetRoot = (n: number | null | undefined, trace: number, shown: RootColumns | undefined) => void;
 
-const NOT_DECIDED = {
-  asked_run: null,
-  thread_run: null,
-  user_run: null,
-  answered_run: null,
-  called_run: null,
-  failed_run: null,
-};
-const NEW_TRACE = {
-  root: null,
-  runs: 0,
-  pending: 0,
-  errors: 0,
-  model_calls: 0,
-  end_us: null,
-  sources: '[]',
-  ...NOT_DECIDED,
-};
+const NEW_SUMS = { runs: 0, pending: 0, errors: 0, model_calls: 0, end_us: null };
+const NEW_TRACE = { root: null, ...NEW_SUMS, sources: '[]', deciding: '{}' };
 const INSERT_TRACE = `INSERT INTO traces (tenant, id, is_named, seq, changed_ms, runs, pending, errors, model_calls)
   VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0)`;
-const UPDATED = ['seq', 'changed_ms', 'root', 'runs', 'pending', 'errors', 'model_calls', 'end_us', 'sources'];
-const UPDATE_TRACE = `UPDATE traces SET ${[...UPDATED, ...DECIDING_FIELDS.map((field) => `${field}_run`), ...USAGE_KEYS]
-  .map((column) => `${column} = ?`)
-  .join(', ')} WHERE n = ?`;
+const UPDATED = ['seq', 'changed_ms', 'root', ...Object.keys(NEW_SUMS), 'sources', 'deciding', ...USAGE_KEYS];
+const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?`).join(', ')} WHERE n = ?`;
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
-const CALLS = `same_call IS NULL AND run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
-/** Select the run that decides a field, see `countsFor`. */
+/** Selects the run that decides a field. The condition is that of `countsFor`. */
+function decidingSql(field: DecidingField, condition: string): string {
+  const order = isFirst(field) ? 'start_us, id' : 'start_us DESC, id DESC';
+  return `${FIRST} AND ${condition} ORDER BY ${order} LIMIT 1`;
+}
+
+const CALLS = CALL_TYPES.map((type) => `'${type}'`).join(', ');
 const DECIDING: Readonly<Record<DecidingField, string>> = {
-  asked: `${FIRST} AND flags & ${RunFlag.ASKS} ORDER BY start_us, id LIMIT 1`,
-  thread: `${FIRST} AND flags & ${RunFlag.HAS_THREAD} ORDER BY start_us, id LIMIT 1`,
-  user: `${FIRST} AND flags & ${RunFlag.HAS_USER} ORDER BY start_us, id LIMIT 1`,
-  answered: `${FIRST} AND flags & ${RunFlag.ANSWERS} ORDER BY start_us DESC, id DESC LIMIT 1`,
-  called: `${FIRST} AND ${CALLS} ORDER BY start_us DESC, id DESC LIMIT 1`,
-  failed: `${FIRST} AND same_call IS NULL AND status = 'error' ORDER BY start_us DESC, id DESC LIMIT 1`,
+  asked: decidingSql('asked', `flags & ${RunFlag.ASKS}`),
+  thread: decidingSql('thread', `flags & ${RunFlag.HAS_THREAD}`),
+  user: decidingSql('user', `flags & ${RunFlag.HAS_USER}`),
+  answered: decidingSql('answered', `flags & ${RunFlag.ANSWERS}`),
+  called: decidingSql('called', `same_call IS NULL AND run_type IN (${CALLS})`),
+  failed: decidingSql('failed', "same_call IS NULL AND status = 'error'"),
 };
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;

@@ -1,26 +1,20 @@
 import { isoTimestamp } from '../../../run/time.ts';
 import type { FeedbackFigures } from '../../domain/feedback.ts';
 import type { RunSummary, TraceSummary } from '../../domain/run-view.ts';
-import {
-  DECIDING_FIELDS,
-  type DecidingField,
-  type DecidingRuns,
-  decidedTrace,
-  idsIn,
-  shownIn,
-} from '../../domain/trace-summary.ts';
+import { DECIDING_FIELDS, type DecidingRuns, decidedTrace, idsIn, shownIn } from '../../domain/trace-summary.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { type Condition, summaryIn } from './lists.ts';
 import { SELECT_RUNS, type SelectedRun, type SummarizedRow, summarized, usageIn } from './run-row.ts';
 
 /** Returns a trace as it appears in a list. `root` is the row of its root. */
 export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun): TraceSummary {
-  const trace = connection.one<TraceRow>('SELECT * FROM traces WHERE n = ?', root.trace);
-  const rows = new Map<number, SummarizedRow<SelectedRun>>([[root.n, summarized(root)]]);
+  const trace = connection.one<Row>('SELECT * FROM traces WHERE n = ?', root.trace) ?? {};
+  const keys: DecidingRuns<number> = JSON.parse(String(trace.deciding ?? '{}'));
+  const rows = new Map([[root.n, summarized(root)]]);
   const deciding: DecidingRuns<SummarizedRow<SelectedRun>> = {};
   for (const field of DECIDING_FIELDS) {
-    const n = trace?.[`${field}_run`] ?? -1;
-    const row = rows.has(n) ? undefined : connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
+    const n = keys[field] ?? -1;
+    const row = n === -1 || rows.has(n) ? undefined : connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
     if (row !== undefined) rows.set(n, summarized(row));
     deciding[field] = rows.get(n);
   }
@@ -35,9 +29,7 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
   return { ...summaryOf(summarized(root)), ...shownIn(decided, summaryOf), trace: totals };
 }
 
-type TraceRow = Row & { readonly [Field in DecidingField as `${Field}_run`]: number | null };
-
-function totalsIn(connection: SqliteConnection, row: Row = {}): TraceSummary['trace'] {
+function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
   const usage = usageIn(row);
   const feedback = feedbackFiguresIn(connection, { sql: 'feedback.trace = ?', params: [row.n as number] });
   return {
