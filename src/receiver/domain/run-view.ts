@@ -108,6 +108,18 @@ export interface CostSource {
   no_cost?: string;
 }
 
+/** A call of a tool. Its id is that by which the result names it. If the service gives none, the name with the arguments. */
+export type CalledTool = { id: string; name: string; arguments: string };
+
+/** The result of a call, as text or JSON. `is_error` is set if the tool failed. */
+export type ToolOutcome = { id: string; text: string; is_error?: true };
+
+/**
+ * The tool calls in the answer of a model, and the results after the last answer in the request. Texts have at most 200
+ * characters. Items beyond 4 KiB of JSON are left out.
+ */
+export type ToolMessages = { calls?: CalledTool[]; results?: ToolOutcome[] };
+
 /** Short form of a run for the tree view of a trace. Fields without a value are absent. */
 export interface RunOutline {
   id: string;
@@ -125,6 +137,10 @@ export interface RunOutline {
   usage?: Usage;
   /** Time at which the first token of a streamed response arrived. */
   first_token_time?: string;
+  /** Id of the call of a tool, from the metadata. */
+  tool_call_id?: string;
+  /** Only in the outline of a trace. Absent if the run is not a model call. */
+  tools?: ToolMessages;
   /** The source that has recorded a call. Absent if the application itself has. */
   recorded_by?: string;
   /**
@@ -139,7 +155,7 @@ export interface RunOutline {
 }
 
 /** A run as it appears in a list. */
-export interface RunSummary extends RunOutline {
+export interface RunSummary extends Omit<RunOutline, 'tools'> {
   trace_id: string;
   session_name?: string;
   session_id?: string;

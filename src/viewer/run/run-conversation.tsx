@@ -1,7 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
-import { fieldsOf } from '../../payload/fields.ts';
-import type { PayloadField, RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
+import { fieldsOf, parsedJson } from '../../payload/fields.ts';
+import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
+import type { PayloadField, RunDetails } from '../../receiver/domain/run-view.ts';
 import { parametersOf, toolsOf } from '../../services/call-settings.ts';
 import { messagesOfInputs } from '../../services/conversation.ts';
 import type { Message } from '../../services/message.ts';
@@ -18,6 +19,7 @@ import { JsonTree, printed } from '../payload/json-tree.tsx';
 import { messagesOfTurn } from '../threads/turn-messages.ts';
 import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
+import { DerivedMark } from '../trace/trace-tree.tsx';
 import { FailureView } from './failure.tsx';
 import { answerFacts, isOneText, MarkdownBox, PayloadSection, TextFields, useVisible } from './payload-section.tsx';
 
@@ -36,17 +38,15 @@ export function RunConversation(props: { run: RunDetails; model: TraceModel; isJ
   const { asked_run_id = run.id, answered_run_id = run.id } = model.summary.value.value?.trace ?? {};
   const asked = useDetails(asked_run_id, run);
   const answered = useDetails(answered_run_id, run);
-  const steps = useMemo(() => stepsOf(model), [model.tree.value]);
-  if (isJson) {
-    return (
-      <>
-        {asked && <PayloadSection run={asked} field="inputs" isJson />}
-        {answered && <PayloadSection run={answered} field="outputs" isJson />}
-      </>
-    );
-  }
-  return (
-    <div ref={element}>
+  const steps = useMemo(() => stepsOf(model), [model.tree.value, model.failed.value]);
+  const json = (
+    <>
+      {asked && <PayloadSection run={asked} field="inputs" isJson />}
+      {answered && <PayloadSection run={answered} field="outputs" isJson />}
+    </>
+  );
+  const talk = (
+    <>
       {asked && hasContent(asked, 'inputs') && <Asked run={asked} isVisible={isVisible} />}
       {steps.length > 0 && (
         <Turn title="did">
@@ -64,18 +64,19 @@ export function RunConversation(props: { run: RunDetails; model: TraceModel; isJ
       )}
       {answered && hasContent(answered, 'outputs') && <Answered run={answered} root={run} isVisible={isVisible} />}
       {run.status === 'pending' && <p class="loading">No answer yet.</p>}
-    </div>
+    </>
   );
+  return <div ref={element}>{isJson ? json : talk}</div>;
 }
 
-/** Returns the tools that were called, and the model calls that failed, without those below other tools. */
-function stepsOf({ tree }: TraceModel): RunOutline[] {
-  const steps: RunOutline[] = [];
+/** Returns the tools that were called, the model calls that failed, and the last failure, without those below others. */
+function stepsOf({ tree, failed }: TraceModel): TreeRun[] {
+  const steps: TreeRun[] = [];
   const { branches } = tree.value;
   for (let index = 1; index < branches.length; ) {
     const { run, end } = branches[index] as (typeof branches)[number];
-    const kind = kindOf(run);
-    const isStep = run.same_call_as === undefined && (kind === 'tool' || (kind === 'model' && run.status === 'error'));
+    const isFailure = run.id === failed.value?.id || (kindOf(run) === 'model' && run.status === 'error');
+    const isStep = run.same_call_as === undefined && (isFailure || kindOf(run) === 'tool');
     if (isStep) steps.push(run);
     index = isStep ? end : index + 1;
   }
@@ -173,10 +174,11 @@ function Said({ messages, run }: { messages: readonly Message[]; run: RunDetails
 }
 
 /** A step with its arguments, and its result or its failure. Reads them when the step is near the visible area. */
-function Step({ run, model, isBrief }: { run: RunOutline; model: TraceModel; isBrief: boolean }): JSX.Element {
+function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrief: boolean }): JSX.Element {
   const element = useRef<HTMLLIElement>(null);
   const isVisible = useVisible(element);
-  const key = isVisible ? `${run.id} ${run.end_time}` : undefined;
+  const { derived } = run;
+  const key = isVisible && derived === undefined ? `${run.id} ${run.end_time}` : undefined;
   const { value: details } = useLive(key, (signal) => api.run(run.id, signal));
   const { value: inputs } = usePayload(details, 'inputs', isVisible && kindOf(run) === 'tool');
   const { value: outputs } = usePayload(details, 'outputs', isVisible);
@@ -189,15 +191,17 @@ function Step({ run, model, isBrief }: { run: RunOutline; model: TraceModel; isB
           <button type="button" title="Show this run" onClick={() => model.select(run.id)}>
             {visible(run.name)}
           </button>
+          {derived !== undefined && `(${argumentsOf(parsedJson(derived.arguments))})`}
           {inputs !== undefined && `(${argumentsOf(inputs)})`}
         </code>
         <span class="space" />
-        <span class="note small">{latencyOf(run)}</span>
+        {derived !== undefined && <DerivedMark />}
+        <span class="note small">{(derived === undefined ? '' : '≤ ') + latencyOf(run)}</span>
       </div>
-      {run.status === 'error' && error !== undefined ? (
+      {derived !== undefined && <code class="result">→ {resultOf(parsedJson(derived.result))}</code>}
+      {outputs !== undefined && run.status !== 'error' && <code class="result">→ {resultOf(outputs)}</code>}
+      {derived === undefined && run.status === 'error' && error !== undefined && (
         <FailureView error={error} traceId={model.id} isBrief={isBrief} />
-      ) : (
-        outputs !== undefined && <code class="result">→ {resultOf(outputs)}</code>
       )}
     </li>
   );

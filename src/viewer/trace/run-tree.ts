@@ -1,10 +1,11 @@
 import type { FoldedRuns } from '../../receiver/domain/call-records.ts';
+import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
 /** A run in the tree of a trace. */
 export interface Branch {
-  readonly run: RunOutline;
+  readonly run: TreeRun;
   readonly depth: number;
   /** Index of the parent branch, or -1 if the branch is a root. */
   readonly parent: number;
@@ -44,10 +45,10 @@ const TICK_MS = 250;
 /**
  * Builds the tree in linear time. If parents form a cycle, one run of the cycle becomes a root and counts as an orphan.
  */
-export function treeOf(runs: readonly RunOutline[]): RunTree {
+export function treeOf(runs: readonly TreeRun[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
-  const children = new Map<string, RunOutline[]>();
-  const roots: RunOutline[] = [];
+  const children = new Map<string, TreeRun[]>();
+  const roots: TreeRun[] = [];
   for (const run of runs) {
     const parent = run.parent_run_id;
     if (parent === undefined || !byId.has(parent)) roots.push(run);
@@ -55,7 +56,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   }
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
-  const add = (root: RunOutline): void => {
+  const add = (root: TreeRun): void => {
     // An explicit stack is used, because recursion in a deep trace would overflow the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
@@ -113,7 +114,8 @@ export function repeatsIn({ branches }: RunTree): Map<string, string> {
 
 /** Returns a text that is the same for equal runs. Only runs that succeeded and have no children can be equal. */
 function repeatKey({ run, parent, end }: Branch, index: number): string | undefined {
-  if (parent === -1 || end > index + 1 || run.status !== 'success' || run.same_call_as !== undefined) return undefined;
+  const isAlone = run.same_call_as === undefined && run.derived === undefined && end === index + 1;
+  if (parent === -1 || run.status !== 'success' || !isAlone) return undefined;
   return JSON.stringify([parent, run.name, run.run_type, run.model]);
 }
 
@@ -145,9 +147,11 @@ export function slowestPath({ branches }: RunTree): ReadonlySet<number> {
   return path;
 }
 
-/** Returns the duration of a run, or -1 without a run. A pending run has no end. */
+/** Returns the duration of a run, or -1 if it is unknown, as for a derived tool. A pending run has no end. */
 export function lengthMsOf(branch: Branch | undefined): number {
-  return branch === undefined ? -1 : (branch.endMs ?? Number.POSITIVE_INFINITY) - branch.startMs;
+  return branch === undefined || branch.run.derived !== undefined
+    ? -1
+    : (branch.endMs ?? Number.POSITIVE_INFINITY) - branch.startMs;
 }
 
 /** Names of the steps that LangGraph and LangChain add to the steps of the application. */

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
+import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
@@ -131,7 +132,7 @@ function Outcome({ model }: { model: TraceModel }): JSX.Element | null {
   const outcome = model.outcome.value;
   const failed = model.failed.value;
   if (outcome === undefined) return null;
-  if (failed === undefined || (outcome !== 'error' && outcome !== 'failed_below')) {
+  if (failed === undefined || !isFailure(outcome)) {
     return <StatusMark status={outcome} />;
   }
   const text = messageOf(failed.error ?? model.summary.value.value?.error ?? `${failed.name} failed`);
@@ -142,6 +143,10 @@ function Outcome({ model }: { model: TraceModel }): JSX.Element | null {
       <span class="clip">{title}</span>
     </button>
   );
+}
+
+function isFailure(outcome: TraceOutcome | undefined): boolean {
+  return outcome === 'error' || outcome === 'failed_below';
 }
 
 function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
@@ -161,7 +166,7 @@ function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
     <ul class="figures clip small">
       <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : duration(lengthMs)}</li>
       <li>{plural(runs.length, 'run')}</li>
-      {errors > 0 && failed !== undefined && (
+      {errors > 0 && failed !== undefined && !isFailure(model.outcome.value) && (
         <li>
           <button type="button" class="bad" onClick={() => model.select(failed.id)}>
             {plural(errors, 'error')}

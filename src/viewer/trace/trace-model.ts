@@ -2,6 +2,7 @@ import { computed, effect, type ReadonlySignal, type Signal, signal } from '@pre
 import type { RefObject } from 'preact';
 import { type Fields, sumOfCounts } from '../../payload/fields.ts';
 import { type FoldedRuns, foldedCalls } from '../../receiver/domain/call-records.ts';
+import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceOutcome, TraceSummary, Usage } from '../../receiver/domain/run-view.ts';
 import { condition, searchWords } from '../../receiver/filter/parser.ts';
 import { ApiError, api } from '../data/api.ts';
@@ -54,7 +55,9 @@ export class TraceModel {
   readonly internals: ReadonlySignal<number> = computed(() => this.tree.value.branches.filter(isInternal).length);
   /** Ids of the runs whose further records, or whose equal runs, are shown. */
   readonly unfolded: Signal<ReadonlySet<string>> = signal(NONE);
-  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(unfolded(this.folded.value)));
+  readonly tree: ReadonlySignal<RunTree> = computed(() =>
+    treeOf(withDerivedTools(unfolded(this.folded.value), derivedTools(this.content.value.value ?? []))),
+  );
   readonly slowest: ReadonlySignal<ReadonlySet<number>> = computed(() => slowestPath(this.tree.value));
   readonly outcome: ReadonlySignal<TraceOutcome | undefined> = computed(
     () => this.summary.value.value?.outcome ?? this.tree.value.branches[0]?.run.status,
@@ -119,7 +122,7 @@ export class TraceModel {
     this.summary.close();
   }
 
-  outlineOf(id: string): RunOutline | undefined {
+  outlineOf(id: string): TreeRun | undefined {
     const { branches, indexOf } = this.tree.value;
     return branches[indexOf.get(id) ?? -1]?.run;
   }

@@ -87,7 +87,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         role="treegrid"
         aria-label="Runs of the trace"
         aria-rowcount={shown.length}
-        aria-activedescendant={isVisible ? `run-${model.selected.value}` : undefined}
+        aria-activedescendant={isVisible ? elementId(model.selected.value ?? '') : undefined}
         tabIndex={0}
       >
         <Rows count={shown.length} rowHeight={rowHeight} first={first} role="rowgroup">
@@ -100,6 +100,11 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
       <Went model={model} />
     </section>
   );
+}
+
+/** Ids of derived tools contain spaces, which separate the ids in an attribute. */
+function elementId(id: string): string {
+  return `run-${id.replaceAll(/\s/g, '_')}`;
 }
 
 function lengthOf({ startMs, endMs }: Zoom): number {
@@ -173,7 +178,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
   };
   return (
     <div
-      id={`run-${run.id}`}
+      id={elementId(run.id)}
       class={classOf({
         selected: isSelected,
         aside: !model.isMatch(run),
@@ -212,6 +217,7 @@ function TraceRow(props: { model: TraceModel; index: number; row: number; axis: 
             {visible(run.model)}
           </span>
         )}
+        {run.derived !== undefined && <DerivedMark />}
         {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
         {records.length > 0 && (
           <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
@@ -267,6 +273,14 @@ function FoldButton(props: { model: TraceModel; id: string; title: string; child
   );
 }
 
+export function DerivedMark(): JSX.Element {
+  return (
+    <span class="derived" title="Known from the messages of two model calls, not recorded">
+      from the messages
+    </span>
+  );
+}
+
 /** The bar of a run on the time axis, and its duration beside the bar. */
 function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }): JSX.Element {
   const { branch, axis, whole } = props;
@@ -280,7 +294,10 @@ function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }):
     <>
       <div class="lane" role="gridcell">
         {width >= 0 && (
-          <span class={`bar bar-${kindOf(run)} bar-${run.status}`} style={{ '--from': left, '--for': width }} />
+          <span
+            class={`bar bar-${run.derived === undefined ? `${kindOf(run)} bar-${run.status}` : 'derived'}`}
+            style={{ '--from': left, '--for': width }}
+          />
         )}
         {mark !== undefined && firstTokenAt >= startMs && (
           <span class="first-token" title={label} style={{ '--from': mark.left }}>
@@ -289,6 +306,7 @@ function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }):
         )}
       </div>
       <div class="length small" role="gridcell" style={{ '--to': left + Math.max(0, width) }}>
+        {run.derived !== undefined && '≤ '}
         {latencyOf(run, axis.nowMs)}
         {whole !== undefined && ` · ${percent(lengthMsOf(branch), lengthMsOf(whole))}`}
       </div>

@@ -4,6 +4,7 @@ import { address, go } from '../data/navigation.ts';
 import { split } from '../data/preferences.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
 import { useKeys } from '../elements/keys.ts';
+import { DerivedPanel } from '../run/derived-panel.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
 import { useHitMarks } from './hit-marks.ts';
 import { TraceBar } from './trace-bar.tsx';
@@ -27,6 +28,7 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
   });
   const problem = model.content.problem.value;
   const selected = model.selected.value;
+  const tool = model.outlineOf(selected ?? '')?.derived;
   if (model.content.value.value === undefined && problem === undefined) {
     return <Pending note="Loading the trace…" />;
   }
@@ -39,7 +41,12 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
       <div ref={body} class="trace-body">
         <TraceTree model={model} />
         <Splitter />
-        {selected !== undefined && <RunPanel key={selected} id={selected} model={model} />}
+        {selected !== undefined &&
+          (tool === undefined ? (
+            <RunPanel key={selected} id={selected} model={model} />
+          ) : (
+            <DerivedPanel key={selected} tool={tool} />
+          ))}
       </div>
     </>
   );

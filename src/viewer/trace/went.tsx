@@ -36,6 +36,12 @@ export function Went({ model }: { model: TraceModel }): JSX.Element {
           <span class="swatch token" />
           first token
         </li>
+        {tree.branches.some(({ run }) => run.derived !== undefined) && (
+          <li>
+            <span class="swatch derived" />
+            from the messages: known from two model calls, not recorded
+          </li>
+        )}
       </ul>
     </div>
   );
@@ -81,12 +87,12 @@ function Strip(props: {
 
 /**
  * Splits the time of a trace. A moment belongs to model calls if a model call is open, otherwise to tools if a tool is open,
- * otherwise to none of both.
+ * otherwise to none of both. Derived tools do not count, because it is unknown how long they took.
  */
 export function timesOf({ branches, startMs, endMs }: RunTree): Part[] {
   const edges = branches.flatMap(({ run, startMs: from, endMs: to = from }) => {
     const kind = kindOf(run);
-    return kind === 'other' || to <= from
+    return kind === 'other' || run.derived !== undefined || to <= from
       ? []
       : [
           { at: from, kind, by: 1 },
