@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
-import { foldedCalls, sourcesOf } from '../receiver/domain/call-records.ts';
+import { foldedCalls, sourcesOf, withoutInternal } from '../receiver/domain/call-records.ts';
 import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
@@ -25,6 +25,11 @@ export interface TreeOptions {
    * @default false
    */
   readonly isFolded?: boolean;
+  /**
+   * Whether the steps that frameworks have added for themselves are drawn. Otherwise the last line counts them.
+   * @default false
+   */
+  readonly isInternalShown?: boolean;
   /**
    * Maximum number of lines. Further runs are only counted.
    * @default 1000
@@ -93,10 +98,11 @@ interface Line {
  * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
-  const { widthColumns, paint, isFolded = false, linesMax = LINES_MAX } = options;
+  const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
   const folded = foldedCalls(runs);
+  const shown = isInternalShown ? { runs: folded.runs, leftOut: 0 } : withoutInternal(folded.runs);
   const recordsOf = ({ run }: RunTree): readonly RunOutline[] => folded.records.get(run.id) ?? [];
-  const forest = forestOf(folded.runs);
+  const forest = forestOf(shown.runs);
   const shapes = isFolded ? shapesOf(forest, (tree) => recordsOf(tree).length) : new Map<RunTree, number>();
   const pending: Line[] = foldedIn([forest], shapes)
     .map((trees) => ({ trees, glyphs: '', indent: '' }))
@@ -126,6 +132,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       });
     }
   }
+  if (shown.leftOut > 0) lines.push(paint('detail', `+${counted(shown.leftOut, 'internal step')}`));
   return lines.join('\n');
 }
 

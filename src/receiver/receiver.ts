@@ -13,7 +13,7 @@ import {
 import { checkedVocabularies, type SpanVocabulary, vocabulariesCheck } from '../otel/conventions/span-vocabulary.ts';
 import { namesCheck } from '../otel/mapping/resource.ts';
 import { mappingWith } from '../otel/mapping/span-to-run.ts';
-import { parseExact } from '../payload/fields.ts';
+import { defined, parseExact } from '../payload/fields.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
 import type { RunQuery } from './domain/query.ts';
@@ -131,13 +131,14 @@ export function createReceiver(options: ReceiverOptions = {}): Promise<Receiver>
 export interface ReceiverAdditions {
   /** Called after each request whose runs were stored. */
   readonly received?: NonNullable<RoutesOptions['received']>;
+  readonly select?: NonNullable<RoutesOptions['select']>;
   readonly routes?: readonly Route[];
 }
 
 /** Like `createReceiver`, with additions that are not public. */
 export async function receiverWith(
   options: ReceiverOptions,
-  { received, routes }: ReceiverAdditions = {},
+  { received, select, routes }: ReceiverAdditions = {},
 ): Promise<Receiver> {
   const given = checkedOptions('the options', options, CHECKS);
   const { host = '127.0.0.1', port = 0, store = new MemoryStore(), strict = false } = given;
@@ -148,7 +149,7 @@ export async function receiverWith(
   const rules = { host, workspaceId, allowedHosts, allowedOrigins, ...(keys && { keys }) };
   const access = new Access(rules, new TokenSigner(store));
   const mapping = mappingWith(checkedVocabularies(vocabularies), resource);
-  const parts = { store, strict, faults, access, mapping, ...(received && { received }) };
+  const parts = { store, strict, faults, access, mapping, ...defined({ received, select }) };
   const server = await startServer(parts, host, port, {}, routes);
   return {
     url: server.url,

@@ -4,11 +4,11 @@ import { guard } from '../base/guard.ts';
 import { makeSlot } from '../base/slot.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
-import { defined, exactJson, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
+import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
-import { type EncodedRun, isFilled } from '../run/encoded-run.ts';
-import { runIdAt } from '../run/ids.ts';
+import type { EncodedRun } from '../run/encoded-run.ts';
+import { pathPattern, runIdAt } from '../run/ids.ts';
 import { fromHeaders } from '../run/propagation/propagation.ts';
 import { Run } from '../run/run.ts';
 import type { StartOptions } from '../run/run-options.ts';
@@ -20,8 +20,6 @@ import { RequestBody } from './request-body.ts';
 const PLACE = 'runspan/register http';
 /** Maximum length of a path in a run, in characters. Node accepts request lines of 16 KiB. */
 const PATH_MAX = 1_000;
-/** Maximum length of inputs or outputs that a request's run takes from a nested run, in characters of JSON text. */
-const PAYLOAD_MAX = 65_536;
 /**
  * Time after a response in which calls still belong to its request, in microseconds. Later calls come from work that the
  * request has started for others, such as a timer or a pool.
@@ -29,7 +27,6 @@ const PAYLOAD_MAX = 65_536;
 const LATE_MAX_US = 60_000_000;
 /** Variables of platforms that may stop a process once a response is sent, so that a run's end would not be delivered. */
 const PLATFORMS = ['AWS_LAMBDA_FUNCTION_NAME', 'VERCEL'] as const;
-const LEFT_OUT = '{"runspan":"left out: see the nested run"}';
 /** Metadata that identifies the conversation and the user of a trace. The receiver reads it from the first run. */
 const IDS = ['thread_id', 'user_id'];
 
@@ -181,8 +178,6 @@ class RequestRun {
   readonly run: Run;
   readonly #name: string;
   readonly #ids = new Set<string>();
-  #hasInputs = false;
-  #outputs: string | undefined;
 
   constructor(
     { startedUs, url }: Incoming,
@@ -194,7 +189,7 @@ class RequestRun {
     const path = pathOf(url);
     const monotonicUs = clock.monotonicUs();
     const startUs = Math.floor(clock.stampUs(monotonicUs) - (monotonicUs - startedUs));
-    const name = `${method} ${path}`;
+    const name = `${method} ${pathPattern(path)}`;
     const options: StartOptions = { name, startUs, id: runIdAt(startUs), ...defined({ project, projectId }) };
     const parent = fromHeaders(headers)?.contextFor(sink);
     this.run = new Run({
@@ -212,16 +207,9 @@ class RequestRun {
     this.run.started();
   }
 
-  /** Takes the inputs of the first nested run that has inputs, and the outputs of the last that has outputs. */
-  observe(record: EncodedRun): void {
-    const { inputs, outputs, endTime } = record;
-    if (!this.#hasInputs && isFilled(inputs)) {
-      this.#hasInputs = true;
-      this.run.keepInputs(shortened(inputs, record));
-    }
-    if (endTime !== undefined && isFilled(outputs)) this.#outputs = shortened(outputs, record);
+  observe({ metadata }: EncodedRun): void {
     for (const key of IDS) {
-      const json = record.metadata?.get(key);
+      const json = metadata?.get(key);
       if (json === undefined || this.#ids.has(key)) continue;
       this.#ids.add(key);
       this.run.set({ metadata: { [key]: parsedJson(json) } });
@@ -238,24 +226,10 @@ class RequestRun {
     if (route !== undefined && run.name === this.#name) run.set({ name: `${method} ${route}` });
     const status = headersSent ? statusCode : undefined;
     run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
-    if (this.#outputs !== undefined) run.keepOutputs(withoutUsage(this.#outputs));
-    this.#outputs = undefined;
     if (!writableFinished) run.cancel();
     else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
     else run.end();
   }
-}
-
-/** The usage of the nested run is not that of the request, and its tokens must count once. */
-function withoutUsage(json: string): string {
-  if (!json.includes('"usage')) return json;
-  const { usage: _, usage_metadata: __, ...others } = fieldsOf(parsedJson(json));
-  return exactJson(others);
-}
-
-/** Attachments are sent with the nested run, so payloads with attachments are not taken. */
-function shortened(json: string, { attachments }: EncodedRun): string {
-  return json.length > PAYLOAD_MAX || (attachments?.length ?? 0) > 0 ? LEFT_OUT : json;
 }
 
 /** Returns the path of a request target, which a client of a proxy sends as a URL. */

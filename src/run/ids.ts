@@ -137,3 +137,23 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 export function isRunId(text: string): boolean {
   return UUID.test(text);
 }
+
+/** Replaces the segments of a URL path that are ids by `:id`, so that the names of runs stay few. */
+export function pathPattern(path: string): string {
+  const shown = path.split('/').map((segment) => (ID.test(segment) || isToken(segment) ? ':id' : segment));
+  return shown.join('/');
+}
+
+/** A number, a UUID, a ULID, or at least 16 hexadecimal digits. */
+const ID = /^(?:\d+|[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}|[0-7][\da-hjkmnp-tv-z]{25}|(?=.*\d)[\da-f]{16,})$/i;
+
+/** A place where the kind of character changes: lowercase, uppercase or digit. The capital of a word is no change. */
+const CHANGE = /(?<=[a-z])[A-Z\d]|(?<=[A-Z])\d|(?<=\d)[A-Za-z]/g;
+
+/** Number of characters per change. Random tokens have fewer. Words have more, also with versions: `gpt-4o-2024-08-06`. */
+const CHARACTERS_PER_CHANGE = 4;
+
+function isToken(segment: string): boolean {
+  if (!/^(?=.*\d)[\w-]{16,}$/.test(segment)) return false;
+  return (segment.match(CHANGE)?.length ?? 0) * CHARACTERS_PER_CHANGE >= segment.length;
+}

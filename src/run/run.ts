@@ -241,11 +241,6 @@ export class Run implements HookedRun {
     );
   }
 
-  /** @internal Records inputs as JSON text, unless the run has inputs. */
-  keepInputs(inputs: string): void {
-    if (this.isOpen && !this.#capture.hideInputs) this.#record.inputs ??= inputs;
-  }
-
   /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */
   keepResult(result: unknown): void {
     if (LateValue.is(result)) this.keepLate('outputs', result);

@@ -140,7 +140,11 @@ describe.concurrent('runspan dev with a command', () => {
       const body = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [{ traceId, spanId, name: 'span', ...times }] }] }] });
       const headers = { 'content-type': 'application/json' };
       await fetch(process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', { method: 'POST', headers, body });`;
-    expect((await runRunspan(devWith(code))).stderr).toBe('');
+    const [command, ...args] = devWith(code);
+    expect((await runRunspan([command as string, '--all-spans', ...args])).stderr).toBe('');
+    expect((await runRunspan([command as string, ...args])).stderr).toMatch(
+      /stores only OpenTelemetry spans [\s\S]*no run/,
+    );
   });
 
   it('keeps the runs of a command for another service on disk, and names the command that sends them', async ({

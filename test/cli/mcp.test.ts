@@ -171,6 +171,24 @@ it('shows the records of a call as one run, with the payload of whichever record
   expect(partsOf(await call('show_run', { id: idOf(2) })).recorded).toContain('tokens: 7 tokens');
 });
 
+it('leaves out the internal steps of frameworks, and shows them if asked', async () => {
+  const { call } = await connected([
+    run(1),
+    run(2, { parent: 1, name: 'RunnableSequence' }),
+    run(3, { parent: 2, name: 'chat', run_type: 'llm' }),
+  ]);
+  const names = ({ recorded }: { recorded: string[] }) =>
+    recorded.slice(1).map((line) => line.replace(/ ·.*| ?[\da-f-]{36} /g, ''));
+  const { notes, ...shown } = partsOf(await call('show_trace'));
+  expect(names(shown)).toEqual([' run 1', '  chat']);
+  expect(notes).toEqual(['1 internal step left out: call show_trace with internal true.']);
+  expect(names(partsOf(await call('show_trace', { internal: true })))).toEqual([
+    ' run 1',
+    '  RunnableSequence',
+    '    chat',
+  ]);
+});
+
 it('shows the feedback on a run', async () => {
   const { call, store } = await connected();
   const run_id = idOf(1);

@@ -113,6 +113,7 @@ describe('runspan traces', () => {
   it('rejects an invalid filter', async () => {
     const { code, stderr } = await ask('traces', 'status:failed');
     expect([code, stderr]).toEqual([2, expect.stringContaining('status: expects one of error, failed_below, pending')]);
+    expect((await ask('traces', 'stauts:error')).stderr).toContain('did you mean status:error?');
   });
 
   it.each([
@@ -154,6 +155,17 @@ describe('runspan show', () => {
     [idOf(8), `no trace or run has the id ${idOf(8)}`],
   ])('fails for the id %s', async (wanted, message) => {
     expect(await ask('show', wanted)).toEqual({ code: 1, stdout: '', stderr: `runspan: ${message}\n` });
+  });
+
+  it('counts the internal steps of frameworks, and prints them with --internal', async () => {
+    const step = (n: number, parent: number, name: string) => run(n, { parent, name, ms: 5 });
+    const url = await receiverOf(run(1), step(2, 1, 'RunnableSequence'), step(4, 2, 'ask'));
+    const treeOf = async (...args: string[]) =>
+      (await runMain(['show', '--url', url, ...args])).stdout.split('\n\n')[1];
+    expect(await treeOf()).toBe('run 1 · chain · 12 ms\n└─ ask · chain · 5.0 ms\n+1 internal step');
+    expect(await treeOf('--internal')).toBe(
+      'run 1 · chain · 12 ms\n└─ RunnableSequence · chain · 5.0 ms\n   └─ ask · chain · 5.0 ms',
+    );
   });
 
   it('prints a run with all its details', async () => {

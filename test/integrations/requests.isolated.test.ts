@@ -106,8 +106,8 @@ test('two calls of a request are one trace, below a run with the method, the pat
 
   const [root, one, two] = recorder.runs;
   expect(recorder.runs).toHaveLength(3);
-  expect(root).toMatchObject({ name: 'POST /ask', run_type: 'chain', trace_id: root?.id, inputs: { input: 'one' } });
-  expect(root).toMatchObject({ outputs: { text: 'You said: two' } });
+  expect(root).toMatchObject({ name: 'POST /ask', run_type: 'chain', trace_id: root?.id });
+  expect([root?.inputs, root?.outputs]).toEqual([{}, {}]);
   expect(root?.extra?.metadata).toEqual({
     'http.request.method': 'POST',
     'url.path': '/ask',
@@ -165,7 +165,7 @@ test('a call with tracing off starts no run, and does not change that', async ()
 test('currentRun and toHeaders give the run of the request, once it exists', async () => {
   const { recorder } = await recordedBy(async () => {
     await answer('one');
-    const [root] = [currentRun()];
+    const root = currentRun();
     expect(root?.name).toBe('GET /ask');
     expect(toHeaders()['runspan-trace']).toBe(root?.dottedOrder);
     root?.set({ name: 'renamed', tags: ['beta'], outputs: { own: true } });
@@ -226,10 +226,9 @@ test('model calls through fetch are below their request', async () => {
     await (await fetch(new Request(url, init))).json();
   });
   expect(outline).toEqual(['GET /ask (chain)', '  openai.chat.completions (llm)', '  openai.chat.completions (llm)']);
-  expect(recorder.runs[0]?.inputs).toEqual(recorder.runs[1]?.inputs);
   // The tokens of a call count once.
+  expect(recorder.runs[0]?.outputs).toEqual({});
   expect(recorder.runs[1]?.outputs).toHaveProperty('usage_metadata');
-  expect(recorder.runs[0]?.outputs).toEqual({ choices: recorder.runs[1]?.outputs?.choices });
 });
 
 describe('every call is below exactly the run of its own request', () => {
@@ -245,10 +244,12 @@ describe('every call is below exactly the run of its own request', () => {
   async function expectOwn(recorder: RunRecorder, count: number): Promise<void> {
     await until(() => recorder.runs.length === count * 5 && recorder.runs.every((run) => run.end_time !== undefined));
     const roots = recorder.runs.filter(({ parent_run_id }) => parent_run_id === undefined);
-    expect(new Set(roots.map(({ name }) => name)).size).toBe(count);
-    for (const { id, name } of roots) {
-      const below = recorder.runs.filter(({ parent_run_id }) => parent_run_id === id);
-      expect(below.map(({ inputs }) => `POST /${inputs.input}`)).toEqual(Array(4).fill(name));
+    const pathOf = ({ extra }: RunRecord) => extra?.metadata?.['url.path'];
+    expect(new Set(roots.map(pathOf)).size).toBe(count);
+    for (const root of roots) {
+      const below = recorder.runs.filter(({ parent_run_id }) => parent_run_id === root.id);
+      expect(root.name).toBe('POST /:id');
+      expect(below.map(({ inputs }) => `/${inputs.input}`)).toEqual(Array(4).fill(pathOf(root)));
     }
   }
 
@@ -345,7 +346,6 @@ describe('the end of a request', () => {
     isRead.open();
     while (!(await reader.read()).done);
     expect(await outline(recorder)).toEqual(['GET / (chain)', '  words (chain)']);
-    expect(recorder.run('GET /').outputs).toEqual({ outputs: ['one', 'two'] });
   });
 
   test('an aborted request is cancelled, and has no status if no head was sent', async () => {
@@ -418,7 +418,6 @@ describe('the end of a request', () => {
     });
     await isClosed;
     expect(await outline(recorder)).toEqual(['GET /ask (chain)', '  answer (chain)', '  answer (chain)']);
-    expect(recorder.runs[0]?.outputs).toEqual({ text: 'You said: in time' });
   });
 
   test.each([
@@ -551,32 +550,10 @@ describe('the fields of a request', () => {
     expect(recorder.runs.map(({ extra }) => extra?.metadata?.user_id)).toEqual(['ada', 'ada', 'grace']);
   });
 
-  test.each([
-    [65_536 - 12, false],
-    [65_536 - 11, true],
-  ])('inputs and outputs with a text of %i characters are left out: %s', async (length, isLeftOut) => {
-    const { recorder } = await recordedBy(() => {
-      traceable((_given: object) => ({ given: 'x'.repeat(length) }), { name: 'long' })({ given: 'x'.repeat(length) });
-    });
-    const marker = { runspan: 'left out: see the nested run' };
-    const whole = { given: 'x'.repeat(length) };
-    expect(recorder.runs[0]).toMatchObject(
-      isLeftOut ? { inputs: marker, outputs: marker } : { inputs: whole, outputs: whole },
-    );
-    expect(recorder.runs[1]).toMatchObject({ inputs: whole, outputs: whole });
-  });
-
-  test('hidden payloads stay hidden, and secrets masked', async () => {
-    const recorder = recording({ hideOutputs: true });
-    const url = await serve(async (_request, response) => {
-      await traceable(async (given: object) => given, { name: 'asks' })({ password: 'of-ada', question: 'x' });
-      response.end();
-    });
-    await (await fetch(url)).text();
-    await outline(recorder);
-    expect(recorder.runs[0]?.inputs).toEqual({ password: '[Redacted]', question: 'x' });
-    expect(recorder.runs[0]?.outputs ?? {}).toEqual({});
-    expect(JSON.stringify(recorder.runs)).not.toContain('of-ada');
+  test('of a request without a known route, ids are no part of the name', async () => {
+    const { recorder } = await recordedBy(() => answer('x'), {}, '/users/7/orders?page=2');
+    expect(recorder.runs[0]?.name).toBe('GET /users/:id/orders');
+    expect(recorder.runs[0]?.extra?.metadata).toMatchObject({ 'url.path': '/users/7/orders' });
   });
 
   test('of an Express request, the route is the name', async () => {
@@ -613,7 +590,6 @@ describe('with several exporters', () => {
       '    answer (chain)',
     ]);
     expect(recorder.runs.map(({ name, parent_run_id }) => [name, parent_run_id])).toEqual([['answer', root?.id]]);
-    expect(root?.inputs).toEqual({ input: 'other' });
   });
 });
 

@@ -52,7 +52,7 @@ describe('an HTTP request', () => {
   ]);
 
   testRequest('on a server with the old names has the same fields', 'GET', [
-    ['http.method', 'GET', 'name', 'GET /users/7'],
+    ['http.method', 'GET', 'name', 'GET /users/:id'],
     ['http.target', '/users/7?a=b', 'inputs/path'],
     ['http.scheme', 'http', 'metadata/http.scheme'],
     ['http.status_code', 200, 'outputs/status_code'],
@@ -78,6 +78,11 @@ describe('an HTTP request', () => {
       'a URL template has the template in its name',
       { ...GET, 'url.full': 'https://a.example/users/7', 'url.template': '/users/{id}' },
       { name: 'GET a.example/users/{id}' },
+    ],
+    [
+      'ids in its URL has a name without them',
+      { ...GET, 'url.full': 'https://a.example/v1/users/7/files/01ARZ3NDEKTSV4RRFFQ69G5FAV' },
+      { name: 'GET a.example/v1/users/:id/files/:id' },
     ],
   ])('with %s', (_, attributes, expected) => {
     expectRun(mapped(attributes), expected);

@@ -74,7 +74,7 @@ it.each(sdks)('calls with the SDK %s over %s are one trace with the work of the 
     {
       inputs: { question: 'Milk?' },
       outputs: { isError: true, content: [{ text: 'the kettle is broken' }] },
-      error: 'the tool reported an error',
+      error: 'the tool reported an error: the kettle is broken',
     },
     { inputs: {}, outputs: { content: [{ type: 'image', data: expect.stringContaining('image/png, 3000 bytes') }] } },
     { run_type: 'chain', inputs: { uri: 'note://tea' }, extra: about('resources/read') },
@@ -197,7 +197,7 @@ it('a wrapped server records a call of another client once', async () => {
   expect(tree).toEqual(['boil', '  work']);
 });
 
-it('the text of a failure is only in the outputs, which can be hidden', async () => {
+it('the text of a failure is hidden with the outputs', async () => {
   const main = `
     server.registerTool('tell', {}, async () => ({ isError: true, content: [{ type: 'text', text: 'the secret' }] }));
     await connect();

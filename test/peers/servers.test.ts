@@ -156,8 +156,8 @@ const UNTOUCHED = {
 it.each([
   ['Express', 'POST /users/:id'],
   ['Fastify', 'POST /users/:id'],
-  // Hono does not tell Node's request which route it takes.
-  ['Hono', 'POST /users/7'],
+  // Hono does not tell Node's request which route it takes, so the path's number becomes ":id".
+  ['Hono', 'POST /users/:id'],
   ['NestJS', 'POST /users/:id'],
 ] as const)('an untouched server with %s delivers one trace for each request', async (name, route) => {
   const [model, receiver] = await Promise.all([startModel(), createReceiver()]);
@@ -184,9 +184,6 @@ it.each([
     ['POST /fail', CALLER],
     ['openai.responses', second?.id],
   ]);
-  expect(first?.inputs).toMatchObject(runs[1]?.inputs ?? {});
-  // The tokens of a call count once.
-  const { usage, usage_metadata, ...answer } = runs[2]?.outputs ?? {};
-  expect([usage, usage_metadata, first?.outputs]).toEqual([expect.any(Object), expect.any(Object), answer]);
+  expect([first?.inputs, first?.outputs]).toEqual([{}, {}]);
   expect([first?.error, second?.error]).toEqual([undefined, 'HTTP 500']);
 });

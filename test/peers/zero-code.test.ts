@@ -88,16 +88,14 @@ POST /api/ask · chain
 
 const GRAPH = `\
 LangGraph · chain · 40 tokens (20 in, 20 out)
-├─ __start__ · chain
 ├─ ask · chain
-│  ├─ ChatOpenAI · llm · 10 tokens (5 in, 5 out)
-│  └─ RunnableLambda · chain
+│  └─ ChatOpenAI · llm · 10 tokens (5 in, 5 out)
 ├─ look · chain
 │  ├─ ${CHAT}
 │  └─ weather · tool
 └─ ask · chain
-   ├─ ChatOpenAI · llm · 22 tokens (12 in, 10 out)
-   └─ RunnableLambda · chain`;
+   └─ ChatOpenAI · llm · 22 tokens (12 in, 10 out)
++3 internal steps`;
 
 const AGENT = `\
 ToolLoopAgent.generate · chain · 32 tokens (17 in, 15 out)

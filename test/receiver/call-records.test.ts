@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { foldedCalls, sourcesOf } from '#src/receiver/domain/call-records.ts';
+import { describe, expect, test } from 'vitest';
+import { foldedCalls, sourcesOf, withoutInternal } from '#src/receiver/domain/call-records.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
 
 const run = (id: string, fields: Partial<RunOutline> = {}): RunOutline => ({
@@ -50,4 +50,41 @@ test('runs below a further record are below the head of its call', () => {
     ['b', 'a'],
     ['c', undefined],
   ]);
+});
+
+describe('internal steps', () => {
+  const step = (id: string, parent?: string, fields: Partial<RunOutline> = {}) =>
+    run(id, { internal: true, ...(parent && { parent_run_id: parent }), ...fields });
+  const drawn = (runs: readonly RunOutline[]) => {
+    const { runs: shown, leftOut } = withoutInternal(runs);
+    return [shown.map(({ id, parent_run_id: parent }) => `${id}<${parent}`).join(' '), leftOut];
+  };
+
+  test('are left out, and the runs below them are below the nearest run above that is left', () => {
+    const below = [
+      run('d', { parent_run_id: 'c' }),
+      run('e', { parent_run_id: 'b' }),
+      run('f', { parent_run_id: 'd' }),
+    ];
+    expect(drawn([...below, run('a'), step('b', 'a'), step('c', 'b')])).toEqual(['d<a e<a f<d a<undefined', 2]);
+  });
+
+  test('stay if they are roots, have no parent in the trace, or did not succeed', () => {
+    const kept = [
+      step('a'),
+      step('b', 'gone'),
+      step('c', 'a', { status: 'error' }),
+      step('d', 'c', { status: 'pending' }),
+    ];
+    expect(drawn([...kept, step('e', 'd')])).toEqual(['a<undefined b<gone c<a d<c', 1]);
+  });
+
+  test('of a chain of 100,000, and of a cycle, are left out in linear time', () => {
+    const chain = Array.from({ length: 100_000 }, (_, at) => step(`${at + 1}`, `${at}`));
+    const leaves = Array.from({ length: 100_000 }, (_, at) => run(`leaf ${at}`, { parent_run_id: `${at}` }));
+    const { runs, leftOut } = withoutInternal([run('0'), ...chain, ...leaves]);
+    expect(leftOut).toBe(100_000);
+    expect(runs.slice(1).every(({ parent_run_id: parent }) => parent === '0')).toBe(true);
+    expect(drawn([step('a', 'b'), step('b', 'a'), run('c', { parent_run_id: 'a' })])).toEqual(['c<b', 2]);
+  });
 });

@@ -83,6 +83,7 @@ function withOptions(command: Command) {
     .option('--max-size <size>', 'delete the oldest traces beyond this size, e.g. 500mb (default: 4gb)', size)
     .option('--prices <file>', PRICES_OPTION)
     .option('--strict', 'reject requests that deviate from the documented interface')
+    .option('--all-spans', 'store all OpenTelemetry spans, not only those related to model calls')
     .option('--with-body', 'record the bodies of incoming HTTP requests, for tests that runspan test writes')
     .option('--content', 'record the prompts, answers, tool arguments and tool outputs of claude and codex')
     .option('--json', 'print each trace as one line of JSON, and the output of the command on standard error')

@@ -5,6 +5,7 @@ import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
 import { exportTrace } from '../../receiver/api/trace-export.ts';
+import { SpanSelection } from '../../receiver/ingest/span-selection.ts';
 import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
 import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
@@ -49,6 +50,7 @@ export interface OwnReceiverOptions extends StoreOptions {
   readonly allowHost?: readonly string[] | undefined;
   readonly allowOrigin?: readonly string[] | undefined;
   readonly strict?: true | undefined;
+  readonly allSpans?: true | undefined;
 }
 
 interface Start {
@@ -76,7 +78,9 @@ export async function openReceiver(options: OwnReceiverOptions, start: Start): P
     const registration = storePath === undefined ? undefined : new Registration(storePath);
     const routes = [programs.route, ...(registration === undefined ? [] : [registration.route])];
     const received: Programs['received'] = (request, operations) => programs.received(request, operations);
-    const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, { received, routes });
+    const selection = options.allSpans === true ? undefined : new SpanSelection();
+    const additions = { received, routes, ...(selection && { select: selection.select.bind(selection) }) };
+    const listen = (port: number) => receiverWith({ ...receiverOptions(options), port, store }, additions);
     const mayMove = hasProgram && options.port === undefined;
     const receiver = await listenAt(options.port ?? DEFAULT_PORT, mayMove, listen, lines);
     const { url } = receiver;

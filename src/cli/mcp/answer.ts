@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { cut, firstLine, visible } from '../../base/text.ts';
+import { cut, visible } from '../../base/text.ts';
+import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { RunDetails, RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
@@ -61,6 +62,6 @@ export function runLine(run: RunOutline | RunDetails | TraceSummary, more: reado
     durationOf(run),
     ...usageTexts(run),
     ...more,
-    ...(error === undefined ? [] : [`error: ${short(firstLine(error), ERROR_MAX)}`]),
+    ...(error === undefined ? [] : [`error: ${short(headlineOf(error), ERROR_MAX)}`]),
   ].join(' · ');
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod/v4';
-import { firstLine } from '../../base/text.ts';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
 import { callOf, type Records } from '../../receiver/domain/call-records.ts';
+import { headlineOf } from '../../receiver/domain/headline.ts';
 import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
@@ -145,7 +145,7 @@ async function comparedOf(source: RunSource, id: string): Promise<Map<string, st
     type: run.run_type,
     model: run.model,
     status: run.status,
-    error: run.error && firstLine(run.error),
+    error: run.error && headlineOf(run.error),
     duration: durationOf(run),
     ...(outline.length === 0 && { usage: usageTexts(run).join(', ') }),
     ...extra,

@@ -1,7 +1,7 @@
 import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
-import { foldedCalls } from '../../receiver/domain/call-records.ts';
+import { foldedCalls, withoutInternal } from '../../receiver/domain/call-records.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
@@ -48,21 +48,27 @@ const showTrace = tool({
     'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
   input: z.strictObject({
     id: z.string().optional().describe('id of a trace, or the start or end of the id of a recent trace'),
+    internal: z.boolean().default(false).describe('also show the steps that frameworks have added for themselves'),
     offset: OFFSET.describe('number of runs to skip'),
   }),
-  use: ({ id, offset }, read) =>
+  use: ({ id, ...shown }, read) =>
     read(async (source) => {
       const traceId = await completeId(source, id === undefined ? undefined : idOf(id));
       const outline = await source.outline(traceId);
       // Also accepts the id of a run, and shows its trace.
-      if (outline.length > 0) return treeOf(traceId, outline, offset);
+      if (outline.length > 0) return treeOf(traceId, outline, shown);
       const { trace_id: other } = await runOf(source, traceId);
-      return treeOf(other, await source.outline(other), offset);
+      return treeOf(other, await source.outline(other), shown);
     }),
 });
 
-function treeOf(traceId: string, outline: readonly RunOutline[], offset: number): Answer {
-  const { runs, records } = foldedCalls(outline);
+function treeOf(
+  traceId: string,
+  outline: readonly RunOutline[],
+  { internal, offset }: { internal: boolean; offset: number },
+): Answer {
+  const { runs: calls, records } = foldedCalls(outline);
+  const { runs, leftOut } = internal ? { runs: calls, leftOut: 0 } : withoutInternal(calls);
   const nodes = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
   const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
@@ -84,8 +90,11 @@ function treeOf(traceId: string, outline: readonly RunOutline[], offset: number)
       ...(listed.length < failed.length && offset === 0
         ? [`${failed.length - listed.length} more failed runs are only in the tree.`]
         : []),
+      ...(leftOut > 0 ? [`${counted(leftOut, 'internal step')} left out: call show_trace with internal true.`] : []),
       ...(next < nodes.length
-        ? [`${nodes.length - next} more runs: call show_trace with id ${traceId} and offset ${next}.`]
+        ? [
+            `${nodes.length - next} more runs: call show_trace with id ${traceId}${internal ? ', internal true' : ''} and offset ${next}.`,
+          ]
         : []),
     ],
   };

@@ -26,6 +26,7 @@ export function define(command: Command, { stdout }: CommandContext): void {
         'Shows a trace as a tree with the inputs and outputs of its root run, or a run with all its details. Without an id, shows the latest trace.',
       )
       .argument('[id]', "id of a trace or a run, or the start or end of a recent trace's id", idOf)
+      .option('--internal', 'also print the steps that frameworks such as LangGraph have added for themselves')
       .option('--full', 'print complete payloads instead of the first 2000 characters')
       .option('--json', 'print one JSON object: a trace that can be imported, or a run with its payloads')
       .option('--html <file>', 'save the trace as an HTML file that opens in any browser, with secrets masked'),
@@ -33,7 +34,8 @@ export function define(command: Command, { stdout }: CommandContext): void {
     .addHelpText('after', HELP)
     .action((id, options) =>
       withSource(options, async (source) => {
-        const view = { source, isFull: options.full === true, ...treeOptionsFor(stdout) };
+        const [isFull, isInternalShown] = [options.full === true, options.internal === true];
+        const view = { source, isFull, isInternalShown, ...treeOptionsFor(stdout) };
         if (options.html !== undefined) stdout.write(await saveHtml(source, id, options.html));
         else stdout.write(await (options.json ? jsonOf(source, id) : textOf(view, id)));
       }),

@@ -1,5 +1,6 @@
+import { cut } from '../../base/text.ts';
 import type { PlanOptions } from '../../instrument/plan.ts';
-import { defined, type Fields, fieldsOf, isFields, mapped, signalOf, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isFields, listOf, mapped, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription, Run } from '../../run/run.ts';
 import { blockWithDataUri, dataUriOf, withField } from '../../services/media.ts';
 
@@ -39,11 +40,23 @@ export function planOf({ method, params }: McpRequest, options: Fields, server?:
   };
 }
 
-/** Ends a run. A tool reports its failure in the result, which `hideOutputs` or `redact` may hide. */
+/** Maximum length of the text of a result in the error of its run, in characters. */
+const FAILURE_TEXT_MAX = 1_000;
+
+/**
+ * Ends a run. A tool reports its failure in the result, which `hideOutputs` or `redact` may hide, so the text is taken
+ * from the recorded outputs.
+ */
 function complete(run: Run, result: unknown): void {
   run.keepResult(isFields(result) ? resultWithDataUris(result) : result);
-  if (fieldsOf(result).isError === true) run.fail('the tool reported an error');
+  if (fieldsOf(result).isError === true) run.fail(failureOf(run.outputs));
   else run.end();
+}
+
+function failureOf(recorded: Fields | undefined): string {
+  const texts = listOf(recorded?.content).flatMap((part) => textOf(fieldsOf(part).text) ?? []);
+  const detail = texts.length === 0 ? '' : `: ${cut(texts.join('\n'), FAILURE_TEXT_MAX)}`;
+  return `the tool reported an error${detail}`;
 }
 
 /** Converts the base64 of images, audio and files in a result to data URIs, which are recorded as attachments. */

@@ -1,4 +1,5 @@
 import { SecretNames } from '../../payload/redaction/names.ts';
+import { pathPattern } from '../../run/ids.ts';
 import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -57,7 +58,7 @@ function partOfUrl(value: unknown, attributes: Attributes): unknown {
   return withoutCredentials(value);
 }
 
-/** Adds the host and path to the run name. Without a known route, a span is named after its HTTP method only. */
+/** Adds the route to the run name, or the host and the path. Without a known route, spans are named after their method. */
 function renameOf(attributes: Attributes): Rename | undefined {
   const method = methodOf(attributes);
   const place = text(attributes['http.route']) ?? placeOf(attributes);
@@ -66,11 +67,12 @@ function renameOf(attributes: Attributes): Rename | undefined {
 
 function placeOf(attributes: Attributes): string | undefined {
   const url = withoutCredentials(urlOf(attributes));
-  const path = text(attributes['url.template']) ?? text(attributes['url.path']) ?? text(attributes['http.target']);
-  if (url === undefined) return path === undefined ? undefined : withoutQuery(path);
+  const template = text(attributes['url.template']);
+  const path = text(attributes['url.path']) ?? text(attributes['http.target']);
+  if (url === undefined) return template ?? (path && pathPattern(withoutQuery(path)));
   if (!URL.canParse(url)) return withoutQuery(url);
   const { host, pathname } = new URL(url);
-  return host + (text(attributes['url.template']) ?? pathname);
+  return host + (template ?? pathPattern(pathname));
 }
 
 function withoutQuery(url: string): string {

@@ -26,6 +26,34 @@ export function foldedCalls(runs: readonly RunOutline[]): FoldedRuns {
   return { runs: shown, records };
 }
 
+/** The runs of a trace without the internal steps of frameworks. */
+export interface WithoutInternal {
+  /** The runs below a step that is left out are below the nearest run above that is left. */
+  readonly runs: readonly RunOutline[];
+  readonly leftOut: number;
+}
+
+/** Leaves out the internal steps of frameworks. A root, and a step that did not succeed, are never left out. */
+export function withoutInternal(runs: readonly RunOutline[]): WithoutInternal {
+  const ids = new Set(runs.map(({ id }) => id));
+  const isLeftOut = ({ internal, status, parent_run_id: parent = '' }: RunOutline): boolean =>
+    internal === true && status === 'success' && ids.has(parent);
+  const parents = new Map(runs.filter(isLeftOut).map(({ id, parent_run_id: parent = '' }) => [id, parent]));
+  const nearest = (id: string): string => {
+    // A set, because parents may form a cycle.
+    const passed = new Set<string>();
+    let at = id;
+    for (; parents.has(at) && !passed.has(at); at = parents.get(at) as string) passed.add(at);
+    for (const step of passed) parents.set(step, at);
+    return at;
+  };
+  const shown = runs.flatMap(({ ...run }) => {
+    if (run.parent_run_id !== undefined) run.parent_run_id = nearest(run.parent_run_id);
+    return parents.has(run.id) ? [] : [run];
+  });
+  return { runs: shown, leftOut: parents.size };
+}
+
 /** Names the sources of the records of a call, for example `langchain, openai, fetch`. */
 export function sourcesOf(records: readonly RunOutline[]): string {
   return [...new Set(records.flatMap(({ recorded_by: source }) => source ?? []))].join(', ');

@@ -129,7 +129,7 @@ export interface RunOutline {
   status: RunStatus;
   start_time: string;
   end_time?: string;
-  /** First line of the error. Maximum length: 200 characters. */
+  /** First line of the error, and of its deepest cause. Maximum length: 200 characters. */
   error?: string;
   /** Model name: `ls_model_name` in the metadata, or `model` in the call parameters. */
   model?: string;
@@ -150,7 +150,7 @@ export interface RunOutline {
   same_call_as?: string;
   /** `false` if the usage does not count, because the usage of another run contains or repeats it. Otherwise absent. */
   usage_counts?: false;
-  /** `true` if a framework has added the run for itself. Otherwise absent. */
+  /** `true` if a framework has added the run for itself, for example LangGraph's `__start__`. Otherwise absent. */
   internal?: true;
 }
 

@@ -1,9 +1,10 @@
-import { cut } from '../../base/text.ts';
 import { fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
+import { headlineOf } from './headline.ts';
+import { isInternalStep } from './internal-steps.ts';
 import { previewOf } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
@@ -30,8 +31,6 @@ const FIRST_TOKEN_EVENT = 'new_token';
 
 /** Prefix of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
-
-const ERROR_LENGTH_MAX = 200;
 
 /** Metadata about each of a run's payloads. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
@@ -93,7 +92,7 @@ export function summaryOf(
   set(summary, 'first_token_time', first_token_time);
   set(summary, 'parent_run_id', parent_run_id);
   set(summary, 'end_time', end_time);
-  set(summary, 'error', error === undefined || error === '' ? undefined : firstLine(error));
+  set(summary, 'error', error === undefined || error === '' ? undefined : headlineOf(error));
   setText(summary, 'model', modelOf(fields));
   if (isCallType(type)) setText(summary, 'recorded_by', sourceOf(fields));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
@@ -102,6 +101,7 @@ export function summaryOf(
   setText(summary, 'thread', threadOf(fields.extra?.metadata));
   setText(summary, 'user', idTextOf(fields.extra?.metadata?.user_id));
   set(summary, 'tags', tags?.map(comparable));
+  set(summary, 'internal', isInternalStep(fields) || undefined);
   return summary;
 }
 
@@ -121,6 +121,7 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'recorded_by', summary.recorded_by);
   set(outline, 'same_call_as', summary.same_call_as);
   set(outline, 'usage_counts', summary.usage_counts);
+  set(outline, 'internal', summary.internal);
   return outline;
 }
 
@@ -199,15 +200,6 @@ const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation
 
 function threadOf(metadata: Metadata): string | undefined {
   return firstText(...THREAD_KEYS.map((key) => idTextOf(metadata?.[key])));
-}
-
-function firstLine(error: string): string {
-  // An error may be megabytes long, so only its beginning is searched.
-  const [line = ''] = error
-    .slice(0, 4 * ERROR_LENGTH_MAX)
-    .trimStart()
-    .split(/\r?\n|\r/, 1);
-  return cut(line, ERROR_LENGTH_MAX);
 }
 
 type TextKey = 'model' | 'recorded_by' | 'session_name' | 'thread' | 'user';

@@ -1,3 +1,5 @@
+import { nearWord } from '../../base/near.ts';
+import { cut } from '../../base/text.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
 import { RUN_STATUSES } from '../domain/run-view.ts';
@@ -102,6 +104,8 @@ const MAP = /(meta|feedback)\./y;
 const MAP_KEY = /[^\s=:"()<>,]+/y;
 const MAP_OPERATOR = /[<>]=?|[:=]/y;
 const FIELD = /([a-z_]+)([:=]|!=|[<>]=?)/y;
+/** The value of an unknown key, with quotes. */
+const MISTYPED = /(?:"[^"]*"?|[^\s")])*/y;
 const KEYS: readonly string[] = [...TEXT_FIELDS, ...Object.keys(AMOUNTS), 'since', 'before', 'is'];
 const BOUNDARY = /(?=[\s)]|$)/y;
 
@@ -237,10 +241,15 @@ class FilterParser {
     return this.#counted({ field, key, values: this.#patterns(label) });
   }
 
-  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is unknown. */
+  /** Parses `key:value`, `key=value` or `key>value`. Returns undefined if the key is near no known one. */
   #fieldCondition(): FilterNode | TopLevel | undefined {
     const [label, key = '', operator = ''] = this.#eat(FIELD) ?? [];
     if (label === undefined) return undefined;
+    const meant = nearWord(key, KEYS);
+    if (meant !== undefined) {
+      const [value = ''] = this.#eat(MISTYPED) ?? [];
+      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${cut(value, 80)}?`);
+    }
     const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
       const field = key as AmountField;

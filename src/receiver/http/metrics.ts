@@ -35,6 +35,8 @@ export class Metrics {
   receivedBytes = 0;
   /** Number of requests with OpenTelemetry metrics. */
   ignoredMetrics = 0;
+  /** Number of OpenTelemetry spans that the receiver was not asked to store. */
+  leftOutSpans = 0;
   /** Number of rejected requests by reason. */
   readonly refused: Map<string, number> = new Map();
   readonly #histograms = new Map<string, Histogram>();
@@ -65,6 +67,7 @@ export class Metrics {
       family('ignored_metrics_requests_total', 'counter', 'Requests with metrics, which are not stored', [
         ['', this.ignoredMetrics],
       ]),
+      family('left_out_spans_total', 'counter', 'Spans that are not related to model calls', [['', this.leftOutSpans]]),
       family('open_streams', 'gauge', 'Open change streams', [['', openStreams]]),
       family('store_seconds', 'histogram', 'Duration of calls to the store', this.#buckets()),
       ...(status === undefined ? [] : statusText(status)),

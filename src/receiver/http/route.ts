@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SpanMapping } from '../../otel/mapping/span-to-run.ts';
+import type { SpanLike } from '../../otel/span-like.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type { Permission } from '../store/key-store.ts';
@@ -59,6 +60,8 @@ export interface Call {
   readonly limits?: RunLimits;
   /** How attributes of spans become fields of runs. Undefined for the default mapping. */
   readonly mapping?: SpanMapping;
+  /** Returns the spans of a request to store, by the given spans. Undefined if all are stored. */
+  readonly select?: (spans: readonly SpanLike[]) => ReadonlyMap<SpanLike, SpanLike>;
   /** Time in which a store that is ready answers, in milliseconds. */
   readonly readyMs?: number;
   /** Called after the store has applied the operations in a request. */

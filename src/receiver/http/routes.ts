@@ -24,7 +24,10 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 
 /** The parts of a receiver that its routes use. */
 export interface RoutesOptions
-  extends Pick<Call, 'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping'> {
+  extends Pick<
+    Call,
+    'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping' | 'select'
+  > {
   readonly store: Store & { readonly lag?: string | undefined; readonly fault?: string | undefined };
   readonly metrics?: Metrics;
 }

@@ -113,7 +113,8 @@ async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSucce
 }
 
 async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSuccess> {
-  const { spans, rejected, reason } = readOtlpSpans(await read());
+  const { spans: given, rejected, reason } = readOtlpSpans(await read());
+  const spans = selectedSpans(call, given);
   const header = call.request.headers['langsmith-project'];
   const operations: RunOperation[] = [];
   const feedback: Feedback[] = [];
@@ -127,6 +128,20 @@ async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSucc
   await joinRecords(call, joined);
   if (feedback.length > 0) await addFeedbackBatch(call.store, call.scope, feedback);
   return { rejected, reason };
+}
+
+const LEFT_OUT =
+  'the receiver stores only OpenTelemetry spans that are related to model calls; --all-spans stores all; logged once';
+
+function selectedSpans({ select, metrics }: Call, given: readonly OtlpSpan[]): readonly OtlpSpan[] {
+  const selected = select?.(given.map(({ span }) => span));
+  if (selected === undefined) return given;
+  if (selected.size < given.length) diagnostics.warnOnce('left out spans', LEFT_OUT);
+  metrics.leftOutSpans += given.length - selected.size;
+  return given.flatMap((one) => {
+    const span = selected.get(one.span);
+    return span === undefined ? [] : [{ ...one, span }];
+  });
 }
 
 /** Returns the run that runspan sent as a span. If the run is invalid, the span is converted like any other. */

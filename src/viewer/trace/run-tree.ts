@@ -154,13 +154,9 @@ export function lengthMsOf(branch: Branch | undefined): number {
     : (branch.endMs ?? Number.POSITIVE_INFINITY) - branch.startMs;
 }
 
-/** Names of the steps that LangGraph and LangChain add to the steps of the application. */
-const INTERNAL_NAMES =
-  /^(?:__start__|__end__|LangGraphUpdateState|Runnable(?:Lambda|Sequence|Parallel|Map|Passthrough|Assign)|Channel(?:Write|Read)(?:<.*>)?|Branch<.*>)$/s;
-
 /** Returns whether a framework has added a run for itself. A root, and a run that did not succeed, never count. */
 export function isInternal({ run, parent }: Branch): boolean {
-  return parent !== -1 && run.status === 'success' && (run.internal === true || INTERNAL_NAMES.test(run.name));
+  return parent !== -1 && run.status === 'success' && run.internal === true;
 }
 
 /**
