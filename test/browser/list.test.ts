@@ -91,7 +91,7 @@ test('a filter becomes chips, is part of the URL, and is undone with the back bu
   await box.fill('nothing-like-this');
   await box.press('Enter');
   await see('No matches');
-  await see('No root runs match this filter. New matches appear automatically.');
+  await see('No traces match this filter. New matches appear automatically.');
   await page.goBack();
   await see('refund');
   await page.goBack();
@@ -176,6 +176,41 @@ test('an empty receiver shows how to send the first run', async () => {
   await see('run 25');
 });
 
+const failing = [
+  run(1, { ms: 9, name: 'chat', inputs: { question: 'My money?' }, outputs: { answer: 'Sorry' } }),
+  run(2, { parent: 1, at: 5, ms: 1, name: 'refund', run_type: 'tool', error: 'RefundError: too old' }),
+  run(3, { ms: 9, name: 'chat', inputs: { question: 'Which plan?' }, error: 'RateLimitError: 429' }),
+  run(4, { ms: 9, name: 'chat', inputs: { question: 'Green?' }, outputs: { answer: 'Yes' } }),
+];
+
+test('the list shows the outcome of each trace, the text of a failure in place of the output, and their totals', async () => {
+  const { page, store, rows } = await openPage(failing);
+  const texts = rows.locator('.preview-out');
+  await expect
+    .poll(() => texts.allTextContents())
+    .toEqual(['Yes', 'RateLimitError: 429', '1 failed below: RefundError: too old']);
+  expect(await rows.locator('.column-status').allTextContents()).toEqual(['success', 'error', 'failed below']);
+  const totals = page.locator('.list-totals');
+  expect(await totals.textContent()).toBe('3 traces1 success1 failed below1 error');
+  await totals.getByRole('link', { name: 'failed below' }).click();
+  await expect.poll(() => rows.count()).toBe(1);
+  expect(new URL(page.url()).searchParams.get('q')).toBe('status:failed_below');
+  await page.goBack();
+  const more = Array.from({ length: 100 }, (_, index) => run(index + 10, { ms: 5, session_name: 'bank' }));
+  await store.apply(DEFAULT_SCOPE, more);
+  await expect.poll(() => totals.textContent()).toMatch(/^\d+ traces loaded/);
+  await expect.poll(() => headers(page)).not.toContain('Project');
+  await page.locator('.list-rows').evaluate((element) => element.scrollTo({ top: 1e6 }));
+  await expect.poll(() => headers(page)).toContain('Project');
+});
+
+test('a filter for errors that matches nothing offers the traces with a failed run', async () => {
+  const { page, rows } = await openPage(failing, { path: '/?q=status%3Aerror+refund' });
+  await page.getByText('1 trace has a failed run: show them').getByRole('link').click();
+  await expect.poll(() => rows.count()).toBe(1);
+  expect(new URL(page.url()).searchParams.get('q')).toBe('refund status:failed_below');
+});
+
 const headers = (page: Page): Promise<string[]> => page.getByRole('columnheader').allTextContents();
 const inputOf = (page: Page) => page.locator('.list-rows [role=rowgroup] .preview-in');
 
@@ -216,13 +251,4 @@ test('a column without values gives its room to the input and the output, until 
   expect(wide - (await widthOf())).toBeGreaterThan(150);
   await page.goto(`${page.url()}?q=run%202&sort=cost`);
   await expect.poll(() => headers(page)).toContain('Cost');
-});
-
-test('the number of runs and of failed runs is in words', async () => {
-  const failed = { parent: 1, ms: 5, error: 'Error: no' };
-  const runs = [run(1, { ms: 9 }), run(2, failed), run(3, { parent: 1, ms: 5 }), run(4, { ms: 5 })];
-  const { page, rows } = await openPage(runs);
-  await page.getByRole('button', { name: 'Columns' }).click();
-  await page.getByRole('checkbox', { name: 'Runs' }).check();
-  await expect.poll(() => rows.locator('.column-runs').allTextContents()).toEqual(['1', '3 runs, 1 failed']);
 });

@@ -347,7 +347,7 @@ test('statistics are grouped by user and metadata, with root runs, model calls a
   const rows = page.locator('.groups tbody tr');
   await expect.poll(() => rows.first().textContent()).toMatch(/^ada375 %.*liked 1$/);
   const columns = await page.locator('.groups thead th').allTextContents();
-  expect(columns.slice(8, 14)).toEqual(['Root runs', 'Root p50', 'Root p95', 'Model calls', 'Call p50', 'Call p95']);
+  expect(columns.slice(6, 12)).toEqual(['Traces', 'Trace p50', 'Trace p95', 'Model calls', 'Call p50', 'Call p95']);
   const key = page.getByRole('combobox', { name: 'Metadata key' });
   await key.focus();
   await page.locator('#metadata-keys option[value=plan]').waitFor({ state: 'attached' });
@@ -373,7 +373,7 @@ test('the list, the trace, the run and the statistics show the cost and what cac
   // 9,000 × 0.5 + 1,000 × 5 = 9,500 millionths of a dollar, instead of 10,000 × 5 = 50,000.
   const cell = (text: string) => rows.first().getByRole('gridcell', { name: text, exact: true });
   await cell('$0.0095').waitFor();
-  expect(await cell('45 %').getAttribute('title')).toBe(
+  expect(await cell('$0.0095').getAttribute('title')).toBe(
     '20,000 input tokens\n9,000 of them read from a cache\n0 output tokens\ncost $0.0095\ncaching saved $0.041',
   );
   await go(`/?trace=${idOf(1)}&run=${idOf(2)}`);
@@ -388,31 +388,47 @@ test('the list, the trace, the run and the statistics show the cost and what cac
   await page.getByTitle(reason, { exact: true }).waitFor();
   await go('/?view=statistics&by=model');
   await see('Saved by caching');
-  await page.getByRole('img', { name: 'Cached input. share of input tokens: at most 45 %' }).waitFor();
+  await page.getByRole('img', { name: 'Tokens. input: at most 11,000; cached: at most 9,000' }).waitFor();
   await page.getByRole('img', { name: 'Cost by model. claude-opus-5: at most $0.0095' }).waitFor();
   const group = page.locator('.groups tbody tr', { hasText: 'claude-opus-5' });
-  await expect.poll(() => group.textContent()).toMatch(/\$0\.009590 %\$0\.041$/);
+  await expect.poll(() => group.textContent()).toMatch(/90 %\$0\.041\$0\.0095100 %$/);
+});
+
+test('the chart of costs names the most expensive run, and the charts cover the time with runs', async () => {
+  const steps = ['a', 'b', 'c', 'd', 'e'].flatMap((name) => [name, name, name]);
+  const outputs = { usage_metadata: { input_tokens: 7, total_tokens: 7, total_cost: 10 } };
+  const runs = [
+    ...steps.map((name, index) => run(index + 1, { name, ms: 5, at: index * 60_000 })),
+    run(16, { name: 'expensive', run_type: 'llm', ms: 5, at: 15 * 60_000, outputs }),
+  ];
+  const path = '/?view=statistics&q=since%3A2026-11-10T00:00:00Z+before%3A2026-11-21T00:00:00Z';
+  const { page } = await openPage(runs, { path });
+  await page.getByRole('img', { name: 'Cost by name. expensive: at most $10.00' }).waitFor();
+  expect(await page.locator('.ranked .legend').textContent()).toBe('expensive$10.00');
+  expect(await page.locator('.groups tbody th').first().textContent()).toBe('expensive');
+  expect(await page.locator('.statistics > header').textContent()).toContain('2026-11-20 07:00 to 2026-11-20 07:15');
+  expect(await page.locator('.chart').count()).toBe(4);
 });
 
 test('a drag on a chart selects its time range, a double click removes it, and the table selects one bucket', async () => {
   const runs = Array.from({ length: 100 }, (_, index) => run(index + 1, { ms: 5, at: index * 60_000 }));
   const { page } = await openPage(runs, { path: '/?view=statistics' });
   const plot = page.locator('.chart .u-over').first();
-  const total = () => page.locator('.totals dd').first().textContent();
-  await expect.poll(total).toBe('100');
+  const total = () => page.locator('.cards dd').first().textContent();
+  await expect.poll(total).toMatch(/^100 /);
   const { x = 0, y = 0, width = 0 } = (await plot.boundingBox()) ?? {};
   await page.mouse.move(x + width / 2, y + 20);
-  await page.locator('.chart figcaption').first().getByText('others 5').waitFor();
+  await page.locator('.chart').first().getByText('others5').waitFor();
   await page.mouse.down();
   await page.mouse.move(x + (width * 3) / 4, y + 30, { steps: 5 });
   await page.mouse.up();
-  await expect.poll(total).toMatch(/^2[4-6]$/);
-  expect(new URL(page.url()).searchParams.get('q')).toMatch(/^since:2026-11-20T07:49:\S+ before:2026-11-20T08:14:\S+$/);
+  await expect.poll(total).toMatch(/^2[4-6] /);
+  expect(new URL(page.url()).searchParams.get('q')).toMatch(/^since:2026-11-20T07:50:\S+ before:2026-11-20T08:15:\S+$/);
   await plot.dblclick();
-  await expect.poll(total).toBe('100');
+  await expect.poll(total).toMatch(/^100 /);
   await page.getByText('As a table').first().click();
   await page.locator('.chart tbody button').first().click();
-  await expect.poll(total).toBe('5');
+  await expect.poll(total).toMatch(/^5 /);
 });
 
 test('the panel of a model call tells where its prompt differs from that of an earlier call', async () => {

@@ -59,15 +59,15 @@ export function cachedShare(usage: Usage | undefined): string | undefined {
 /** Number of decimals of a cost in a tooltip. */
 const EXACT_DECIMALS = 10;
 
-/** Describes tokens, cost and caching in one line each, for a tooltip. Statistics omit totals of 0, also of costs. */
-export function usageTitle(usage: Usage | undefined, isOfStatistics = false): string {
+/** Describes tokens, cost and caching in one line each, for a tooltip. */
+export function usageTitle(usage: Usage | undefined): string {
   if (usage === undefined) return '';
   const { input_tokens, output_tokens, total_cost, cached_tokens, cache_savings } = usage;
   return [
     input_tokens !== undefined && plural(input_tokens, 'input token'),
     cached_tokens !== undefined && `${cached_tokens.toLocaleString('en')} of them read from a cache`,
     output_tokens !== undefined && plural(output_tokens, 'output token'),
-    total_cost !== undefined ? `cost ${cost(total_cost, EXACT_DECIMALS)}` : !isOfStatistics && 'cost unknown',
+    total_cost !== undefined ? `cost ${cost(total_cost, EXACT_DECIMALS)}` : 'cost unknown',
     cache_savings !== undefined && `caching saved ${cost(cache_savings)}`,
   ]
     .filter(Boolean)

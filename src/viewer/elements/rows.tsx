@@ -83,64 +83,42 @@ export function useRowKeys(
   });
 }
 
-interface OpenRowsOptions<Item> {
-  /** The scrolled element. */
+/** Rows of which one is selected with keys, and opened with Enter or a click. */
+export type OpenRows<Item> = ReturnType<typeof useOpenRows<Item>>;
+
+/** Returns the index of the selected row, or -1, the id of its element, and a function for the attributes of rows. */
+export function useOpenRows<Item>(options: {
   readonly element: RefObject<HTMLElement | null>;
   readonly items: readonly Item[];
   readonly idOf: (item: Item) => string;
   readonly selected: Signal<string | undefined>;
   readonly rowHeight: number;
   readonly open: (item: Item) => void;
-}
-
-interface RowAttributes {
-  readonly id: string;
-  readonly class: string;
-  readonly 'aria-selected': boolean;
-  readonly onClick: (event: MouseEvent) => void;
-}
-
-/** Rows of which one is selected with keys, and opened with Enter or a click. */
-export interface OpenRows<Item> {
-  /** Index of the selected row, or -1. */
-  readonly position: number;
-  /** Id of the element of the selected row. */
-  readonly activeId: string | undefined;
-  readonly attributesOf: (item: Item) => RowAttributes;
-}
-
-export function useOpenRows<Item>(options: OpenRowsOptions<Item>): OpenRows<Item> {
+}) {
   const { element, items, idOf, selected, rowHeight, open } = options;
   const position = items.findIndex((item) => idOf(item) === selected.value);
   const item = items[position];
+  const select = (next: Item | undefined): void => {
+    selected.value = next && idOf(next);
+  };
   const openRow = (opened: Item): void => {
-    selected.value = idOf(opened);
+    select(opened);
     open(opened);
   };
-  const deselect = (): void => {
-    selected.value = undefined;
-  };
   useRowKeys(element, rowHeight, items.length, position, (row) => {
-    const next = items[row];
-    selected.value = next && idOf(next);
+    select(items[row]);
     scrollToRow(element.current, row, rowHeight, HEAD_HEIGHT);
   });
-  useKeys({
-    Enter: item && (() => openRow(item)),
-    Escape: item && deselect,
+  useKeys({ Enter: item && (() => openRow(item)), Escape: item && (() => select(undefined)) });
+  const attributesOf = (one: Item) => ({
+    id: elementIdOf(idOf(one)),
+    class: one === item ? 'opens selected' : 'opens',
+    'aria-selected': one === item,
+    onClick: ({ target }: MouseEvent): void => {
+      if (!(target instanceof Element && target.closest('a, button'))) openRow(one);
+    },
   });
-  return {
-    position,
-    activeId: item && elementIdOf(idOf(item)),
-    attributesOf: (one) => ({
-      id: elementIdOf(idOf(one)),
-      class: one === item ? 'opens selected' : 'opens',
-      'aria-selected': one === item,
-      onClick: ({ target }) => {
-        if (!(target instanceof Element && target.closest('a, button'))) openRow(one);
-      },
-    }),
-  };
+  return { position, activeId: item && elementIdOf(idOf(item)), attributesOf };
 }
 
 /** An id without spaces, which separate the ids in an attribute. */

@@ -111,7 +111,14 @@ const COLUMNS: readonly Column[] = [
     cell: ({ trace }) => feedbackChips(trace?.feedback),
   },
   { id: 'tags', name: 'Tags', valuesMin: 1, cell: tagsOf },
-  { id: 'runs', name: 'Runs', list: 'traces', isExtra: true, class: 'number', cell: runsIn },
+  {
+    id: 'runs',
+    name: 'Runs',
+    list: 'traces',
+    isExtra: true,
+    class: 'number',
+    cell: ({ trace }) => trace && count(trace.runs),
+  },
   { id: 'latency', name: 'Latency', class: 'number', sort: 'latency', cell: latencyOf },
   { id: 'first-token', name: 'First token', isExtra: true, class: 'number', cell: firstTokenOf },
   { id: 'input-tokens', name: 'Tokens in', isExtra: true, class: 'number', cell: usage('input_tokens', count) },
@@ -172,16 +179,6 @@ function link(to: Partial<Address>, text: string): JSX.Element {
     <Link to={to} tabIndex={-1} title={visible(text)}>
       {visible(text)}
     </Link>
-  );
-}
-
-function runsIn({ trace, status }: Line): JSX.Element {
-  const { runs = 1, errors = 0 } = trace ?? {};
-  if (errors === 0 || status === 'error') return <>{runs.toLocaleString('en')}</>;
-  return (
-    <>
-      {plural(runs, 'run')}, <span class="bad">{errors.toLocaleString('en')} failed</span>
-    </>
   );
 }
 

@@ -29,7 +29,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
       <div class="empty">
         <h1>No matches</h1>
         <p>
-          No {view === 'traces' || view === 'threads' ? 'root runs' : 'runs'} match this filter. New matches appear
+          No {view === 'traces' || view === 'threads' ? 'traces' : 'runs'} match this filter. New matches appear
           automatically.
         </p>
         {view === 'traces' && <FailedBelow />}
@@ -80,30 +80,17 @@ function FailedBelow(): JSX.Element | null {
   );
 }
 
-interface Way {
-  readonly title: string;
-  readonly about: string;
-  readonly command: string;
-}
-
 function FirstRun(): JSX.Element {
-  const ways: readonly Way[] = [
-    {
-      title: 'Start it under runspan',
-      about: 'Nothing to install in the program, no code to change.',
-      command: 'npx runspan dev -- node app.js',
-    },
-    {
-      title: 'It runs already, or elsewhere',
-      about: 'Start it with these variables.',
-      command: `RUNSPAN_ENDPOINT=${location.origin} RUNSPAN_TRACING=true node app.js`,
-    },
-    {
-      title: 'OpenTelemetry, any language',
-      about: 'Point its exporter here.',
-      command: `OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`,
-    },
-  ];
+  const variables = `RUNSPAN_ENDPOINT=${location.origin} RUNSPAN_TRACING=true`;
+  const ways = [
+    [
+      'Start it under runspan',
+      'Nothing to install in the program, no code to change.',
+      'npx runspan dev -- node app.js',
+    ],
+    ['It runs already, or elsewhere', 'Start it with these variables.', `${variables} node app.js`],
+    ['OpenTelemetry, any language', 'Point its exporter here.', `OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`],
+  ] as const;
   return (
     <div class="empty first">
       <p class="line status status-success">
@@ -112,7 +99,7 @@ function FirstRun(): JSX.Element {
       <h1>Waiting for the first trace</h1>
       <p class="note">Start your program in one of three ways. The first call of a model appears here by itself.</p>
       <ol>
-        {ways.map(({ title, about, command }, index) => (
+        {ways.map(([title, about, command], index) => (
           <li key={title} class="way">
             <span class="note">{index + 1}</span>
             <h2>{title}</h2>

@@ -1,14 +1,13 @@
 import type { JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { SortKey } from '../../receiver/domain/query.ts';
-import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
 import { Link, Problem } from '../elements/controls.tsx';
 import { cost, count, plural, useNow } from '../elements/figures.ts';
-import { Icon, StatusMark } from '../elements/icon.tsx';
+import { Icon, OUTCOMES, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { type OpenRows, Rows, useOpenRows, useRowWindow } from '../elements/rows.tsx';
 import { type Column, type ListKind, shownColumns, usageOf } from './columns.tsx';
@@ -129,17 +128,6 @@ function ListRow({ line, columns, row, nowMs, rows }: ListRowProps): JSX.Element
     </div>
   );
 }
-
-/** Order of the outcomes in the totals. */
-const OUTCOMES: readonly TraceOutcome[] = [
-  'success',
-  'failed_below',
-  'error',
-  'incomplete',
-  'pending',
-  'cancelled',
-  'interrupted',
-];
 
 /** Totals of the loaded rows. Each outcome is a link that adds the outcome to the filter. */
 function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Element {

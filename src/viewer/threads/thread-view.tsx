@@ -116,7 +116,7 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
           </li>
         )}
         <li>{plural(turns, 'turn')}</li>
-        {errors + failed_below > 0 && <li class="line">{failuresOf(summary)}</li>}
+        {errors + failed_below > 0 && <li>{failuresOf(summary)}</li>}
         {latency_ms !== undefined && (
           <li title="Median and maximum latency of a turn">
             p50 {duration(latency_ms.p50)}, max {duration(latency_ms.max)}

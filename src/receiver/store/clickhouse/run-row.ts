@@ -43,6 +43,8 @@ export function runKindOf(code: number): RunKind {
   return { ...state, isModelCall: code >= STATES.length };
 }
 
+export const ERROR_KINDS: readonly number[] = [...Array(KINDS).keys()].filter((code) => runKindOf(code).isError);
+
 /** A row of the table `runs`. */
 export interface DerivedRow {
   readonly tenant: string;
