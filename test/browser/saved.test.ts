@@ -75,7 +75,8 @@ test('a saved trace shows its tree and each run, and sends no request', async ()
   expect(await page.locator('.run-name').allTextContents()).toEqual(['agent', 'model', 'refund', 'open']);
   expect(await page.locator('.bar').count()).toBe(4);
   expect(await page.locator('.first-token').count()).toBe(1);
-  for (const text of ['5 runs', '1 error', '30 tokens', 'Thread', 't-1', 'ada', 'prod']) await see(text);
+  for (const text of ['5 runs', '1 failed below: refund failed', '30 tokens', 'Thread', 't-1', 'ada', 'prod'])
+    await see(text);
   await page.getByText('3 keys · 1 internal key').click();
   for (const text of ['plan', 'pro']) await see(text);
   await page.locator('.figures').getByText('$0.50').waitFor();

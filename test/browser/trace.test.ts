@@ -49,11 +49,14 @@ test('a trace of 10,000 runs has fewer than 100 rows in the document, and fetche
 test('a payload of 20 MB is fetched when its run is selected, and shown in part', async () => {
   const items = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'x'.repeat(1_000) }));
   const { page, requests, see } = await openPage(
-    [run(1, { ms: 9 }), run(2, { parent: 1, ms: 3, inputs: { items }, outputs: { text: 'y'.repeat(5_000_000) } })],
+    [
+      run(1, { ms: 9, inputs: { question: 'Why?' }, outputs: { answer: 'So' } }),
+      run(2, { parent: 1, ms: 3, inputs: { items }, outputs: { text: 'y'.repeat(5_000_000) } }),
+    ],
     { path: TRACE },
   );
   await see('run 2');
-  await see('Feedback');
+  await see('So');
   const fetched = () =>
     new Set(requests.filter((one) => one.url().includes(`${idOf(2)}/`)).map((one) => one.url().slice(-7)));
   expect(fetched()).toEqual(new Set());

@@ -99,7 +99,7 @@ export function toggleMarkdown(): void {
 }
 
 /** Returns the possible display forms for a payload, default form first. */
-function formsOf(run: RunDetails, field: Field, value: unknown): Form[] {
+export function formsOf(run: RunDetails, field: Field, value: unknown): Form[] {
   const runType = run.run_type;
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);
@@ -147,12 +147,12 @@ export function answerFacts(outputs: unknown): string[] {
 }
 
 /** Returns whether a text is the only value of a payload, or more than half of its JSON. */
-export function isOneText(payload: unknown, size = 0): boolean {
+function isOneText(payload: unknown, size = 0): boolean {
   const values = Object.values(fieldsOf(payload));
   return values.some((one) => typeof one === 'string' && (values.length === 1 || one.length > size / 2));
 }
 
-export function TextFields({ fields, facts }: { fields: Fields; facts: readonly string[] }): JSX.Element {
+function TextFields({ fields, facts }: { fields: Fields; facts: readonly string[] }): JSX.Element {
   return (
     <>
       {facts.length > 0 && <p class="note small">{visible(facts.join(' · '))}</p>}

@@ -21,7 +21,7 @@ import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { DerivedMark } from '../trace/trace-tree.tsx';
 import { FailureView } from './failure.tsx';
-import { answerFacts, isOneText, MarkdownBox, PayloadSection, TextFields, useVisible } from './payload-section.tsx';
+import { answerFacts, formsOf, MarkdownBox, PayloadSection, useVisible } from './payload-section.tsx';
 
 const STEPS_PAGE = 20;
 /** Maximum length of arguments and of a result on the line of a step. The panel of the step shows all of them. */
@@ -138,8 +138,8 @@ function Answered(props: { run: RunDetails; root: RunDetails; isVisible: boolean
     <>
       <Turn title="answered">
         {outputs === undefined && <Pending problem={problem} note="Loading…" />}
-        {isUnknown && isOneText(outputs, run.payload_sizes.outputs) ? (
-          <TextFields fields={fieldsOf(outputs)} facts={[]} />
+        {isUnknown ? (
+          outputs !== undefined && formsOf(run, 'outputs', outputs)[0]?.render(run)
         ) : (
           <Said messages={texts.length > 0 ? texts : messages} run={run} />
         )}

@@ -38,7 +38,7 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
   const shown = run ?? model.outlineOf(id);
   const name = shown?.name ?? id;
-  const canTalk = isRoot(model, id) && shown?.run_type !== 'llm';
+  const canTalk = isRoot(model, id) && shown !== undefined && kindOf(shown) === 'other';
   const status = (isRoot(model, id) ? model.outcome.value : undefined) ?? shown?.status;
   useKeys({ c: saved === undefined ? () => compare(id, name) : undefined, m: toggleMarkdown });
   return (
