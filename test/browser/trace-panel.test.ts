@@ -89,7 +89,7 @@ test('the root of a request is shown as the question, the tools and the answer o
 
 test('the header of a trace says what failed below its root, and leads there', async () => {
   const { page } = await openPage(trace, { path: TRACE });
-  await page.getByRole('button', { name: '1 failed below: issue_refund failed' }).click();
+  await page.getByRole('button', { name: '1 failed below: order 1042 is too old' }).click();
   await page.getByRole('article', { name: 'Run issue_refund' }).waitFor();
 });
 

@@ -8,8 +8,8 @@ import { visible } from '../elements/visible-text.ts';
 
 /** Number of the application's frames to show at first. */
 const FRAMES_PAGE = 12;
-/** What precedes each cause in a recorded error. */
-const CAUSED_BY = '\nCaused by: ';
+/** What precedes a cause, as runspan and Java write it, and as Node prints it. */
+const CAUSED_BY = /\n[ \t]*(?:Caused by|\[cause\]): /;
 /** Frames of packages and of Node.js. */
 const FOREIGN = /node_modules|\bnode:|<anonymous>\)?$/;
 const FRAME = /^\s+at (?:async )?(?:(.+) \()?(?:file:\/\/)?(.+?)\)?$/;

@@ -127,9 +127,9 @@ export function kindOf({ run_type: type }: RunOutline): Kind {
   return type === 'tool' || type === 'retriever' ? 'tool' : 'other';
 }
 
-/** Returns the message in the first line of an error, without the name of the error. */
-export function messageOf(error: string): string {
-  return error.replace(/^[\w.]*(?:Error|Exception): (?=\S)/, '');
+/** Returns the message of the deepest cause in the headline of an error, without the name of its class. */
+export function messageOf(headline: string): string {
+  return (headline.split(' ← ').at(-1) ?? '').replace(/^[A-Z][\w.$]*: (?=\S)/, '');
 }
 
 /** Returns the indices of the root, of its longest child, of the longest child of that run, and so on. */
