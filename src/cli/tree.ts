@@ -3,6 +3,7 @@ import { visible } from '../base/text.ts';
 import { environmentWith, variable } from '../config/environment.ts';
 import { defined } from '../payload/fields.ts';
 import { foldedCalls, sourcesOf, withoutInternal } from '../receiver/domain/call-records.ts';
+import { derivedTools, type TreeRun, withDerivedTools } from '../receiver/domain/derived-tools.ts';
 import { RUN_STATUSES, type RunOutline, type TraceOutcome, type Usage } from '../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../receiver/domain/summary.ts';
 import { cachedShareOf } from '../receiver/domain/usage.ts';
@@ -80,7 +81,7 @@ const SEPARATOR = ' · ';
 
 const NOTICES: readonly TraceOutcome[] = ['cancelled', 'interrupted', 'failed_below', 'incomplete'];
 
-type RunTree = Tree<RunOutline>;
+type RunTree = Tree<TreeRun>;
 
 interface Line {
   /** One tree, or several equal trees. */
@@ -94,13 +95,15 @@ interface Line {
  * Draws one line per run: name, type, duration, tokens, cost, cached share, and the first line of the error. Cancelled
  * and interrupted runs show their status. Each trace is drawn as a separate tree. The line of a root shows the tokens and
  * the cost of all calls below, if there are several. Runs with a missing parent are marked. The line of a call
- * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
+ * counts its further records, which have no lines of their own. Their child runs are drawn below the call. Derived tools
+ * have lines like runs, with the longest possible duration. The line of
  * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
   const folded = foldedCalls(runs);
-  const shown = isInternalShown ? { runs: folded.runs, leftOut: 0 } : withoutInternal(folded.runs);
+  const all = withDerivedTools(folded.runs, derivedTools(runs));
+  const shown = isInternalShown ? { runs: all, leftOut: 0 } : withoutInternal(all);
   const recordsOf = ({ run }: RunTree): readonly RunOutline[] => folded.records.get(run.id) ?? [];
   const forest = forestOf(shown.runs);
   const shapes = isFolded ? shapesOf(forest, (tree) => recordsOf(tree).length) : new Map<RunTree, number>();
@@ -119,6 +122,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
       ...(glyphs === '' ? totalTexts(trees) : []),
       ...(trees[0]?.isOrphan ? ['parent missing'] : []),
       ...recordTexts(trees.flatMap(recordsOf)),
+      ...(trees[0]?.run.derived ? [FROM_MESSAGES] : []),
     ];
     lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
     const lists = trees.map(({ children }) => children);
@@ -146,7 +150,15 @@ function shapesOf(forest: readonly RunTree[], recordsOf: (tree: RunTree) => numb
   // Child runs come before their parents.
   for (const [tree] of [...depthFirst(forest)].reverse()) {
     const { run, children, isOrphan } = tree;
-    const own = [run.name, run.run_type, run.model, isOrphan, recordsOf(tree), run.status === 'success' ? '' : run.id];
+    const own = [
+      run.name,
+      run.run_type,
+      run.derived !== undefined,
+      run.model,
+      isOrphan,
+      recordsOf(tree),
+      run.status === 'success' ? '' : run.id,
+    ];
     const key = JSON.stringify([...own, ...children.map((child) => shapes.get(child))]);
     const number = numbers.get(key) ?? numbers.size;
     numbers.set(key, number);
@@ -175,7 +187,8 @@ function foldedIn(
 
 /** Counts the runs of lines that are not drawn, and those of them that have not succeeded. */
 function countOf(lines: readonly Line[], paint: TreeOptions['paint']): string {
-  const statuses = [...depthFirst(lines.flatMap(({ trees }) => trees))].map(([{ run }]) => run.status);
+  const nodes = [...depthFirst(lines.flatMap(({ trees }) => trees))].map(([{ run }]) => run);
+  const statuses = nodes.flatMap(({ derived, status }) => (derived === undefined ? status : []));
   const problems = RUN_STATUSES.flatMap((status) => {
     const count = status === 'success' ? 0 : statuses.filter((one) => one === status).length;
     if (count === 0) return [];
@@ -252,12 +265,16 @@ function totalTexts([root, ...others]: readonly RunTree[]): string[] {
   return usageTexts({ usage: defined({ input_tokens, output_tokens, total_tokens, total_cost: cost }) });
 }
 
-type Times = Pick<RunOutline, 'start_time' | 'end_time'>;
+type Times = Pick<TreeRun, 'start_time' | 'end_time' | 'derived'>;
+
+/** Marks a derived tool. */
+export const FROM_MESSAGES = 'from the messages';
 
 export function durationOf(run: Times): string {
   if (run.end_time === undefined) return 'not ended';
   const us = elapsedUs(run);
-  return us === undefined ? 'unknown time' : durationText(us);
+  const text = us === undefined ? 'unknown time' : durationText(us);
+  return run.derived === undefined ? text : `≤ ${text}`;
 }
 
 function elapsedUs({ start_time, end_time = '' }: Times): number | undefined {

@@ -15,7 +15,7 @@ export function isCallType(runType: string | undefined): boolean {
 export const RESPONSE_ID = 'response_id';
 
 /** The metadata key of the id of a tool's call. */
-const TOOL_CALL_ID = 'tool_call_id';
+export const TOOL_CALL_ID = 'tool_call_id';
 
 /** The metadata key of the sources that have recorded a run. */
 export const SOURCES = 'recorded_by';

@@ -1,11 +1,12 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
-import type { Message, Part } from './message.ts';
+import type { Message, Part, ToolCall, ToolResult } from './message.ts';
 import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
 
 /** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
   const fields = unwrapValue(inputs);
-  const found = listedMessages(fields) ?? inputMessages(fields);
+  const items = itemsIn(fields);
+  const found = items === undefined ? promptMessages(fields) : messagesOf(items);
   if (found === undefined) return undefined;
   const system = fields.system ?? fields.instructions ?? fields.systemInstruction ?? fields.system_instruction;
   const instructions = isFields(system) ? partsOf(system.parts ?? system) : partsOf(system);
@@ -35,29 +36,55 @@ export function messagesOfOutputs(outputs: unknown): Message[] | undefined {
   return parts.length === 0 ? undefined : [{ role: 'assistant', parts }];
 }
 
+/** Returns the tool calls among the blocks of a message, or the items of an answer. */
+export function callsAmong(items: readonly unknown[]): ToolCall[] {
+  const parts = items.flatMap((item) => itemOf(fieldsOf(item))?.parts ?? partsOf([item]));
+  return parts.filter((part) => part.kind === 'call');
+}
+
+/** Returns the tool calls in the outputs of a model call. */
+export function callsInOutputs(outputs: unknown): ToolCall[] {
+  return partsIn(messagesOfOutputs(outputs) ?? []).filter((part) => part.kind === 'call');
+}
+
+/**
+ * Returns the results of tools after the last answer in the inputs of a model call. Gemini and Ollama give no ids, so
+ * `call` is then the first call of the answer with this name that no other result belongs to.
+ */
+export function resultsInInputs(inputs: unknown): (ToolResult & { readonly call?: ToolCall | undefined })[] {
+  const items = itemsIn(unwrapValue(inputs)) ?? [];
+  const answerAt = items.findLastIndex((item) => messageOf(item).role === 'assistant');
+  const parts = partsIn(messagesOf(items.slice(Math.max(0, answerAt))));
+  const calls = parts.filter((part) => part.kind === 'call');
+  const results = parts.filter((part) => part.kind === 'result');
+  return results.map((result) => {
+    const at = calls.findIndex(({ id, name }) => result.id === undefined && id === undefined && name === result.name);
+    return at < 0 ? result : { ...result, call: calls.splice(at, 1)[0] };
+  });
+}
+
+function partsIn(messages: readonly Message[]): Part[] {
+  return messages.flatMap(({ parts }) => parts);
+}
+
 /** Unwraps a payload that contains only the argument or the result of a traced function. */
 function unwrapValue(value: unknown): Fields {
   const fields = fieldsOf(value);
   const inner = fields.input ?? fields.output ?? fields.outputs ?? fields.kwargs;
-  const isOnly = Object.keys(fields).length === 1;
-  if (isOnly && isFields(inner)) return inner;
-  if (isOnly && Array.isArray(inner) && inner.some(isItem)) return { messages: inner };
-  return fields;
+  return isFields(inner) && Object.keys(fields).length === 1 ? inner : fields;
 }
 
-function listedMessages(fields: Fields): Message[] | undefined {
-  const list = [fields.messages, fields.contents, fields.prompt, fields.chat_history].find(
-    (one) => Array.isArray(one) && one.flat().some(isItem),
-  );
+/** Returns the messages and other items in the inputs of a model call. Returns undefined if there is no list of them. */
+function itemsIn(fields: Fields): unknown[] | undefined {
   // LangChain records a list of conversations, which usually has only one item.
-  return list === undefined ? undefined : messagesOf((list as unknown[]).flat());
+  const lists = [fields.messages, fields.contents, fields.prompt, fields.chat_history, fields.input].map(listOf);
+  return lists.map((list) => list.flat()).find((list) => list.some(isItem));
 }
 
-function inputMessages(fields: Fields): Message[] | undefined {
-  const input = fields.input ?? fields.prompt ?? fields.contents ?? fields.question ?? fields.query;
-  if (Array.isArray(input) && input.some(isItem)) return messagesOf(input);
-  if (Array.isArray(fields.prompts)) return fields.prompts.map((one) => ({ role: 'user', parts: partsOf(one) }));
-  return firstText(input) === undefined ? undefined : [{ role: 'user', parts: partsOf(input) }];
+function promptMessages(fields: Fields): Message[] | undefined {
+  const text = firstText(fields.input ?? fields.prompt ?? fields.contents ?? fields.question ?? fields.query);
+  const prompts = fields.prompts ?? (text && [text]);
+  return Array.isArray(prompts) ? prompts.map((one) => ({ role: 'user', parts: partsOf(one) })) : undefined;
 }
 
 /** Returns whether a value is a message, a step of Gemini, or another item of OpenAI's Responses API or Mistral's. */
@@ -76,18 +103,12 @@ function isMessage(value: unknown): boolean {
 }
 
 /** Maps LangChain's message types, Gemini's steps, and Gemini's and OpenAI's roles, to the roles that the page shows. */
-const ROLES: ReadonlyMap<string, string> = new Map([
-  ['human', 'user'],
-  ['ai', 'assistant'],
-  ['AIMessageChunk', 'assistant'],
-  ['model', 'assistant'],
-  ['user_input', 'user'],
-  ['model_output', 'assistant'],
-  ['system', 'system'],
-  ['tool', 'tool'],
-  ['function', 'tool'],
-  ['developer', 'system'],
-]);
+const ROLES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ human: 'user', user_input: 'user', system: 'system', developer: 'system', tool: 'tool', function: 'tool' },
+    ...{ ai: 'assistant', AIMessageChunk: 'assistant', model: 'assistant', model_output: 'assistant' },
+  }),
+);
 
 function messagesOf(list: readonly unknown[]): Message[] {
   const names = new Map<string | undefined, string>();

@@ -1,5 +1,5 @@
 import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson } from '../payload/fields.ts';
-import type { Part } from './message.ts';
+import type { Part, ToolCall, ToolResult } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
 export function partsOf(content: unknown): Part[] {
@@ -10,15 +10,15 @@ export function partsOf(content: unknown): Part[] {
 }
 
 /** Returns the tool calls in OpenAI's `tool_calls` and `function_call`, and in LangChain's `invalid_tool_calls`. */
-export function callsOf(message: Fields): Part[] {
-  const calls = listOf(message.tool_calls ?? message.toolCalls).map(fieldsOf);
-  const legacy = isFields(message.function_call) ? [message.function_call] : [];
-  const invalid = listOf(message.invalid_tool_calls).map(fieldsOf);
-  return [...calls, ...legacy, ...invalid].map(callOf);
+export function callsOf({ tool_calls, toolCalls, function_call, invalid_tool_calls }: Fields): ToolCall[] {
+  const legacy = isFields(function_call) ? [function_call] : [];
+  return [...listOf(tool_calls ?? toolCalls), ...legacy, ...listOf(invalid_tool_calls)].map((call) =>
+    callOf(fieldsOf(call)),
+  );
 }
 
 /** Converts a tool call. The name and the arguments are either in `function` or `custom`, or next to the id. */
-export function callOf(call: Fields): Part {
+export function callOf(call: Fields): ToolCall {
   const inner = { ...call, ...fieldsOf(call.function ?? call.custom) };
   // In OpenAI's Responses API, a tool result refers to the call by `call_id`. The `id` belongs to the output item.
   const id = firstText(call.call_id, call.tool_call_id, call.toolCallId, call.id);
@@ -27,10 +27,11 @@ export function callOf(call: Fields): Part {
   return { kind: 'call', id, name, input: parsedStructure(input) };
 }
 
-export function resultOf(fields: Fields, value: unknown): Part {
+export function resultOf(fields: Fields, value: unknown): ToolResult {
   const id = firstText(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
-  const name = firstText(fields.name, fields.toolName);
-  const isError = fields.is_error === true || fields.isError === true || fields.status === 'error';
+  const name = firstText(fields.name, fields.toolName, fields.tool_name);
+  const isFailed = fields.status === 'error' || `${fieldsOf(value).type}`.startsWith('error-');
+  const isError = fields.is_error === true || fields.isError === true || isFailed;
   return { kind: 'result', id, name, value: parsedStructure(plainResult(value)), isError };
 }
 
@@ -39,12 +40,12 @@ function parsedStructure(value: unknown): unknown {
   return typeof value === 'string' && /^\s*[[{]/.test(value) ? parsedJson(value) : value;
 }
 
-/** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`. */
+/** Simplifies the result of a tool. Joins text blocks, and unwraps the AI SDK's `{ type, value }`, such as `error-text`. */
 function plainResult(value: unknown): unknown {
   const texts = listOf(value).map((block) => firstText(fieldsOf(block).text));
   if (texts.length > 0 && !texts.includes(undefined)) return texts.join('\n');
   const { type, value: inner } = fieldsOf(value);
-  return (type === 'text' || type === 'json') && inner !== undefined ? inner : value;
+  return /^(error-)?(text|json)$/.test(`${type}`) && inner !== undefined ? inner : value;
 }
 
 function partsOfBlock(block: unknown): Part[] {
@@ -57,6 +58,15 @@ const TEXT = /^((in|out)put_)?text(-delta)?$/;
 const THOUGHT = /^(thought|reasoning|(redacted_)?thinking)$/;
 const CALL = /^((server_|mcp_)?tool_use|tool[-_]call|function_call)$/;
 const RESULT = /^(.*tool[-_]result|function_(call_output|result))$/;
+
+const ASIDE = /(^|[._-])(call|tool_use|thought|reasoning|thinking)$/;
+
+/** Returns whether a block or an item is a tool call or reasoning, so that its texts are not those of an answer. */
+export function isAside(block: unknown): boolean {
+  if (!isFields(block)) return false;
+  if (typeof block.type === 'string') return ASIDE.test(block.type);
+  return block.thought === true || isFields(block.functionCall) || isFields(block.toolUse);
+}
 
 function partsByType(block: Fields): Part[] | undefined {
   const type = `${block.type}`;
@@ -86,19 +96,8 @@ function mediaOf(block: Fields): Part[] | undefined {
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
   const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
-  const found = firstText(
-    block.image_url,
-    inner.url,
-    inner.file_data,
-    inner.data,
-    source.url,
-    source.data,
-    block.url,
-    block.data,
-    block.uri,
-    block.image,
-    block.file_data,
-  );
+  const places = [inner, source, block].flatMap(({ url, file_data, data }) => [url, file_data, data]);
+  const found = firstText(block.image_url, ...places, block.uri, block.image);
   return found === undefined ? undefined : [{ kind: 'media', source: found, type: mime }];
 }
 
@@ -121,7 +120,11 @@ function converseParts(block: Fields): Part[] | undefined {
 
 function geminiParts(block: Fields): Part[] | undefined {
   if (isFields(block.functionCall)) return [callOf(block.functionCall)];
-  if (isFields(block.functionResponse)) return [resultOf(block.functionResponse, block.functionResponse.response)];
+  if (isFields(block.functionResponse)) {
+    const { id, name, response } = block.functionResponse;
+    // https://ai.google.dev/api/caching#FunctionResponse: a function that has failed returns "error".
+    return [resultOf({ call_id: id, name, isError: 'error' in fieldsOf(response) }, response)];
+  }
   const data = fieldsOf(block.inlineData ?? block.inline_data ?? block.fileData ?? block.file_data);
   const source = firstText(data.data, data.fileUri, data.file_uri);
   if (source !== undefined) return [{ kind: 'media', source, type: firstText(data.mimeType ?? data.mime_type) }];

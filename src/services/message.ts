@@ -18,3 +18,6 @@ export type Part =
       readonly isError: boolean;
     }
   | { readonly kind: 'other'; readonly value: unknown };
+
+export type ToolCall = Extract<Part, { kind: 'call' }>;
+export type ToolResult = Extract<Part, { kind: 'result' }>;

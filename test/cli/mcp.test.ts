@@ -104,6 +104,28 @@ it('lists six tools, which only read', async () => {
   for (const tool of tools) expect(tool.annotations).toMatchObject({ readOnlyHint: true });
 });
 
+it('shows the tools that only messages tell of between the model calls, without counting them', async () => {
+  const messages = [{ role: 'tool', tool_call_id: 'c\u001b1', content: 'Too old', status: 'error' }];
+  const outputs = { tool_calls: [{ id: 'c\u001b1', name: 'issue_refund', args: {} }] };
+  const { call } = await connected([
+    run(1, { name: 'ask' }),
+    run(2, { parent: 1, name: 'call', run_type: 'llm', outputs }),
+    run(3, { parent: 1, name: 'call', run_type: 'llm', inputs: { messages } }),
+  ]);
+  const { recorded } = partsOf(await call('show_trace'));
+  expect(recorded).toEqual([
+    `trace ${idOf(1)}, 3 runs, 0 failed`,
+    `${idOf(1)}  ask · chain · success · 12 ms`,
+    `  ${idOf(2)}  call · llm · success · 12 ms`,
+    '  c\\x1b1  issue_refund · tool · error · ≤ 988 ms · from the messages · error: Too old',
+    `  ${idOf(3)}  call · llm · success · 12 ms`,
+  ]);
+  expect(partsOf(await call('show_trace', { id: idOf(1), offset: 2 })).recorded).toEqual([
+    recorded[0],
+    ...recorded.slice(3),
+  ]);
+});
+
 it('finds traces with a filter, the latest first, and names the call that returns more', async () => {
   const { call } = await connected();
   expect(partsOf(await call('find_traces'))).toEqual({

@@ -401,6 +401,13 @@ describe('runspan test of stored traces', () => {
       const failed = at > 0 && { error: 'Error: closed' };
       return run(24 + at, { parent: 22, name: 'look', run_type: 'tool', inputs, ...failed, end_time: LATER });
     }),
+    run(27, { name: 'shop' }),
+    run(28, { ...CHAT, parent: 27, outputs: { tool_calls: [{ id: 'c', name: 'refund', args: {} }] } }),
+    run(29, {
+      ...CHAT,
+      parent: 27,
+      inputs: { messages: [{ role: 'tool', tool_call_id: 'c', status: 'error', content: 'Too old' }] },
+    }),
   ]);
 
   async function ask(args: readonly string[], manifest?: Record<string, unknown>) {
@@ -486,6 +493,12 @@ describe('runspan test of stored traces', () => {
   assert.ok(steps.length > 1, outlineOf(trace));
   assert.ok(steps.every(({ error, inputs }) => error === undefined || JSON.stringify(inputs) !== '{"city":"Oslo"}'), outlineOf(trace));
 `);
+  });
+
+  it('names a failed tool that only the messages tell of', async () => {
+    const { stdout, project } = await ask([idOf(27)]);
+    expect(stdout).toContain('note: refund failed with "Too old", as the messages tell\n');
+    expect(project.read('test/shop.test.mjs')).toContain('  // refund failed with "Too old", as the messages tell\n');
   });
 
   it('expects the same calls in any order, if they were concurrent', async () => {

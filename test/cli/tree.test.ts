@@ -58,6 +58,35 @@ describe('a trace is drawn', () => {
     );
   });
 
+  it('with the tools that only the messages of model calls tell of, which are not counted as runs', () => {
+    const messages = [
+      { role: 'tool', tool_call_id: 'a', content: 'Sent' },
+      { role: 'tool', tool_call_id: 'b', content: 'Too old', status: 'error' },
+    ];
+    const tool_calls = [
+      { id: 'a', name: 'lookup_order', args: { order: 1042 } },
+      { id: 'b', name: 'issue_refund', args: { order: 1042 } },
+    ];
+    const runs = [
+      makeRun('1', 'ask'),
+      makeRun('1.1', 'call', { run_type: 'llm', outputs: { tool_calls } }),
+      makeRun('1.2', 'step', { start_time: '2026-11-20T07:22:40.243000Z', end_time: '2026-11-20T07:22:40.300000Z' }),
+      makeRun('1.2.1', 'call', {
+        ...{ run_type: 'llm', inputs: { messages } },
+        ...{ start_time: '2026-11-20T07:22:40.243000Z', end_time: '2026-11-20T07:22:40.300000Z' },
+      }),
+    ];
+    expect(lines(runs)).toEqual([
+      'ask · chain · 12 ms',
+      '├─ call · llm · 12 ms',
+      '├─ lookup_order · tool · ≤ 231 ms · from the messages',
+      '├─ issue_refund · tool · ≤ 231 ms · from the messages · ✗ Too old',
+      '└─ step · chain · 57 ms',
+      '   └─ call · llm · 57 ms',
+    ]);
+    expect(lines(runs, { linesMax: 2 }).at(-1)).toBe('… and 2 more');
+  });
+
   it('with tokens and the first line of errors', () => {
     const error = 'TypeError: no such tool\n    at call (a.js:1:1)\ncause: Error: deep';
     const usage_metadata = { input_tokens: 120, output_tokens: 45 };

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { previewOf } from '#src/receiver/domain/preview.ts';
+import { inputsPreview, outputsPreview } from '#src/receiver/domain/preview.ts';
+import type { RunFields } from '#src/receiver/domain/run-message.ts';
+
+type Payload = NonNullable<RunFields['outputs']>;
 
 describe('a preview says', () => {
-  test.each<[string, unknown, string | undefined]>([
-    ['nothing of what is not there', undefined, undefined],
+  test.each<[string, Payload, string | undefined]>([
     ['nothing of what is empty', {}, undefined],
     ['JSON of white space', { input: ' \n ' }, '{"input":" \\n "}'],
     ['the text that stands alone', { topic: 'otters' }, 'otters'],
@@ -34,23 +36,169 @@ describe('a preview says', () => {
       'Look:',
     ],
     ['the choice of an answer', { choices: [{ message: { role: 'assistant', content: 'Yes.' } }], model: 'm' }, 'Yes.'],
-    [
-      'JSON of a call of a tool',
-      { role: 'assistant', content: null, tool_calls: [{ name: 'add' }] },
-      '{"role":"assistant","content":null,"tool_calls":[{"name":"add"}]}',
-    ],
     ['JSON of numbers', { a: 1, b: [true, null] }, '{"a":1,"b":[true,null]}'],
     ['the text of a list', { outputs: ['first', 'last'] }, 'last'],
     ['lines as one', { text: 'a\n\n  b\tc' }, 'a b c'],
     ['200 characters', { text: 'x'.repeat(200) }, 'x'.repeat(200)],
     ['and an ellipsis for what is longer', { text: 'x'.repeat(201) }, `${'x'.repeat(200)}…`],
   ])('%s', (_, payload, preview) => {
-    expect(previewOf(payload)).toBe(preview);
+    expect(inputsPreview({ inputs: payload })).toBe(preview);
+    expect(outputsPreview({ outputs: payload })).toBe(preview);
+  });
+
+  test('nothing of payloads that are missing', () => {
+    expect([inputsPreview({}), outputsPreview({})]).toEqual([undefined, undefined]);
   });
 
   test('what stands 8 levels deep, and no deeper', () => {
-    const nested = (levels: number): unknown => (levels === 0 ? 'here' : { content: nested(levels - 1) });
-    expect(previewOf(nested(8))).toBe('here');
-    expect(previewOf(nested(9))).toMatch(/^\{/);
+    const nested = (levels: number): Record<string, unknown> => ({
+      content: levels === 1 ? 'here' : nested(levels - 1),
+    });
+    expect(inputsPreview({ inputs: nested(8) })).toBe('here');
+    expect(inputsPreview({ inputs: nested(9) })).toMatch(/^\{/);
+  });
+});
+
+describe('the preview of the outputs says', () => {
+  const question = 'What is the answer?';
+  const chat = [{ role: 'user', content: question }];
+
+  test.each<[string, Payload | undefined, Payload, string]>([
+    ['the answer beside a question', undefined, { question, answer: 'Forty-two.' }, 'Forty-two.'],
+    ['the output beside an input', undefined, { input: 'Do it', output: 'Done.' }, 'Done.'],
+    ['what the inputs do not have', { topic: 'otters' }, { topic: 'otters', poem: 'They swim.' }, 'They swim.'],
+    ['what has changed', { text: 'draft', notes: [1] }, { text: 'final', notes: [1] }, 'final'],
+    ['JSON of what has changed', { question }, { question, score: 0.5 }, '{"score":0.5}'],
+    ['everything if nothing has changed', { question }, { question }, question],
+    [
+      'the last message of a longer conversation',
+      { messages: chat, question },
+      { messages: [...chat, { role: 'assistant', content: 'Forty-two.' }], question },
+      'Forty-two.',
+    ],
+  ])('%s', (_, inputs, outputs, preview) => {
+    expect(outputsPreview({ ...(inputs && { inputs }), outputs })).toBe(preview);
+  });
+
+  test('the question of inputs that repeat an answer', () => {
+    expect(inputsPreview({ inputs: { answer: 'Forty-two.', question } })).toBe(question);
+  });
+
+  const lookUp = { name: 'lookup_order', arguments: '{"order":1042}' };
+  test.each<[string, Payload]>([
+    [
+      'chat completions',
+      {
+        choices: [{ message: { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', function: lookUp }] } }],
+      },
+    ],
+    [
+      'the Responses API, with reasoning',
+      {
+        ...{ id: 'resp_1', object: 'response', text: { format: { type: 'text' } } },
+        output: [
+          { type: 'reasoning', id: 'rs_1', content: [{ type: 'reasoning_text', text: 'I look it up.' }] },
+          { type: 'function_call', id: 'fc_1', call_id: 'call_1', ...lookUp },
+        ],
+      },
+    ],
+    [
+      'Anthropic, with thinking',
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'I look it up.', signature: 'x' },
+          { type: 'tool_use', id: 'toolu_1', name: 'lookup_order', input: { order: 1042 } },
+        ],
+      },
+    ],
+    [
+      'Gemini',
+      {
+        candidates: [
+          { content: { role: 'model', parts: [{ functionCall: { name: 'lookup_order', args: { order: 1042 } } }] } },
+        ],
+        usageMetadata: { totalTokenCount: 9 },
+      },
+    ],
+    [
+      'Bedrock',
+      {
+        output: {
+          message: {
+            role: 'assistant',
+            content: [{ toolUse: { toolUseId: 't1', name: 'lookup_order', input: { order: '1042' } } }],
+          },
+        },
+        stopReason: 'tool_use',
+      },
+    ],
+    [
+      'the AI SDK, with reasoning',
+      {
+        content: [
+          { type: 'reasoning', text: 'I look it up.' },
+          { type: 'tool-call', toolCallId: 'call_1', toolName: 'lookup_order', input: '{"order":1042}' },
+        ],
+      },
+    ],
+    [
+      'a state of LangGraph',
+      {
+        messages: [
+          ...chat,
+          {
+            lc: 1,
+            type: 'constructor',
+            id: ['langchain_core', 'messages', 'AIMessage'],
+            kwargs: { content: '', tool_calls: [{ id: 'call_1', name: 'lookup_order', args: { order: '1042' } }] },
+          },
+        ],
+      },
+    ],
+    ['Mistral', { outputs: [{ type: 'function.call', tool_call_id: 'call_1', ...lookUp }] }],
+  ])('the tool call of %s', (_, outputs) => {
+    expect(outputsPreview({ outputs })).toBe('→ lookup_order(1042)');
+  });
+
+  test('the text beside a tool call', () => {
+    const content = [
+      { type: 'text', text: 'I look it up.' },
+      { type: 'tool_use', id: 'toolu_1', name: 'lookup_order', input: { order: '1042' } },
+    ];
+    expect(outputsPreview({ outputs: { role: 'assistant', content } })).toBe('I look it up.');
+  });
+
+  test.each<[string, unknown]>([
+    ['search("lamp green")', { query: 'lamp green' }],
+    ['search("refund")', { query: 'refund' }],
+    ['search(A-77)', { query: 'A-77' }],
+    ['search("A-77", 3, true)', { query: 'A-77', limit: 3, isExact: true }],
+    ['search()', {}],
+    ['search({"query":"a","filter":{"year":2026}})', { query: 'a', filter: { year: 2026 } }],
+    ['search({"a":1,"b":2,"c":3,"d":4})', { a: 1, b: 2, c: 3, d: 4 }],
+    [`search("${'long '.repeat(8)}…")`, { query: 'long '.repeat(50) }],
+  ])('the arguments of a call as %s', (text, args) => {
+    const calls = [
+      { name: 'search', args },
+      { name: 'stop', args: {} },
+    ];
+    expect(outputsPreview({ outputs: { content: '', tool_calls: calls } })).toBe(`→ ${text}, stop()`);
+  });
+
+  const one = '1 embedding, 1,536 numbers';
+  const vector = Array.from({ length: 1_536 }, () => 0.5);
+  test.each<[string, string, Payload]>([
+    ['the size that is recorded', one, { object: 'list', model: 'm', count: 1, dimensions: 1_536, usage: {} }],
+    ['the sizes that spans have', one, { embeddings: [{ dimensions: 1_536 }] }],
+    ['the vectors of OpenAI', one, { object: 'list', data: [{ object: 'embedding', embedding: vector }] }],
+    ['the vectors of Cohere', '2 embeddings, 1,536 numbers each', { embeddings: { float: [vector, vector] } }],
+  ])('the size of embeddings by %s', (_, text, outputs) => {
+    expect(outputsPreview({ run_type: 'embedding', outputs })).toBe(text);
+  });
+
+  test('nothing of embeddings for another run with counts', () => {
+    const outputs = { count: 1, dimensions: 2 };
+    expect(outputsPreview({ run_type: 'chain', outputs })).toBe('{"count":1,"dimensions":2}');
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fieldsOf } from '#src/payload/fields.ts';
 import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
-import { ANSWER, SAID } from '../exchanges/exchange.ts';
+import { ANSWER, asked, SAID } from '../exchanges/exchange.ts';
 import { linesOf } from '../exchanges/run.ts';
 import { formats } from '../exchanges/table.ts';
 
@@ -20,9 +20,7 @@ const CALL = 'assistant: calls find({"q":1})#c';
 // Requests of these services are not recorded as they are.
 const { Ollama: _, 'Mistral conversations': __, ...others } = formats;
 test.each(Object.entries(others))('a request and a response in the format of %s are a conversation', (name, format) => {
-  // The page takes the id of a result from other fields than Gemini's.
-  const asked = name === 'Gemini' ? [...format.asked.slice(0, -1), 'user: returned {"found":2}'] : format.asked;
-  expect(linesOf(messagesOfInputs(format.body))).toEqual(asked);
+  expect(linesOf(messagesOfInputs(format.body))).toEqual(name === 'Gemini' ? asked('user') : format.asked);
   expect(linesOf(messagesOfOutputs(format.response(ANSWER, {})))).toEqual(SAID);
 });
 

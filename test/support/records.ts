@@ -1,6 +1,6 @@
 import { addCost, NO_PRICES } from '#src/receiver/domain/prices.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import { outlineOf, payloadFacts, summaryOf } from '#src/receiver/domain/summary.ts';
+import { outlineOf, payloadFacts, summaryOf, toolsIn } from '#src/receiver/domain/summary.ts';
 import type { RunRecord } from '#src/run/record.ts';
 
 /** Creates a chain of 12 ms. The place is its id and order: `1.2` is the second child of run 1. */
@@ -28,8 +28,9 @@ export function makeOpenRun(place: string, name: string, changes: Partial<RunRec
 
 /** Returns the outline of a record. */
 export function outlined({ id, trace_id, ...fields }: RunRecord): RunOutline {
-  const summary = summaryOf(id, trace_id, fields, payloadFacts(fields));
+  const facts = payloadFacts(fields);
+  const summary = summaryOf(id, trace_id, fields, facts);
   if (summary === undefined) throw new Error(`run ${id} cannot be seen`);
   addCost(summary, NO_PRICES);
-  return outlineOf(summary);
+  return outlineOf(summary, toolsIn(summary, facts));
 }

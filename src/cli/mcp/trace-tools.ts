@@ -2,6 +2,7 @@ import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { foldedCalls, withoutInternal } from '../../receiver/domain/call-records.ts';
+import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
@@ -10,8 +11,8 @@ import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter, failedBelow } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
-import { recordTexts } from '../tree.ts';
-import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
+import { FROM_MESSAGES, recordTexts } from '../tree.ts';
+import { type Answer, fitting, RECORDED_MAX, runLine, short } from './answer.ts';
 import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
 
 const findTraces = tool({
@@ -45,7 +46,7 @@ const [FAILED_MAX, INDENT_MAX] = [20, 30];
 const showTrace = tool({
   name: 'show_trace',
   description:
-    'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
+    'Shows the runs of a trace as an indented tree, after a list of the failed runs, the deepest first. Tools that only the messages tell of are lines between the model calls. Without an id, shows the latest trace. show_run shows a run with its inputs and outputs.',
   input: z.strictObject({
     id: z.string().optional().describe('id of a trace, or the start or end of the id of a recent trace'),
     internal: z.boolean().default(false).describe('also show the steps that frameworks have added for themselves'),
@@ -68,21 +69,25 @@ function treeOf(
   { internal, offset }: { internal: boolean; offset: number },
 ): Answer {
   const { runs: calls, records } = foldedCalls(outline);
-  const { runs, leftOut } = internal ? { runs: calls, leftOut: 0 } : withoutInternal(calls);
-  const nodes = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));
+  const all = withDerivedTools(calls, derivedTools(outline));
+  const { runs, leftOut } = internal ? { runs: all, leftOut: 0 } : withoutInternal(all);
+  const placed = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));
+  const nodes = placed.filter(({ run }) => run.derived === undefined);
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
   const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
   const head = [
     `trace ${traceId}, ${counted(outline.length, 'run')}, ${failed.length} failed`,
     ...(listed.length === 0 ? [] : ['failed runs, the deepest first:', ...listed.map(({ run }) => runLine(run)), '']),
   ].join('\n');
-  const lines = nodes
-    .slice(offset)
-    .map(
-      ({ run, depth }) =>
-        '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run, recordTexts(records.get(run.id) ?? [])),
-    );
-  const shown = fitting(lines, RECORDED_MAX - head.length);
+  // A derived tool is no run, so its line belongs to that of the next run.
+  const lines: string[] = [];
+  let derived = '';
+  for (const { run, depth } of placed) {
+    const line = '  '.repeat(Math.min(depth, INDENT_MAX)) + nodeLine(run, records.get(run.id) ?? []);
+    if (run.derived === undefined) lines.push(derived + line);
+    derived = run.derived === undefined ? '' : `${derived}${line}\n`;
+  }
+  const shown = fitting(lines.slice(offset), RECORDED_MAX - head.length);
   const next = offset + shown.length;
   return {
     recorded: [head, ...shown].join('\n'),
@@ -98,6 +103,13 @@ function treeOf(
         : []),
     ],
   };
+}
+
+function nodeLine(run: TreeRun, records: readonly RunOutline[]): string {
+  const { derived } = run;
+  return derived === undefined
+    ? runLine(run, recordTexts(records))
+    : runLine({ ...run, id: short(derived.id) }, [FROM_MESSAGES]);
 }
 
 /** Interval at which a new trace is searched, in milliseconds. */

@@ -14,6 +14,8 @@ export interface TestSource {
   readonly trace: RecordedTrace;
   /** Undefined for a test that expects the recorded trace. */
   readonly failure: Failure | undefined;
+  /** Sentences about tools that failed, and that no run records. */
+  readonly failedTools: readonly string[];
   readonly fixture: Fixture;
   /** File name of the fixture, which is in the folder of the test. */
   readonly fixtureName: string;
@@ -60,7 +62,7 @@ export function testText(source: TestSource, syntax: TestSyntax): string {
     '',
     ...(entry === undefined ? gap(root, syntax) : []),
     `test(${literal(name)}, async () => {`,
-    ...commentsOn(source).map((line) => `  // ${line.replace(/[\r\n\u2028\u2029]/g, ' ')}`),
+    ...[...commentsOn(source), ...source.failedTools].map((line) => `  // ${line.replace(/[\r\n\u2028\u2029]/g, ' ')}`),
     `  const trace = await replay(${fixturePath(source.fixtureName, syntax)}${entry === undefined ? ', { run }' : ''});`,
     ...(failure === undefined ? sameTrace(root, runs, syntax) : failedStep(failure, fixture, runs)),
     `}${syntax.runner === 'node' ? '' : `, ${TIMEOUT}`});`,

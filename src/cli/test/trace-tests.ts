@@ -4,6 +4,8 @@ import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-
 import { visible } from '../../base/text.ts';
 import { fieldsOf, parsedJson } from '../../payload/fields.ts';
 import { MASK } from '../../payload/redaction/redact.ts';
+import { derivedTools } from '../../receiver/domain/derived-tools.ts';
+import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { type Entry, type Fixture, fixtureText, type RecordedCall } from '../../replay/fixture.ts';
 import { fixtureOf, type RecordedTrace, recordedTrace } from '../../replay/fixture-of.ts';
 import { packageFolder } from '../../replay/own-process.ts';
@@ -45,7 +47,8 @@ export function define(command: Command, { stdout, stderr, endAs }: CommandConte
         if (traces.length === 0) stdout.write('no failed traces\n');
         for (const trace of traces) {
           try {
-            stdout.write(writeTest(trace, options, project));
+            const failedTools = failedToolsIn(await source.outline(trace.root.trace_id));
+            stdout.write(writeTest(trace, failedTools, options, project));
           } catch (error) {
             // The other traces are still written.
             if (!(error instanceof CommandFailure) || traces.length === 1) throw error;
@@ -122,8 +125,19 @@ async function failedTraces(
   return [...found.values()];
 }
 
+/** Returns a sentence for each failed tool that only the messages tell of. A test cannot expect anything of its run. */
+function failedToolsIn(outline: readonly RunOutline[]): string[] {
+  const failed = derivedTools(outline).filter(({ is_error }) => is_error);
+  return failed.map(({ name, result }) => `${name} failed with ${JSON.stringify(result)}, as the messages tell`);
+}
+
 /** Writes the fixture and the test of a trace, and returns what was written. */
-function writeTest(trace: RecordedTrace, { mode: given, runner, out, name }: TestOptions, project: Project): string {
+function writeTest(
+  trace: RecordedTrace,
+  failedTools: readonly string[],
+  { mode: given, runner, out, name }: TestOptions,
+  project: Project,
+): string {
   const { root, request } = trace;
   const failure = given === 'strict' ? undefined : failureOf(trace);
   const { fixture, missing } = fixtureOf(trace, given ?? (failure === undefined ? 'strict' : 'failed'), failure?.run);
@@ -148,9 +162,16 @@ function writeTest(trace: RecordedTrace, { mode: given, runner, out, name }: Tes
   const testFile = `${base}.test${syntax.extension}`;
   const isKept = existsSync(testFile);
   if (!isKept)
-    writeFileSync(testFile, testText({ trace, failure, fixture, fixtureName: basename(`${base}.trace.json`) }, syntax));
+    writeFileSync(
+      testFile,
+      testText({ trace, failure, failedTools, fixture, fixtureName: basename(`${base}.trace.json`) }, syntax),
+    );
   lines.push(`${isKept ? 'kept' : 'wrote'} ${shownPath(testFile)}`);
-  lines.push(...notesOn(fixture, trace), `run it with: ${syntax.command} ${shownPath(testFile)}`);
+  lines.push(
+    ...failedTools.map((text) => `note: ${text}`),
+    ...notesOn(fixture, trace),
+    `run it with: ${syntax.command} ${shownPath(testFile)}`,
+  );
   return linesText(lines);
 }
 
@@ -179,7 +200,7 @@ function notesOn({ entry, calls, request }: Fixture, { root }: RecordedTrace): s
       'two calls have the same request and different answers; if they are concurrent, a replay may swap them',
     ],
   ];
-  return notes.flatMap(([isTrue, text]) => (isTrue ? `note: ${text}` : []));
+  return notes.flatMap(([isTrue, text]) => (isTrue ? `note: ${text[0]?.toLowerCase()}${text.slice(1)}` : []));
 }
 
 function hasSameRequests(calls: readonly RecordedCall[]): boolean {

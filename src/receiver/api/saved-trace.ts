@@ -65,8 +65,8 @@ async function summaryIn({ store, scope }: Reader, id: string): Promise<SavedDat
 /** Yields pairs of a path and its response, as JSON text. Reads each run once, because finding one may take long. */
 async function* responses(reader: Reader, traceId: string, outline: readonly RunOutline[]): AsyncGenerator<string> {
   const { store, scope } = reader;
-  // The first line of an error may contain a part of a secret, which is not recognised. The details have the whole error.
-  const items = outline.map(({ error: _, ...run }) => run);
+  // Texts that are cut may contain a part of a secret, which is not recognised. The details and payloads have them whole.
+  const items = outline.map(({ error: _, tools: __, ...run }) => run);
   yield pairOf(`/query/traces/${traceId}`, masked({ items }));
   const byId = new Map(items.map((run) => [run.id, run]));
   const feedback = grouped(await store.feedback(scope, [traceId]), ({ run_id }) => run_id);

@@ -27,14 +27,14 @@ export function foldedCalls(runs: readonly RunOutline[]): FoldedRuns {
 }
 
 /** The runs of a trace without the internal steps of frameworks. */
-export interface WithoutInternal {
+export interface WithoutInternal<Run> {
   /** The runs below a step that is left out are below the nearest run above that is left. */
-  readonly runs: readonly RunOutline[];
+  readonly runs: readonly Run[];
   readonly leftOut: number;
 }
 
 /** Leaves out the internal steps of frameworks. A root, and a step that did not succeed, are never left out. */
-export function withoutInternal(runs: readonly RunOutline[]): WithoutInternal {
+export function withoutInternal<Run extends RunOutline>(runs: readonly Run[]): WithoutInternal<Run> {
   const ids = new Set(runs.map(({ id }) => id));
   const isLeftOut = ({ internal, status, parent_run_id: parent = '' }: RunOutline): boolean =>
     internal === true && status === 'success' && ids.has(parent);

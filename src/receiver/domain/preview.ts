@@ -1,66 +1,124 @@
+import { isDeepStrictEqual } from 'node:util';
 import { cut } from '../../base/text.ts';
-import { exactJson, isFields } from '../../payload/fields.ts';
+import { exactJson, type Fields, fieldsOf, isFields, listOf, numberOf, without } from '../../payload/fields.ts';
+import { vectorsOf } from '../../services/answer.ts';
+import { callsAmong } from '../../services/conversation.ts';
+import type { ToolCall } from '../../services/message.ts';
+import { callsOf, isAside } from '../../services/message-parts.ts';
+import type { RunFields } from './run-message.ts';
 
 const LENGTH_MAX = 200;
 /** Maximum number of nested levels to search for text, and of items at the end of an array. */
 const LEVELS_MAX = 8;
 const ITEMS_MAX = 20;
+/** Maximum number of arguments of a tool call that are shown as a list, and of characters of one and of all others. */
+const [ARGUMENTS_MAX, ARGUMENT_MAX, JSON_MAX] = [3, 40, 60];
+
+/** Names of fields that contain text in the payloads of chat models and chains. Earlier names take precedence. */
+const MESSAGES = ['messages', 'message', 'choices', 'candidates', 'generations', 'kwargs', 'parts'] as const;
+const OF_INPUTS = ['input', 'question', 'query', 'prompt'] as const;
+const OF_OUTPUTS = ['answer', 'output', 'outputs', 'result', 'response'] as const;
+const INPUT_KEYS: readonly string[] = ['content', 'text', ...MESSAGES, ...OF_INPUTS, ...OF_OUTPUTS];
+/** `text` comes late, because the answers of OpenAI's Responses API have the format of the text there. */
+const OUTPUT_KEYS: readonly string[] = ['content', ...MESSAGES, ...OF_OUTPUTS, 'text', ...OF_INPUTS];
 
 /**
- * Names of fields that contain text in the payloads of chat models, chains and functions. Earlier names take
- * precedence.
+ * Returns a one-line preview of a run's inputs, with at most 200 characters. The preview is the last message of a
+ * conversation, the text field of an object, or the beginning of the JSON. Returns undefined if there are no inputs.
  */
-const TEXT_KEYS: readonly string[] = [
-  'content',
-  'text',
-  'messages',
-  'message',
-  'choices',
-  'generations',
-  'kwargs',
-  'parts',
-  'input',
-  'output',
-  'outputs',
-  'question',
-  'query',
-  'prompt',
-  'answer',
-  'result',
-];
+export function inputsPreview({ inputs }: RunFields): string | undefined {
+  return isEmpty(inputs) ? undefined : lineOf(textIn(inputs, INPUT_KEYS, LEVELS_MAX) ?? exactJson(inputs));
+}
 
 /**
- * Returns a one-line preview of a payload, with at most 200 characters. The preview is the last message of a
- * conversation, the text field of an object, or the beginning of the JSON. Returns undefined if the payload is empty.
+ * Returns a preview like `inputsPreview`. Fields that are equal in the inputs are left out, if there are others. An answer
+ * without text has its tool calls as the preview, and embeddings have their size.
  */
-export function previewOf(payload: unknown): string | undefined {
-  if (payload === undefined || (isFields(payload) && Object.keys(payload).length === 0)) return undefined;
-  const text = textIn(payload, LEVELS_MAX) ?? exactJson(payload);
+export function outputsPreview({ inputs, outputs, run_type }: RunFields): string | undefined {
+  if (isEmpty(outputs)) return undefined;
+  const own = inputs === undefined ? outputs : withoutEqual(outputs, inputs);
+  return lineOf(textIn(own, OUTPUT_KEYS, LEVELS_MAX) ?? embeddingText(outputs, run_type) ?? exactJson(own));
+}
+
+function isEmpty(payload: unknown): payload is undefined {
+  return payload === undefined || (isFields(payload) && Object.keys(payload).length === 0);
+}
+
+function withoutEqual(outputs: Fields, inputs: unknown): Fields {
+  if (!isFields(outputs) || !isFields(inputs)) return outputs;
+  const isEqual = (key: string): boolean => Object.hasOwn(inputs, key) && isDeepStrictEqual(outputs[key], inputs[key]);
+  const keys = Object.keys(outputs);
+  return keys.some(isEqual) && !keys.every(isEqual) ? without(outputs, new Set(keys.filter(isEqual))) : outputs;
+}
+
+/** Returns the first line that a list can show. Single spaces are not matched, because replacing them would only cost time. */
+function lineOf(text: string): string | undefined {
+  const joined = (part: string): string => part.replace(/\s{2,}|[^\S ]/g, ' ').trim();
   // The beginning of the text is usually long enough. A longer part is used if the beginning is mostly white space.
-  const beginning = lineOf(text.slice(0, 2 * LENGTH_MAX));
-  const line = beginning.length > LENGTH_MAX ? beginning : lineOf(text.slice(0, 8 * LENGTH_MAX));
+  const beginning = joined(text.slice(0, 2 * LENGTH_MAX));
+  const line = beginning.length > LENGTH_MAX ? beginning : joined(text.slice(0, 8 * LENGTH_MAX));
   return line === '' ? undefined : cut(line, LENGTH_MAX);
 }
 
-/** Joins the lines of a text. Single spaces are not matched, because replacing them would only cost time. */
-function lineOf(text: string): string {
-  return text.replace(/\s{2,}|[^\S ]/g, ' ').trim();
-}
-
-function textIn(value: unknown, levels: number): string | undefined {
+function textIn(value: unknown, keys: readonly string[], levels: number): string | undefined {
   if (typeof value === 'string') return value.trim() === '' ? undefined : value;
   if (levels === 0) return undefined;
-  if (Array.isArray(value)) return firstText(value.slice(-ITEMS_MAX).reverse(), levels);
+  if (Array.isArray(value)) return textOfItems(value.slice(-ITEMS_MAX).reverse(), keys, levels);
   if (!isFields(value)) return undefined;
-  const named = TEXT_KEYS.filter((key) => Object.hasOwn(value, key)).map((key) => value[key]);
-  const [only, ...others] = Object.values(value);
-  return firstText(named, levels) ?? (others.length === 0 ? textIn(only, levels - 1) : undefined);
-}
-
-function firstText(values: readonly unknown[], levels: number): string | undefined {
-  for (const value of values) {
-    const text = textIn(value, levels - 1);
+  for (const key of keys) {
+    const text = Object.hasOwn(value, key) ? textIn(value[key], keys, levels - 1) : undefined;
     if (text !== undefined) return text;
   }
-  return undefined;
+  const calls = callsText(callsOf(value));
+  if (calls !== undefined) return calls;
+  const [only, ...others] = Object.values(value);
+  return others.length === 0 ? textIn(only, keys, levels - 1) : undefined;
+}
+
+/** Returns the text of the last item that has one. Tool calls, and then reasoning, only count if there is no other text. */
+function textOfItems(items: readonly unknown[], keys: readonly string[], levels: number): string | undefined {
+  const asides: unknown[] = [];
+  for (const item of items) {
+    const text = isAside(item) ? void asides.push(item) : textIn(item, keys, levels - 1);
+    if (text !== undefined) return text;
+  }
+  if (asides.length === 0) return undefined;
+  const calls = callsText(callsAmong(asides.toReversed()));
+  return calls ?? asides.map((item) => textIn(item, keys, levels - 1)).find((text) => text !== undefined);
+}
+
+/** Formats tool calls, for example `→ lookup_order(1042), search("refund")`. */
+function callsText(calls: readonly ToolCall[]): string | undefined {
+  const texts = calls.slice(0, ITEMS_MAX).map(({ name, input }) => `${name}(${argumentsText(input)})`);
+  return texts.length === 0 ? undefined : `→ ${texts.join(', ')}`;
+}
+
+function argumentsText(input: unknown): string {
+  const values = isFields(input) ? Object.values(input) : [input];
+  const isShort = values.length <= ARGUMENTS_MAX && !values.some((value) => isFields(value) || Array.isArray(value));
+  if (!isShort) return cut(exactJson(input), JSON_MAX);
+  return values.map((value) => argumentText(value, values.length === 1)).join(', ');
+}
+
+/** Formats an argument. Texts are quoted, except for an id or a number that is alone. */
+function argumentText(value: unknown, isAlone: boolean): string {
+  if (typeof value !== 'string') return `${value}`;
+  return isAlone && /^(?=.*\d)[\w.:-]+$/.test(value)
+    ? cut(value, ARGUMENT_MAX)
+    : JSON.stringify(cut(value, ARGUMENT_MAX));
+}
+
+/** Returns the size of embeddings. Most integrations record it instead of the numbers. */
+function embeddingText(outputs: Fields, runType = 'embedding'): string | undefined {
+  const { embedding, embeddings, data, count, dimensions } = outputs;
+  const first = fieldsOf(listOf(embeddings ?? data)[0]);
+  const hasVectors = (embedding ?? embeddings ?? first.embedding) !== undefined;
+  if (!hasVectors && runType !== 'embedding') return undefined;
+  const size: Fields = hasVectors ? vectorsOf(outputs) : { count, dimensions };
+  const [vectors, numbers] = [numberOf(size.count), numberOf(size.dimensions ?? first.dimensions)];
+  if (vectors === undefined || numbers === undefined) return undefined;
+  const each = numbers.toLocaleString('en-US');
+  return vectors === 1
+    ? `1 embedding, ${each} numbers`
+    : `${vectors.toLocaleString('en-US')} embeddings, ${each} numbers each`;
 }

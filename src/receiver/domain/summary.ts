@@ -1,18 +1,29 @@
-import { fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
+import { definedOrNone, fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
-import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, USAGE } from '../../run/same-call.ts';
+import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import { headlineOf } from './headline.ts';
 import { isInternalStep } from './internal-steps.ts';
-import { previewOf } from './preview.ts';
+import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import type { CostSource, PayloadField, RunOutline, RunStatus, RunSummary, UnpricedUsage, Usage } from './run-view.ts';
+import {
+  type CostSource,
+  PAYLOAD_FIELDS,
+  type PayloadField,
+  type RunOutline,
+  type RunStatus,
+  type RunSummary,
+  type ToolMessages,
+  type UnpricedUsage,
+  type Usage,
+} from './run-view.ts';
+import { type ToolFacts, toolFactsOf } from './tool-facts.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
-export interface PayloadFacts extends RequestFacts {
+export interface PayloadFacts extends RequestFacts, ToolFacts {
   /** Whether the inputs, or the outputs, are more than an empty object. */
   asks?: boolean;
   answers?: boolean;
@@ -46,16 +57,17 @@ export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }
 
-export function previewsIn({ inputs, outputs }: RunFields): PayloadFacts {
+/** Returns the previews of some of a run's payloads. */
+export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYLOAD_FIELDS): PayloadFacts {
   const facts: PayloadFacts = {};
-  set(facts, 'inputs_preview', previewOf(inputs));
-  set(facts, 'outputs_preview', previewOf(outputs));
+  if (of.includes('inputs')) set(facts, 'inputs_preview', inputsPreview(fields));
+  if (of.includes('outputs')) set(facts, 'outputs_preview', outputsPreview(fields));
   return facts;
 }
 
 export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const { inputs, outputs, events } = fields;
-  const facts: PayloadFacts = requestFactsOf(fields);
+  const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
   if (isFilled(inputs)) facts.asks = true;
   if (isFilled(outputs)) facts.answers = true;
   const status = fieldsOf(outputs).status_code;
@@ -95,6 +107,7 @@ export function summaryOf(
   set(summary, 'error', error === undefined || error === '' ? undefined : headlineOf(error));
   setText(summary, 'model', modelOf(fields));
   if (isCallType(type)) setText(summary, 'recorded_by', sourceOf(fields));
+  setText(summary, 'tool_call_id', idTextOf(fields.extra?.metadata?.[TOOL_CALL_ID]));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
@@ -109,7 +122,7 @@ export function summaryOf(
  * Returns the short form of a run for the tree view of a trace. For speed, copies each field explicitly, because a
  * trace may have 100,000 runs.
  */
-export function outlineOf(summary: RunSummary): RunOutline {
+export function outlineOf(summary: RunSummary, tools?: ToolMessages): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
   set(outline, 'parent_run_id', parent_run_id);
@@ -118,11 +131,21 @@ export function outlineOf(summary: RunSummary): RunOutline {
   set(outline, 'model', model);
   set(outline, 'usage', usage && { ...usage });
   set(outline, 'first_token_time', summary.first_token_time);
+  set(outline, 'tool_call_id', summary.tool_call_id);
+  set(outline, 'tools', tools);
   set(outline, 'recorded_by', summary.recorded_by);
   set(outline, 'same_call_as', summary.same_call_as);
   set(outline, 'usage_counts', summary.usage_counts);
   set(outline, 'internal', summary.internal);
   return outline;
+}
+
+/** Returns what the messages of a run tell about tools, if it is a model call. */
+export function toolsIn(
+  { run_type }: RunSummary,
+  { tool_calls: calls, tool_results: results }: ToolFacts,
+): ToolMessages | undefined {
+  return run_type === 'llm' ? definedOrNone({ calls, results }) : undefined;
 }
 
 export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {
@@ -202,7 +225,7 @@ function threadOf(metadata: Metadata): string | undefined {
   return firstText(...THREAD_KEYS.map((key) => idTextOf(metadata?.[key])));
 }
 
-type TextKey = 'model' | 'recorded_by' | 'session_name' | 'thread' | 'user';
+type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'thread' | 'user';
 
 function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
   if (value !== undefined) summary[key] = comparable(value);

@@ -50,7 +50,7 @@ import type {
 import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
-import { outlineOf } from '../domain/summary.ts';
+import { outlineOf, toolsIn } from '../domain/summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
@@ -295,7 +295,9 @@ export class MemoryStore implements Store {
 
   async outline(scope: Scope, traceId: string): Promise<string[]> {
     const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
-    return runs.filter(({ run }) => isInScope(scope, run)).map(({ run }) => JSON.stringify(outlineOf(run.summary)));
+    return runs
+      .filter(({ run }) => isInScope(scope, run))
+      .map(({ run: { summary, run } }) => JSON.stringify(outlineOf(summary, toolsIn(summary, run.facts))));
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {

@@ -189,6 +189,45 @@ async function check(store: Store, { tokens, calls, errors = 0, same }: Expected
 }
 
 export const callCases: readonly StoreCase[] = [
+  {
+    title: 'Only the outline of a trace has the tools in the messages of model calls, also if the type arrives later',
+    run: async (store) => {
+      const result = { role: 'tool', tool_call_id: 'c', content: 'no '.repeat(9_000), status: 'error' };
+      const payloads = {
+        inputs: { messages: [result] },
+        outputs: { tool_calls: [{ id: 'c', name: 'find', args: {} }] },
+      };
+      const metadata = { tool_call_id: 'c' };
+      await store.apply(SCOPE, [root, call(2, undefined, { ms: 9, ...payloads })]);
+      await store.apply(
+        SCOPE,
+        [3, 4].map((number) => patch(number, { trace_id: id(1), ...payloads })),
+      );
+      await store.apply(SCOPE, [call(3, undefined, { ms: 9 }), post(4, { parent: 1, ...tool, extra: { metadata } })]);
+      const calls = [{ id: 'c', name: 'find', arguments: '{}' }];
+      const results = [{ id: 'c', text: `${result.content.slice(0, 200)}…`, is_error: true }];
+      const both = { calls, results };
+      const shown = await outlined(store, 1);
+      equal(
+        shown.map(({ tools }) => tools),
+        [undefined, both, both, undefined],
+      );
+      equal(
+        shown.map(({ tool_call_id }) => tool_call_id),
+        [undefined, undefined, undefined, 'c'],
+      );
+      const { items } = await store.list(SCOPE, parsedQuery({ traceId: id(1) }));
+      const listed = [
+        ...items,
+        await store.details(SCOPE, id(2)),
+        ...(await store.traces(SCOPE, parsedQuery({}))).items,
+      ];
+      equal(
+        listed.filter((one) => JSON.stringify(one).includes('"tools"')),
+        [],
+      );
+    },
+  },
   ...table('A call that is recorded twice counts once', CALLS, async (store, [, requests, expected]) => {
     for (const request of requests) await store.apply(SCOPE, request);
     await check(store, expected);

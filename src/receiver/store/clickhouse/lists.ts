@@ -22,7 +22,7 @@ interface ListedRow {
   readonly start_us: number;
   readonly n: number;
   readonly value: number | null;
-  /** The run's summary as JSON, without its ids and previews. */
+  /** The run's summary as JSON, without its ids and previews, and with its `ToolMessages`. */
   readonly summary: string;
   /** The run's previews as JSON. */
   readonly previews: string;
@@ -39,7 +39,8 @@ export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery
 }
 
 function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
-  return { id, trace_id: trace, ...JSON.parse(summary), ...JSON.parse(previews) };
+  const { tools: _, ...listed } = JSON.parse(summary);
+  return { id, trace_id: trace, ...listed, ...JSON.parse(previews) };
 }
 
 export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {

@@ -65,7 +65,7 @@ export function insertRowOf(
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
     const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
-    facts[field] = { ...previewsIn(payload), ...factsWithoutPreviews(payload) };
+    facts[field] = { ...previewsIn(fields, [field]), ...factsWithoutPreviews(payload) };
   }
   return {
     tenant,

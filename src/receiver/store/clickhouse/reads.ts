@@ -12,6 +12,7 @@ import {
   PAYLOAD_FIELDS,
   type PayloadField,
   type RunDetails,
+  type RunOutline,
   type RunSummary,
 } from '../../domain/run-view.ts';
 import { outlineOf, summaryOf } from '../../domain/summary.ts';
@@ -82,14 +83,16 @@ export async function readRow(db: ClickHouse, scope: Scope, runId: string): Prom
   return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
 
-function summaryIn({ id, trace, summary }: RunRow): RunSummary {
+type StoredSummary = RunSummary & Pick<RunOutline, 'tools'>;
+
+function summaryIn({ id, trace, summary }: RunRow): StoredSummary {
   return { id, trace_id: trace, ...JSON.parse(summary) };
 }
 
 /** A run as a node of its trace, with its summary. */
 interface ListedRun extends TreeNode {
   readonly row: RunRow;
-  readonly summary: RunSummary;
+  readonly summary: StoredSummary;
 }
 
 interface OrderedRun {
@@ -117,7 +120,7 @@ export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonl
 
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
   const runs = await readTraces(db, scope, [traceId]);
-  return runs.map(({ run: { summary } }) => JSON.stringify(outlineOf(summary)));
+  return runs.map(({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
 }
 
 export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
@@ -133,8 +136,9 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
   const attachments = infos.get(runId);
   const ofRun = feedback.filter(({ run_id }) => run_id === runId);
   const costSource: CostSource = JSON.parse(row.cost_source);
+  const { tools: _, ...summary } = summaryIn(row);
   return {
-    ...summaryIn(row),
+    ...summary,
     ...JSON.parse(row.previews),
     ...costSource,
     dotted_order: row.dotted_order || dotted_order || '',

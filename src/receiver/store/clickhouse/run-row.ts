@@ -5,7 +5,7 @@ import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
 import { errorText, metadataTextOf, projectOf } from '../../domain/run-values.ts';
 import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { kindOf, ROOT_KINDS, type RunKind } from '../../domain/statistics.ts';
-import { USAGE_KEYS } from '../../domain/summary.ts';
+import { toolsIn, USAGE_KEYS } from '../../domain/summary.ts';
 import { ordersOf } from '../../domain/tree.ts';
 import type { InsertRow } from './connection.ts';
 import type { Group } from './groups.ts';
@@ -132,6 +132,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     latency_us: latencyUs ?? null,
     figures_code: figuresCode(traced, outcome),
     outcome: outcome ?? null,
+    internal: summary.internal === true ? 1 : 0,
     project: projectOf(summary),
     session_id: summary.session_id ?? null,
     name: summary.name,
@@ -146,7 +147,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     ...usageColumns('', summary.usage, null),
     ...usageColumns('counted_', isCounted ? trace.countedUsage(traced) : undefined, 0),
     ...usageColumns('trace_', totals?.usage, null),
-    summary: JSON.stringify(listed),
+    summary: JSON.stringify({ ...listed, tools: toolsIn(summary, run.facts) }),
     previews: JSON.stringify({ inputs_preview, outputs_preview }),
     totals: totals === undefined ? '' : JSON.stringify({ outcome, ...ofTrace, trace: shown }),
     cost_source: JSON.stringify(costSource),

@@ -2,7 +2,7 @@ import { defined } from '../../../payload/fields.ts';
 import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
-import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf } from '../../domain/summary.ts';
+import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf, toolsIn } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 import { all, type Sql } from '../../filter/sql.ts';
 import { idText, type SqliteConnection, type SqlValue } from './database.ts';
@@ -86,11 +86,14 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {
   const facts = storedFactsIn(row);
   const fields = (['inputs', 'outputs'] as const).filter((field) => facts[`${field}_preview`] === undefined);
-  return summaryWith(row, { ...facts, ...previewsIn(parsedPayloads(connection, row.n, fields)) });
+  const payloads = parsedPayloads(connection, row.n, fields);
+  return summaryWith(row, { ...facts, ...previewsIn({ ...payloads, run_type: row.run_type ?? '' }, fields) });
 }
 
 export function outlineIn(row: SelectedRun): RunOutline {
-  return outlineOf(summaryWith(row, storedFactsIn(row)));
+  const facts = storedFactsIn(row);
+  const summary = summaryWith(row, facts);
+  return outlineOf(summary, toolsIn(summary, facts));
 }
 
 function storedFactsIn({ facts }: SelectedRun): PayloadFacts {
