@@ -158,3 +158,31 @@ test('a narrow screen leads from the steps to the conversation and to the failur
   await page.getByRole('button', { name: 'Steps' }).click();
   await page.getByRole('treegrid').waitFor();
 });
+
+test('a tool that only the messages tell of has a row, a step, and a panel with links to both model calls', async () => {
+  const asked = { role: 'user', content: 'Where is order 1042?' };
+  const called = {
+    role: 'assistant',
+    tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'lookup', arguments: '{"orderId":1042}' } }],
+  };
+  const result = { role: 'tool', tool_call_id: 'call_1', content: '{"status":"lost"}' };
+  const call = { parent: 1, run_type: 'llm', ms: 100, name: 'openai' };
+  const { page } = await openPage(
+    [
+      run(1, { name: 'agent', at: 0, ms: 500, inputs: { question: 'Where?' }, outputs: { answer: 'Lost' } }),
+      run(2, { ...call, at: 0, inputs: { messages: [asked] }, outputs: { choices: [{ message: called }] } }),
+      run(3, { ...call, at: 250, inputs: { messages: [asked, called, result] }, outputs: { content: 'It is lost.' } }),
+    ],
+    { path: TRACE },
+  );
+  await page.getByText('→ lost').waitFor();
+  expect(await textOf(page, 'did')).toContain('lookup(1042)from the messages≤ 150 ms');
+  const row = page.getByRole('row', { name: 'lookup' });
+  expect(await row.locator('.length').textContent()).toBe('≤ 150 ms');
+  await row.click();
+  const panel = page.getByRole('article', { name: 'Tool lookup' });
+  await panel.getByRole('region', { name: 'Inputs' }).getByText('{ orderId: 1042 }').waitFor();
+  await panel.getByRole('region', { name: 'Outputs' }).getByText('{ status: "lost" }').waitFor();
+  await panel.getByRole('link', { name: 'Model call that got the result' }).click();
+  await page.getByRole('region', { name: 'Outputs' }).getByText('It is lost.').waitFor();
+});
