@@ -91,9 +91,10 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         tabIndex={0}
       >
         <Rows count={shown.length} rowHeight={rowHeight} first={first} role="rowgroup">
-          {shown.slice(first, end).map((index, offset) => (
-            <TraceRow key={index} model={model} index={index} row={first + offset + 1} axis={axis} />
-          ))}
+          {shown.slice(first, end).map((index, offset) => {
+            const props = { model, index, branch: branches[index] as Branch, axis };
+            return <TraceRow key={index} {...props} row={first + offset + 1} />;
+          })}
         </Rows>
         {shown.length === 0 && <p class="loading">No runs in this trace match.</p>}
       </div>
@@ -154,107 +155,112 @@ function useFoldKeys(model: TraceModel): void {
   useKeys({ l: expand, ArrowRight: expand, h: collapse, ArrowLeft: collapse });
 }
 
-function TraceRow(props: { model: TraceModel; index: number; row: number; axis: Axis }): JSX.Element | null {
-  const { model, index, row, axis } = props;
-  const { branches, depthMax } = model.tree.value;
-  const branch = branches[index];
-  if (branch === undefined) return null;
-  const { run, end, isOrphan, dollars } = branch;
-  const isSlow = model.slowest.value.has(index);
-  const tokens = branch.tokens || (run.usage?.total_tokens ?? 0);
-  const depth = model.depthOf(index);
-  const records = model.recordsOf(run.id);
-  const sources = visible(sourcesOf(records).slice(0, NAME_LENGTH_MAX));
-  const repeats = model.repeatCounts.value.get(run.id) ?? 0;
+interface RowProps {
+  readonly model: TraceModel;
+  readonly branch: Branch;
+  /** Index of the branch in the tree. */
+  readonly index: number;
+}
+
+function TraceRow({ model, branch, index, row, axis }: RowProps & { row: number; axis: Axis }): JSX.Element {
+  const { run, end, dollars } = branch;
+  const root = model.tree.value.branches[0] ?? branch;
   const isParent = end > index + 1;
-  const status = (index === 0 ? model.outcome.value : undefined) ?? run.status;
-  const isCollapsed = model.isCollapsed(run.id);
+  const isSlow = model.slowest.value.has(index);
   const isSelected = run.id === model.selected.value;
-  const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
-  const indent = `min(${depth * INDENT_PX}px, ${(depth / Math.max(1, depthMax)) * INDENT_PERCENT_MAX}%)`;
-  const toggle = (event: MouseEvent): void => {
-    event.stopPropagation();
-    model.collapse(run.id, !isCollapsed);
-  };
+  const tokens = branch.tokens || (run.usage?.total_tokens ?? 0);
+  const states = { selected: isSelected, aside: !model.isMatch(run), slow: isSlow, failed: run.status === 'error' };
   return (
     <div
       id={elementId(run.id)}
-      class={classOf({
-        selected: isSelected,
-        aside: !model.isMatch(run),
-        slow: isSlow,
-        failed: run.status === 'error',
-      })}
+      class={classOf(states)}
       role="row"
       aria-rowindex={row}
-      aria-level={depth + 1}
-      aria-expanded={isParent ? !isCollapsed : undefined}
+      aria-level={model.depthOf(index) + 1}
+      aria-expanded={isParent ? !model.isCollapsed(run.id) : undefined}
       aria-selected={isSelected}
       onClick={() => model.select(run.id)}
     >
-      <div class="tree-name" role="gridcell" style={{ paddingLeft: indent }}>
-        {isParent ? (
-          <button
-            type="button"
-            class={isCollapsed ? 'fold' : 'fold open'}
-            tabIndex={-1}
-            aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
-            onClick={toggle}
-          >
-            <Icon name="open" />
-          </button>
-        ) : (
-          <span class="fold" />
-        )}
-        <span class={`kind kind-${kindOf(run)}`} title={visible(run.run_type)}>
-          <Icon name={run.run_type} />
-        </span>
-        <span class="run-name clip" title={name}>
-          {name}
-        </span>
-        {run.model !== undefined && (
-          <span class="note model clip" title={visible(run.model)}>
-            {visible(run.model)}
-          </span>
-        )}
-        {run.derived !== undefined && <DerivedMark />}
-        {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
-        {records.length > 0 && (
-          <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
-            +{plural(records.length, 'record')}
-          </FoldButton>
-        )}
-        {repeats > 0 && (
-          <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
-            × {(repeats + 1).toLocaleString('en')}
-          </FoldButton>
-        )}
-        {isOrphan && (
-          <span class="note" title="The parent of this run has not arrived">
-            orphan
-          </span>
-        )}
-        {status !== 'success' && <StatusMark status={status} isShort={run.error !== undefined || index === 0} />}
-        {run.error !== undefined && (
-          <span class="bad clip small" title={visible(run.error)}>
-            {visible(messageOf(run.error))}
-          </span>
-        )}
-      </div>
+      <RowName model={model} branch={branch} index={index} />
       <div class="number tokens" role="gridcell" title={usageTitle(run.usage)}>
         {tokens > 0 && count(tokens)}
       </div>
       <div class="number" role="gridcell" title={usageTitle(run.usage)}>
         {dollars > 0 && (
-          <span
-            class="meter cost"
-            style={{ '--of': isParent ? 0 : (dollars / (branches[0]?.dollars || dollars)) * 100 }}
-          >
+          <span class="meter cost" style={{ '--of': isParent ? 0 : (dollars / (root.dollars || dollars)) * 100 }}>
             {cost(dollars)}
           </span>
         )}
       </div>
-      <Lane branch={branch} axis={axis} whole={isSlow && !isParent && index > 0 ? branches[0] : undefined} />
+      <Lane branch={branch} axis={axis} whole={isSlow && !isParent && index > 0 ? root : undefined} />
+    </div>
+  );
+}
+
+/** The name of a run in the tree, and what is known of it: model, further records, status and error. */
+function RowName({ model, branch, index }: RowProps): JSX.Element {
+  const { run, end, isOrphan } = branch;
+  const depth = model.depthOf(index);
+  const records = model.recordsOf(run.id);
+  const sources = visible(sourcesOf(records).slice(0, NAME_LENGTH_MAX));
+  const repeats = model.repeatCounts.value.get(run.id) ?? 0;
+  const status = (index === 0 ? model.outcome.value : undefined) ?? run.status;
+  const isCollapsed = model.isCollapsed(run.id);
+  const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
+  const percentOfColumn = (depth / Math.max(1, model.tree.value.depthMax)) * INDENT_PERCENT_MAX;
+  const toggle = (event: MouseEvent): void => {
+    event.stopPropagation();
+    model.collapse(run.id, !isCollapsed);
+  };
+  return (
+    <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, ${percentOfColumn}%)` }}>
+      {end > index + 1 ? (
+        <button
+          type="button"
+          class={isCollapsed ? 'fold' : 'fold open'}
+          tabIndex={-1}
+          aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
+          onClick={toggle}
+        >
+          <Icon name="open" />
+        </button>
+      ) : (
+        <span class="fold" />
+      )}
+      <span class={`kind kind-${kindOf(run)}`} title={visible(run.run_type)}>
+        <Icon name={run.run_type} />
+      </span>
+      <span class="run-name clip" title={name}>
+        {name}
+      </span>
+      {run.model !== undefined && (
+        <span class="note model clip" title={visible(run.model)}>
+          {visible(run.model)}
+        </span>
+      )}
+      {run.derived !== undefined && <DerivedMark />}
+      {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
+      {records.length > 0 && (
+        <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
+          +{plural(records.length, 'record')}
+        </FoldButton>
+      )}
+      {repeats > 0 && (
+        <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
+          × {(repeats + 1).toLocaleString('en')}
+        </FoldButton>
+      )}
+      {isOrphan && (
+        <span class="note" title="The parent of this run has not arrived">
+          orphan
+        </span>
+      )}
+      {status !== 'success' && <StatusMark status={status} isShort={run.error !== undefined || index === 0} />}
+      {run.error !== undefined && (
+        <span class="bad clip small" title={visible(run.error)}>
+          {visible(messageOf(run.error))}
+        </span>
+      )}
     </div>
   );
 }
