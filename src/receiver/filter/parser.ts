@@ -1,5 +1,4 @@
 import { nearWord } from '../../base/near.ts';
-import { cut } from '../../base/text.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
 import { RUN_STATUSES } from '../domain/run-view.ts';
@@ -248,7 +247,8 @@ class FilterParser {
     const meant = nearWord(key, KEYS);
     if (meant !== undefined) {
       const [value = ''] = this.#eat(MISTYPED) ?? [];
-      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${cut(value, 80)}?`);
+      const shown = value.length > 80 ? `${value.slice(0, 80)}…` : value;
+      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${shown}?`);
     }
     const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {

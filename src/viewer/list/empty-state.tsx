@@ -1,12 +1,17 @@
 import type { JSX } from 'preact';
 import type { View } from '../data/address.ts';
-import { api, mayChange } from '../data/api.ts';
+import { api } from '../data/api.ts';
 import { condition, queryOf, termsOf, withTerms } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { CopyButton, Link } from '../elements/controls.tsx';
+import { Link, Pending } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
-import { importFile } from '../top/import-file.ts';
+import { lazy } from '../elements/lazy.tsx';
+
+const FirstRun = lazy(
+  () => import('./first-run.tsx'),
+  ({ problem }) => <Pending problem={problem} note="Loading…" />,
+);
 
 /** Settings that a view needs to show anything. */
 const HINTS: Readonly<Partial<Record<View, { readonly option: string; readonly key: string }>>> = {
@@ -77,52 +82,5 @@ function FailedBelow(): JSX.Element | null {
     <p>
       {traces} {items.length === 1 ? 'has' : 'have'} a failed run: <Link to={{ filter: below }}>show them</Link>
     </p>
-  );
-}
-
-function FirstRun(): JSX.Element {
-  const variables = `RUNSPAN_ENDPOINT=${location.origin} RUNSPAN_TRACING=true`;
-  const ways = [
-    [
-      'Start it under runspan',
-      'Nothing to install in the program, no code to change.',
-      'npx runspan dev -- node app.js',
-    ],
-    ['It runs already, or elsewhere', 'Start it with these variables.', `${variables} node app.js`],
-    ['OpenTelemetry, any language', 'Point its exporter here.', `OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`],
-  ] as const;
-  return (
-    <div class="empty first">
-      <p class="line status status-success">
-        <span class="dot" aria-hidden="true" /> listening at {location.host}
-      </p>
-      <h1>Waiting for the first trace</h1>
-      <p class="note">Start your program in one of three ways. The first call of a model appears here by itself.</p>
-      <ol>
-        {ways.map(([title, about, command], index) => (
-          <li key={title} class="way">
-            <span class="note">{index + 1}</span>
-            <h2>{title}</h2>
-            <p class="note">{about}</p>
-            <p class="line box command">
-              <code>{command}</code>
-              <CopyButton text={() => command} label={`Copy: ${command}`} />
-            </p>
-          </li>
-        ))}
-      </ol>
-      <p class="note">
-        {mayChange.value && (
-          <>
-            Or{' '}
-            <button type="button" class="link" onClick={importFile}>
-              import a trace from a file
-            </button>
-            .{' '}
-          </>
-        )}
-        If the receiver requires a key, set <code>RUNSPAN_API_KEY</code>.
-      </p>
-    </div>
   );
 }
