@@ -250,6 +250,8 @@ export interface SavedData {
   savedMs: number;
   /** Number of runs that the file leaves out. */
   omittedRuns: number;
+  /** What the trace says as a whole. Texts of runs are left out, because the beginning of a secret cannot be masked. */
+  summary?: Omit<TraceSummary, 'error' | 'inputs_preview' | 'outputs_preview'>;
   /** Pairs of a path and its response. The response of an attachment is a data URI. */
   responses: [path: string, response: unknown][];
 }
