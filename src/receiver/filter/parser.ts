@@ -262,8 +262,11 @@ class FilterParser {
       if (value === undefined) return this.#fail(`${label} expects ${TIME}`);
       return { kind: key, value };
     }
-    if (key === 'is')
-      return this.#bare() === 'root' ? this.#counted({ field: 'root' }) : this.#fail('is: expects root');
+    if (key === 'is') {
+      const is = (['root', 'internal'] as const).find((one) => one === this.#peekBare());
+      this.#bare();
+      return is === undefined ? this.#fail('is: expects root or internal') : this.#counted({ field: is });
+    }
     const field = TEXT_FIELDS.find((one) => one === key);
     if (field === undefined) return undefined;
     return this.#counted({ field, values: this.#patterns(label).map((pattern) => this.#checked(field, pattern)) });

@@ -132,6 +132,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     latency_us: latencyUs ?? null,
     figures_code: figuresCode(traced, outcome),
     outcome: outcome ?? null,
+    internal: summary.internal === true ? 1 : 0,
     project: projectOf(summary),
     session_id: summary.session_id ?? null,
     name: summary.name,

@@ -22,6 +22,7 @@ import { all, conditionOf, type Dialect } from '../../filter/sql.ts';
 import { SPELLING } from './conditions.ts';
 import {
   COUNTERS,
+  INTERNAL,
   MINUTE_US,
   PERIODS,
   REPEAT,
@@ -134,6 +135,7 @@ const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = 
   model: "nullif(model, '')",
   status: 'status',
   root: `(kind % ${REPEAT} > 0)`,
+  internal: `(kind >= ${INTERNAL})`,
 };
 
 /** Compares the columns of counters. `isCounted` admits no other conditions. */
@@ -227,7 +229,7 @@ class CounterReader {
     );
     for (const row of rows) {
       const root = ROOT_KINDS[(row.kind % REPEAT) - 1];
-      const kind = { ...kindOf(row.status, row.run_type, undefined, row.kind >= REPEAT), root };
+      const kind = { ...kindOf(row.status, row.run_type, undefined, (row.kind & REPEAT) !== 0), root };
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
       if (row.group_key !== '' || (groupBy !== undefined && groupBy !== 'model'))
