@@ -121,7 +121,8 @@ export interface ThreadTurns extends Page<TraceSummary> {
 
 /**
  * The run field by which statistics are grouped. `meta.KEY` groups by the metadata value with this key. A run with
- * several tags counts in the group of each tag. A run without a value counts in no group.
+ * several tags counts in the group of each tag. A run without a value counts in no group, nor does the name of an internal
+ * step that is no root.
  */
 export type GroupKey =
   | 'name'

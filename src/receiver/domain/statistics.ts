@@ -124,7 +124,8 @@ export function statisticsOf(
     const outcome = summary === trace.root?.summary ? trace.outcome : undefined;
     const kind = kindOf(status, run_type, outcome, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
-    const groups = groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));
+    const isNameless = groupBy === 'name' && summary.internal === true && outcome === undefined;
+    const groups = isNameless ? [] : groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));
     tally.add(counted);
     tally.addToGroups(groups, counted);
     for (const { key, score } of run.feedback) {

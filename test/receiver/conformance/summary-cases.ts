@@ -174,6 +174,8 @@ export const summaryCases: readonly StoreCase[] = [
         runs: 2,
         roots: { runs: 1 },
       });
+      const { groups } = await statisticsOf(store);
+      equal(groups.map(({ group }) => group).sort(), ['run 1', 'run 3']);
     },
   },
   {

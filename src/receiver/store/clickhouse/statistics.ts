@@ -77,8 +77,9 @@ function groupingOf(groupBy: GroupKey): Grouping {
   const isTag = groupBy === 'tag';
   if (isTag) return { group: sql('arrayJoin(arrayDistinct(tags))'), groups: sql('arrayDistinct(tags)'), isTag };
   const key = metadataKeyOf(groupBy);
+  const column = groupBy === 'name' ? 'if(internal = 1 AND is_root = 0, NULL, name)' : groupBy;
   const group =
-    key === undefined ? sql(groupBy) : sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
+    key === undefined ? sql(column) : sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
   return { group, groups: sql(`[${group.sql}]`, ...group.params), isTag };
 }
 

@@ -22,13 +22,13 @@ export const MINUTE_US = 60_000_000;
 
 /** What the column `kind` of the counters contains in addition for further records of a call. */
 export const REPEAT = 8;
-/** The same for the internal steps of frameworks. */
+/** The same for the internal steps of frameworks that are no roots. */
 export const INTERNAL = 16;
 
 /** Returns the column `kind` of the counters: 0 for runs that are no roots, else 1 + the index in `ROOT_KINDS`. */
 function kindCode({ root }: RunKind, isRepeat: boolean, flags: number | null): number {
   const code = root === undefined ? 0 : 1 + ROOT_KINDS.indexOf(root);
-  return code + (isRepeat ? REPEAT : 0) + ((flags ?? 0) & RunFlag.INTERNAL ? INTERNAL : 0);
+  return code + (isRepeat ? REPEAT : 0) + (code === 0 && (flags ?? 0) & RunFlag.INTERNAL ? INTERNAL : 0);
 }
 
 /** Number of characters after which the latencies of a counter are compacted. Most counters stay far below it. */

@@ -16,6 +16,7 @@ import {
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import type { StartRange, StatisticsPlan } from '../../domain/time-buckets.ts';
+import { RunFlag } from '../../domain/trace-summary.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all, conditionOf, type Dialect } from '../../filter/sql.ts';
@@ -135,7 +136,6 @@ const COUNTED_COLUMNS: Readonly<Partial<Record<Comparison['field'], string>>> = 
   model: "nullif(model, '')",
   status: 'status',
   root: `(kind % ${REPEAT} > 0)`,
-  internal: `(kind >= ${INTERNAL})`,
 };
 
 /** Compares the columns of counters. `isCounted` admits no other conditions. */
@@ -232,8 +232,8 @@ class CounterReader {
       const kind = { ...kindOf(row.status, row.run_type, undefined, (row.kind & REPEAT) !== 0), root };
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
-      if (row.group_key !== '' || (groupBy !== undefined && groupBy !== 'model'))
-        tally.addToGroups([row.group_key], counted);
+      const hasGroup = groupBy === 'model' ? row.group_key !== '' : groupBy !== 'name' || row.kind < INTERNAL;
+      if (groupBy !== undefined && hasGroup) tally.addToGroups([row.group_key], counted);
     }
   }
 
@@ -367,6 +367,11 @@ interface Grouping {
 const NO_GROUPS: Grouping = { column: 'NULL', groupsOf: () => [] };
 
 function groupingOf(groupBy: GroupKey): Grouping {
+  if (groupBy === 'name')
+    return {
+      column: `iif(runs.is_root OR runs.flags & ${RunFlag.INTERNAL} = 0, runs.name, NULL)`,
+      groupsOf: (name) => [name],
+    };
   if (groupBy !== 'tag' && metadataKeyOf(groupBy) === undefined) {
     return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
   }
