@@ -20,7 +20,7 @@ export interface DerivedTool extends CalledTool {
 }
 
 /** A run, or a derived tool in the form of a run. */
-export type TreeRun = RunOutline & { readonly derived?: DerivedTool };
+export type TreeRun = RunOutline & { derived?: DerivedTool };
 
 /** Maximum number of levels between a model call and the parent of a derived tool. */
 const LEVELS_MAX = 64;
