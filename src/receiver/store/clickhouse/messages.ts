@@ -13,7 +13,7 @@ import {
   type SmallFields,
   type StoredFacts,
 } from '../../domain/summary.ts';
-import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
+import { type ClickHouse, type InsertRow, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */
 export const TOMBSTONE: number = PATCH + 1;
@@ -44,7 +44,7 @@ export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'id' | 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
-export const MESSAGE_COLUMNS = 'group_id, id, kind, received_us, fields, searched, facts';
+export const MESSAGE_COLUMNS: Sql = sql('group_id, id, kind, received_us, fields, searched, facts');
 
 /** A message to store. Messages of the same run and age in a batch are merged into one. */
 export interface Message {
@@ -114,16 +114,13 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   db: ClickHouse,
   tenant: string,
   runs: readonly { readonly id: string; readonly group_id: string }[],
-  columns: string,
+  columns: Sql,
 ): Promise<ReadonlyMap<string, Row[]>> {
+  const groups = uuids([...new Set(runs.map(({ group_id }) => group_id))]);
+  const ids = uuids(runs.map(({ id }) => id));
   const rows = await db.rows<Row>(
-    sql(
-      `SELECT ${columns} FROM messages
-        WHERE tenant = ? AND group_id IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
-      string(tenant),
-      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-      uuids(runs.map(({ id }) => id)),
-    ),
+    sql`SELECT ${columns} FROM messages WHERE tenant = ${string(tenant)} AND group_id IN (${groups}) AND id IN (${ids})
+      AND kind < ${TOMBSTONE} ORDER BY received_us`,
   );
   return grouped(rows, ({ id }) => id);
 }

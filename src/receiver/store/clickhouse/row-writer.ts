@@ -88,17 +88,16 @@ export class RowWriter {
 
   /** Returns the latest stored version of each row, by key. */
   async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
+    const tenants = strings(rows.map(({ tenant }) => tenant));
+    const starts = integers(rows.map(({ start_us }) => start_us));
+    const ids = uuids(rows.map(({ id }) => id));
     const stored = await this.#db.rows<StoredRow & RowKey>(
-      sql(
-        `SELECT tenant, start_us, id,
-            argMax((toString(version), toString(hash), seen_us, is_deleted, trace, ${PROJECT_NAMES}), version) AS latest,
-            latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
-            latest.5 AS latestTrace, latest.6 AS projects FROM runs
-          WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(?, ?, ?))) GROUP BY tenant, start_us, id`,
-        strings(rows.map(({ tenant }) => tenant)),
-        integers(rows.map(({ start_us }) => start_us)),
-        uuids(rows.map(({ id }) => id)),
-      ),
+      sql`SELECT tenant, start_us, id,
+          argMax((toString(version), toString(hash), seen_us, is_deleted, trace, ${PROJECT_NAMES}), version) AS latest,
+          latest.1 AS latestVersion, latest.2 AS latestHash, latest.3 AS seenUs, latest.4 AS isDeleted,
+          latest.5 AS latestTrace, latest.6 AS projects FROM runs
+        WHERE (tenant, start_us, id) IN (SELECT arrayJoin(arrayZip(${tenants}, ${starts}, ${ids})))
+        GROUP BY tenant, start_us, id`,
     );
     return new Map(stored.map((row) => [rowKeyOf(row), row]));
   }
