@@ -57,6 +57,12 @@ export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }
 
+/** Returns the metadata about one payload of a message. */
+export function payloadFactsOf(fields: RunFields, field: PayloadField, hasPreview: boolean): PayloadFacts {
+  const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
+  return { ...(hasPreview && previewsIn(fields, [field])), ...factsWithoutPreviews(payload) };
+}
+
 /** Returns the previews of some of a run's payloads. */
 export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYLOAD_FIELDS): PayloadFacts {
   const facts: PayloadFacts = {};
@@ -65,7 +71,7 @@ export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYL
   return facts;
 }
 
-export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
+function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const { inputs, outputs, events } = fields;
   const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
   if (isFilled(inputs)) facts.asks = true;

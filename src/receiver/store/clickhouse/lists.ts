@@ -1,10 +1,10 @@
-import { isoTimestamp } from '../../../run/time.ts';
 import { figuresOf } from '../../domain/assemble.ts';
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { ListQuery, Page, Scope, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
+import { projectSummaries } from '../../domain/run-values.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
@@ -34,8 +34,8 @@ interface ListedRow {
 export type ShownTrace = Pick<TraceSummary, 'outcome' | 'trace'> & Partial<TraceSummary>;
 
 export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
-  const { rows, next } = await pageOfRows(db, scope, query, 'runs');
-  return { items: rows.map(summaryOf), ...next };
+  const { items, ...next } = await pageOfRows(db, scope, query, 'runs');
+  return { items: items.map(summaryOf), ...next };
 }
 
 function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
@@ -44,7 +44,7 @@ function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
 }
 
 export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
-  const { rows, next } = await pageOfRows(db, scope, query, 'traces');
+  const { items: rows, ...next } = await pageOfRows(db, scope, query, 'traces');
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, scope.tenant, groups);
   const items = rows.map((row): TraceSummary => {
@@ -57,17 +57,10 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
 
 export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
   const where = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
-  const rows = await db.rows<{ project: string; traces: number; last_us: number }>(
-    sql`SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
-      WHERE ${where} AND is_root = 1 GROUP BY project`,
+  return projectSummaries(
+    await db.rows(sql`SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
+      WHERE ${where} AND is_root = 1 GROUP BY project`),
   );
-  return rows
-    .map(({ project, traces: count, last_us }) => ({
-      name: project,
-      traces: count,
-      last_start_time: isoTimestamp(last_us),
-    }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export async function suggestions(
@@ -121,12 +114,9 @@ async function pageOfRows(
   scope: Scope,
   query: Parsed<ListQuery>,
   listed: 'runs' | 'traces',
-): Promise<{ rows: readonly ListedRow[]; next: { next?: string } }> {
+): Promise<Page<ListedRow>> {
   const { limit = PAGE_ITEMS } = query;
-  const found = await firstListed(db, scope, query, listed, limit + 1);
-  const rows = found.slice(0, limit);
-  const last = rows.at(-1);
-  return { rows, next: found.length > limit && last !== undefined ? { next: cursorOf(last) } : {} };
+  return firstPage(await firstListed(db, scope, query, listed, limit + 1), limit, (row) => row);
 }
 
 /** Returns the first rows of a list that come after the query's cursor. */

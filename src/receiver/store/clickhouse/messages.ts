@@ -5,14 +5,7 @@ import { grouped } from '../../domain/grouped.ts';
 import { type Age, type FieldAges, identityOf, PATCH, withRecord } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
-import {
-  factsIn,
-  factsWithoutPreviews,
-  merged,
-  previewsIn,
-  type SmallFields,
-  type StoredFacts,
-} from '../../domain/summary.ts';
+import { factsIn, merged, payloadFactsOf, type SmallFields, type StoredFacts } from '../../domain/summary.ts';
 import { type ClickHouse, type InsertRow, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */
@@ -64,8 +57,7 @@ export function insertRowOf(
   const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
-    const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
-    facts[field] = { ...previewsIn(fields, [field]), ...factsWithoutPreviews(payload) };
+    facts[field] = payloadFactsOf(fields, field, true);
   }
   return {
     tenant,

@@ -1,9 +1,9 @@
 import { figuresOf } from '../../domain/assemble.ts';
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
 import type { ThreadSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
-import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
+import { type Turn, threadSummaryOf } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf } from './conditions.ts';
@@ -33,13 +33,10 @@ type TurnRow = {
 export async function threads(db: ClickHouse, scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
   const { limit = PAGE_ITEMS } = query;
   const found = await latestTurns(db, scope, query, limit + 1);
-  const shown = found.slice(0, limit);
+  const { items: shown, ...next } = firstPage(found, limit, (row) => ({ value: row.latest_us, n: row.latest_n }));
   const inProject = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
   const names = shown.map(({ thread }) => thread);
-  const items = await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject));
-  const last = shown.at(-1);
-  if (found.length <= limit || last === undefined) return { items };
-  return { items, next: cursorOf({ value: last.latest_us, n: last.latest_n }) };
+  return { items: await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject)), ...next };
 }
 
 /**
