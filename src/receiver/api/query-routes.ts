@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
-import { messageOf } from '../../base/text.ts';
-import type { Page, ThreadTurns } from '../domain/query.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf, visible } from '../../base/text.ts';
+import { countsText, DELETION_KINDS } from '../domain/deletion.ts';
+import type { DeletionTarget, Page, ThreadTurns } from '../domain/query.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
@@ -80,6 +82,14 @@ export const queryRoutes: readonly Route[] = [
     const isAdmitted = (): Promise<boolean> => access.isAdmitted(request, 'read');
     return { status: 200, headers, content: (ended) => changeStream(store, scope, ended, isAdmitted) };
   }),
+  ...DELETION_KINDS.map(
+    (kind): Route => ({
+      method: 'DELETE',
+      path: `/query/${kind}s/:id`,
+      admission: 'admin',
+      handle: (call) => remove(call, kind),
+    }),
+  ),
 ];
 
 function get(path: string, handle: Route['handle']): Route {
@@ -149,6 +159,27 @@ async function exportedTrace(call: Call): Promise<RouteResponse> {
   if (content === undefined) throw unknown('trace', id);
   const disposition = `attachment; filename="trace-${id}.${writer.extension}"`;
   return { status: 200, content, headers: { ...writer.headers, 'content-disposition': disposition } };
+}
+
+/**
+ * Deletes traces if the parameter `confirm` equals the id in the path. Otherwise responds with status 409 and the number of
+ * runs that the request would delete.
+ */
+async function remove(call: Call, kind: DeletionTarget['kind']): Promise<RouteResponse> {
+  const { store, scope, search, parameters } = call;
+  refuseUnknownParameters(search, ['confirm']);
+  const given = parameters.id ?? '';
+  const target = { kind, id: kind === 'trace' ? idOf(call) : given };
+  if (search.get('confirm') !== given) {
+    const counts = await store.removable(scope, target);
+    if (counts.runs === 0) throw new HttpError(404, `The ${kind} ${target.id} is not stored`);
+    const detail = `This deletes ${countsText(counts)}: to confirm, repeat the request with the id as \`confirm\``;
+    return { status: 409, body: { detail, ...counts } };
+  }
+  const counts = await store.remove(scope, target);
+  const data = `the ${kind} ${visible(target.id)} of the tenant ${scope.tenant}`;
+  diagnostics.warn(`a client deletes ${data}: ${countsText(counts)}`);
+  return { status: 200, body: counts };
 }
 
 interface Writer {
