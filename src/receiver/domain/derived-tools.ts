@@ -100,13 +100,7 @@ export function withDerivedTools(runs: readonly RunOutline[], tools: readonly De
 
 function rowOf(derived: DerivedTool): TreeRun {
   const { id, name, result, is_error, parent_run_id: above, before_run_id: next, start_time, end_time } = derived;
-  const run = {
-    id: `${next} ${id}`,
-    name,
-    run_type: 'tool',
-    start_time,
-    end_time,
-    ...(above && { parent_run_id: above }),
-  };
-  return { ...run, ...(is_error ? { status: 'error', error: result } : { status: 'success' }), derived };
+  const run = { id: `${next} ${id}`, name, run_type: 'tool', start_time, end_time, derived };
+  const outcome = is_error ? ({ status: 'error', error: result } as const) : ({ status: 'success' } as const);
+  return { ...run, ...outcome, ...(above && { parent_run_id: above }) };
 }
