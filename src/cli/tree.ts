@@ -102,8 +102,8 @@ interface Line {
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
   const folded = foldedCalls(runs);
-  const rows = withDerivedTools(folded.runs, derivedTools(runs));
-  const shown = isInternalShown ? { runs: rows, leftOut: 0 } : withoutInternal(rows);
+  const all = withDerivedTools(folded.runs, derivedTools(runs));
+  const shown = isInternalShown ? { runs: all, leftOut: 0 } : withoutInternal(all);
   const recordsOf = ({ run }: RunTree): readonly RunOutline[] => folded.records.get(run.id) ?? [];
   const forest = forestOf(shown.runs);
   const shapes = isFolded ? shapesOf(forest, (tree) => recordsOf(tree).length) : new Map<RunTree, number>();

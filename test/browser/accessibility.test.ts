@@ -62,7 +62,7 @@ const views: readonly (readonly [path: string, ready: string])[] = [
   ['/?q=status%3Apending+latency>x', '.term.bad'],
   ['/?project=nowhere', '.empty'],
   [`/?trace=${idOf(1)}&run=${idOf(2)}`, '.code-keyword'],
-  [`/?trace=${idOf(1)}&run=${idOf(3)}`, '.stack'],
+  [`/?trace=${idOf(1)}&run=${idOf(3)}`, '.failure'],
   ['/?view=threads', '.threads td'],
   ['/?view=threads&thread=a+conversation+with+a+long+id', '.turn .message'],
   ['/?view=users', '.threads td'],
@@ -141,11 +141,11 @@ test('a list has a heading and no violation of any rule, on a wide and on a narr
 
 test('a narrow screen shows the tree or the run', async () => {
   const { page, see } = await openPage(operations, { path: `/?trace=${idOf(1)}`, viewport: NARROW });
-  await page.getByText('model', { exact: true }).click();
+  await page.locator('.run-name', { hasText: 'model' }).click();
   await see('Be kind');
   expect(await page.getByRole('treegrid').isVisible()).toBe(false);
   expect(await fitsWidth(page)).toBe(true);
-  await page.getByRole('button', { name: 'Runs' }).click();
+  await page.getByRole('button', { name: 'Steps' }).click();
   await page.getByRole('treegrid').waitFor();
 });
 

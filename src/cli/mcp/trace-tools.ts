@@ -69,8 +69,8 @@ function treeOf(
   { internal, offset }: { internal: boolean; offset: number },
 ): Answer {
   const { runs: calls, records } = foldedCalls(outline);
-  const rows = withDerivedTools(calls, derivedTools(outline));
-  const { runs, leftOut } = internal ? { runs: rows, leftOut: 0 } : withoutInternal(rows);
+  const all = withDerivedTools(calls, derivedTools(outline));
+  const { runs, leftOut } = internal ? { runs: all, leftOut: 0 } : withoutInternal(all);
   const placed = [...depthFirst(forestOf(runs))].map(([{ run }, depth]) => ({ run, depth }));
   const nodes = placed.filter(({ run }) => run.derived === undefined);
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);

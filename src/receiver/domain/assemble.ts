@@ -21,7 +21,6 @@ import {
   type Usage,
 } from './run-view.ts';
 import { countsUsage, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
-import { type Turn, threadSummaryOf } from './thread-summary.ts';
 import {
   DECIDING_FIELDS,
   type DecidedTrace,
@@ -34,6 +33,8 @@ import {
   RunFlag,
   type SummarizedRun,
   shownIn,
+  type Turn,
+  threadSummaryOf,
 } from './trace-summary.ts';
 import type { TreeNode } from './tree.ts';
 

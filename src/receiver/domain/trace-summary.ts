@@ -1,7 +1,9 @@
 import { defined, fieldsOf } from '../../payload/fields.ts';
 import { isCallType } from '../../run/same-call.ts';
-import type { RunStatus, RunSummary, TraceOutcome, TraceSummary } from './run-view.ts';
-import { isRefused, type PayloadFacts, type SmallFields } from './summary.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import type { FeedbackFigures } from './feedback.ts';
+import type { RunStatus, RunSummary, ThreadSummary, TraceOutcome, TraceSummary, Usage } from './run-view.ts';
+import { isRefused, type PayloadFacts, type SmallFields, sumOfUsage } from './summary.ts';
 
 /** What a run adds to the summary of its trace, as the sum of these numbers. */
 export const RunFlag = {
@@ -126,7 +128,7 @@ export function decidedTrace<Run extends SummarizedRun>(
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
   const own = isMissing || root.status === 'incomplete' ? undefined : root;
-  const answered = own?.status === 'pending' ? undefined : answeredOf(own, runs);
+  const answered = answeredOf(own, runs);
   const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
   const isContent = has(root, RunFlag.ASKS | RunFlag.ANSWERS);
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
@@ -146,6 +148,7 @@ function answeredOf<Run extends SummarizedRun>(
   { asked, answered }: DecidingRuns<Run>,
 ): Run | undefined {
   if (root !== undefined && (has(root, RunFlag.ANSWERS) || root.status === 'error')) return root;
+  if (root?.status === 'pending') return undefined;
   if (asked === undefined || !(has(asked, RunFlag.ANSWERS) || asked.status === 'error')) return answered;
   const isLater = asked.endUs !== undefined && answered !== undefined && answered.startUs > asked.endUs;
   return isLater ? answered : asked;
@@ -180,4 +183,53 @@ export function idsIn(
 ): Pick<TraceSummary['trace'], 'asked_run_id' | 'answered_run_id' | 'failed_run_id'> {
   const { asked, answered, failed } = decided ?? {};
   return defined({ asked_run_id: asked?.id, answered_run_id: answered?.id, failed_run_id: failed?.id });
+}
+
+/** The figures of a trace in a thread. */
+export interface Turn {
+  readonly startUs: number;
+  /** Latency of the root run. Undefined if the root run has not ended. */
+  readonly latencyUs: number | undefined;
+  /** Undefined if the trace has just been deleted. */
+  readonly outcome: TraceOutcome | undefined;
+  readonly project: string;
+  readonly user: string | undefined;
+  /** Total usage of the trace. */
+  readonly usage: Usage | undefined;
+}
+
+/** Previews and feedback of a thread. */
+interface ThreadTexts {
+  readonly inputs: RunSummary['inputs_preview'];
+  readonly outputs: RunSummary['outputs_preview'];
+  readonly feedback: FeedbackFigures[];
+}
+
+/** Adds up the turns of a thread. The turns must be sorted by start time. */
+export function threadSummaryOf(
+  thread: string,
+  turns: readonly [Turn, ...Turn[]],
+  { inputs, outputs, feedback }: ThreadTexts,
+): ThreadSummary {
+  const [first] = turns;
+  const last = turns.at(-1) ?? first;
+  const user = turns.findLast((turn) => turn.user !== undefined)?.user;
+  const latencies = turns.flatMap(({ latencyUs }) => latencyUs ?? []).sort((a, b) => a - b);
+  const [p50, max] = [latencies[Math.ceil(latencies.length / 2) - 1], latencies.at(-1)];
+  const usage = turns.reduce<Usage | undefined>((sum, turn) => sumOfUsage(sum, turn.usage), undefined);
+  return {
+    thread,
+    ...(user !== undefined && { user }),
+    project: last.project,
+    turns: turns.length,
+    errors: turns.filter(({ outcome }) => outcome === 'error').length,
+    failed_below: turns.filter(({ outcome }) => outcome === 'failed_below').length,
+    start_time: isoTimestamp(first.startUs),
+    last_start_time: isoTimestamp(last.startUs),
+    ...(p50 !== undefined && max !== undefined && { latency_ms: { p50: p50 / 1_000, max: max / 1_000 } }),
+    ...(usage && { usage }),
+    ...(feedback.length > 0 && { feedback }),
+    ...(inputs !== undefined && { inputs_preview: inputs }),
+    ...(outputs !== undefined && { outputs_preview: outputs }),
+  };
 }
