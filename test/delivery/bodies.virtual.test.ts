@@ -6,10 +6,7 @@ import { openAsBlob } from 'node:fs';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readByBusboy } from '../support/busboy-reader.ts';
-import { codePoint } from '../support/code-point.ts';
 import { delivery, finished, onFlush, until } from '../support/delivery.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { readParts } from '../support/multipart-reader.ts';
@@ -51,27 +48,6 @@ describe('a multipart body', () => {
       tags: ['a'],
       extra: { metadata: { 'k"ey': { n: 1 } } },
     });
-  });
-
-  it('has a new boundary each time, and an independent parser reads the same parts for any text', async () => {
-    const boundaries = new Set<string>();
-    const text = fc.string({ unit: codePoint, maxLength: 100 });
-    await fc.assert(
-      fc.asyncProperty(text, text, async (name, payload) => {
-        const { whole, flush, service, close } = await delivery({ limits: onFlush });
-        whole(`x${name}`, { inputs: { payload } });
-        whole('boundary', { inputs: { payload: `\r\n--${[...boundaries].at(-1)}--\r\n` } });
-        await flush();
-        const request = first(service);
-        boundaries.add(/boundary=(.*)$/.exec(request.headers['content-type'] ?? '')?.[1] ?? '');
-        const parts = readParts(request).map((part) => [part.name, part.body.toString()]);
-        expect((await readByBusboy(request)).map((part) => [part.name, part.body.toString()])).toEqual(parts);
-        expect(request.arrivals.map(({ fields }) => fields.inputs)).toContainEqual({ payload: payload.toWellFormed() });
-        await close();
-      }),
-      { numRuns: 10 },
-    );
-    expect(boundaries.size).toBe(10);
   });
 
   it('is encoded in a separate turn of the event loop', async () => {
