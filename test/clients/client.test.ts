@@ -26,7 +26,7 @@ function clientOf(url: string, options: Partial<AgentServerOptions> = {}): Agent
 async function errorOf(status: number, body: unknown, headers = {}): Promise<ApiError> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const { url } = await serve((_, response) => response.writeHead(status, headers).end(text));
-  return (await thrownBy(clientOf(url).threads.get('t'))) as ApiError;
+  return thrownBy<ApiError>(clientOf(url).threads.get('t'));
 }
 
 describe('the options of a client', () => {
