@@ -6,11 +6,11 @@ import { openAsBlob } from 'node:fs';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { delivery, finished, onFlush, until } from '../support/delivery.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { readParts } from '../support/multipart-reader.ts';
 import type { IngestRequest } from '../support/scripted-service.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const first = ({ requests }: { requests: readonly IngestRequest[] }): IngestRequest => requests[0] as IngestRequest;
 
@@ -77,9 +77,7 @@ describe('a multipart body', () => {
 
 describe('an attachment', () => {
   async function temporaryFile(content: string): Promise<string> {
-    const { path: folder, remove } = temporaryFolder();
-    onTestFinished(remove);
-    const path = join(folder, 'file');
+    const path = join(testFolder(), 'file');
     await writeFile(path, content);
     return path;
   }
@@ -111,9 +109,7 @@ describe('an attachment', () => {
   });
 
   it.skipIf(process.platform === 'win32')('that is a FIFO without a writer does not block the process', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const path = join(folder.path, 'fifo');
+    const path = join(testFolder(), 'fifo');
     execFileSync('mkfifo', [path]);
     const { start, flush, stats } = await delivery({ limits: onFlush });
     const run = start('ask');
