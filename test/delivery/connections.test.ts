@@ -12,6 +12,7 @@ import type { ConfigureOptions } from '#src/config/options.ts';
 import { exporterTo, recordSingles } from '../support/delivering.ts';
 import { root } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { accepting, scriptServer } from '../support/script-server.ts';
 import { quickTime, until } from '../support/virtual-time.ts';
 
@@ -109,11 +110,8 @@ describe('a certificate', () => {
       const pem = readFileSync(join(root, `test/fixtures/tls/for-tests-only-${name}.pem`), 'utf8');
       const handler = vi.fn((_, response) => response.end());
       const server = createSecureServer({ key: pem, cert: pem }, handler);
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      onTestFinished(() => void server.close());
+      const endpoint = (await listenInTest(server)).replace('http:', 'https:');
       const dispatcher = new Agent({ connect: { ca: pem } });
-      const { port } = server.address() as AddressInfo;
-      const endpoint = `https://127.0.0.1:${port}`;
       const { exporter, lines } = exporterWith(endpoint, { batchRuns: 1 }, isTrusted ? { dispatcher } : {});
       recordSingles(exporter, 6);
       await until(() => lines.length > 0);
