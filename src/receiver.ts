@@ -17,6 +17,7 @@ export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
 export type {
   AttachmentInfo,
   CacheComparison,
+  CalledTool,
   CostSource,
   PayloadField,
   ProjectSummary,
@@ -27,6 +28,8 @@ export type {
   RunSummary,
   StoredRun,
   ThreadSummary,
+  ToolMessages,
+  ToolOutcome,
   TraceOutcome,
   TraceSummary,
   UnpricedUsage,

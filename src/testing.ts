@@ -7,6 +7,7 @@ export type { ReplayMode } from './replay/fixture.ts';
 export type { Replayed } from './replay/replayed.ts';
 export { type ReplayOptions, replay } from './replay/run-replay.ts';
 export type { Attachment, RunEvent, RunRecord, RunType } from './run/record.ts';
+export type { ThreadOptions } from './run/run-options.ts';
 export type { FlushLimit, FlushResult, RunSink } from './run/sink.ts';
 export type { AsymmetricMatcher, ExpectedFields, MatcherContext, Tester } from './testing/expected-fields.ts';
 export { type ExpectedRun, type MatcherResult, matchers, type RunMatchers } from './testing/matchers.ts';

@@ -95,9 +95,9 @@ interface Line {
  * Draws one line per run: name, type, duration, tokens, cost, cached share, and the first line of the error. Cancelled
  * and interrupted runs show their status. Each trace is drawn as a separate tree. The line of a root shows the tokens and
  * the cost of all calls below, if there are several. Runs with a missing parent are marked. The line of a call
- * counts its further records, which have no lines of their own. Their child runs are drawn below the call. Derived tools
- * have lines like runs, with the longest possible duration. The line of
- * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs.
+ * counts its further records, which have no lines of their own. Their child runs are drawn below the call. The line of
+ * several equal runs shows their number, their shortest and longest duration, and the sum of their tokens and costs. The
+ * line of a derived tool shows its longest possible duration.
  */
 export function drawTree(runs: readonly RunOutline[], options: TreeOptions): string {
   const { widthColumns, paint, isFolded = false, isInternalShown = false, linesMax = LINES_MAX } = options;
@@ -121,8 +121,7 @@ export function drawTree(runs: readonly RunOutline[], options: TreeOptions): str
     const details = [
       ...(glyphs === '' ? totalTexts(trees) : []),
       ...(trees[0]?.isOrphan ? ['parent missing'] : []),
-      ...recordTexts(trees.flatMap(recordsOf)),
-      ...(trees[0]?.run.derived ? [FROM_MESSAGES] : []),
+      ...sourceTexts(trees[0]?.run, trees.flatMap(recordsOf)),
     ];
     lines.push(paint('glyph', glyphs) + drawRuns(trees, details, { widthColumns: width, paint }));
     const lists = trees.map(({ children }) => children);
@@ -150,15 +149,9 @@ function shapesOf(forest: readonly RunTree[], recordsOf: (tree: RunTree) => numb
   // Child runs come before their parents.
   for (const [tree] of [...depthFirst(forest)].reverse()) {
     const { run, children, isOrphan } = tree;
-    const own = [
-      run.name,
-      run.run_type,
-      run.derived !== undefined,
-      run.model,
-      isOrphan,
-      recordsOf(tree),
-      run.status === 'success' ? '' : run.id,
-    ];
+    const { name, run_type, model, derived, status, id } = run;
+    const isDerived = derived !== undefined;
+    const own = [name, run_type, model, isDerived, isOrphan, recordsOf(tree), status === 'success' ? '' : id];
     const key = JSON.stringify([...own, ...children.map((child) => shapes.get(child))]);
     const number = numbers.get(key) ?? numbers.size;
     numbers.set(key, number);
@@ -197,8 +190,9 @@ function countOf(lines: readonly Line[], paint: TreeOptions['paint']): string {
   return [paint('detail', `… and ${statuses.length} more`), ...problems].join(paint('glyph', SEPARATOR));
 }
 
-/** Counts the further records of a call, for example `+2 records of the same call (openai, fetch)`. */
-export function recordTexts(records: readonly RunOutline[]): string[] {
+/** Marks a derived tool, or counts the further records of a call: `+2 records of the same call (openai, fetch)`. */
+export function sourceTexts(run: TreeRun | undefined, records: readonly RunOutline[]): string[] {
+  if (run?.derived !== undefined) return ['from the messages'];
   if (records.length === 0) return [];
   const sources = visible(sourcesOf(records).slice(0, CHARACTERS_MAX));
   return [`+${counted(records.length, 'record')} of the same call${sources === '' ? '' : ` (${sources})`}`];
@@ -266,9 +260,6 @@ function totalTexts([root, ...others]: readonly RunTree[]): string[] {
 }
 
 type Times = Pick<TreeRun, 'start_time' | 'end_time' | 'derived'>;
-
-/** Marks a derived tool. */
-export const FROM_MESSAGES = 'from the messages';
 
 export function durationOf(run: Times): string {
   if (run.end_time === undefined) return 'not ended';

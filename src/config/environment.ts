@@ -1,27 +1,10 @@
 import { safeText } from '../base/text.ts';
 import { environment } from '../platform/node.ts';
+import { SETTINGS, type SettingVariable } from './settings.ts';
 
-/** runspan's own environment variables. */
-export const OWN_VARIABLES = [
-  'RUNSPAN_ENDPOINT',
-  'RUNSPAN_API_KEY',
-  'RUNSPAN_WORKSPACE_ID',
-  'RUNSPAN_PROJECT',
-  'RUNSPAN_PROJECT_ID',
-  'RUNSPAN_TRACING',
-  'RUNSPAN_SAMPLE_RATE',
-  'RUNSPAN_OTEL_SAMPLING',
-  'RUNSPAN_HIDE_INPUTS',
-  'RUNSPAN_HIDE_OUTPUTS',
-  'RUNSPAN_ALLOW_INSECURE',
-  'RUNSPAN_COMPRESS',
-  'RUNSPAN_DURABILITY',
-  'RUNSPAN_SPOOL_DIR',
-  'RUNSPAN_START_DELAY_MS',
-  'RUNSPAN_PROPAGATE_TO',
+/** runspan's own environment variables that no setting has. */
+const OTHERS = [
   'RUNSPAN_PROGRAM',
-  'RUNSPAN_HANDLE_SIGNALS',
-  'RUNSPAN_LOG',
   'RUNSPAN_INSTRUMENTATIONS',
   'RUNSPAN_EXCHANGES',
   'RUNSPAN_REPLAY',
@@ -32,8 +15,13 @@ export const OWN_VARIABLES = [
   'RUNSPAN_CONTROL_PLANE_URL',
   'RUNSPAN_CONTROL_PLANE_KEY',
   'RUNSPAN_CONTROL_PLANE_SPELLING',
-  'RUNSPAN_PROTOCOL',
 ] as const;
+
+/** runspan's own environment variables. */
+export const OWN_VARIABLES: readonly string[] = [
+  ...Object.values(SETTINGS).flatMap(({ variables }) => variables.filter((name) => name.startsWith('RUNSPAN_'))),
+  ...OTHERS,
+];
 
 /** Environment variables that the library reads. See `docs/configuration.md`. */
 export type EnvironmentName =
@@ -41,7 +29,8 @@ export type EnvironmentName =
   | 'NODE_EXTRA_CA_CERTS'
   | 'NODE_TLS_REJECT_UNAUTHORIZED'
   | 'VERCEL'
-  | (typeof OWN_VARIABLES)[number]
+  | SettingVariable
+  | (typeof OTHERS)[number]
   | 'OTEL_SERVICE_NAME'
   | 'OTEL_RESOURCE_ATTRIBUTES'
   | `OTEL_EXPORTER_OTLP_${'' | 'TRACES_'}${'ENDPOINT' | 'HEADERS' | 'PROTOCOL'}`
@@ -51,11 +40,7 @@ export type EnvironmentName =
   | 'ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE'
   | 'TRACELOOP_TRACE_CONTENT'
   | `OPENINFERENCE_HIDE_${'INPUT' | 'OUTPUT'}${'S' | '_MESSAGES' | '_TEXT'}`
-  | 'HTTP_PROXY'
-  | 'HTTPS_PROXY'
   | 'NO_PROXY'
-  | 'http_proxy'
-  | 'https_proxy'
   | 'no_proxy';
 
 /** `LANGSMITH_<name>` takes precedence over `LANGCHAIN_<name>`. */

@@ -29,7 +29,8 @@ import type { Hiding } from './foreign-options.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { type OtlpSettings, otlpServiceOptions, otlpSettings, PROTOCOLS, type Protocol } from './otlp.ts';
 import { type HeaderFields, type Service, serviceOf } from './service.ts';
-import { complain, flag, reportMisspelt, type SettingName, variableOf } from './variables.ts';
+import type { SettingName } from './settings.ts';
+import { complain, flag, reportMisspelt, variableOf } from './variables.ts';
 
 /**
  * Options of `configure` and `createExporter`. Each option takes precedence over the environment variable in its

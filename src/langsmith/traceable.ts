@@ -1,7 +1,7 @@
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { type PlanOptions, userValue } from '../instrument/plan.ts';
 import { shapedLike, tracedBy } from '../instrument/traceable.ts';
-import { fieldsOf, isPlainObject } from '../payload/fields.ts';
+import { fieldsOf, isPlainObject, put } from '../payload/fields.ts';
 import { LateValue } from '../run/late-content.ts';
 import type { CallDescription, Run } from '../run/run.ts';
 import { commonChecks, type RunOptions, usableOptions } from '../run/run-options.ts';
@@ -279,15 +279,7 @@ function copied(value: unknown, copies = new Map<unknown, unknown>()): unknown {
   if (known !== undefined) return known;
   const copy: object = Array.isArray(value) ? [] : {};
   copies.set(value, copy);
-  for (const key of Object.keys(value)) {
-    const own = {
-      value: copied(Reflect.get(value, key), copies),
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    };
-    Object.defineProperty(copy, key, own);
-  }
+  for (const key of Object.keys(value)) put(copy, key, copied(Reflect.get(value, key), copies));
   return copy;
 }
 

@@ -61,64 +61,53 @@ function observe(meter: Meter): () => void {
 }
 
 type Values = readonly (readonly [value: number, attributes?: Record<string, string>])[];
+type Reading = readonly [Observable, (stats: Stats) => Values];
 
 /** Returns the instruments. Each has a function that reads its values from the stats. */
-function instrumentsOf(meter: Meter): readonly (readonly [Observable, (stats: Stats) => Values])[] {
-  const counter = (name: string, unit: string, description: string): Observable =>
-    meter.createObservableCounter(name, { unit, description });
-  const upDown = (name: string, unit: string, description: string): Observable =>
-    meter.createObservableUpDownCounter(name, { unit, description });
-  const gauge = (name: string, unit: string, description: string): Observable =>
-    meter.createObservableGauge(name, { unit, description });
+function instrumentsOf(meter: Meter): readonly Reading[] {
+  const counter = (name: string, description: string, valuesOf: (stats: Stats) => Values): Reading => [
+    meter.createObservableCounter(name, { unit: '{run}', description }),
+    valuesOf,
+  ];
+  const upDown = (name: string, description: string, read: (stats: Stats) => number, unit = '{run}'): Reading => [
+    meter.createObservableUpDownCounter(name, { unit, description }),
+    (stats) => [[read(stats)]],
+  ];
+  const age = 'The age of the oldest run in memory that is not delivered yet.';
   return [
-    [
-      counter('runspan.run.started', '{run}', 'The number of created runs.'),
-      ({ created, sampledOut }) => [
-        [created, { 'runspan.run.sampling_result': 'RECORD_AND_SAMPLE' }],
-        [sampledOut, { 'runspan.run.sampling_result': 'DROP' }],
-      ],
-    ],
-    [
-      upDown('runspan.run.live', '{run}', 'The number of recorded runs that have not ended yet.'),
-      ({ open }) => [[open]],
-    ],
-    [
-      upDown('runspan.exporter.queue.size', '{run}', 'The number of ended runs that wait to be sent.'),
-      ({ queued }) => [[queued]],
-    ],
-    [
-      upDown('runspan.exporter.run.inflight', '{run}', 'The number of ended runs in requests without a response yet.'),
-      ({ inFlight }) => [[inFlight]],
-    ],
-    [
-      upDown('runspan.exporter.run.spooled', '{run}', 'The number of ended runs in the spool on disk.'),
-      ({ spooled }) => [[spooled]],
-    ],
-    [
-      counter(
-        'runspan.exporter.run.recovered',
-        '{run}',
-        'The number of runs recovered from the spool of earlier processes.',
-      ),
+    counter('runspan.run.started', 'The number of created runs.', ({ created, sampledOut }) => [
+      [created, { 'runspan.run.sampling_result': 'RECORD_AND_SAMPLE' }],
+      [sampledOut, { 'runspan.run.sampling_result': 'DROP' }],
+    ]),
+    upDown('runspan.run.live', 'The number of recorded runs that have not ended yet.', ({ open }) => open),
+    upDown('runspan.exporter.queue.size', 'The number of ended runs that wait to be sent.', ({ queued }) => queued),
+    upDown(
+      'runspan.exporter.run.inflight',
+      'The number of ended runs in requests without a response yet.',
+      ({ inFlight }) => inFlight,
+    ),
+    upDown('runspan.exporter.run.spooled', 'The number of ended runs in the spool on disk.', ({ spooled }) => spooled),
+    counter(
+      'runspan.exporter.run.recovered',
+      'The number of runs recovered from the spool of earlier processes.',
       ({ recovered }) => [[recovered]],
-    ],
-    [
-      counter(
-        'runspan.exporter.run.exported',
-        '{run}',
-        'The number of runs that were delivered, or dropped for the reason in error.type.',
-      ),
+    ),
+    counter(
+      'runspan.exporter.run.exported',
+      'The number of runs that were delivered, or dropped for the reason in error.type.',
       ({ sent, droppedByReason }) => [
         [sent],
         ...Object.entries(droppedByReason).map(([reason, count]) => [count, { 'error.type': reason }] as const),
       ],
-    ],
+    ),
+    upDown(
+      'runspan.exporter.backlog.size',
+      'The size of the runs in memory that are not delivered yet.',
+      ({ backlog }) => backlog.bytes,
+      'By',
+    ),
     [
-      upDown('runspan.exporter.backlog.size', 'By', 'The size of the runs in memory that are not delivered yet.'),
-      ({ backlog }) => [[backlog.bytes]],
-    ],
-    [
-      gauge('runspan.exporter.backlog.age', 's', 'The age of the oldest run in memory that is not delivered yet.'),
+      meter.createObservableGauge('runspan.exporter.backlog.age', { unit: 's', description: age }),
       ({ backlog }) => [[backlog.oldestMs / 1_000]],
     ],
   ];

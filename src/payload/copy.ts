@@ -2,7 +2,7 @@ import { ignoreRejection } from '../base/guard.ts';
 import { types } from '../platform/node.ts';
 import type { PayloadAttachments } from './attachment.ts';
 import { describe, errorKeys, Items, isError, mapEntries, primitiveText, read, threw } from './describe.ts';
-import { ExactNumber, hasPlainPrototype } from './fields.ts';
+import { ExactNumber, hasPlainPrototype, put } from './fields.ts';
 import { isHeaders } from './redaction/names.ts';
 import type { PathMatcher, Step } from './redaction/paths.ts';
 import type { Redaction } from './redaction/redact.ts';
@@ -267,10 +267,4 @@ function resultOf(toJson: unknown, value: object): unknown {
   } catch (thrown) {
     return threw(thrown);
   }
-}
-
-/** Adds a property. Assigning to `__proto__` would change the prototype instead. */
-function put(object: object, key: string, value: unknown): void {
-  if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
-  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -111,6 +111,12 @@ export function parsedJson(json: string): unknown {
   }
 }
 
+/** Adds a property. Assigning to `__proto__` would change the prototype instead. */
+export function put(object: object, key: string, value: unknown): void {
+  if (key !== '__proto__') (object as Record<string, unknown>)[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
 /** Returns a copy of an object with some values replaced. The original object may be frozen. */
 export function copyWith(object: Fields, changes: Fields): Fields {
   const properties = Object.getOwnPropertyDescriptors(object);

@@ -65,7 +65,7 @@ const ASIDE = /(^|[._-])(call|tool_use|thought|reasoning|thinking)$/;
 export function isAside(block: unknown): boolean {
   if (!isFields(block)) return false;
   if (typeof block.type === 'string') return ASIDE.test(block.type);
-  return block.thought === true || isFields(block.functionCall) || isFields(block.toolUse);
+  return block.thought === true || isFields(block.functionCall ?? block.toolUse ?? block.reasoningContent);
 }
 
 function partsByType(block: Fields): Part[] | undefined {

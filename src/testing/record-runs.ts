@@ -7,28 +7,19 @@ import { payloadRules } from '../payload/truncate.ts';
 import { describeOpenRun, type EncodedRun, wholeJson } from '../run/encoded-run.ts';
 import { defaultFields } from '../run/fields.ts';
 import type { RunRecord } from '../run/record.ts';
-import { type CapturePolicy, type FlushLimit, type FlushResult, overrideSink, type RunSink } from '../run/sink.ts';
+import type { ThreadOptions } from '../run/run-options.ts';
+import { type CapturePolicy, noopSink, overrideSink, type RunSink } from '../run/sink.ts';
 import { recordedText } from './snapshot.ts';
 
 /**
  * Options of `recordRuns`, which have the same meaning as in `configure`. By default, inputs and outputs are recorded.
  */
-export interface RecordOptions {
+export interface RecordOptions extends ThreadOptions {
   /**
    * Project of runs that do not set a project.
    * @default 'default'
    */
   project?: string;
-  /**
-   * Id of the conversation of runs that set no `threadId`.
-   * @default none
-   */
-  threadId?: string;
-  /**
-   * Id of the user of runs that set no `userId`.
-   * @default none
-   */
-  userId?: string;
   /**
    * Whether to omit inputs from recorded runs.
    * @default false
@@ -102,15 +93,16 @@ const LIMIT_CHECKS: Checks<CaptureLimits> = {
  * sent, and no endpoint is needed. Throws a RunspanError if an option is invalid.
  */
 export function recordRuns(options: RecordOptions = {}): RunRecorder {
-  const sink = new MemorySink(capturePolicy(options));
-  const stop = overrideSink(sink);
+  const runs: EncodedRun[] = [];
+  const exporter = sinkInto(runs, capturePolicy(options));
+  const stop = overrideSink(exporter);
   return {
     get runs() {
-      return sink.runs();
+      return recordsOf(runs);
     },
-    run: (name) => onlyRun(sink.runs(), name),
-    exporter: sink,
-    clear: () => sink.clear(),
+    run: (name) => onlyRun(recordsOf(runs), name),
+    exporter,
+    clear: () => void runs.splice(0),
     stop,
     [Symbol.dispose]: stop,
   };
@@ -142,38 +134,22 @@ function onlyRun(runs: readonly RecordedRun[], name: string): RecordedRun {
   );
 }
 
-class MemorySink implements RunSink {
-  readonly capture: CapturePolicy;
-  #runs: EncodedRun[] = [];
+/** Returns a sink that adds the runs to a list when they start. */
+function sinkInto(runs: EncodedRun[], capture: CapturePolicy): RunSink {
+  const { isOff: _, ...sink } = noopSink;
+  return {
+    ...sink,
+    capture,
+    start(run) {
+      if (!run.refused) runs.push(run);
+      return !run.refused;
+    },
+  };
+}
 
-  constructor(capture: CapturePolicy) {
-    this.capture = capture;
-  }
-
-  start(run: EncodedRun): boolean {
-    if (!run.refused) this.#runs.push(run);
-    return !run.refused;
-  }
-
-  end(): void {}
-
-  skip(): void {}
-
-  async flush(_limit?: FlushLimit): Promise<FlushResult> {
-    return { ok: true, pending: 0 };
-  }
-
-  close(limit?: FlushLimit): Promise<FlushResult> {
-    return this.flush(limit);
-  }
-
-  clear(): void {
-    this.#runs = [];
-  }
-
-  runs(): RecordedRun[] {
-    return this.#runs.map(recordOf).sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
-  }
+/** Returns the records of runs, parents before children. */
+function recordsOf(runs: readonly EncodedRun[]): RecordedRun[] {
+  return runs.map(recordOf).sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : 1));
 }
 
 function recordOf(run: EncodedRun): RecordedRun {

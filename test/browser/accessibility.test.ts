@@ -62,7 +62,7 @@ const views: readonly (readonly [path: string, ready: string])[] = [
   ['/?q=status%3Apending+latency>x', '.term.bad'],
   ['/?project=nowhere', '.empty'],
   [`/?trace=${idOf(1)}&run=${idOf(2)}`, '.code-keyword'],
-  [`/?trace=${idOf(1)}&run=${idOf(3)}`, '.stack'],
+  [`/?trace=${idOf(1)}&run=${idOf(3)}`, '.failure'],
   ['/?view=threads', '.threads td'],
   ['/?view=threads&thread=a+conversation+with+a+long+id', '.turn .message'],
   ['/?view=users', '.threads td'],
@@ -113,20 +113,39 @@ test('no view has a serious violation of WCAG in light or dark colours, and none
   await page.getByText('The project nowhere is not stored').waitFor();
   await check(page, 'delete');
   const empty = await openPage([]);
-  await empty.see('Waiting for the first run');
+  await empty.see('Waiting for the first trace');
   await check(empty.page, 'empty');
   const locked = await openPage([], { receiver: { apiKey: 'a-key-of-some-length' } });
   await locked.page.getByLabel('Key').waitFor();
   await check(locked.page, 'locked');
 });
 
+test('a list has a heading and no violation of any rule, on a wide and on a narrow screen', async () => {
+  const { page, go } = await openPage(operations, { colorScheme: 'light' });
+  const lists = views.filter(([path]) => /^\/(\?view=(runs|threads|users|statistics))?$/.test(path));
+  for (const [path, ready] of [...lists, ['/?view=runs', '.list-row a'], ['/?q=nothing', '.empty h1']] as const) {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await go(path);
+    await page.locator(ready).first().waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+    for (const width of [1440, NARROW.width]) {
+      await page.setViewportSize({ width, height: 900 });
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        const found = await axeViolations(page, colorScheme);
+        expect({ path, width, colorScheme, found }).toEqual({ path, width, colorScheme, found: [] });
+      }
+    }
+  }
+});
+
 test('a narrow screen shows the tree or the run', async () => {
   const { page, see } = await openPage(operations, { path: `/?trace=${idOf(1)}`, viewport: NARROW });
-  await page.getByText('model', { exact: true }).click();
+  await page.locator('.run-name', { hasText: 'model' }).click();
   await see('Be kind');
   expect(await page.getByRole('treegrid').isVisible()).toBe(false);
   expect(await fitsWidth(page)).toBe(true);
-  await page.getByRole('button', { name: 'Runs' }).click();
+  await page.getByRole('button', { name: 'Steps' }).click();
   await page.getByRole('treegrid').waitFor();
 });
 

@@ -32,8 +32,8 @@ const hostileTexts = (beaconUrl: string): string[] => [
 
 /** Script that shows each form of the payloads, with all details and JSON expanded. */
 const openForms = `(async () => {
-  for (const form of ['Documents', 'Messages', 'Text', 'JSON']) {
-    for (const tab of document.querySelectorAll('.panel .tab')) if (tab.textContent === form) tab.click();
+  for (const form of ['Conversation', 'Documents', 'Messages', 'Text', 'JSON']) {
+    for (const tab of document.querySelectorAll('.panel .switch button')) if (tab.textContent === form) tab.click();
     for (const details of document.querySelectorAll('.panel details')) details.open = true;
     for (const button of document.querySelectorAll('.panel .json-fold[aria-expanded=false]')) button.click();
     await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
@@ -116,10 +116,13 @@ test('hostile text in any field of a run executes nothing and sends no request, 
   for (const index of texts.keys()) {
     await go(`/?trace=${idOf(2 * index + 1)}`);
     // The forms of the trace's run, then those of its model call.
-    for (const form of ['Documents', 'Messages']) {
+    for (const [form, heading] of [
+      ['Conversation', 'answered'],
+      ['Messages', 'Outputs'],
+    ] as const) {
       if (form === 'Messages') await page.keyboard.press('j');
-      await page.getByRole('heading', { name: 'Outputs' }).waitFor();
-      await page.getByRole('heading', { name: 'Outputs' }).scrollIntoViewIfNeeded();
+      await page.getByRole('heading', { name: heading }).waitFor();
+      await page.getByRole('heading', { name: heading }).scrollIntoViewIfNeeded();
       await page.getByRole('button', { name: form }).first().waitFor();
       await page.evaluate(openForms);
       expect(await hits()).toBe(0);
@@ -138,9 +141,9 @@ test('hostile text in any field of a run executes nothing and sends no request, 
     const saved = await fetch(`${receiver.url}/query/traces/${idOf(2 * index + 1)}/export?format=html`);
     writeFileSync(path, await saved.text());
     const file = await openFile(path);
-    for (const _ of ['root', 'model call']) {
-      await file.page.getByRole('heading', { name: 'Outputs' }).scrollIntoViewIfNeeded();
-      await file.page.locator('.panel .tab').first().waitFor();
+    for (const heading of ['answered', 'Outputs']) {
+      await file.page.getByRole('heading', { name: heading }).scrollIntoViewIfNeeded();
+      await file.page.locator('.panel .switch').first().waitFor();
       await file.page.evaluate(openForms);
       await file.page.keyboard.press('j');
     }

@@ -66,7 +66,6 @@ test('selected columns are shown and kept, for each list', async () => {
   await rows.nth(1).waitFor();
   const before = await headers(page);
   await menu(page, 'Columns').click();
-  await page.getByRole('checkbox', { name: 'User' }).check();
   await page.getByRole('checkbox', { name: 'Thread' }).check();
   await page.getByRole('checkbox', { name: 'Cost' }).uncheck();
   expect(await page.getByRole('checkbox', { name: 'Name' }).isDisabled()).toBe(true);
@@ -75,26 +74,26 @@ test('selected columns are shown and kept, for each list', async () => {
   const after = [
     'Status',
     'Name',
-    'Input → output',
-    'Started',
-    'Latency',
-    'Tokens',
-    'Cached',
-    'Runs',
-    'Feedback',
+    'Project',
+    'Input Output',
     'User',
     'Thread',
+    'Feedback',
+    'Tags',
+    'Latency',
+    'Tokens',
+    'Started',
   ];
-  expect(await headers(page)).toEqual([...after, 'Tags']);
-  expect(await rows.nth(0).getByRole('gridcell').nth(10).textContent()).toBe('t-7');
-  expect(await rows.nth(1).getByRole('gridcell').nth(9).textContent()).toBe('ada');
+  expect(await headers(page)).toEqual(after);
+  expect(await rows.nth(0).getByRole('gridcell').nth(5).textContent()).toBe('t-7');
+  expect(await rows.nth(1).getByRole('gridcell').nth(4).textContent()).toBe('ada');
   await rows.nth(1).getByRole('link', { name: 'ada' }).click();
   await expect.poll(() => rows.count()).toBe(1);
   expect(filterIn(page)).toBe('user:ada');
   await go('/?view=runs');
   await rows.nth(1).waitFor();
   // The columns without values are omitted again, because only the list of traces has selected columns.
-  expect(await headers(page)).toEqual([...before.slice(0, 6), 'Type', 'Model']);
+  expect(await headers(page)).toEqual(['Status', 'Name', 'Input Output', 'Type', 'Model', ...before.slice(3)]);
   await go('/');
   await menu(page, 'Columns').click();
   await menu(page, 'Default columns').click();

@@ -25,7 +25,7 @@ test('the list shows the latest trace first, with status, previews and latency',
     .toEqual([
       expect.stringMatching(/pending[\s\S]*checkout[\s\S]*A lamp/),
       expect.stringMatching(/error[\s\S]*refund[\s\S]*PaymentError: no card[\s\S]*3 s[\s\S]*2/),
-      expect.stringMatching(/success[\s\S]*checkout[\s\S]*Where is my parcel\?[\s\S]*Near[\s\S]*100 ms[\s\S]*prod/),
+      expect.stringMatching(/success[\s\S]*checkout[\s\S]*Where is my parcel\?[\s\S]*Near[\s\S]*prod[\s\S]*100 ms/),
     ]);
 });
 
@@ -69,7 +69,7 @@ test('a long list loads as it is scrolled, and is restored after a visit to a tr
       })
       .toBe(true);
   await scrollTo(1e6, 'run 1');
-  await scrollTo(8_500, 'run 745');
+  await scrollTo(9_000, 'run 745');
   const row = page.getByText('run 745', { exact: true });
   const before = await row.boundingBox();
   await row.click();
@@ -91,7 +91,7 @@ test('a filter becomes chips, is part of the URL, and is undone with the back bu
   await box.fill('nothing-like-this');
   await box.press('Enter');
   await see('No matches');
-  await see('No root runs match this filter. New matches appear automatically.');
+  await see('No traces match this filter. New matches appear automatically.');
   await page.goBack();
   await see('refund');
   await page.goBack();
@@ -176,6 +176,41 @@ test('an empty receiver shows how to send the first run', async () => {
   await see('run 25');
 });
 
+const failing = [
+  run(1, { ms: 9, name: 'chat', inputs: { question: 'My money?' }, outputs: { answer: 'Sorry' } }),
+  run(2, { parent: 1, at: 5, ms: 1, name: 'refund', run_type: 'tool', error: 'RefundError: too old' }),
+  run(3, { ms: 9, name: 'chat', inputs: { question: 'Which plan?' }, error: 'RateLimitError: 429' }),
+  run(4, { ms: 9, name: 'chat', inputs: { question: 'Green?' }, outputs: { answer: 'Yes' } }),
+];
+
+test('the list shows the outcome of each trace, the text of a failure in place of the output, and their totals', async () => {
+  const { page, store, rows } = await openPage(failing);
+  const texts = rows.locator('.preview-out');
+  await expect
+    .poll(() => texts.allTextContents())
+    .toEqual(['Yes', 'RateLimitError: 429', '1 failed below: RefundError: too old']);
+  expect(await rows.locator('.column-status').allTextContents()).toEqual(['success', 'error', 'failed below']);
+  const totals = page.locator('.list-totals');
+  expect(await totals.textContent()).toBe('3 traces1 success1 failed below1 error');
+  await totals.getByRole('link', { name: 'failed below' }).click();
+  await expect.poll(() => rows.count()).toBe(1);
+  expect(new URL(page.url()).searchParams.get('q')).toBe('status:failed_below');
+  await page.goBack();
+  const more = Array.from({ length: 100 }, (_, index) => run(index + 10, { ms: 5, session_name: 'bank' }));
+  await store.apply(DEFAULT_SCOPE, more);
+  await expect.poll(() => totals.textContent()).toMatch(/^\d+ traces loaded/);
+  await expect.poll(() => headers(page)).not.toContain('Project');
+  await page.locator('.list-rows').evaluate((element) => element.scrollTo({ top: 1e6 }));
+  await expect.poll(() => headers(page)).toContain('Project');
+});
+
+test('a filter for errors that matches nothing offers the traces with a failed run', async () => {
+  const { page, rows } = await openPage(failing, { path: '/?q=status%3Aerror+refund' });
+  await page.getByText('1 trace has a failed run: show them').getByRole('link').click();
+  await expect.poll(() => rows.count()).toBe(1);
+  expect(new URL(page.url()).searchParams.get('q')).toBe('refund status:failed_below');
+});
+
 const headers = (page: Page): Promise<string[]> => page.getByRole('columnheader').allTextContents();
 const inputOf = (page: Page) => page.locator('.list-rows [role=rowgroup] .preview-in');
 
@@ -192,34 +227,28 @@ test('a narrow screen shows the input of each trace on one line, and the error o
     ),
   );
   const [row, input] = boxes;
-  expect(input?.width).toBeGreaterThan(340);
+  expect(input?.width).toBeGreaterThan(260);
   expect(input?.height).toBeLessThan(22);
   expect((input?.y ?? 0) + (input?.height ?? 0)).toBeLessThanOrEqual((row?.y ?? 0) + (row?.height ?? 0));
   const heights = await Promise.all([0, 1, 2, 3].map(async (index) => (await rows.nth(index).boundingBox())?.y));
-  expect(heights.map((y) => (y ?? 0) - (heights[0] ?? 0))).toEqual([0, 56, 112, 168]);
+  expect(heights.map((y) => (y ?? 0) - (heights[0] ?? 0))).toEqual([0, 78, 156, 234]);
   await page.setViewportSize({ width: 1280, height: 800 });
-  await expect.poll(async () => (await rows.first().boundingBox())?.height).toBe(34);
+  await expect.poll(async () => (await rows.first().boundingBox())?.height).toBe(36);
 });
 
 test('a column without values gives its room to the input and the output, until a row has a value', async () => {
   const without = [1, 2].map((index) => run(index, { ms: 5, inputs: { question: 'Where is my parcel?' } }));
   const { page, store, see } = await openPage(without);
   await see('Where is my parcel?');
-  expect(await headers(page)).toEqual(['Status', 'Name', 'Input → output', 'Started', 'Latency', 'Tokens', 'Runs']);
+  expect(await headers(page)).toEqual(['Status', 'Name', 'Input Output', 'Latency', 'Tokens', 'Started']);
   const widthOf = async () => (await page.locator('.list-head .preview').boundingBox())?.width ?? 0;
   const wide = await widthOf();
   const usage_metadata = { total_tokens: 3, total_cost: 0.001 };
   await store.apply(DEFAULT_SCOPE, [run(3, { ms: 5, tags: ['prod'], run_type: 'llm', outputs: { usage_metadata } })]);
   await expect
     .poll(() => headers(page))
-    .toEqual(['Status', 'Name', 'Input → output', 'Started', 'Latency', 'Tokens', 'Cost', 'Runs', 'Tags']);
+    .toEqual(['Status', 'Name', 'Input Output', 'Tags', 'Latency', 'Tokens', 'Cost', 'Started']);
   expect(wide - (await widthOf())).toBeGreaterThan(150);
   await page.goto(`${page.url()}?q=run%202&sort=cost`);
   await expect.poll(() => headers(page)).toContain('Cost');
-});
-
-test('the number of runs and of failed runs is in words', async () => {
-  const failed = { parent: 1, ms: 5, error: 'Error: no' };
-  const { rows } = await openPage([run(1, { ms: 9 }), run(2, failed), run(3, { parent: 1, ms: 5 }), run(4, { ms: 5 })]);
-  await expect.poll(() => rows.locator('.column-runs').allTextContents()).toEqual(['1', '3 runs, 1 failed']);
 });

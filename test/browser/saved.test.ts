@@ -75,8 +75,12 @@ test('a saved trace shows its tree and each run, and sends no request', async ()
   expect(await page.locator('.run-name').allTextContents()).toEqual(['agent', 'model', 'refund', 'open']);
   expect(await page.locator('.bar').count()).toBe(4);
   expect(await page.locator('.first-token').count()).toBe(1);
-  for (const text of ['5 runs', '1 error', '30 tokens', 'Thread', 't-1', 'ada', 'prod', 'plan', 'pro']) await see(text);
-  await page.getByText(/^\$0\.50*$/).waitFor();
+  for (const text of ['5 runs', '1 failed below: refund failed', '30 tokens', 'Thread', 't-1', 'ada', 'prod'])
+    await see(text);
+  await page.getByText('3 keys · 1 internal key').click();
+  for (const text of ['plan', 'pro']) await see(text);
+  await page.locator('.figures').getByText('$0.50').waitFor();
+  await page.getByRole('button', { name: 'JSON' }).click();
   await see('"[Redacted]"');
   expect(readFileSync(path, 'utf8')).not.toContain('hunter2');
   await select(page, 'model');
@@ -85,7 +89,7 @@ test('a saved trace shows its tree and each run, and sends no request', async ()
   await see('new_token');
   await select(page, 'refund');
   await see('PaymentError: card expired');
-  await page.getByText('at refund (shop.js:12:3)').waitFor();
+  await page.getByText('refund shop.js:12:3').waitFor();
   expect(
     await page.locator('.picture').evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth),
   ).toBe(10);
@@ -145,7 +149,7 @@ test('a saved trace has no serious violation of WCAG in light or dark colours, a
   }
   await page.setViewportSize({ width: 390, height: 800 });
   await expect.poll(() => page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
-  await page.getByRole('button', { name: 'Runs' }).click();
+  await page.getByRole('button', { name: 'Steps' }).click();
   await page.getByRole('treegrid').waitFor();
   await page.getByRole('button', { name: 'Theme: system' }).click();
   expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');

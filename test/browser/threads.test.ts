@@ -85,11 +85,48 @@ test('a new turn appears at the end of the conversation, and earlier turns are l
   expect(Math.abs((await position()) - before)).toBeLessThan(5);
 });
 
+test('rows of threads and users are selected and opened with keys and clicks, and count failures', async () => {
+  const failed = (parent: number, fields: object) => ({ parent, ms: 1, error: 'Error: no', ...fields });
+  const operations = [
+    turnOf(1, 0),
+    turnOf(2, 0),
+    run(900, failed(2, { at: 2_050, run_type: 'llm' })),
+    turnOf(2, 1, { error: 'x' }),
+  ];
+  const { page, go } = await openPage(operations, { path: '/?view=threads' });
+  const grid = page.getByRole('grid');
+  const rows = grid.locator('tbody tr');
+  await expect.poll(() => rows.locator('.status').allTextContents()).toEqual(['1 error', '1 failed below']);
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  expect(await grid.getAttribute('aria-activedescendant')).toBe(await rows.nth(1).getAttribute('id'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'conversation 1' }).waitFor();
+  await page.keyboard.press('Escape');
+  await rows.first().locator('td').last().click();
+  await page.getByRole('heading', { name: 'conversation 2' }).waitFor();
+  await go('/?view=users');
+  await rows.nth(1).waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await expect.poll(() => new URL(page.url()).searchParams.get('q')).toBe('user:"user 2"');
+  await page.keyboard.press('Escape');
+});
+
+test('a user is deleted with each trace in which a run has the user', async () => {
+  const ofAda = { extra: { metadata: { user_id: 'ada' } } };
+  const operations = [run(1, { ms: 5 }), run(2, { parent: 1, ms: 1, ...ofAda }), run(3, { ms: 5, ...ofAda }), run(4)];
+  const { page } = await openPage(operations, { path: '/?view=users' });
+  await page.getByRole('button', { name: 'Delete the user ada' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('This deletes 3 runs of 2 traces: each trace in which any run has this user, with').waitFor();
+});
+
 test('users lead to their threads', async () => {
   const { page } = await openPage(many.slice(0, 200), { path: '/?view=users' });
   const rows = page.locator('.threads tbody tr');
   await expect.poll(() => rows.count()).toBe(3);
-  expect(await rows.first().textContent()).toMatch(/^user 068–.*100 ms.*ThreadsTracesStatistics$/);
+  expect(await rows.first().textContent()).toMatch(/^user 068.*100 ms.*ThreadsTracesStatistics$/);
   await rows.first().getByRole('link', { name: 'user 0' }).click();
   await expect.poll(() => rows.count()).toBe(34);
   expect(page.url()).toContain('view=threads');

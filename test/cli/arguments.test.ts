@@ -31,7 +31,7 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['dev --', 'expected a command after --'],
     ['doctor now', "too many arguments for 'doctor'. Expected 0 arguments but got 1."],
     ['traces --limit 1001', invalid('--limit <n>', '1001', 'Expected a number from 1 to 1000.')],
-    ['traces --status done', invalid('--status <status>', 'done', 'Allowed choices are pending, success')],
+    ['traces --status done', invalid('--status <status>', 'done', 'Allowed choices are error, failed_below')],
     ['traces --since soon', invalid('--since <time>', 'soon', 'Expected 15m, 2h, 7d')],
     ['traces --since 2026-02-30', invalid('--since <time>', '2026-02-30', 'Expected 15m')],
     ['traces --url ftp://x', invalid('--url <url>', 'ftp://x', 'Expected an http or https URL.')],

@@ -8,7 +8,8 @@ import { testFolder } from '../support/test-folder.ts';
 const AGENT = `#!${process.execPath}
   const { env } = process;
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
-  const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'turn' };
+  const attributes = [{ key: 'gen_ai.operation.name', value: { stringValue: 'invoke_agent' } }];
+  const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'turn', attributes };
   const times = { startTimeUnixNano: '1764000000000000000', endTimeUnixNano: '1764000001000000000' };
   const body = { resourceSpans: [{ scopeSpans: [{ spans: [{ ...span, ...times }] }] }] };
   const [[name, value]] = env.OTEL_EXPORTER_OTLP_TRACES_HEADERS.split(',').map((header) => header.split('='));

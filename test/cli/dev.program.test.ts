@@ -259,7 +259,7 @@ describe.concurrent('the runs of runspan dev', () => {
     const { code, stdout, stderr } = await asked(['traces'], env);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(
-      /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}[0-9a-f]{12} {2}answer · chain · [\d.]+ ms · 3 runs · 1 failed below · 15 tokens/,
+      /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}[0-9a-f]{12} {2}answer · chain · [\d.]+ ms · 3 runs · 1 failed · 15 tokens/,
     );
     const shownRuns = await asked(['show'], env);
     expect(shownRuns.stdout).toContain('├─ search · retriever');

@@ -134,7 +134,7 @@ describe('runspan traces', () => {
 describe('runspan show', () => {
   it('prints a trace as a tree with its payloads, which are cut and escaped', async () => {
     const [head, ...lines] = (await ask('show', idOf(1))).stdout.split('\n');
-    expect(head).toBe(`trace ${idOf(1)}, started TIME`);
+    expect(head).toBe(`trace ${idOf(1)}, started TIME, failed below`);
     expect(lines.slice(1, 3)).toEqual(['run 1 · chain · 12 ms', '└─ run 2 · llm · 12 ms · 7 tokens · ✗ Error: no']);
     expect(lines.join('\n')).toContain('inputs\n{\n  "question": "Why\\u001b[2J?"\n}');
     expect(lines.join('\n')).toContain('… (3018 characters; --full shows all)');

@@ -251,12 +251,12 @@ describe('the recorded run of a stream', () => {
     const trace = new StreamTrace(run, 'runs.stream');
     const stream = {};
 
-    trace.touch();
-    trace.watch(stream, { runId: undefined, threadId: undefined });
+    void trace.step(() => new Promise(() => {}), undefined, []);
+    trace.watch(stream);
     await setTimeout(100);
     expect(run.isOpen).toBe(true);
 
-    trace.received({ name: 'custom', data: 1 });
+    trace.chunk({ name: 'custom', data: 1 });
     await vi.waitFor(() => expect(run.isOpen).toBe(false));
     expect(stream).toBeDefined();
   });

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { errorCodes } from '#src/base/errors.ts';
+import { OWN_VARIABLES } from '#src/config/environment.ts';
 import { runMain } from '../support/command.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
@@ -142,8 +143,7 @@ describe('the pages', () => {
 
   it('name exactly the environment variables that are read', () => {
     const names = [...new Set(pages.flatMap((page) => read(page).match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? []))];
-    const readNames = read('src/config/environment.ts').match(/\bRUNSPAN_[A-Z_]*[A-Z]\b/g) ?? [];
-    expect(names.filter((name) => !(name in errorCodes)).sort()).toEqual([...new Set(readNames)].sort());
+    expect(names.filter((name) => !(name in errorCodes)).sort()).toEqual(OWN_VARIABLES.toSorted());
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { defaultLimits, type Limits } from '#src/config/limits.ts';
-import { SETTINGS, type SettingName } from '#src/config/variables.ts';
+import { SETTINGS, type SettingName } from '#src/config/settings.ts';
 import { read } from './repository.ts';
 import { limitNotes, settingNotes } from './setting-notes.ts';
 

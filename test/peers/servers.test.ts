@@ -184,6 +184,6 @@ it.each([
     ['POST /fail', CALLER],
     ['openai.responses', second?.id],
   ]);
-  expect([first?.inputs, first?.outputs]).toEqual([{}, {}]);
+  expect([first?.inputs, first?.outputs]).toEqual([{}, undefined]);
   expect([first?.error, second?.error]).toEqual([undefined, 'HTTP 500']);
 });

@@ -2,11 +2,13 @@
 // servers took the place of the model APIs. Ids of users and paths are replaced, long texts are cut, and most spans of
 // Codex that do not become runs are left out.
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { SpanSelection } from '#src/receiver/ingest/span-selection.ts';
+import { receiverWith } from '#src/receiver/receiver.ts';
 import { DEFAULT_SCOPE } from '#src/receiver/store/store.ts';
 import { MemoryStore } from '#src/receiver.ts';
 import { runsIn } from './local-store.ts';
-import { sendJson, start } from './wire.ts';
+import { sendJson } from './wire.ts';
 
 type Recording = readonly { readonly path: string; readonly body: object }[];
 
@@ -17,9 +19,12 @@ type Run = Record<string, any>;
 const recorded = (name: string): Recording =>
   JSON.parse(readFileSync(new URL(`recorded/${name}.json`, import.meta.url), 'utf8'));
 
+/** Sends the requests to a receiver that selects spans as that of `runspan dev`. */
 async function storeAfter(recording: Recording): Promise<MemoryStore> {
   const store = new MemoryStore();
-  const receiver = await start({ store });
+  const selection = new SpanSelection();
+  const receiver = await receiverWith({ store }, { select: (spans) => selection.select(spans) });
+  onTestFinished(() => receiver.close());
   for (const { path, body } of recording) expect((await sendJson(receiver, 'POST', path, body)).status).toBe(200);
   return store;
 }

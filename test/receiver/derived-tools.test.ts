@@ -58,37 +58,23 @@ describe('the messages of two model calls tell of the tool between them', () => 
   });
 
   const called = { content: '', tool_calls: [{ id: 'c', name: 'find', args: { q: 1 } }] };
-  const gemini = { functionCall: { name: 'find', args: { q: 1 } } };
-  test.each<[string, object, object]>([
-    [
-      'Anthropic',
-      called,
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', is_error: true, content: 'No' }] },
-    ],
-    [
-      'Bedrock',
-      called,
-      { role: 'user', content: [{ toolResult: { toolUseId: 'c', status: 'error', content: [{ text: 'No' }] } }] },
-    ],
-    ['LangChain', called, { type: 'tool', tool_call_id: 'c', status: 'error', content: 'No' }],
-    [
-      'the AI SDK',
-      called,
-      {
-        role: 'tool',
-        content: [{ type: 'tool-result', toolCallId: 'c', output: { type: 'error-text', value: 'No' } }],
-      },
-    ],
-    [
-      'Gemini, which has no ids',
-      { role: 'model', parts: [gemini] },
-      { role: 'user', parts: [{ functionResponse: { name: 'find', response: { error: 'No' } } }] },
-    ],
-  ])('and that it failed, in the format of %s', async (_, answer, result) => {
-    const messages = [{ role: 'user', content: 'Hi' }, { role: 'assistant', ...answer }, result];
-    const [tool, ...others] = await toolsBetween({ outputs: { ...answer } }, { inputs: { messages } });
-    expect(others).toEqual([]);
-    expect(tool).toMatchObject({ name: 'find', is_error: true, result: expect.stringContaining('No') });
+  const gemini = { role: 'model', parts: [{ functionCall: { name: 'find', args: { q: 1 } } }] };
+  const ofSdk = { type: 'tool-result', toolCallId: 'c', output: { type: 'error-text', value: 'No' } };
+  const ofGemini = { functionResponse: { name: 'find', response: { error: 'No' } } };
+  test.each<[string, string, object, object?]>([
+    ['Anthropic', 'user', { content: [{ type: 'tool_result', tool_use_id: 'c', is_error: true, content: 'No' }] }],
+    ['Bedrock', 'user', { content: [{ toolResult: { toolUseId: 'c', status: 'error', content: [{ text: 'No' }] } }] }],
+    ['LangChain', 'tool', { type: 'tool', tool_call_id: 'c', status: 'error', content: 'No' }],
+    ['the AI SDK', 'tool', { content: [ofSdk] }],
+    ['Gemini, which has no ids', 'user', { parts: [ofGemini] }, gemini],
+  ])('and that it failed, in the format of %s', async (_, role, result, answer = called) => {
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', ...answer },
+      { role, ...result },
+    ];
+    const tools = await toolsBetween({ outputs: { ...answer } }, { inputs: { messages } });
+    expect(tools).toMatchObject([{ name: 'find', is_error: true, result: expect.stringContaining('No') }]);
   });
 
   it('in at most 4 KiB of JSON with texts of 200 characters', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { inputsPreview, outputsPreview } from '#src/receiver/domain/preview.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
+import { formats } from '../exchanges/table.ts';
 
 type Payload = NonNullable<RunFields['outputs']>;
 
@@ -67,7 +68,6 @@ describe('the preview of the outputs says', () => {
     ['the answer beside a question', undefined, { question, answer: 'Forty-two.' }, 'Forty-two.'],
     ['the output beside an input', undefined, { input: 'Do it', output: 'Done.' }, 'Done.'],
     ['what the inputs do not have', { topic: 'otters' }, { topic: 'otters', poem: 'They swim.' }, 'They swim.'],
-    ['what has changed', { text: 'draft', notes: [1] }, { text: 'final', notes: [1] }, 'final'],
     ['JSON of what has changed', { question }, { question, score: 0.5 }, '{"score":0.5}'],
     ['everything if nothing has changed', { question }, { question }, question],
     [
@@ -80,83 +80,27 @@ describe('the preview of the outputs says', () => {
     expect(outputsPreview({ ...(inputs && { inputs }), outputs })).toBe(preview);
   });
 
-  test('the question of inputs that repeat an answer', () => {
-    expect(inputsPreview({ inputs: { answer: 'Forty-two.', question } })).toBe(question);
+  const thought = ['I look ', 'it up.'];
+  const calls = [{ id: 'call_1', name: 'lookup_order', words: ['10', '42'] }];
+  test.each(Object.entries(formats))('the tool call of an answer in the format of %s', (_, { response, counts }) => {
+    expect(outputsPreview({ outputs: { ...response({ thought, text: [], calls }, counts) } })).toBe(
+      '→ lookup_order(1042)',
+    );
   });
 
-  const lookUp = { name: 'lookup_order', arguments: '{"order":1042}' };
+  const toolCall = { toolCallId: 'call_1', toolName: 'lookup_order', input: '{"order":1042}' };
+  const kwargs = { content: '', tool_calls: [{ id: 'call_1', name: 'lookup_order', args: { order: '1042' } }] };
   test.each<[string, Payload]>([
     [
-      'chat completions',
-      {
-        choices: [{ message: { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', function: lookUp }] } }],
-      },
-    ],
-    [
-      'the Responses API, with reasoning',
-      {
-        ...{ id: 'resp_1', object: 'response', text: { format: { type: 'text' } } },
-        output: [
-          { type: 'reasoning', id: 'rs_1', content: [{ type: 'reasoning_text', text: 'I look it up.' }] },
-          { type: 'function_call', id: 'fc_1', call_id: 'call_1', ...lookUp },
-        ],
-      },
-    ],
-    [
-      'Anthropic, with thinking',
-      {
-        role: 'assistant',
-        content: [
-          { type: 'thinking', thinking: 'I look it up.', signature: 'x' },
-          { type: 'tool_use', id: 'toolu_1', name: 'lookup_order', input: { order: 1042 } },
-        ],
-      },
-    ],
-    [
-      'Gemini',
-      {
-        candidates: [
-          { content: { role: 'model', parts: [{ functionCall: { name: 'lookup_order', args: { order: 1042 } } }] } },
-        ],
-        usageMetadata: { totalTokenCount: 9 },
-      },
-    ],
-    [
-      'Bedrock',
-      {
-        output: {
-          message: {
-            role: 'assistant',
-            content: [{ toolUse: { toolUseId: 't1', name: 'lookup_order', input: { order: '1042' } } }],
-          },
-        },
-        stopReason: 'tool_use',
-      },
-    ],
-    [
-      'the AI SDK, with reasoning',
+      'the AI SDK',
       {
         content: [
           { type: 'reasoning', text: 'I look it up.' },
-          { type: 'tool-call', toolCallId: 'call_1', toolName: 'lookup_order', input: '{"order":1042}' },
+          { type: 'tool-call', ...toolCall },
         ],
       },
     ],
-    [
-      'a state of LangGraph',
-      {
-        messages: [
-          ...chat,
-          {
-            lc: 1,
-            type: 'constructor',
-            id: ['langchain_core', 'messages', 'AIMessage'],
-            kwargs: { content: '', tool_calls: [{ id: 'call_1', name: 'lookup_order', args: { order: '1042' } }] },
-          },
-        ],
-      },
-    ],
-    ['Mistral', { outputs: [{ type: 'function.call', tool_call_id: 'call_1', ...lookUp }] }],
+    ['a state of LangGraph', { messages: [...chat, { lc: 1, type: 'constructor', id: ['AIMessage'], kwargs }] }],
   ])('the tool call of %s', (_, outputs) => {
     expect(outputsPreview({ outputs })).toBe('→ lookup_order(1042)');
   });
@@ -171,7 +115,6 @@ describe('the preview of the outputs says', () => {
 
   test.each<[string, unknown]>([
     ['search("lamp green")', { query: 'lamp green' }],
-    ['search("refund")', { query: 'refund' }],
     ['search(A-77)', { query: 'A-77' }],
     ['search("A-77", 3, true)', { query: 'A-77', limit: 3, isExact: true }],
     ['search()', {}],

@@ -173,6 +173,12 @@ describe('what is wrong with a question is told', () => {
     ['traces?__proto__=1', 422, [{ loc: ['query', '__proto__'], type: 'unknown_parameter' }]],
     ['traces?status=error', 422, [{ loc: ['query', 'status'], type: 'unknown_parameter' }]],
     ['runs?cursor=x', 422, [{ loc: ['query', 'cursor'] }]],
+    [
+      'statistics?rank_by=name',
+      422,
+      [{ loc: ['query', 'rank_by'], msg: expect.stringContaining('errors, tokens, cost') }],
+    ],
+    ['statistics?time_zone=Mars/Olympus', 422, [{ loc: ['query', 'time_zone'], msg: expect.stringContaining('IANA') }]],
     ['statistics?group_by=meta.', 422, [{ loc: ['query', 'group_by'], msg: expect.stringContaining('or meta.KEY') }]],
     ['statistics?buckets=501', 422, [{ loc: ['query', 'buckets'] }]],
     ['threads?sort=latency', 422, [{ loc: ['query', 'sort'], type: 'unknown_parameter' }]],

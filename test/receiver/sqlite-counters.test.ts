@@ -60,8 +60,8 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
 
 const QUERIES: readonly StatisticsQuery[] = [
   {},
-  { buckets: 7, groupBy: 'model', series: 2 },
-  { buckets: 12, groupBy: 'user', series: 1 },
+  { buckets: 7, groupBy: 'model', series: 2, timeZone: 'Asia/Kathmandu' },
+  { buckets: 12, groupBy: 'user', series: 1, rankBy: 'cost', timeZone: 'Europe/Berlin' },
   { groupBy: 'user', project: 'default', filter: `since:${isoTimestamp((FIRST_MS + 50_123) * 1_000)}` },
   { groupBy: 'user', filter: 'type:llm' },
   { filter: 'is:root OR name:b', groupBy: 'run_type' },

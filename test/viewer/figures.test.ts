@@ -24,8 +24,8 @@ test.each<[string, (value: number) => string, readonly number[], string]>([
   [
     'costs',
     cost,
-    [0, -0.25, 12.345, 1, 0.25, 0.0021, 0.000027],
-    '$0, -$0.25, $12.35, $1.00, $0.25, $0.0021, $0.000027',
+    [0, -0.25, 12.345, 1, 0.25, 0.0021, 0.000027, 0.00001, 0.0000004],
+    '$0, -$0.25, $12.35, $1.00, $0.25, $0.0021, $0.00003, $0.00001, <$0.00001',
   ],
   ['sizes', bytes, [0, 999, 1_000, 999_499, 20_000_000], '0 B, 999 B, 1 kB, 999.5 kB, 20 MB'],
   ['times', (ms) => ago(NOW_MS - ms, NOW_MS), [-60_000, 0, 4_999, 5_000, 59_999], 'now, now, now, 5 s ago, 59 s ago'],
@@ -37,7 +37,7 @@ test.each<[string, (value: number) => string, readonly number[], string]>([
   ],
   ['nouns', (value) => plural(value, 'run'), [0, 1, 2], '0 runs, 1 run, 2 runs'],
 ])('%s are printed', (_, print, values, expected) => {
-  expect(values.map(print).join(', ')).toBe(expected);
+  expect(values.map((value) => print(value)).join(', ')).toBe(expected);
 });
 
 test('thousands have a separator', () => {

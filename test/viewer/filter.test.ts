@@ -52,7 +52,7 @@ test.each([
   ['name:a,', 'name: expects a value'],
   ['status:failed', 'status: expects one of error, failed_below, pending, success, cancelled, interrupted, incomplete'],
   ['trace:4d5e6f70', 'trace: expects a full id'],
-  ['is:llm', 'is: expects root'],
+  ['is:llm', 'is: expects root or internal'],
   ['(name:a', 'a parenthesis is not closed'],
   ['()', 'parentheses expect a condition'],
   ['OR name:a', 'OR and NOT expect a condition after them, and OR also before it'],

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ignoreErrors } from '../../base/guard.ts';
 import { env, environmentWith, LANGSMITH_TRACING } from '../../config/environment.ts';
-import { SETTINGS } from '../../config/variables.ts';
+import { SETTINGS } from '../../config/settings.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { variablesInFiles } from '../doctor/project.ts';
 

@@ -3,7 +3,7 @@ import { diagnostics } from '../../base/diagnostics.ts';
 import { visibleJson } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
 import { env } from '../../config/environment.ts';
-import { SETTINGS } from '../../config/variables.ts';
+import { SETTINGS } from '../../config/settings.ts';
 import { withoutSecrets } from '../../delivery/wire/reason.ts';
 import { createClient } from '../../http/create-client.ts';
 import { environment } from '../../platform/node.ts';

@@ -1,15 +1,8 @@
 import { addressOf } from '../../config/checker.ts';
 import { type EnvironmentName, env } from '../../config/environment.ts';
 import { durabilityOf, resolveSettings, type Settings } from '../../config/options.ts';
-import {
-  collectProblems,
-  flag,
-  SERVICE,
-  SETTINGS,
-  type SettingKind,
-  type SettingName,
-  variableOf,
-} from '../../config/variables.ts';
+import { SERVICE, SETTINGS, type SettingKind, type SettingName } from '../../config/settings.ts';
+import { collectProblems, flag, variableOf } from '../../config/variables.ts';
 import { counted } from '../terminal-text.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { cut, visible } from '../../base/text.ts';
 import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import { headlineOf } from '../../receiver/domain/headline.ts';
-import type { RunDetails, TraceSummary } from '../../receiver/domain/run-view.ts';
+import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 import { durationOf, usageTexts } from '../tree.ts';
 
 /** The answer of a tool. */
@@ -53,13 +53,13 @@ export function short(text: string, lengthMax: number = NAME_MAX): string {
 }
 
 /** Describes a run on one line, which begins with its id. The texts in `more` come after the usage. */
-export function runLine(run: TreeRun | RunDetails | TraceSummary, more: readonly string[] = []): string {
+export function runLine(run: TreeRun & { outcome?: TraceOutcome }, more: readonly string[] = []): string {
   const { id, name, run_type: type, model, status, error } = run;
   return [
-    `${id}  ${short(name)}`,
+    `${short(run.derived?.id ?? id)}  ${short(name)}`,
     short(type),
     ...(model === undefined ? [] : [short(model)]),
-    'outcome' in run ? run.outcome : status,
+    run.outcome ?? status,
     durationOf(run),
     ...usageTexts(run),
     ...more,

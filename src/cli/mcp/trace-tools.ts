@@ -2,7 +2,7 @@ import * as z from 'zod/v4';
 import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { foldedCalls, withoutInternal } from '../../receiver/domain/call-records.ts';
-import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
+import { derivedTools, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
@@ -11,8 +11,8 @@ import { completeId, idOf, runOf } from '../query/show.ts';
 import { checkedFilter, failedBelow } from '../query/traces.ts';
 import type { RunSource } from '../stores.ts';
 import { counted } from '../terminal-text.ts';
-import { FROM_MESSAGES, recordTexts } from '../tree.ts';
-import { type Answer, fitting, RECORDED_MAX, runLine, short } from './answer.ts';
+import { sourceTexts } from '../tree.ts';
+import { type Answer, fitting, RECORDED_MAX, runLine } from './answer.ts';
 import { OFFSET, type Read, SELECTION, type Tool, tool } from './tool.ts';
 
 const findTraces = tool({
@@ -83,7 +83,7 @@ function treeOf(
   const lines: string[] = [];
   let derived = '';
   for (const { run, depth } of placed) {
-    const line = '  '.repeat(Math.min(depth, INDENT_MAX)) + nodeLine(run, records.get(run.id) ?? []);
+    const line = '  '.repeat(Math.min(depth, INDENT_MAX)) + runLine(run, sourceTexts(run, records.get(run.id) ?? []));
     if (run.derived === undefined) lines.push(derived + line);
     derived = run.derived === undefined ? '' : `${derived}${line}\n`;
   }
@@ -103,13 +103,6 @@ function treeOf(
         : []),
     ],
   };
-}
-
-function nodeLine(run: TreeRun, records: readonly RunOutline[]): string {
-  const { derived } = run;
-  return derived === undefined
-    ? runLine(run, recordTexts(records))
-    : runLine({ ...run, id: short(derived.id) }, [FROM_MESSAGES]);
 }
 
 /** Interval at which a new trace is searched, in milliseconds. */

@@ -4,10 +4,14 @@ import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
-import { PAYLOAD_FIELDS, type PayloadField, type RunDetails } from '../../receiver/domain/run-view.ts';
+import {
+  PAYLOAD_FIELDS,
+  type PayloadField,
+  type RunDetails,
+  type TraceSummary,
+} from '../../receiver/domain/run-view.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { canonicalId } from '../../run/time.ts';
-import { rootIn } from '../../testing/forest.ts';
 import { type CommandContext, CommandFailure, UsageError } from '../command-line.ts';
 import type { RunSource } from '../stores.ts';
 import { counted, quoted, timeText, visibleLines } from '../terminal-text.ts';
@@ -57,9 +61,12 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   const wanted = await completeId(source, id);
   const outline = await source.outline(wanted);
   if (outline.length === 0) return `${await runText(view, await runOf(source, wanted))}\n`;
-  const root = await source.details((outline.find((run) => run.id === wanted) ?? rootIn(outline))?.id ?? wanted);
-  const head = paint('detail', `trace ${wanted}, started ${timeText(root?.start_time ?? '')}`);
-  const contents = root === undefined ? [] : await contentsOf(view, await recordsOf(source, root));
+  const [summary] = (await source.traces({ filter: `trace:${wanted}` })).items;
+  const root = await source.details(summary?.id ?? wanted);
+  const outcome = summary?.outcome === 'failed_below' || summary?.outcome === 'incomplete' ? [summary.outcome] : [];
+  const facts = [`trace ${wanted}`, `started ${timeText(root?.start_time ?? '')}`, ...outcome];
+  const head = paint('detail', facts.join(', ').replace('_', ' '));
+  const contents = root === undefined ? [] : await contentsOf(view, await recordsOf(source, root), summary);
   const cost = root && costText(root);
   const costs = cost === undefined ? [] : [`${paint('type', 'cost')}\n${visible(cost)}`];
   return `${[head, drawTree(outline, view), ...costs, ...contents].join('\n\n')}\n`;
@@ -160,7 +167,12 @@ function cacheText({ usage }: RunDetails): string | undefined {
 /** Maximum number of characters printed per payload without `--full`. */
 const SHOWN_MAX = 2_000;
 
-async function contentsOf({ source, isFull, paint }: View, records: Records<RunDetails>): Promise<string[]> {
+/** Formats a run. If it is the root of `trace`, the inputs and outputs are those that lists show. */
+async function contentsOf(
+  { source, isFull, paint }: View,
+  records: Records<RunDetails>,
+  trace?: TraceSummary,
+): Promise<string[]> {
   const run = callOf(records);
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));
@@ -168,7 +180,7 @@ async function contentsOf({ source, isFull, paint }: View, records: Records<RunD
   const sections: string[] = [];
   if (run.error !== undefined) sections.push(section('error', paint('failure', limited(run.error))));
   if (run.extra?.metadata !== undefined) sections.push(data('metadata', run.extra.metadata));
-  for (const [field, payload] of await payloadsOf(source, records)) {
+  for (const [field, payload] of await payloadsOf(source, records, trace)) {
     if (field !== 'events' || isFull) sections.push(data(field, payload));
   }
   const attachments = (run.attachments ?? []).map(
@@ -182,10 +194,14 @@ async function contentsOf({ source, isFull, paint }: View, records: Records<RunD
 async function payloadsOf(
   source: RunSource,
   records: Records<RunDetails>,
+  summary?: TraceSummary,
 ): Promise<[field: string, payload: unknown][]> {
   const payloads: [string, unknown][] = [];
+  const below = { inputs: summary?.trace.asked_run_id, outputs: summary?.trace.answered_run_id, events: undefined };
   for (const field of PAYLOAD_FIELDS) {
-    const payload = await payloadOf(source, records, field);
+    const { [field]: id = records[0].id } = below;
+    const json = id === records[0].id ? undefined : await source.payload(id, field);
+    const payload = json === undefined ? await payloadOf(source, records, field) : parseExact(json);
     if (payload !== undefined) payloads.push([field, payload]);
   }
   return payloads;

@@ -109,20 +109,9 @@ function resultsOf(stream: RunStream): A2AStream {
   return {
     close,
     [Symbol.asyncDispose]: close,
-    [Symbol.asyncIterator]() {
-      const events = stream[Symbol.asyncIterator]();
-      const next = async (): Promise<IteratorResult<A2AResult, void>> => {
-        const step = await events.next();
-        if (step.done === true) return step;
-        const { data } = step.value;
-        // After an event with an error, the stream throws it at its end.
-        return isObject(data) && isObject(data.result) ? { done: false, value: data.result as A2AResult } : next();
-      };
-      const leave = async (): Promise<IteratorResult<A2AResult, void>> => {
-        await events.return?.();
-        return { done: true, value: undefined };
-      };
-      return { next, return: leave };
+    async *[Symbol.asyncIterator]() {
+      // After an event with an error, the stream throws it at its end.
+      for await (const { data } of stream) if (isObject(data) && isObject(data.result)) yield data.result as A2AResult;
     },
   };
 }

@@ -1,29 +1,16 @@
 import { fieldsOf, textOf } from '../../payload/fields.ts';
-import { sharedChecks, type ThreadOptions, usableOptions } from '../../run/run-options.ts';
-import { preloadDelivery, type RunSink } from '../../run/sink.ts';
+import { sharedChecks, usableOptions } from '../../run/run-options.ts';
+import { preloadDelivery } from '../../run/sink.ts';
+import type { TracedClientOptions } from '../sdk-client.ts';
 import { modelResult } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, toolInputs } from './payload.ts';
 import { type RecorderOptions, StepRecorder } from './recorder.ts';
 import { installStepSource } from './steps.ts';
 
 /** Options of `RunspanCallbackHandler`. Every option is optional. */
-export interface RunspanCallbackHandlerOptions extends ThreadOptions {
-  /** Tags to add to every run, besides those from LangChain. A list of more than 1,000 tags is ignored. */
-  tags?: readonly string[];
+export interface RunspanCallbackHandlerOptions extends Omit<TracedClientOptions, 'enabled' | 'metadata'> {
   /** Metadata to add to every run. Metadata from LangChain takes precedence. */
   metadata?: Readonly<Record<string, unknown>>;
-  /**
-   * Project for the runs.
-   * @default the project of the enclosing run, else of the exporter
-   */
-  project?: string;
-  /** Id of the project, used instead of its name. */
-  projectId?: string;
-  /**
-   * Exporter that receives the runs.
-   * @default the exporter of the enclosing run, else the configured one
-   */
-  exporter?: RunSink;
 }
 
 /** Data that LangChain passes when a step ends. Contains the inputs if the step read them from a stream. */

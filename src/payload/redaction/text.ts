@@ -1,5 +1,5 @@
 import { latePattern } from '../../base/late-pattern.ts';
-import { exactJson, parseExact } from '../fields.ts';
+import { exactJson, parseExact, put } from '../fields.ts';
 import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
 import type { Trail } from './paths.ts';
 import { type Mask, UrlSecrets } from './urls.ts';
@@ -143,7 +143,7 @@ export class TextSecrets {
       trail.pop();
       if (shown === inner) continue;
       copy ??= isList ? [...value] : { ...value };
-      Object.defineProperty(copy, key, { value: shown, enumerable: true, configurable: true, writable: true });
+      put(copy, key, shown);
     }
     return copy ?? value;
   }

@@ -11,7 +11,15 @@ import type {
   SuggestionQuery,
   ThreadQuery,
 } from '../domain/query.ts';
-import { GROUP_KEYS, isGroupKey, metadataKeyOf, SORT_KEYS, SUGGESTION_FIELDS } from '../domain/query-keys.ts';
+import {
+  GROUP_KEYS,
+  isGroupKey,
+  metadataKeyOf,
+  RANK_KEYS,
+  SORT_KEYS,
+  SUGGESTION_FIELDS,
+} from '../domain/query-keys.ts';
+import { offsetsOf } from '../domain/time-buckets.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parseUuid, uuid } from '../http/run-fields.ts';
@@ -55,9 +63,19 @@ const STATISTICS_CHECKS: Checks<StatisticsQuery> = {
   ...FILTER_CHECKS,
   groupBy: [`${GROUP_KEYS.join(', ')} or meta.KEY`, isGroupKey],
   groups: wholeFrom(1, 200),
+  rankBy: oneOf(RANK_KEYS),
   buckets: wholeFrom(1, 500),
+  timeZone: ['an IANA time zone or minutes east of UTC', isTimeZone],
   series: wholeFrom(0, 20),
 };
+
+function isTimeZone(value: unknown): boolean {
+  try {
+    return typeof value === 'string' && Boolean(offsetsOf(value));
+  } catch {
+    return false;
+  }
+}
 
 const SUGGESTION_CHECKS: Checks<SuggestionQuery> = {
   field: [

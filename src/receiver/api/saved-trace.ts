@@ -13,6 +13,7 @@ import {
   type StoredRun,
 } from '../domain/run-view.ts';
 import { summaryOf } from '../domain/summary.ts';
+import { condition } from '../filter/parser.ts';
 import { parsedQuery } from '../filter/run-filter.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
 import { savedPage } from '../http/page-routes.ts';
@@ -37,15 +38,28 @@ export async function savedTrace(
   const outline = await reader.store.outline(reader.scope, id);
   if (outline.length === 0) return undefined;
   const [before, after] = savedPage();
-  const head: Omit<SavedData, 'responses'> = { id, savedMs, omittedRuns: Math.max(0, outline.length - RUNS_MAX) };
+  const omittedRuns = Math.max(0, outline.length - RUNS_MAX);
+  const summary = await summaryIn(reader, id);
   const runs: RunOutline[] = outline.slice(0, RUNS_MAX).map((text) => JSON.parse(text));
   return (async function* () {
     yield before;
+    const head: Omit<SavedData, 'responses'> = JSON.parse(masked({ id, savedMs, omittedRuns, summary }));
     for await (const piece of jsonPieces({ ...head }, 'responses', responses(reader, id, runs))) {
       yield escaped(piece);
     }
     yield after;
   })();
+}
+
+async function summaryIn({ store, scope }: Reader, id: string): Promise<SavedData['summary']> {
+  const query = parsedQuery({ filter: condition('trace', id), limit: 1 }, 'traces');
+  const {
+    error: _,
+    inputs_preview: __,
+    outputs_preview: ___,
+    ...summary
+  } = (await store.traces(scope, query)).items[0] ?? {};
+  return summary as SavedData['summary'];
 }
 
 /** Yields pairs of a path and its response, as JSON text. Reads each run once, because finding one may take long. */

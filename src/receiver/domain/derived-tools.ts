@@ -90,8 +90,8 @@ function runsAbove(outline: readonly RunOutline[]): (id: string) => readonly str
   const parents = new Map(outline.map(({ id, parent_run_id: up = '' }) => [id, heads.get(up) ?? up]));
   return (id) => {
     const ids: string[] = [];
-    for (let up = parents.get(id) ?? ''; parents.has(up) && ids.length < LEVELS_MAX; up = parents.get(up) ?? '')
-      ids.push(up);
+    let up = parents.get(id) ?? '';
+    for (; parents.has(up) && ids.length < LEVELS_MAX; up = parents.get(up) ?? '') ids.push(up);
     return ids;
   };
 }
@@ -104,13 +104,7 @@ export function withDerivedTools(runs: readonly RunOutline[], tools: readonly De
 
 function rowOf(derived: DerivedTool): TreeRun {
   const { id, name, result, is_error, parent_run_id: above, before_run_id: next, start_time, end_time } = derived;
-  const run = {
-    id: `${next} ${id}`,
-    name,
-    run_type: 'tool',
-    start_time,
-    end_time,
-    ...(above && { parent_run_id: above }),
-  };
-  return { ...run, ...(is_error ? { status: 'error', error: result } : { status: 'success' }), derived };
+  const run = { id: `${next} ${id}`, name, run_type: 'tool', start_time, end_time, derived };
+  const outcome = is_error ? ({ status: 'error', error: result } as const) : ({ status: 'success' } as const);
+  return { ...run, ...outcome, ...(above && { parent_run_id: above }) };
 }

@@ -17,7 +17,7 @@ const [ARGUMENTS_MAX, ARGUMENT_MAX, JSON_MAX] = [3, 40, 60];
 /** Names of fields that contain text in the payloads of chat models and chains. Earlier names take precedence. */
 const MESSAGES = ['messages', 'message', 'choices', 'candidates', 'generations', 'kwargs', 'parts'] as const;
 const OF_INPUTS = ['input', 'question', 'query', 'prompt'] as const;
-const OF_OUTPUTS = ['answer', 'output', 'outputs', 'result', 'response'] as const;
+const OF_OUTPUTS = ['answer', 'output', 'outputs', 'result', 'response', 'steps'] as const;
 const INPUT_KEYS: readonly string[] = ['content', 'text', ...MESSAGES, ...OF_INPUTS, ...OF_OUTPUTS];
 /** `text` comes late, because the answers of OpenAI's Responses API have the format of the text there. */
 const OUTPUT_KEYS: readonly string[] = ['content', ...MESSAGES, ...OF_OUTPUTS, 'text', ...OF_INPUTS];
@@ -69,10 +69,8 @@ function textIn(value: unknown, keys: readonly string[], levels: number): string
     const text = Object.hasOwn(value, key) ? textIn(value[key], keys, levels - 1) : undefined;
     if (text !== undefined) return text;
   }
-  const calls = callsText(callsOf(value));
-  if (calls !== undefined) return calls;
   const [only, ...others] = Object.values(value);
-  return others.length === 0 ? textIn(only, keys, levels - 1) : undefined;
+  return callsText(callsOf(value)) ?? (others.length === 0 ? textIn(only, keys, levels - 1) : undefined);
 }
 
 /** Returns the text of the last item that has one. Tool calls, and then reasoning, only count if there is no other text. */
@@ -87,7 +85,7 @@ function textOfItems(items: readonly unknown[], keys: readonly string[], levels:
   return calls ?? asides.map((item) => textIn(item, keys, levels - 1)).find((text) => text !== undefined);
 }
 
-/** Formats tool calls, for example `→ lookup_order(1042), search("refund")`. */
+/** Formats tool calls, for example `→ lookup_order(1042), search("refund")`. A text is quoted, unless it is alone and an id. */
 function callsText(calls: readonly ToolCall[]): string | undefined {
   const texts = calls.slice(0, ITEMS_MAX).map(({ name, input }) => `${name}(${argumentsText(input)})`);
   return texts.length === 0 ? undefined : `→ ${texts.join(', ')}`;
@@ -95,17 +93,11 @@ function callsText(calls: readonly ToolCall[]): string | undefined {
 
 function argumentsText(input: unknown): string {
   const values = isFields(input) ? Object.values(input) : [input];
-  const isShort = values.length <= ARGUMENTS_MAX && !values.some((value) => isFields(value) || Array.isArray(value));
-  if (!isShort) return cut(exactJson(input), JSON_MAX);
-  return values.map((value) => argumentText(value, values.length === 1)).join(', ');
-}
-
-/** Formats an argument. Texts are quoted, except for an id or a number that is alone. */
-function argumentText(value: unknown, isAlone: boolean): string {
-  if (typeof value !== 'string') return `${value}`;
-  return isAlone && /^(?=.*\d)[\w.:-]+$/.test(value)
-    ? cut(value, ARGUMENT_MAX)
-    : JSON.stringify(cut(value, ARGUMENT_MAX));
+  if (values.length > ARGUMENTS_MAX || values.some((value) => isFields(value) || Array.isArray(value)))
+    return cut(exactJson(input), JSON_MAX);
+  const isId = values.length === 1 && /^(?=.*\d)[\w.:-]+$/.test(`${values[0]}`);
+  const textOf = (value: unknown): string => cut(`${value}`, ARGUMENT_MAX);
+  return values.map((one) => (typeof one === 'string' && !isId ? JSON.stringify(textOf(one)) : textOf(one))).join(', ');
 }
 
 /** Returns the size of embeddings. Most integrations record it instead of the numbers. */
@@ -113,12 +105,10 @@ function embeddingText(outputs: Fields, runType = 'embedding'): string | undefin
   const { embedding, embeddings, data, count, dimensions } = outputs;
   const first = fieldsOf(listOf(embeddings ?? data)[0]);
   const hasVectors = (embedding ?? embeddings ?? first.embedding) !== undefined;
-  if (!hasVectors && runType !== 'embedding') return undefined;
-  const size: Fields = hasVectors ? vectorsOf(outputs) : { count, dimensions };
+  const size = hasVectors ? vectorsOf(outputs) : { count, dimensions };
   const [vectors, numbers] = [numberOf(size.count), numberOf(size.dimensions ?? first.dimensions)];
-  if (vectors === undefined || numbers === undefined) return undefined;
-  const each = numbers.toLocaleString('en-US');
-  return vectors === 1
-    ? `1 embedding, ${each} numbers`
-    : `${vectors.toLocaleString('en-US')} embeddings, ${each} numbers each`;
+  const isEmbedding = hasVectors || runType === 'embedding';
+  if (!isEmbedding || vectors === undefined || numbers === undefined) return undefined;
+  const [one, other] = [vectors, numbers].map((number) => number.toLocaleString('en-US'));
+  return vectors === 1 ? `1 embedding, ${other} numbers` : `${one} embeddings, ${other} numbers each`;
 }

@@ -1,6 +1,8 @@
-import type { GroupKey, SortKey, SuggestionField } from './query.ts';
+import type { GroupKey, RankKey, SortKey, SuggestionField } from './query.ts';
 
 export const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
+
+export const RANK_KEYS: readonly RankKey[] = ['runs', 'errors', 'tokens', 'cost'];
 
 /** All group keys except `meta.KEY`. */
 export const GROUP_KEYS: readonly GroupKey[] = [

@@ -121,7 +121,8 @@ export interface ThreadTurns extends Page<TraceSummary> {
 
 /**
  * The run field by which statistics are grouped. `meta.KEY` groups by the metadata value with this key. A run with
- * several tags counts in the group of each tag. A run without a value counts in no group.
+ * several tags counts in the group of each tag. A run without a value counts in no group, nor does the name of an internal
+ * step that is no root.
  */
 export type GroupKey =
   | 'name'
@@ -134,21 +135,35 @@ export type GroupKey =
   | 'tag'
   | `meta.${string}`;
 
+/** A number by which groups are compared. */
+export type RankKey = 'runs' | 'errors' | 'tokens' | 'cost';
+
 /** Selects the runs for statistics, and sets the groups and the time buckets. */
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
   /**
-   * Maximum number of groups, from 1 to 200. The groups with the most runs are returned, largest first.
+   * Maximum number of groups, from 1 to 200. The largest groups are returned, largest first.
    * @default 50
    */
   groups?: number;
   /**
+   * The number by which groups are compared: their runs, their errors, or their total tokens or costs. Of equal groups, the one
+   * with more runs comes first.
+   * @default 'runs'
+   */
+  rankBy?: RankKey;
+  /**
    * Maximum number of time buckets, from 1 to 500. The result may have fewer buckets, because buckets start at round
-   * times, such as whole minutes, hours or days in UTC.
+   * times, such as whole minutes, hours or days in the time zone.
    * @default 60
    */
   buckets?: number;
+  /**
+   * Time zone of the time buckets: an IANA name such as `Europe/Berlin`, or minutes east of UTC such as `120`.
+   * @default '0'
+   */
+  timeZone?: string;
   /**
    * Number of groups with time buckets, from 0 to 20. The largest groups get time buckets.
    * @default 0

@@ -188,7 +188,7 @@ export interface TraceSummary extends RunSummary {
     asked_run_id?: string;
     /**
      * The run whose outputs are shown: the root if it has outputs, else the run that was asked, or the last run with outputs if
-     * it started after the run that was asked had ended. Absent while the root is pending.
+     * it started after the run that was asked had ended. Absent while the root is pending and has no outputs.
      */
     answered_run_id?: string;
     /** The last run with the status `error`, without further records of a call. */
@@ -250,6 +250,8 @@ export interface SavedData {
   savedMs: number;
   /** Number of runs that the file leaves out. */
   omittedRuns: number;
+  /** What the trace says as a whole. Texts of runs are left out, because the beginning of a secret cannot be masked. */
+  summary?: Omit<TraceSummary, 'error' | 'inputs_preview' | 'outputs_preview'>;
   /** Pairs of a path and its response. The response of an attachment is a data URI. */
   responses: [path: string, response: unknown][];
 }

@@ -3,7 +3,7 @@ import { isoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import type { FeedbackFigures } from './feedback.ts';
 import { type Latencies, latenciesOf, percentilesOf } from './latencies.ts';
-import type { Figures, GroupFigures, GroupKey, RunFigures, Statistics } from './query.ts';
+import type { Figures, GroupFigures, GroupKey, RankKey, RunFigures, Statistics } from './query.ts';
 import type { FilteredRun } from './run-values.ts';
 import type { RunStatus, TraceOutcome, Usage } from './run-view.ts';
 import { suggestedMetadata, suggestedValues } from './suggestions.ts';
@@ -124,7 +124,8 @@ export function statisticsOf(
     const outcome = summary === trace.root?.summary ? trace.outcome : undefined;
     const kind = kindOf(status, run_type, outcome, same_call_as !== undefined);
     const counted = countedOf(startUs, 1, kind, usageSumsOf(usage), latenciesOf(latencyUs));
-    const groups = groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));
+    const isNameless = groupBy === 'name' && summary.internal === true && outcome === undefined;
+    const groups = isNameless ? [] : groupsOf(suggestedValues(groupBy === 'run_type' ? 'type' : groupBy, run));
     tally.add(counted);
     tally.addToGroups(groups, counted);
     for (const { key, score } of run.feedback) {
@@ -155,6 +156,7 @@ export interface FeedbackSums {
 /** Adds up runs in total, by group and by time bucket. */
 export class StatisticsTally {
   readonly #groupsMax: number;
+  readonly #rankBy: RankKey;
   readonly #series: number;
   /** Time buckets. Undefined if there are no runs and the query has no time range. */
   readonly #time: TimeBuckets | undefined;
@@ -164,18 +166,15 @@ export class StatisticsTally {
 
   constructor(query: StatisticsPlan, range: StartRange | undefined) {
     this.#groupsMax = query.groups ?? GROUPS;
+    this.#rankBy = query.rankBy ?? 'runs';
     this.#series = query.series ?? 0;
     this.#time = timeBucketsOf(query, range);
-    this.#buckets = Array.from({ length: this.bucketsOf(this.stepUs) }, () => new FiguresTally());
+    this.#buckets = (this.#time?.starts ?? []).map(() => new FiguresTally());
   }
 
-  /** Length of the time buckets, or 0 if there are none. */
-  get stepUs(): number {
-    return this.#time?.stepUs ?? 0;
-  }
-
-  bucketsOf(stepUs: number): number {
-    return this.#time?.countOf(stepUs) ?? 0;
+  /** See `TimeBuckets.isWhole`. */
+  isWhole(periodUs: number): boolean {
+    return this.#time?.isWhole(periodUs) ?? true;
   }
 
   /** Number of runs in the totals. */
@@ -205,14 +204,21 @@ export class StatisticsTally {
   }
 
   #indexOf({ startUs }: Counted): number {
-    return Math.min(this.#buckets.length - 1, this.#time?.indexOf(startUs) ?? -1);
+    return this.#time?.indexOf(startUs) ?? -1;
   }
 
-  /** Returns the groups to show, largest first. `more` contains numbers of runs that are not added yet. */
-  largestGroups(more: ReadonlyMap<string, number> = new Map()): string[] {
-    const runs = new Map(more);
-    for (const [name, group] of this.#groups) runs.set(name, (runs.get(name) ?? 0) + group.runs);
-    const sorted = [...runs].sort(([a, runsOfA], [b, runsOfB]) => runsOfB - runsOfA || (a < b ? -1 : 1));
+  /** Returns the groups to show, largest first. `more` contains the sizes of what is not added yet. */
+  largestGroups(more: ReadonlyMap<string, GroupSize> = new Map()): string[] {
+    const sizes = new Map(more);
+    for (const [name, group] of this.#groups) {
+      const { amount = 0, runs = 0 } = sizes.get(name) ?? {};
+      sizes.set(name, { amount: amount + group.amount(this.#rankBy), runs: runs + group.runs });
+    }
+    const rankOf = ({ amount }: GroupSize): number => Math.round(amount / AMOUNT_MIN);
+    const sorted = [...sizes].sort(
+      ([a, sizeOfA], [b, sizeOfB]) =>
+        rankOf(sizeOfB) - rankOf(sizeOfA) || sizeOfB.runs - sizeOfA.runs || (a < b ? -1 : 1),
+    );
     return sorted.slice(0, this.#groupsMax).map(([name]) => name);
   }
 
@@ -228,11 +234,22 @@ export class StatisticsTally {
         return [{ group: name, ...tally.figures(), ...buckets }];
       }),
       buckets: this.#buckets.map((tally, index) => ({
-        start_time: isoTimestamp(time?.startUsOf(index) ?? 0),
+        start_time: isoTimestamp(time?.starts[index] ?? 0),
         ...tally.figures(),
       })),
     };
   }
+}
+
+/** What groups are compared by: the amount of `StatisticsQuery.rankBy`, then the number of runs. */
+export interface GroupSize {
+  readonly amount: number;
+  readonly runs: number;
+}
+
+/** Returns the total by which groups are ranked. */
+export function totalOf(rankBy: RankKey): 'runs' | 'errors' | 'total_tokens' | 'total_cost' {
+  return rankBy === 'runs' || rankBy === 'errors' ? rankBy : `total_${rankBy}`;
 }
 
 /** Adds up the latencies only once, when the figures are read. This is faster, and skips groups that are omitted. */
@@ -264,6 +281,11 @@ class FiguresTally {
 
   get runs(): number {
     return this.#all.runs;
+  }
+
+  amount(rankBy: RankKey): number {
+    const total = totalOf(rankBy);
+    return total === 'runs' || total === 'errors' ? this.#all[total] : (this.#usage[USAGE_KEYS.indexOf(total)] ?? 0);
   }
 
   add({ all, roots, modelCalls, pending, usage }: Counted): void {

@@ -141,11 +141,8 @@ export function outlineOf(summary: RunSummary, tools?: ToolMessages): RunOutline
 }
 
 /** Returns what the messages of a run tell about tools, if it is a model call. */
-export function toolsIn(
-  { run_type }: RunSummary,
-  { tool_calls: calls, tool_results: results }: ToolFacts,
-): ToolMessages | undefined {
-  return run_type === 'llm' ? definedOrNone({ calls, results }) : undefined;
+export function toolsIn({ run_type }: RunSummary, facts: ToolFacts): ToolMessages | undefined {
+  return run_type === 'llm' ? definedOrNone({ calls: facts.tool_calls, results: facts.tool_results }) : undefined;
 }
 
 export function statusOf({ error, end_time, extra }: SmallFields): RunStatus {

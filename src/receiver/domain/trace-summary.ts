@@ -116,7 +116,7 @@ export function decidedTrace<Run extends SummarizedRun>(
   isMissing: boolean,
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
-  const answered = root.status === 'pending' ? undefined : answeredOf(root, runs);
+  const answered = answeredOf(root, runs);
   const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
   const isContent = has(root, RunFlag.ASKS | RunFlag.ANSWERS);
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
@@ -133,6 +133,7 @@ export function decidedTrace<Run extends SummarizedRun>(
 
 function answeredOf<Run extends SummarizedRun>(root: Run, { asked, answered }: DecidingRuns<Run>): Run | undefined {
   if (has(root, RunFlag.ANSWERS)) return root;
+  if (root.status === 'pending') return undefined;
   if (asked === undefined || !(has(asked, RunFlag.ANSWERS) || asked.status === 'error')) return answered;
   const isLater = asked.endUs !== undefined && answered !== undefined && answered.startUs > asked.endUs;
   return isLater ? answered : asked;

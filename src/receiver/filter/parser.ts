@@ -1,5 +1,4 @@
 import { nearWord } from '../../base/near.ts';
-import { cut } from '../../base/text.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
 import { RUN_STATUSES } from '../domain/run-view.ts';
@@ -248,7 +247,8 @@ class FilterParser {
     const meant = nearWord(key, KEYS);
     if (meant !== undefined) {
       const [value = ''] = this.#eat(MISTYPED) ?? [];
-      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${cut(value, 80)}?`);
+      const shown = value.length > 80 ? `${value.slice(0, 80)}…` : value;
+      return this.#fail(`unknown key "${key}": did you mean ${meant}${operator}${shown}?`);
     }
     const isEqual = operator === ':' || operator === '=';
     if (Object.hasOwn(AMOUNTS, key) && operator !== '!=') {
@@ -262,8 +262,11 @@ class FilterParser {
       if (value === undefined) return this.#fail(`${label} expects ${TIME}`);
       return { kind: key, value };
     }
-    if (key === 'is')
-      return this.#bare() === 'root' ? this.#counted({ field: 'root' }) : this.#fail('is: expects root');
+    if (key === 'is') {
+      const is = (['root', 'internal'] as const).find((one) => one === this.#peekBare());
+      this.#bare();
+      return is === undefined ? this.#fail('is: expects root or internal') : this.#counted({ field: is });
+    }
     const field = TEXT_FIELDS.find((one) => one === key);
     if (field === undefined) return undefined;
     return this.#counted({ field, values: this.#patterns(label).map((pattern) => this.#checked(field, pattern)) });

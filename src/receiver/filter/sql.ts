@@ -74,7 +74,7 @@ function ofColumn<Param>({ field, values, bounds }: Comparison, dialect: Dialect
     return any((['project', 'session_id'] as const).map((column) => ofText(dialect.column(column), values, dialect)));
   }
   const column = field === 'cached' ? cachedShare(dialect) : dialect.column(field as ColumnField);
-  if (field === 'root') return { sql: `${column} = 1`, params: [] };
+  if (field === 'root' || field === 'internal') return { sql: `${column} = 1`, params: [] };
   return bounds === undefined ? ofText(column, values, dialect) : within(column, bounds, dialect);
 }
 

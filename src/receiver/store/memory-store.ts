@@ -295,9 +295,8 @@ export class MemoryStore implements Store {
 
   async outline(scope: Scope, traceId: string): Promise<string[]> {
     const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
-    return runs
-      .filter(({ run }) => isInScope(scope, run))
-      .map(({ run: { summary, run } }) => JSON.stringify(outlineOf(summary, toolsIn(summary, run.facts))));
+    const own = runs.filter(({ run }) => isInScope(scope, run));
+    return own.map(({ run: { summary, run } }) => JSON.stringify(outlineOf(summary, toolsIn(summary, run.facts))));
   }
 
   async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {

@@ -9,9 +9,9 @@ const CACHE_BYTES_MAX = 32_000_000;
 const cache = new Map<string, { readonly value: unknown; readonly size: number }>();
 
 /** Reads a payload for a component if `isWanted` is set. Reads the payload again when it may have changed. */
-export function usePayload(run: RunDetails, field: PayloadField, isWanted: boolean): Live<unknown> {
-  const key = isWanted ? payloadKey(run, field) : undefined;
-  return useLive(key, (signal) => payload(run, field, signal));
+export function usePayload(run: RunDetails | undefined, field: PayloadField, isWanted: boolean): Live<unknown> {
+  const key = isWanted && run !== undefined ? payloadKey(run, field) : undefined;
+  return useLive(key, async (signal) => run && payload(run, field, signal));
 }
 
 /**

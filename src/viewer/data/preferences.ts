@@ -22,7 +22,7 @@ export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text
 export const isInternalShown: Signal<boolean> = preference('internal', (text) => text === 'true');
 
 /** Width of the trace tree, in percent. */
-export const split: Signal<number> = preference('split', (text) => Number(text ?? 52));
+export const split: Signal<number> = preference('split', (text) => Number(text ?? 54));
 
 /** Ids of the columns that each list shows, separated by commas. If the text is empty, the default columns are shown. */
 export const columnIds: Readonly<Record<'traces' | 'runs', Signal<string>>> = {

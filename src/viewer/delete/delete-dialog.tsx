@@ -44,8 +44,10 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
       ) : (
         <>
           <p>
-            This deletes {plural(value.runs, 'run')} of {plural(value.traces, 'trace')} with all inputs, outputs,
-            attachments and feedback. The runs cannot be restored. For 30 days, the receiver ignores messages for them.
+            This deletes {plural(value.runs, 'run')} of {plural(value.traces, 'trace')}
+            {(kind === 'user' || kind === 'thread') && `: each trace in which any run has this ${kind},`} with all
+            inputs, outputs, attachments and feedback. The runs cannot be restored. For 30 days, the receiver ignores
+            messages for them.
           </p>
           {name !== undefined && (
             <p class="clip note">

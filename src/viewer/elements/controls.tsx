@@ -142,9 +142,9 @@ export interface Fact {
   readonly title?: string;
 }
 
-export function Facts({ facts, class: name = '' }: { facts: readonly Fact[]; class?: string }): JSX.Element {
+export function Facts({ facts }: { facts: readonly Fact[] }): JSX.Element {
   return (
-    <dl class={`facts ${name}`}>
+    <dl class="facts">
       {facts.map((fact) => (
         <div key={fact.name} title={fact.title}>
           <dt>{fact.name}</dt>

@@ -31,12 +31,17 @@ export function count(value: number): string {
   return `${trimmed(value / 1_000_000, 1)}M`;
 }
 
-/** Formats a cost in dollars. Amounts below $1 have two significant digits. */
-export function cost(value: number): string {
+/**
+ * Formats a cost in dollars. Amounts below $1 have two significant digits, but at most `decimals` decimals. A smaller amount
+ * is formatted as `<$0.00001`.
+ */
+export function cost(value: number, decimals = 5): string {
   if (value === 0) return '$0';
-  if (value < 0) return `-${cost(-value)}`;
+  if (value < 0) return `-${cost(-value, decimals)}`;
   if (value >= 1) return `$${value.toFixed(2)}`;
-  return `$${Number(value.toPrecision(2)).toFixed(Math.min(8, 1 - Math.floor(Math.log10(value))))}`;
+  const least = 10 ** -decimals;
+  if (value < least) return `<$${least.toFixed(decimals)}`;
+  return `$${Number(value.toPrecision(2)).toFixed(Math.min(decimals, 1 - Math.floor(Math.log10(value))))}`;
 }
 
 /** Formats a share, for example `0.5 %` or `42 %`. */
@@ -51,15 +56,18 @@ export function cachedShare(usage: Usage | undefined): string | undefined {
   return cached_tokens === undefined ? undefined : percent(cached_tokens, input_tokens);
 }
 
-/** Describes tokens, cost and caching in one line each, for a tooltip. Statistics omit totals of 0, also of costs. */
-export function usageTitle(usage: Usage | undefined, isOfStatistics = false): string {
+/** Number of decimals of a cost in a tooltip. */
+const EXACT_DECIMALS = 10;
+
+/** Describes tokens, cost and caching in one line each, for a tooltip. */
+export function usageTitle(usage: Usage | undefined): string {
   if (usage === undefined) return '';
   const { input_tokens, output_tokens, total_cost, cached_tokens, cache_savings } = usage;
   return [
     input_tokens !== undefined && plural(input_tokens, 'input token'),
     cached_tokens !== undefined && `${cached_tokens.toLocaleString('en')} of them read from a cache`,
     output_tokens !== undefined && plural(output_tokens, 'output token'),
-    total_cost !== undefined ? `cost ${cost(total_cost)}` : !isOfStatistics && 'cost unknown',
+    total_cost !== undefined ? `cost ${cost(total_cost, EXACT_DECIMALS)}` : 'cost unknown',
     cache_savings !== undefined && `caching saved ${cost(cache_savings)}`,
   ]
     .filter(Boolean)

@@ -1,9 +1,10 @@
 import type { JSX } from 'preact';
-import type { RunStatus } from '../../receiver/domain/run-view.ts';
+import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 
 /** SVG paths on a 16 × 16 grid, drawn in the text colour. */
 const PATHS: Readonly<Record<string, string>> = {
   success: 'M3.5 8.5l3 3 6-7',
+  failed_below: 'M8 2.2l6.3 11.3H1.7zM8 6.4v3.4M8 11.6v.1',
   error: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8zM5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6',
   pending: 'M8 2a6 6 0 1 0 6 6M8 4.8V8l2.2 1.6',
   cancelled: 'M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8zM3.8 12.2l8.4-8.4',
@@ -46,21 +47,37 @@ export function Icon({ name }: { name: string }): JSX.Element {
   );
 }
 
-/** Shows a status as an icon and a word. If `isShort` is set, the word "success" is visible only to screen readers. */
-export function StatusMark({ status, isShort = false }: { status: RunStatus; isShort?: boolean }): JSX.Element {
+interface StatusMarkProps {
+  status: TraceOutcome;
+  /** Number of runs or traces with the status. */
+  count?: number;
+  /** Whether the word is visible only to screen readers. */
+  isShort?: boolean;
+}
+
+/** Shows a status as an icon and a word. */
+export function StatusMark({ status, count, isShort = false }: StatusMarkProps): JSX.Element {
   return (
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>
       <Icon name={status} />
-      <span class={isShort && status === 'success' ? 'unseen' : ''}>{status}</span>
+      {count !== undefined && `${count.toLocaleString('en')} `}
+      <span class={isShort ? 'unseen' : ''}>{statusWord(status)}</span>
     </span>
   );
 }
 
-const STATUS_TITLES: Readonly<Record<RunStatus, string>> = {
+export function statusWord(status: TraceOutcome): string {
+  return status.replace('_', ' ');
+}
+
+const STATUS_TITLES: Readonly<Record<TraceOutcome, string>> = {
   success: 'Ended without an error',
+  failed_below: 'Ended without an error, but a run below it failed',
   error: 'Ended with an error',
+  incomplete: 'No end was received; the run may still be active',
   pending: 'Has not ended yet',
   cancelled: 'Cancelled by its caller',
   interrupted: 'The process stopped before the run ended',
-  incomplete: 'Sent before the run ended; the run may still be active',
 };
+
+export const OUTCOMES = Object.keys(STATUS_TITLES) as readonly TraceOutcome[];

@@ -1,3 +1,4 @@
+import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { useKeys } from './keys.ts';
@@ -82,16 +83,62 @@ export function useRowKeys(
   });
 }
 
+/** Rows of which one is selected with keys, and opened with Enter or a click. */
+export type OpenRows<Item> = ReturnType<typeof useOpenRows<Item>>;
+
+/** Returns the index of the selected row, or -1, the id of its element, and a function for the attributes of rows. */
+export function useOpenRows<Item>(options: {
+  readonly element: RefObject<HTMLElement | null>;
+  readonly items: readonly Item[];
+  readonly idOf: (item: Item) => string;
+  readonly selected: Signal<string | undefined>;
+  readonly rowHeight: number;
+  readonly open: (item: Item) => void;
+}) {
+  const { element, items, idOf, selected, rowHeight, open } = options;
+  const position = items.findIndex((item) => idOf(item) === selected.value);
+  const item = items[position];
+  const select = (next: Item | undefined): void => {
+    selected.value = next && idOf(next);
+  };
+  const openRow = (opened: Item): void => {
+    select(opened);
+    open(opened);
+  };
+  useRowKeys(element, rowHeight, items.length, position, (row) => {
+    select(items[row]);
+    scrollToRow(element.current, row, rowHeight, HEAD_HEIGHT);
+  });
+  useKeys({ Enter: item && (() => openRow(item)), Escape: item && (() => select(undefined)) });
+  const attributesOf = (one: Item) => ({
+    id: elementIdOf(idOf(one)),
+    class: one === item ? 'opens selected' : 'opens',
+    'aria-selected': one === item,
+    onClick: ({ target }: MouseEvent): void => {
+      if (!(target instanceof Element && target.closest('a, button'))) openRow(one);
+    },
+  });
+  return { position, activeId: item && elementIdOf(idOf(item)), attributesOf };
+}
+
+/** An id without spaces, which separate the ids in an attribute. */
+function elementIdOf(id: string): string {
+  return `line-${id.replaceAll(/\s/g, '_')}`;
+}
+
 function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {
   const top = Math.floor(Math.max(0, scrollTop) / rowHeight);
   const end = Math.min(count, top + Math.ceil(height / rowHeight) + 1 + MARGIN_ROWS);
   return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
+/** Height of the head of a list, which stays at the top of the scrolled element. */
+const HEAD_HEIGHT = 28;
+
 /** Scrolls just far enough to make a row visible. */
-export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number): void {
+export function scrollToRow(element: HTMLElement | null, row: number, rowHeight: number, headHeight = 0): void {
   if (element === null || row < 0) return;
   const top = row * rowHeight;
-  const lowest = top + rowHeight - element.clientHeight;
+  const lowest = top + rowHeight + headHeight - element.clientHeight;
   element.scrollTop = top < element.scrollTop ? top : Math.max(element.scrollTop, lowest);
 }

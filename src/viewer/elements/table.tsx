@@ -1,4 +1,5 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { ComponentChildren, JSX, RefObject } from 'preact';
+import type { OpenRows } from './rows.tsx';
 
 export interface TableColumn<Item> {
   readonly name: string;
@@ -12,12 +13,15 @@ export interface TableProps<Item> {
   items: readonly Item[];
   keyOf: (item: Item) => string;
   nowMs?: number;
+  /** Rows that open other views, and the element that takes the focus. */
+  rows?: OpenRows<Item> & { readonly grid: RefObject<HTMLTableElement | null> };
 }
 
 /** A table with a row for each item. The first column names the row. */
-export function Table<Item>({ columns, items, keyOf, nowMs = 0 }: TableProps<Item>): JSX.Element {
+export function Table<Item>({ columns, items, keyOf, nowMs = 0, rows }: TableProps<Item>): JSX.Element {
+  const grid = rows && { role: 'grid' as const, tabIndex: 0, ref: rows.grid, 'aria-activedescendant': rows.activeId };
   return (
-    <table>
+    <table {...grid}>
       <thead class="pinned">
         <tr>
           {columns.map(({ name, class: names }) => (
@@ -29,7 +33,7 @@ export function Table<Item>({ columns, items, keyOf, nowMs = 0 }: TableProps<Ite
       </thead>
       <tbody>
         {items.map((item) => (
-          <tr key={keyOf(item)}>
+          <tr key={keyOf(item)} {...rows?.attributesOf(item)}>
             {columns.map(({ name, class: names, cell }, index) =>
               index === 0 ? (
                 <th key={name} scope="row" class={names}>

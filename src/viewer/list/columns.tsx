@@ -21,7 +21,7 @@ import {
 } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
-import type { Line } from './run-list.ts';
+import { type Line, outcomeOf } from './run-list.ts';
 
 export type ListKind = 'traces' | 'runs';
 
@@ -32,8 +32,10 @@ export interface Column {
   readonly list?: ListKind;
   /** Whether the list shows the column only if the user selects it. */
   readonly isExtra?: boolean;
-  /** Whether the list omits the column while no row has a value, unless the user selects columns. */
-  readonly isOptional?: boolean;
+  /** Number of different values from which the list has the column, unless the user selects columns. */
+  readonly valuesMin?: number;
+  /** Content of the head, if it is more than the name. */
+  readonly head?: ComponentChildren;
   readonly class?: 'number' | 'wide' | 'wide preview';
   readonly sort?: SortKey;
   readonly title?: (line: Line) => string;
@@ -54,8 +56,9 @@ export function selectedColumns(list: ListKind): readonly Column[] {
 export function shownColumns(list: ListKind, lines: readonly Line[]): readonly Column[] {
   const columns = selectedColumns(list);
   if (columnIds[list].value !== '') return columns;
-  const hasValue = ({ cell }: Column): boolean => lines.some((line) => [cell(line, 0)].flat().some(Boolean));
-  return columns.filter((column) => !column.isOptional || column.sort === address.value.sort || hasValue(column));
+  const hasValues = ({ cell, valuesMin = 0 }: Column): boolean =>
+    valuesMin === 0 || new Set(lines.flatMap((line) => cell(line, 0)).filter(Boolean)).size >= valuesMin;
+  return columns.filter((column) => column.sort === address.value.sort || hasValues(column));
 }
 
 const TAGS_MAX = 3;
@@ -63,24 +66,58 @@ const FEEDBACK_MAX = 2;
 const NAME_LENGTH_MAX = 200;
 
 const COLUMNS: readonly Column[] = [
-  { id: 'status', name: 'Status', cell: ({ status }) => <StatusMark status={status} isShort /> },
+  { id: 'status', name: 'Status', cell: (line) => <StatusMark status={outcomeOf(line)} isShort /> },
   {
     id: 'name',
     name: 'Name',
     cell: ({ trace, trace_id, id, name }) =>
       link({ trace: trace_id, run: trace === undefined ? id : undefined }, name.slice(0, NAME_LENGTH_MAX)),
   },
-  { id: 'preview', name: 'Input → output', class: 'wide preview', cell: previewOf },
+  {
+    id: 'project',
+    name: 'Project',
+    valuesMin: 2,
+    cell: (line) => visible(line.session_name ?? line.session_id ?? ''),
+  },
+  {
+    id: 'preview',
+    name: 'Input → output',
+    head: [<span key="input">Input</span>, <span key="to"> </span>, <span key="output">Output</span>],
+    class: 'wide preview',
+    cell: previewOf,
+  },
   { id: 'input', name: 'Input', isExtra: true, class: 'wide', cell: (line) => visible(line.inputs_preview ?? '') },
   { id: 'output', name: 'Output', isExtra: true, class: 'wide', cell: (line) => visible(line.outputs_preview ?? '') },
   { id: 'error', name: 'Error', isExtra: true, class: 'wide', cell: ({ error = '' }) => visible(error) },
+  { id: 'type', name: 'Type', list: 'runs', cell: ({ run_type }) => visible(run_type) },
+  { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visible(model) },
   {
-    id: 'started',
-    name: 'Started',
+    id: 'user',
+    name: 'User',
+    valuesMin: 1,
+    cell: ({ user }) => user && link({ filter: withTerms(address.value.filter, condition('user', user)) }, user),
+  },
+  {
+    id: 'thread',
+    name: 'Thread',
+    isExtra: true,
+    cell: ({ thread }) => thread && link({ view: 'threads', thread }, thread),
+  },
+  {
+    id: 'feedback',
+    name: 'Feedback',
+    valuesMin: 1,
+    list: 'traces',
+    cell: ({ trace }) => feedbackChips(trace?.feedback),
+  },
+  { id: 'tags', name: 'Tags', valuesMin: 1, cell: tagsOf },
+  {
+    id: 'runs',
+    name: 'Runs',
+    list: 'traces',
+    isExtra: true,
     class: 'number',
-    sort: 'start_time',
-    title: ({ start_time }) => `${exact(start_time)}\n${start_time}`,
-    cell: ({ start_time }, nowMs) => <time dateTime={start_time}>{ago(millisecondsAt(start_time), nowMs)}</time>,
+    cell: ({ trace }) => trace && count(trace.runs),
   },
   { id: 'latency', name: 'Latency', class: 'number', sort: 'latency', cell: latencyOf },
   { id: 'first-token', name: 'First token', isExtra: true, class: 'number', cell: firstTokenOf },
@@ -97,7 +134,7 @@ const COLUMNS: readonly Column[] = [
   {
     id: 'cost',
     name: 'Cost',
-    isOptional: true,
+    valuesMin: 1,
     class: 'number',
     sort: 'cost',
     title: usageTitleOf,
@@ -106,40 +143,19 @@ const COLUMNS: readonly Column[] = [
   {
     id: 'cached',
     name: 'Cached',
-    isOptional: true,
+    isExtra: true,
     class: 'number',
     title: usageTitleOf,
     cell: (line) => cachedShare(usageOf(line)),
   },
-  { id: 'runs', name: 'Runs', list: 'traces', class: 'number', cell: runsIn },
-  { id: 'type', name: 'Type', list: 'runs', class: 'number', cell: ({ run_type }) => visible(run_type) },
   {
-    id: 'feedback',
-    name: 'Feedback',
-    isOptional: true,
-    list: 'traces',
-    cell: ({ trace }) => feedbackChips(trace?.feedback),
+    id: 'started',
+    name: 'Started',
+    class: 'number',
+    sort: 'start_time',
+    title: ({ start_time }) => `${exact(start_time)}\n${start_time}`,
+    cell: ({ start_time }, nowMs) => <time dateTime={start_time}>{ago(millisecondsAt(start_time), nowMs)}</time>,
   },
-  { id: 'model', name: 'Model', list: 'runs', cell: ({ model = '' }) => visible(model) },
-  {
-    id: 'project',
-    name: 'Project',
-    isExtra: true,
-    cell: (line) => visible(line.session_name ?? line.session_id ?? ''),
-  },
-  {
-    id: 'user',
-    name: 'User',
-    isExtra: true,
-    cell: ({ user }) => user && link({ filter: withTerms(address.value.filter, condition('user', user)) }, user),
-  },
-  {
-    id: 'thread',
-    name: 'Thread',
-    isExtra: true,
-    cell: ({ thread }) => thread && link({ view: 'threads', thread }, thread),
-  },
-  { id: 'tags', name: 'Tags', isOptional: true, cell: tagsOf },
 ];
 
 function usage(key: keyof Usage, print: (value: number) => string): Column['cell'] {
@@ -154,7 +170,7 @@ function usageTitleOf(line: Line): string {
 }
 
 /** Returns the usage of the whole trace in a list of traces, otherwise of the run. */
-function usageOf({ trace, usage }: Line): Usage | undefined {
+export function usageOf({ trace, usage }: Line): Usage | undefined {
   return trace?.usage ?? usage;
 }
 
@@ -163,21 +179,6 @@ function link(to: Partial<Address>, text: string): JSX.Element {
     <Link to={to} tabIndex={-1} title={visible(text)}>
       {visible(text)}
     </Link>
-  );
-}
-
-function runsIn({ trace, status }: Line): JSX.Element {
-  const { runs = 1, errors = 0 } = trace ?? {};
-  return withErrors(runs, status === 'error' ? 0 : errors, 'run');
-}
-
-/** A number of runs or turns. If some of them failed, their number follows: `6 runs, 1 failed`. */
-export function withErrors(all: number, errors: number, noun: string): JSX.Element {
-  if (errors === 0) return <>{all.toLocaleString('en')}</>;
-  return (
-    <>
-      {plural(all, noun)}, <span class="bad">{errors.toLocaleString('en')} failed</span>
-    </>
   );
 }
 
@@ -204,19 +205,47 @@ function tagsOf({ tags = [] }: Line): ComponentChildren {
   );
 }
 
-/** Preview of a run's input, and of its output or error. */
-export function previewOf(run: Pick<Line, 'inputs_preview' | 'outputs_preview' | 'error'>): JSX.Element {
-  const { inputs_preview = '', outputs_preview = '', error } = run;
-  const output = error ?? outputs_preview;
-  return (
-    <>
-      <span class="preview-in clip">{visible(inputs_preview)}</span>
-      {output !== '' && (
-        <>
-          <span>→</span>
-          <span class={error === undefined ? 'preview-out clip' : 'preview-out clip bad'}>{visible(output)}</span>
-        </>
-      )}
-    </>
-  );
+type Previewed = Pick<Line, 'inputs_preview' | 'outputs_preview' | 'error' | 'outcome'> & {
+  readonly status?: Line['status'];
+  readonly trace?: { readonly errors: number } | undefined;
+};
+
+/** Preview of the input, and of what came of it: the output, or the error of the run or trace. */
+export function previewOf(run: Previewed): JSX.Element[] {
+  const input = visible(run.inputs_preview ?? '');
+  const { text, class: name } = resultOf(run);
+  const cells = [
+    <span key="input" class="preview-in clip" title={input}>
+      {input}
+    </span>,
+  ];
+  if (text !== '') {
+    const arrow = <span key="to">→</span>;
+    const output = (
+      <span key="output" class={`preview-out clip ${name}`} title={text}>
+        {text}
+      </span>
+    );
+    cells.push(arrow, output);
+  }
+  return cells;
+}
+
+/** Mark of the receiver before the tool calls of an answer. */
+const CALLS = '→ ';
+
+/** Colours of a text that takes the place of the output. A further outcome with an error is muted. */
+const RESULT_CLASSES: Readonly<Record<string, string>> = { error: 'bad', failed_below: 'warn', interrupted: 'warn' };
+
+function resultOf({ outputs_preview = '', error, trace, status, outcome = status }: Previewed) {
+  if (error !== undefined) {
+    const before = outcome === 'failed_below' ? `${trace?.errors ?? 1} failed below: ` : '';
+    return {
+      text: before + visible(error),
+      class: outcome === undefined ? 'bad' : (RESULT_CLASSES[outcome] ?? 'note'),
+    };
+  }
+  if (outputs_preview === '' && outcome === 'incomplete') return { text: 'no end received', class: 'note' };
+  if (outputs_preview.startsWith(CALLS)) return { text: visible(outputs_preview.slice(CALLS.length)), class: 'code' };
+  return { text: visible(outputs_preview), class: '' };
 }

@@ -1,9 +1,17 @@
 import type { JSX } from 'preact';
 import type { View } from '../data/address.ts';
-import { mayChange } from '../data/api.ts';
+import { api } from '../data/api.ts';
+import { condition, queryOf, termsOf, withTerms } from '../data/filter.ts';
+import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { CopyButton } from '../elements/controls.tsx';
-import { importFile } from '../top/import-file.ts';
+import { Link, Pending } from '../elements/controls.tsx';
+import { plural } from '../elements/figures.ts';
+import { lazy } from '../elements/lazy.tsx';
+
+const FirstRun = lazy(
+  () => import('./first-run.tsx'),
+  ({ problem }) => <Pending problem={problem} note="Loading…" />,
+);
 
 /** Settings that a view needs to show anything. */
 const HINTS: Readonly<Partial<Record<View, { readonly option: string; readonly key: string }>>> = {
@@ -17,18 +25,19 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
   if (problem !== undefined) {
     return (
       <div class="empty" role="alert">
-        <h2>{problem}</h2>
+        <h1>{problem}</h1>
       </div>
     );
   }
   if (filter !== '' || project !== undefined) {
     return (
       <div class="empty">
-        <h2>No matches</h2>
+        <h1>No matches</h1>
         <p>
-          No {view === 'traces' || view === 'threads' ? 'root runs' : 'runs'} match this filter. New matches appear
+          No {view === 'traces' || view === 'threads' ? 'traces' : 'runs'} match this filter. New matches appear
           automatically.
         </p>
+        {view === 'traces' && <FailedBelow />}
         <button type="button" class="button" onClick={() => go({ filter: '', project: undefined })}>
           Clear the filter
         </button>
@@ -39,7 +48,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
   if (hint !== undefined) {
     return (
       <div class="empty">
-        <h2>No {view} yet</h2>
+        <h1>No {view} yet</h1>
         <p>
           Set the option <code>{hint.option}</code> in your application, or the metadata <code>{hint.key}</code>. New{' '}
           {view} appear here automatically.
@@ -47,36 +56,31 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
       </div>
     );
   }
-  return (
-    <div class="empty">
-      <h2>Waiting for the first run</h2>
-      <p>Start your application with these variables:</p>
-      <Command text={`RUNSPAN_ENDPOINT=${location.origin} RUNSPAN_TRACING=true node app.js`} />
-      <p>Or send spans from OpenTelemetry in any language:</p>
-      <Command text={`OTEL_EXPORTER_OTLP_ENDPOINT=${location.origin}`} />
-      <p>Or start a receiver and your application together:</p>
-      <Command text="npx runspan dev -- node app.js" />
-      {mayChange.value && (
-        <p>
-          Or{' '}
-          <button type="button" class="link" onClick={importFile}>
-            import a trace from a file
-          </button>
-          .
-        </p>
-      )}
-      <p>
-        If the receiver requires a key, set <code>RUNSPAN_API_KEY</code>. New runs appear here automatically.
-      </p>
-    </div>
-  );
+  return <FirstRun />;
 }
 
-function Command({ text }: { text: string }): JSX.Element {
+const COUNTED_MAX = 100;
+
+/** If the filter selects failed traces, offers those of which only a run below the root has failed. */
+function FailedBelow(): JSX.Element | null {
+  const { filter, project } = address.value;
+  const isOfErrors = termsOf(filter).some(({ text }) => text === condition('status', 'error'));
+  const below = withTerms(filter, condition('status', 'failed_below'));
+  const { value } = useLive(
+    isOfErrors ? `${filter}\n${project}` : undefined,
+    (signal) => {
+      const query = queryOf({ filter: below, project }, Date.now());
+      query.set('limit', `${COUNTED_MAX}`);
+      return api.traces(query, signal);
+    },
+    { isStale: () => true },
+  );
+  const { items = [], next } = value ?? {};
+  if (items.length === 0) return null;
+  const traces = next === undefined ? plural(items.length, 'trace') : `More than ${COUNTED_MAX} traces`;
   return (
-    <p class="line box command">
-      <code>{text}</code>
-      <CopyButton text={() => text} label={`Copy: ${text}`} />
+    <p>
+      {traces} {items.length === 1 ? 'has' : 'have'} a failed run: <Link to={{ filter: below }}>show them</Link>
     </p>
   );
 }

@@ -2,21 +2,21 @@ import type { JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { SortKey } from '../../receiver/domain/query.ts';
 import { api } from '../data/api.ts';
-import { queryOf } from '../data/filter.ts';
+import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, compare, go } from '../data/navigation.ts';
 import { columnIds } from '../data/preferences.ts';
-import { Problem } from '../elements/controls.tsx';
-import { plural, useNow } from '../elements/figures.ts';
-import { Icon } from '../elements/icon.tsx';
+import { Link, Problem } from '../elements/controls.tsx';
+import { cost, count, plural, useNow } from '../elements/figures.ts';
+import { Icon, OUTCOMES, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
-import { type Column, type ListKind, shownColumns } from './columns.tsx';
+import { type OpenRows, Rows, useOpenRows, useRowWindow } from '../elements/rows.tsx';
+import { type Column, type ListKind, shownColumns, usageOf } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
-import { type Line, RunList, useRestoredScroll, useRunList } from './run-list.ts';
+import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from './run-list.ts';
 
-const ROW_HEIGHT = 34;
-/** Height of a row with two lines, on a narrow screen. */
-const TALL_ROW_HEIGHT = 56;
+const ROW_HEIGHT = 36;
+/** Height of a row with three lines, on a narrow screen. */
+const TALL_ROW_HEIGHT = 78;
 /** Number of remaining rows at which the next page is requested. */
 const AHEAD = 30;
 const TICK_MS = 5_000;
@@ -35,10 +35,13 @@ export function ListView({ view }: { view: ListKind }): JSX.Element {
   });
   const problem = list.problem.value;
   if (list.lines.value.length === 0 && !list.isLoading.value) return <EmptyState problem={problem} />;
+  const name = view === 'traces' ? 'Traces' : 'Runs';
   return (
-    <section class="list column" aria-label={view === 'traces' ? 'Traces' : 'Runs'}>
+    <section class="list column" aria-label={name}>
+      <h1 class="unseen">{name}</h1>
       <ListGrid key={key} view={view} list={list} />
       <Problem text={problem} />
+      {list.lines.value.length > 0 && <ListTotals view={view} list={list} />}
     </section>
   );
 }
@@ -51,8 +54,6 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
   const element = useRef<HTMLDivElement>(null);
   const { first, end } = useRowWindow(element, rowHeight, lines.length);
   const nowMs = useNow(true, TICK_MS);
-  const selected = list.selected.value;
-  const position = lines.findIndex(({ id }) => id === selected);
   const isAtTop = first === 0;
   useEffect(() => {
     list.see(lines.slice(first, end), isAtTop);
@@ -60,23 +61,17 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
   }, [first, end, lines, list, list.isBehind.value]);
   useRestoredScroll(element, list);
   const unseen = useAnchoredScroll(element, list, isAtTop, rowHeight);
-  const open = (line: Line): void => {
-    list.selected.value = line.id;
-    go({ trace: line.trace_id, run: view === 'runs' ? line.id : undefined });
-  };
   useFocus(element);
-  useRowKeys(element, rowHeight, lines.length, position, (row) => {
-    list.selected.value = lines[row]?.id;
-    scrollToRow(element.current, row, rowHeight);
+  const rows = useOpenRows({
+    element,
+    items: lines,
+    idOf: ({ id }) => id,
+    selected: list.selected,
+    rowHeight,
+    open: (line) => go({ trace: line.trace_id, run: view === 'runs' ? line.id : undefined }),
   });
-  const line = lines[position];
-  useKeys({
-    Enter: line && (() => open(line)),
-    c: line && (() => compare(line.id, line.name)),
-    Escape: () => {
-      list.selected.value = undefined;
-    },
-  });
+  const line = lines[rows.position];
+  useKeys({ c: line && (() => compare(line.id, line.name)) });
   return (
     <>
       {(unseen > 0 || list.isBehind.value) && (
@@ -93,22 +88,14 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
         role="grid"
         aria-label={view === 'traces' ? 'Traces' : 'Runs'}
         aria-rowcount={list.hasMore ? -1 : lines.length + 1}
-        aria-activedescendant={position >= first && position < end ? `line-${selected}` : undefined}
+        aria-activedescendant={rows.position >= first && rows.position < end ? rows.activeId : undefined}
         tabIndex={0}
         aria-busy={list.isLoading.value}
       >
         <Head columns={columns} />
         <Rows count={lines.length} rowHeight={rowHeight} first={first} role="rowgroup">
           {lines.slice(first, end).map((line, offset) => (
-            <ListRow
-              key={line.id}
-              line={line}
-              columns={columns}
-              row={first + offset + 2}
-              nowMs={nowMs}
-              isSelected={line.id === selected}
-              open={open}
-            />
+            <ListRow key={line.id} line={line} columns={columns} row={first + offset + 2} nowMs={nowMs} rows={rows} />
           ))}
         </Rows>
         {lines.length === 0 && <p class="loading">Loading…</p>}
@@ -122,28 +109,53 @@ interface ListRowProps {
   columns: readonly Column[];
   row: number;
   nowMs: number;
-  isSelected: boolean;
-  open: (line: Line) => void;
+  rows: OpenRows<Line>;
 }
 
-function ListRow({ line, columns, row, nowMs, isSelected, open }: ListRowProps): JSX.Element {
+function ListRow({ line, columns, row, nowMs, rows }: ListRowProps): JSX.Element {
+  const { class: name, ...attributes } = rows.attributesOf(line);
   return (
-    <div
-      id={`line-${line.id}`}
-      class={isSelected ? 'list-row selected' : 'list-row'}
-      role="row"
-      aria-rowindex={row}
-      aria-selected={isSelected}
-      onClick={(event) => {
-        if (!(event.target instanceof Element) || event.target.closest('a') === null) open(line);
-      }}
-    >
-      {columns.map((column) => (
-        <span key={column.id} role="gridcell" class={classOf(column)} title={column.title?.(line)}>
-          {column.cell(line, nowMs)}
-        </span>
-      ))}
+    <div {...attributes} class={`list-row ${name}`} role="row" aria-rowindex={row}>
+      {columns.map((column) => {
+        const cell = column.cell(line, nowMs);
+        const title = column.title?.(line) ?? (typeof cell === 'string' ? cell : undefined);
+        return (
+          <span key={column.id} role="gridcell" class={classOf(column)} title={title}>
+            {cell}
+          </span>
+        );
+      })}
     </div>
+  );
+}
+
+/** Totals of the loaded rows. Each outcome is a link that adds the outcome to the filter. */
+function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Element {
+  const lines = list.lines.value;
+  const sumOf = (key: 'total_tokens' | 'total_cost'): number =>
+    lines.reduce((sum, line) => sum + (usageOf(line)?.[key] ?? 0), 0);
+  const [tokens, dollars] = [sumOf('total_tokens'), sumOf('total_cost')];
+  return (
+    <footer class="line list-totals">
+      <strong>
+        {plural(lines.length, view === 'traces' ? 'trace' : 'run')}
+        {list.hasMore && ' loaded'}
+      </strong>
+      {OUTCOMES.map((outcome) => {
+        const found = lines.filter((line) => outcomeOf(line) === outcome).length;
+        const filter = withTerms(address.value.filter, condition('status', outcome));
+        return (
+          found > 0 && (
+            <Link key={outcome} to={{ filter }}>
+              <StatusMark status={outcome} count={found} />
+            </Link>
+          )
+        );
+      })}
+      <span class="space" />
+      {tokens > 0 && <span>{count(tokens)} tokens</span>}
+      {dollars > 0 && <span>{cost(dollars)}</span>}
+    </footer>
   );
 }
 
@@ -189,7 +201,7 @@ function Head({ columns }: { columns: readonly Column[] }): JSX.Element {
       {columns.map((column) =>
         column.sort === undefined ? (
           <span key={column.id} role="columnheader" class={classOf(column)}>
-            {column.name}
+            {column.head ?? column.name}
           </span>
         ) : (
           <SortHeader key={column.id} column={column} by={column.sort} />

@@ -2,13 +2,17 @@ import { type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks';
 import type { Page } from '../../receiver/domain/query.ts';
-import type { TraceSummary } from '../../receiver/domain/run-view.ts';
+import type { TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { problemOf } from '../data/api.ts';
 import { onChanges } from '../data/changes.ts';
 import { Refresh } from '../data/live-value.ts';
 
-/** A row of the list. In a list of traces, `trace` contains the totals. */
-export type Line = Omit<TraceSummary, 'trace'> & Partial<Pick<TraceSummary, 'trace'>>;
+/** A row of the list. In a list of traces, `trace` contains the totals, and `outcome` what became of the trace. */
+export type Line = Omit<TraceSummary, 'trace' | 'outcome'> & Partial<Pick<TraceSummary, 'trace' | 'outcome'>>;
+
+export function outcomeOf({ outcome, status }: Pick<Line, 'outcome' | 'status'>): TraceOutcome {
+  return outcome ?? status;
+}
 
 /** An item of a list. `trace_id` is empty if an item does not belong to one trace. */
 interface ListItem {

@@ -47,13 +47,21 @@ export function ConversationView(props: { messages: readonly Message[]; run: Att
             {name !== undefined && <span class="note"> {visible(name)}</span>}
           </p>
           <div class="parts">
-            {parts.map((part, position) => (
-              <PartView key={position} part={part} run={run} />
-            ))}
+            <Parts parts={parts} run={run} />
           </div>
         </li>
       ))}
     </ol>
+  );
+}
+
+export function Parts({ parts, run }: { parts: readonly Part[]; run: AttachmentOwner }): JSX.Element {
+  return (
+    <>
+      {parts.map((part, index) => (
+        <PartView key={index} part={part} run={run} />
+      ))}
+    </>
   );
 }
 

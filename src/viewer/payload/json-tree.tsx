@@ -150,6 +150,11 @@ function Copies({ value, path }: { value: unknown; path: string }): JSX.Element 
   );
 }
 
+/** Returns a value as text of at most `length` characters, without quotes around keys. */
+export function printed(value: unknown, length: number): string {
+  return printWithin(value, length) ?? `${exactJson(value).slice(0, length)}…`;
+}
+
 /** Returns a value as text, or undefined if the text does not fit on one line. */
 function inlineOf(value: object): string | undefined {
   const text = printWithin(value, INLINE_LENGTH);

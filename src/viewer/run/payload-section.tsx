@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { fieldsOf, isFields } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, isFields, listOf, numberOf, textOf, without } from '../../payload/fields.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import { payloadUrl } from '../data/api.ts';
@@ -9,13 +9,13 @@ import { usePayload } from '../data/payloads.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { Paged, Pending, Section, Toggle } from '../elements/controls.tsx';
-import { bytes } from '../elements/figures.ts';
+import { bytes, plural } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { CallSettings } from '../payload/call-view.tsx';
 import { ConversationView, Reading } from '../payload/conversation-view.tsx';
 import { documentsOf, type FoundDocument } from '../payload/documents.ts';
-import { JsonTree } from '../payload/json-tree.tsx';
+import { JsonTree, printed } from '../payload/json-tree.tsx';
 
 type Field = 'inputs' | 'outputs';
 
@@ -31,37 +31,39 @@ const TEXT_FIELDS_MAX = 50;
 const DOCUMENTS_PAGE = 20;
 
 /**
- * Section that shows a run's inputs or outputs in a suitable form. Fetches the payload when the section becomes
- * visible.
+ * Section that shows a run's inputs or outputs in a suitable form, or as JSON if `isJson` is set. Fetches the payload when the
+ * section becomes visible.
  */
-export function PayloadSection({ run, field }: { run: RunDetails; field: Field }): JSX.Element | null {
+export function PayloadSection(props: { run: RunDetails; field: Field; isJson?: boolean }): JSX.Element | null {
+  const { run, field, isJson = false } = props;
   const size = run.payload_sizes[field];
   const element = useRef<HTMLDivElement>(null);
   const isVisible = useVisible(element);
   const { value, problem } = usePayload(run, field, isVisible);
-  const forms = useMemo(() => (value === undefined ? [] : formsOf(run, field, value)), [value]);
+  const all = useMemo(() => (value === undefined ? [] : formsOf(run, field, value)), [value]);
+  const forms = isJson ? all.filter(({ name }) => name === 'JSON') : all;
   if (size === undefined) return null;
   const choice = `${run.run_type} ${field}`;
   const form = forms.find(({ name }) => name === chosen.value[choice]) ?? forms[0];
   const controls = (
     <>
-      {form !== undefined && form.name !== 'JSON' && (
-        <Toggle isOn={isMarkdown.value} title="Render text as Markdown (m)" toggle={toggleMarkdown}>
-          Markdown
-        </Toggle>
+      {form !== undefined && form.name !== 'JSON' && <MarkdownBox />}
+      {forms.length > 1 && (
+        <span class="switch">
+          {forms.map(({ name }) => (
+            <Toggle
+              key={name}
+              class=""
+              isOn={name === form?.name}
+              toggle={() => {
+                chosen.value = { ...chosen.value, [choice]: name };
+              }}
+            >
+              {name}
+            </Toggle>
+          ))}
+        </span>
       )}
-      {forms.length > 1 &&
-        forms.map(({ name }) => (
-          <Toggle
-            key={name}
-            isOn={name === form?.name}
-            toggle={() => {
-              chosen.value = { ...chosen.value, [choice]: name };
-            }}
-          >
-            {name}
-          </Toggle>
-        ))}
       {saved === undefined && (
         <a
           class="button quiet"
@@ -83,12 +85,21 @@ export function PayloadSection({ run, field }: { run: RunDetails; field: Field }
   );
 }
 
+export function MarkdownBox(): JSX.Element {
+  return (
+    <label class="line small" title="Render text as Markdown (m)">
+      <input type="checkbox" checked={isMarkdown.value} onChange={toggleMarkdown} />
+      Markdown
+    </label>
+  );
+}
+
 export function toggleMarkdown(): void {
   isMarkdown.value = !isMarkdown.value;
 }
 
 /** Returns the possible display forms for a payload, default form first. */
-function formsOf(run: RunDetails, field: Field, value: unknown): Form[] {
+export function formsOf(run: RunDetails, field: Field, value: unknown): Form[] {
   const runType = run.run_type;
   const forms: Form[] = [];
   const messages = field === 'inputs' ? messagesOfInputs(value) : messagesOfOutputs(value);
@@ -110,13 +121,29 @@ function formsOf(run: RunDetails, field: Field, value: unknown): Form[] {
       ),
     });
   } else if (isFields(value) && Object.values(value).some((one) => typeof one === 'string' && one !== '')) {
-    forms.push({ name: 'Text', render: () => <TextFields fields={value} /> });
+    forms.push({
+      name: 'Text',
+      render: () => <TextFields fields={without(value, FACTS)} facts={answerFacts(value)} />,
+    });
   }
   const json: Form = { name: 'JSON', render: () => <JsonTree value={value} path={`$.${field}`} /> };
   const isAnswer = field === 'outputs' && (runType === 'chain' || run.parent_run_id === undefined);
-  const isRead = isAnswer && (isListed || isOneText(value, run.payload_sizes[field]));
+  const isRead = isListed || (isAnswer && isOneText(value, run.payload_sizes[field]));
   const isJsonLast = isRead || runType === 'llm' || runType === 'retriever' || runType === 'prompt';
   return isJsonLast ? [...forms, json] : [json, ...forms];
+}
+
+/** Fields of an answer that say how it came about. */
+const FACTS: ReadonlySet<string> = new Set(['finishReason', 'finish_reason', 'steps', 'usage', 'usage_metadata']);
+
+/** Returns how an answer came about, for example `3 steps` and `finish reason stop`. */
+export function answerFacts(outputs: unknown): string[] {
+  const { finishReason, finish_reason: reason = finishReason, steps } = fieldsOf(outputs);
+  const count = numberOf(steps) ?? listOf(steps).length;
+  return [
+    ...(count > 0 ? [plural(count, 'step')] : []),
+    ...(reason ? [`finish reason ${textOf(reason) ?? printed(reason, 80)}`] : []),
+  ];
 }
 
 /** Returns whether a text is the only value of a payload, or more than half of its JSON. */
@@ -125,18 +152,21 @@ function isOneText(payload: unknown, size = 0): boolean {
   return values.some((one) => typeof one === 'string' && (values.length === 1 || one.length > size / 2));
 }
 
-function TextFields({ fields }: { fields: Readonly<Record<string, unknown>> }): JSX.Element {
+function TextFields({ fields, facts }: { fields: Fields; facts: readonly string[] }): JSX.Element {
   return (
-    <dl class="pairs text-fields">
-      {Object.entries(fields)
-        .slice(0, TEXT_FIELDS_MAX)
-        .map(([key, value]) => (
-          <div key={key}>
-            <dt>{visible(key)}</dt>
-            <dd>{typeof value === 'string' ? <Reading text={value} /> : <JsonTree value={value} />}</dd>
-          </div>
-        ))}
-    </dl>
+    <>
+      {facts.length > 0 && <p class="note small">{visible(facts.join(' · '))}</p>}
+      <dl class="pairs text-fields">
+        {Object.entries(fields)
+          .slice(0, TEXT_FIELDS_MAX)
+          .map(([key, value]) => (
+            <div key={key}>
+              <dt>{visible(key)}</dt>
+              <dd>{typeof value === 'string' ? <Reading text={value} /> : <JsonTree value={value} />}</dd>
+            </div>
+          ))}
+      </dl>
+    </>
   );
 }
 

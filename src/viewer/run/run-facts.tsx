@@ -4,7 +4,7 @@ import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
-import { type Fact, Facts, Link, Section, Toggle } from '../elements/controls.tsx';
+import { type Fact, Facts, Link, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,
   cost,
@@ -23,27 +23,22 @@ import { JsonTree } from '../payload/json-tree.tsx';
 const FILTER_LENGTH_MAX = 120;
 const METADATA_MAX = 200;
 const TICK_MS = 1_000;
-/** Metadata that LangSmith's conventions and LangGraph add. The facts of a run show its model and its thread. */
-const INTERNAL_KEYS = /^(?:ls_|langgraph_|__pregel_|checkpoint_ns$)/;
+/** Metadata that LangSmith's conventions, LangGraph and wrappers add. The facts of a run show its model and its usage. */
+const INTERNAL_KEYS = /^(?:ls_|langgraph_|__pregel_|(?:checkpoint_ns|recorded_by|usage_metadata)$)/;
 
-export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
+/** Facts of a run. The times of a trace are in its header. */
+export function RunFacts({ run, isTrace }: { run: RunDetails; isTrace: boolean }): JSX.Element {
   const { start_time, usage, tags = [], thread, user, no_cost, price_table } = run;
   const isPending = run.status === 'pending';
   const nowMs = useNow(isPending, TICK_MS);
   const { input_tokens, output_tokens = 0, total_tokens, total_cost } = usage ?? {};
-  const split = input_tokens === undefined ? '' : ` (${count(input_tokens)} in, ${count(output_tokens)} out)`;
+  const split = input_tokens !== undefined && (
+    <span class="note">{`${count(input_tokens)} in, ${count(output_tokens)} out`}</span>
+  );
+  const tokens = total_tokens !== undefined && [count(total_tokens), split];
   const facts: readonly Fact[] = [
-    { name: 'Type', value: visible(run.run_type) },
     { name: 'Model', value: visible(run.model ?? '') },
-    { name: 'Start', value: exact(start_time), title: start_time },
-    {
-      name: isPending ? 'Running for' : 'Latency',
-      value: latencyOf(run, nowMs),
-      title: isPending ? 'until now' : `ended ${run.end_time}`,
-    },
-    { name: 'First token', value: firstTokenOf(run) },
-    { name: 'Tokens', value: total_tokens !== undefined && count(total_tokens) + split, title: usageTitle(usage) },
-    { name: 'Cached', value: cachedShare(usage), title: usageTitle(usage) },
+    { name: 'Tokens', value: tokens, title: usageTitle(usage) },
     {
       name: 'Cost',
       value: total_cost === undefined ? no_cost && `unknown: ${visible(no_cost)}` : cost(total_cost),
@@ -51,12 +46,19 @@ export function RunFacts({ run }: { run: RunDetails }): JSX.Element {
       title:
         no_cost ?? (saved ? '' : price_table === undefined ? 'reported by the run' : `calculated with ${price_table}`),
     },
-    { name: 'Project', value: visible(run.session_name ?? run.session_id ?? '') },
-    { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
+    { name: 'Cached', value: cachedShare(usage), title: usageTitle(usage) },
+    { name: 'First token', value: firstTokenOf(run) },
+    {
+      name: isPending ? 'Running for' : 'Latency',
+      value: (!isTrace || isPending) && latencyOf(run, nowMs),
+      title: isPending ? 'until now' : `ended ${run.end_time}`,
+    },
+    { name: 'Start', value: !isTrace && exact(start_time).slice(11), title: exact(start_time) },
     {
       name: 'User',
       value: user && <Link to={{ view: 'users', filter: condition('user', user) }}>{visible(user)}</Link>,
     },
+    { name: 'Thread', value: thread && <Link to={{ view: 'threads', thread }}>{visible(thread)}</Link> },
     {
       name: 'Tags',
       value: tags.length > 0 && tags.map((tag) => <FilterLink key={tag} added={condition('tag', tag)} value={tag} />),
@@ -74,9 +76,15 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
   const hasRest = Object.keys(rest).length > 0;
   if (all.length === 0 && !hasRest) return null;
   const internals = all.length - own.length;
-  const controls = internals > 0 && <InternalToggle count={internals} noun="internal key" />;
+  const summary = [
+    own.length > 0 && plural(own.length, 'key'),
+    internals > 0 && !isInternalShown.value && plural(internals, 'internal key'),
+  ];
   return (
-    <Section title="Metadata" controls={controls}>
+    <details class="section">
+      <summary>
+        Metadata <span class="note">{summary.filter(Boolean).join(' · ')}</span>
+      </summary>
       <dl class="pairs">
         {entries.slice(0, METADATA_MAX).map(([key, value]) => (
           <div key={key}>
@@ -97,18 +105,18 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
           <JsonTree value={rest} path="$.extra" />
         </details>
       )}
-    </Section>
+      {internals > 0 && <InternalToggle count={internals} noun="internal key" />}
+    </details>
   );
 }
 
 /** A button that shows or hides the steps and the metadata that frameworks add. */
-export function InternalToggle(props: { count: number; noun: string; class?: string }): JSX.Element {
-  const { count, noun, class: name = 'tab' } = props;
+export function InternalToggle({ count, noun }: { count: number; noun: string }): JSX.Element {
   const toggle = (): void => {
     isInternalShown.value = !isInternalShown.value;
   };
   return (
-    <Toggle class={name} isOn={isInternalShown.value} title="Show or hide what frameworks add" toggle={toggle}>
+    <Toggle class="more" isOn={isInternalShown.value} title="Show or hide what frameworks add" toggle={toggle}>
       +{plural(count, noun)}
     </Toggle>
   );

@@ -1,25 +1,28 @@
+import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { fieldsOf, firstText, listOf } from '../../payload/fields.ts';
+import { defined, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
 import { callOf, type Records, recordWith } from '../../receiver/domain/call-records.ts';
 import type { RunDetails, RunOutline } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
-import { compare, compared, go } from '../data/navigation.ts';
+import { compare, compared } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
 import { saved } from '../data/trace-file.ts';
 import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
-import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { Attachment } from '../payload/conversation-view.tsx';
 import { JsonTree } from '../payload/json-tree.tsx';
+import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { CacheNote } from './cache-note.tsx';
+import { FailureView } from './failure.tsx';
 import { FeedbackSection } from './feedback-section.tsx';
 import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
+import { RunConversation } from './run-conversation.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
 /**
@@ -35,19 +38,21 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   const { value: run, problem, reload } = useLive(id, (signal) => api.run(id, signal), options);
   const shown = run ?? model.outlineOf(id);
   const name = shown?.name ?? id;
+  const canTalk = isRoot(model, id) && shown !== undefined && kindOf(shown) === 'other';
+  const status = (isRoot(model, id) ? model.outcome.value : undefined) ?? shown?.status;
   useKeys({ c: saved === undefined ? () => compare(id, name) : undefined, m: toggleMarkdown });
   return (
     <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head pinned">
-        <button type="button" class="button quiet narrow-only" onClick={() => go({ run: undefined })}>
-          <Icon name="back" /> Runs
-        </button>
-        <span class="note">
+        <span class={`kind-${shown === undefined ? 'other' : kindOf(shown)}`} title={visible(shown?.run_type ?? '')}>
           <Icon name={shown?.run_type ?? 'other'} />
         </span>
-        <h2 class="clip">{visible(name)}</h2>
-        {shown !== undefined && <StatusMark status={shown.status} />}
+        <h2 class="clip" title={visible(name)}>
+          {visible(name)}
+        </h2>
+        {status !== undefined && <StatusMark status={status} />}
         <span class="space" />
+        {canTalk && <Switch />}
         <CopyButton text={() => id} label="Copy the run id" word="id" />
         {saved === undefined && (
           <Toggle
@@ -62,32 +67,59 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
       </header>
       {run === undefined ? <Pending problem={problem} note="Loading the run…" /> : <Problem text={problem} />}
       {run !== undefined && run.trace_id !== model.id && <Problem text="This run belongs to another trace." />}
-      {run !== undefined && <RunContent run={run} others={model.recordsOf(run.id)} reload={reload} />}
+      {run !== undefined && <RunContent run={run} model={model} canTalk={canTalk} reload={reload} />}
     </article>
+  );
+}
+
+function Switch(): JSX.Element {
+  const show = (isTalk: boolean) => () => {
+    isTalkShown.value = isTalk;
+  };
+  return (
+    <span class="switch" role="group" aria-label="Show as">
+      <Toggle class="" isOn={isTalkShown.value} toggle={show(true)}>
+        Conversation
+      </Toggle>
+      <Toggle class="" isOn={!isTalkShown.value} toggle={show(false)}>
+        JSON
+      </Toggle>
+    </span>
   );
 }
 
 interface ContentProps {
   readonly run: RunDetails;
-  /** Further records of the same call. */
-  readonly others: readonly RunOutline[];
+  readonly model: TraceModel;
+  /** Whether the run can be shown as a conversation. */
+  readonly canTalk: boolean;
   readonly reload: () => void;
 }
 
-function RunContent({ run, others, reload }: ContentProps): JSX.Element {
-  const records = useRecords(run, others);
+function RunContent({ run, model, canTalk, reload }: ContentProps): JSX.Element {
+  const records = useRecords(run, model.recordsOf(run.id));
   const call = callOf(records);
   const withOutputs = recordWith(records, 'outputs');
   const attachments = run.attachments ?? [];
   return (
     <>
-      <RunFacts run={call} />
+      <RunFacts run={isRoot(model, run.id) ? ofTrace(model, call) : call} isTrace={isRoot(model, run.id)} />
       {saved === undefined && <CacheNote run={run} />}
-      {call.error !== undefined && <RunError error={call.error} />}
-      <PayloadSection run={recordWith(records, 'inputs')} field="inputs" />
-      <PayloadSection run={withOutputs} field="outputs" />
-      {withOutputs.payload_sizes.outputs === undefined && run.status === 'pending' && (
-        <p class="loading">No outputs yet.</p>
+      {canTalk ? (
+        <RunConversation run={call} model={model} isJson={!isTalkShown.value} />
+      ) : (
+        <>
+          {call.error !== undefined && (
+            <section class="section" aria-label="Error">
+              <FailureView error={call.error} traceId={model.id} />
+            </section>
+          )}
+          <PayloadSection run={recordWith(records, 'inputs')} field="inputs" />
+          <PayloadSection run={withOutputs} field="outputs" />
+          {withOutputs.payload_sizes.outputs === undefined && run.status === 'pending' && (
+            <p class="loading">No outputs yet.</p>
+          )}
+        </>
       )}
       {attachments.length > 0 && (
         <Section title="Attachments" note={attachments.length}>
@@ -103,30 +135,33 @@ function RunContent({ run, others, reload }: ContentProps): JSX.Element {
   );
 }
 
+/** Whether the panel of a root shows the conversation. Otherwise, it shows the payloads of the root. */
+const isTalkShown = signal(true);
+
+function isRoot({ tree }: TraceModel, id: string): boolean {
+  return tree.value.branches[0]?.run.id === id;
+}
+
+/** Returns the root with what its trace says as a whole. */
+function ofTrace({ tree, usage, summary }: TraceModel, root: RunDetails): RunDetails {
+  const calls = tree.value.branches.map(({ run }) => run).filter(({ run_type: type }) => type === 'llm');
+  const counts = new Map<string, number>();
+  for (const { model, same_call_as: head } of calls) {
+    if (model !== undefined && head === undefined) counts.set(model, (counts.get(model) ?? 0) + 1);
+  }
+  const models = [...counts].map(([model, count]) => (count === 1 ? model : `${model} ×${count}`)).join(', ');
+  const { user, thread } = summary.value.value ?? {};
+  const { first_token_time } = calls.at(-1) ?? {};
+  const found = { model: models || undefined, user, thread, first_token_time };
+  return { ...root, ...defined(found), ...(Object.keys(usage.value).length > 0 && { usage: usage.value }) };
+}
+
 /** Reads the further records of a call. Returns the head until they arrive. */
 function useRecords(run: RunDetails, others: readonly RunOutline[]): Records<RunDetails> {
   const key = others.length === 0 ? undefined : [run.id, run.end_time, ...others.map(({ id }) => id)].join(' ');
   const read = (signal: AbortSignal): Promise<RunDetails[]> => Promise.all(others.map(({ id }) => api.run(id, signal)));
   const { value = [] } = useLive(key, read);
   return [run, ...value.filter((record) => record.same_call_as === run.id)];
-}
-
-function RunError({ error }: { error: string }): JSX.Element {
-  const [headline = '', ...rest] = error.split('\n');
-  return (
-    <Section title="Error" controls={<CopyButton text={() => error} label="Copy the error" />}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus. */}
-      <p class="headline" tabIndex={0}>
-        <LongText value={headline} />
-      </p>
-      {rest.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus.
-        <pre class="stack" tabIndex={0}>
-          <LongText value={rest.join('\n')} />
-        </pre>
-      )}
-    </Section>
-  );
 }
 
 /** Section with the events of a run. Fetches the events when the user opens the section. */

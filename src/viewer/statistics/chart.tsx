@@ -5,16 +5,18 @@ import { theme } from '../data/preferences.ts';
 import { exact, orDash, timeLabels } from '../elements/figures.ts';
 import { Table, type TableColumn } from '../elements/table.tsx';
 
-const HEIGHT = 150;
+const HEIGHT = 168;
 const FONT = '11px system-ui, sans-serif';
 const TABLE_ROWS_MAX = 60;
 /** Minimum length of a drag, in pixels. A shorter drag counts as a click. */
 const DRAG_PX_MIN = 5;
 
 /** Values over time. The value of an empty bucket is undefined. `color` names a CSS custom property. */
-interface Series {
+export interface Series {
   readonly name: string;
-  readonly color: 'bar' | 'accent' | 'bad' | `series-${number}`;
+  readonly color: 'bar' | 'accent' | 'accent-half' | 'bad' | 'amber' | `series-${number}`;
+  /** Value over the whole time. */
+  readonly total: number | undefined;
   readonly values: readonly (number | undefined)[];
 }
 
@@ -27,6 +29,8 @@ export interface ChartProps {
   readonly endMs: number;
   readonly series: readonly Series[];
   readonly print: (value: number) => string;
+  /** Whether the series are a ranking, which is beside the chart. */
+  readonly isRanked?: boolean;
   /**
    * Function that is called with the range that the user selects by dragging. A double click calls the function without
    * a range.
@@ -36,21 +40,26 @@ export interface ChartProps {
 
 /** A chart over time. For screen readers and keyboard users, a table contains the same values. */
 export function Chart(props: ChartProps): JSX.Element {
-  const { title, times, series, print } = props;
+  const { title, times, series, print, isRanked = false } = props;
   const element = useRef<HTMLDivElement>(null);
   const hovered = usePlot(element, props);
   const at = hovered === undefined ? undefined : times[hovered];
   return (
-    <figure class="chart">
-      <figcaption class="line">
-        <h3>{title}</h3>
-        {series.map(({ name, color, values }) => (
-          <span key={name} class="note">
-            <span class="swatch" style={{ background: `var(--${color})` }} /> {name}{' '}
-            {hovered !== undefined && <strong>{orDash(values[hovered], print)}</strong>}
-          </span>
-        ))}
-        <span class="note">{at !== undefined && exact(at)}</span>
+    <figure class={isRanked ? 'chart ranked' : 'chart'}>
+      <figcaption>
+        <h2>{title}</h2>
+        <span class="note">{at === undefined ? isRanked && 'most expensive first' : exact(at)}</span>
+        <ul class="legend">
+          {series.map(({ name, color, values, total }) => (
+            <li key={name}>
+              <span class="swatch" style={{ background: `var(--${color})` }} />
+              <span class="clip" title={name}>
+                {name}
+              </span>
+              <span class="number">{orDash(hovered === undefined ? total : values[hovered], print)}</span>
+            </li>
+          ))}
+        </ul>
       </figcaption>
       <div ref={element} role="img" aria-label={`${title}. ${series.map((one) => summaryOf(one, print)).join('; ')}`} />
       <details>
@@ -109,6 +118,7 @@ function optionsOf(
   return {
     width: target.clientWidth,
     height: HEIGHT,
+    padding: [8, 8, 0, 0],
     ms: 1,
     legend: { show: false },
     scales: {
@@ -117,7 +127,7 @@ function optionsOf(
     },
     axes: [
       { ...axis, size: 22, grid: { show: false }, values: (_, splits) => timeLabels(splits) },
-      { ...axis, size: 64, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
+      { ...axis, size: 56, values: (_, splits) => splits.map((value) => latest.current.print(value)) },
     ],
     // Reverse the series, so that the bar with the sum is drawn first and its parts in front of it.
     series: [{}, ...[...series].reverse().map((one) => seriesOptions(form, color(one.color)))],

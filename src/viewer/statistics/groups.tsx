@@ -33,7 +33,7 @@ export interface Kind {
 }
 
 export const KINDS: readonly Kind[] = [
-  { name: 'Root runs', prefix: 'Root ', read: ({ roots }) => roots },
+  { name: 'Traces', prefix: 'Trace ', read: ({ roots }) => roots },
   { name: 'Model calls', prefix: 'Call ', read: ({ model_calls }) => model_calls },
 ];
 
@@ -69,19 +69,24 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
     number('Errors', ({ errors, runs }) =>
       errors === 0 ? '–' : <span class="bad">{`${errors.toLocaleString('en')} (${percent(errors, runs)})`}</span>,
     ),
-    ...(['p50', 'p95', 'p99', 'max'] as const).map((rank) => latency(rank)),
+    ...(['p50', 'p95'] as const).map((rank) => latency(rank)),
     ...kinds.flatMap(({ name: kind, prefix, read }) => [
       number(kind, (figures) => orDash(read(figures).runs || undefined, count)),
       latency('p50', prefix, read),
       latency('p95', prefix, read),
     ]),
     number('Tokens', ({ usage }) => orDash(usage?.total_tokens, count)),
+    ...(total.usage?.cached_tokens === undefined ? [] : [number('Cached', ({ usage }) => cachedShare(usage) ?? '–')]),
+    ...(total.usage?.cache_savings === undefined
+      ? []
+      : [number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost))]),
     number('Cost', ({ usage }) => orDash(usage?.total_cost, cost)),
-    ...(total.usage?.cached_tokens === undefined
+    ...(total.usage?.total_cost === undefined
       ? []
       : [
-          number('Cached', ({ usage }) => cachedShare(usage) ?? '–'),
-          number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost)),
+          number('Of cost', ({ usage }) => (
+            <Share part={usage?.total_cost ?? 0} whole={total.usage?.total_cost ?? 0} />
+          )),
         ]),
     ...(groups.some(({ feedback }) => feedback !== undefined)
       ? [number('Feedback', ({ feedback }) => feedbackChips(feedback))]
@@ -89,7 +94,15 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
   ];
 }
 
-type Rank = 'p50' | 'p95' | 'p99' | 'max';
+type Rank = 'p50' | 'p95';
+
+function Share({ part, whole }: { part: number; whole: number }): JSX.Element {
+  return (
+    <span class="share" style={{ '--of': (part / whole) * 100 }}>
+      {percent(part, whole)}
+    </span>
+  );
+}
 
 function GroupLink({ group, added }: { group: string; added: string }): JSX.Element {
   if (group === '') return <span class="note">none</span>;
@@ -109,7 +122,7 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
   };
   return (
     <header class="line">
-      <h3>By</h3>
+      <h2>By</h2>
       {GROUP_KEYS.map((one) => (
         <Toggle key={one} isOn={one === groupBy} toggle={() => select(one)}>
           {groupingOf(one).name}

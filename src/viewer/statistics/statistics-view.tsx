@@ -5,22 +5,13 @@ import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { withRange } from '../data/time-range.ts';
-import { type Fact, Facts, Pending, Problem } from '../elements/controls.tsx';
-import {
-  cachedShare,
-  cost,
-  count,
-  duration,
-  millisecondsAt,
-  orDash,
-  percent,
-  usageTitle,
-} from '../elements/figures.ts';
+import { rangeIn, withRange } from '../data/time-range.ts';
+import { Pending, Problem } from '../elements/controls.tsx';
+import { cachedShare, cost, count, duration, exact, millisecondsAt, percent, plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
-import { Chart, type ChartProps } from './chart.tsx';
+import { Chart, type ChartProps, type Series } from './chart.tsx';
 import { Groups, groupingOf, KINDS, type Kind } from './groups.tsx';
 
 const BUCKETS = 48;
@@ -28,63 +19,132 @@ const BUCKETS = 48;
 /** Number of groups that the stacked chart shows separately. */
 const SERIES = 5;
 
+/** While most of the buckets are empty, the others are read again as shorter buckets. */
+const READS_MAX = 3;
+
+const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** View with totals, charts and groups for the runs that match the filter. */
 export default function StatisticsView(): JSX.Element {
   const { filter, project, groupBy } = address.value;
-  const read = async (signal: AbortSignal) => {
-    const query = queryOf({ filter, project }, Date.now());
-    query.set('group_by', groupBy);
-    query.set('buckets', `${BUCKETS}`);
-    query.set('series', `${SERIES}`);
-    return { ...(await api.statistics(query, signal)), groupBy };
+  const readRange = async (ranged: string, signal: AbortSignal, reads = 1): Promise<Statistics> => {
+    const query = queryOf({ filter: ranged, project }, Date.now());
+    const fields = { group_by: groupBy, buckets: BUCKETS, series: SERIES, rank_by: 'cost', time_zone: TIME_ZONE };
+    for (const [name, value] of Object.entries(fields)) query.set(name, `${value}`);
+    const all = await api.statistics(query, signal);
+    const used = fitted(all);
+    if (reads === READS_MAX || used.buckets.length === 0 || used.buckets.length * 2 > all.buckets.length) return used;
+    const range = { since: used.from, before: used.to === all.to ? rangeIn(ranged).before : used.to };
+    return readRange(withRange(filter, range), signal, reads + 1);
   };
+  const read = async (signal: AbortSignal) => ({ ...(await readRange(filter, signal)), groupBy });
   const { value, problem } = useLive(`${filter}\n${project}\n${groupBy}`, read, { isStale: () => true });
   if (value === undefined && problem === undefined) return <Pending note="Loading statistics…" />;
   if (value === undefined || value.total.runs === 0) return <EmptyState problem={problem} />;
   return (
     <section class="statistics scroll" aria-label="Statistics" tabIndex={-1} data-own-arrows>
       <Problem text={problem} />
-      <Totals total={value.total} />
+      <Totals statistics={value} />
       <Charts statistics={value} groupName={groupingOf(value.groupBy).name} />
       <Groups statistics={value} groupBy={value.groupBy} />
     </section>
   );
 }
 
-function Totals({ total }: { total: Statistics['total'] }): JSX.Element {
-  const { runs, errors, pending, usage, feedback = [] } = total;
-  const facts: readonly Fact[] = [
-    { name: 'Runs', value: runs.toLocaleString('en') },
-    { name: 'Errors', value: `${errors.toLocaleString('en')} (${percent(errors, runs)})` },
-    { name: 'Pending', value: pending.toLocaleString('en') },
-    ...latenciesOf(total).flatMap(({ name, read }): Fact[] => [
-      { name: `${name} p50`, value: orDash(read(total).latency_ms?.p50, duration) },
-      { name: `${name} p95`, value: orDash(read(total).latency_ms?.p95, duration) },
-    ]),
-    { name: 'Tokens', value: orDash(usage?.total_tokens, count) },
-    { name: 'Cost', value: orDash(usage?.total_cost, cost) },
-    ...(usage?.cached_tokens === undefined
-      ? []
-      : [
-          { name: 'Cached input', value: cachedShare(usage), title: usageTitle(usage, true) },
-          { name: 'Saved by caching', value: orDash(usage.cache_savings, cost), title: usageTitle(usage, true) },
-        ]),
-    ...(feedback.length > 0 ? [{ name: 'Feedback', value: feedbackChips(feedback) }] : []),
+/** Returns the statistics without the empty buckets at both ends. */
+function fitted(statistics: Statistics): Statistics {
+  const { buckets, groups, to } = statistics;
+  const [first, last] = [buckets.findIndex(({ runs }) => runs > 0), buckets.findLastIndex(({ runs }) => runs > 0)];
+  const cut = <Bucket,>(all: readonly Bucket[]): Bucket[] => all.slice(Math.max(0, first), last + 1);
+  const [start, end] = [buckets[first]?.start_time, buckets[last + 1]?.start_time ?? to];
+  return {
+    ...statistics,
+    ...(start !== undefined && { from: start }),
+    ...(end !== undefined && { to: end }),
+    buckets: cut(buckets),
+    groups: groups.map((group) => (group.buckets === undefined ? group : { ...group, buckets: cut(group.buckets) })),
+  };
+}
+
+function Totals({ statistics }: { statistics: Statistics }): JSX.Element {
+  const [from, to] = [statistics.from, statistics.to].map((time = '') => exact(time).slice(0, -7));
+  return (
+    <>
+      <header class="line">
+        <h1>Statistics</h1>
+        <span class="note">
+          {from} to {to} · {TIME_ZONE}
+        </span>
+        {feedbackChips(statistics.total.feedback)}
+      </header>
+      <dl class="cards">
+        {cardsOf(statistics.total).map(([name, value, note, color = '']) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd class={color}>
+              {value} <span class="note">{note}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+type Card = readonly [name: string, value: string, note?: string, color?: 'bad' | 'warn' | undefined];
+
+/** Returns the totals that are known. */
+function cardsOf(total: Figures): Card[] {
+  const { runs, errors, pending, roots, model_calls: calls, usage = {} } = total;
+  const { total_tokens, input_tokens = 0, output_tokens = 0, total_cost, cached_tokens, cache_savings: saved } = usage;
+  const { name, read } = kindOf(total);
+  const latency = read(total).latency_ms;
+  const failed = (title: string, value: number, color: 'bad' | 'warn'): Card => [
+    title,
+    value.toLocaleString('en'),
+    `${percent(value, roots.runs)} of traces`,
+    value > 0 ? color : undefined,
   ];
-  return <Facts class="totals" facts={facts} />;
+  const known: readonly (Card | false | undefined)[] = [
+    roots.runs > 0 && ['Traces', roots.runs.toLocaleString('en'), `${roots.incomplete} incomplete`],
+    roots.runs > 0 && failed('Failed', roots.errors, 'bad'),
+    roots.runs > 0 && failed('Failed below', roots.failed_below, 'warn'),
+    latency && ['Latency p50', duration(latency.p50), `of ${name}`],
+    latency && ['Latency p95', duration(latency.p95), `of ${name}`],
+    roots.runs > 0 &&
+      calls.latency_ms && ['Model call p50', duration(calls.latency_ms.p50), `p95 ${duration(calls.latency_ms.p95)}`],
+    total_cost !== undefined && ['Cost', cost(total_cost), `of ${plural(calls.runs, 'model call')}`],
+    total_cost !== undefined && roots.runs > 0 && ['Cost per trace', cost(total_cost / roots.runs), 'on average'],
+    total_tokens !== undefined && [
+      'Tokens',
+      count(total_tokens),
+      `${count(input_tokens)} in, ${count(output_tokens)} out`,
+    ],
+    cached_tokens !== undefined && ['Cached input', cachedShare(usage) ?? '', `${count(cached_tokens)} tokens`],
+    saved !== undefined && [
+      'Saved by caching',
+      cost(saved),
+      `${percent(saved, (total_cost ?? 0) + saved)} of the full price`,
+    ],
+    ['Runs', runs.toLocaleString('en'), `${errors} failed, ${pending} pending`],
+  ];
+  return known.filter((card): card is Card => Array.isArray(card));
 }
 
-/** Latencies to show: those of root runs and of model calls, or of all runs if there are none. */
-function latenciesOf(total: Figures): Pick<Kind, 'name' | 'read'>[] {
-  const found = KINDS.filter(({ read }) => read(total).runs > 0);
-  if (found.length === 0) return [{ name: 'Latency', read: (figures) => figures }];
-  return found.map(({ name, read }) => ({ name: `Latency of ${name.toLowerCase()}`, read }));
+/** The runs whose latency is shown: the traces, or else the model calls, or else all runs. */
+function kindOf(total: Figures): Pick<Kind, 'name' | 'read'> {
+  const kind = KINDS.find(({ read }) => read(total).runs > 0);
+  return kind === undefined ? { name: 'runs', read: (figures) => figures } : { ...kind, name: kind.name.toLowerCase() };
 }
-
-type Bucket = Statistics['buckets'][number];
 
 function Charts({ statistics, groupName }: { statistics: Statistics; groupName: string }): JSX.Element {
-  const charts = useMemo(() => chartsOf(statistics, groupName), [statistics]);
+  const charts = useMemo(() => {
+    const times = statistics.buckets.map(({ start_time }) => Math.round(millisecondsAt(start_time)));
+    const [beforeMs = 0, lastMs = beforeMs] = times.slice(-2);
+    // The last bucket ends with the range. Its bar is as wide as the others.
+    const endMs = Math.max(millisecondsAt(statistics.to ?? '') || 0, 2 * lastMs - beforeMs, lastMs + 1);
+    return chartsOf(statistics, groupName).map((chart) => ({ ...chart, times, endMs, zoom }));
+  }, [statistics]);
   return (
     <div class="charts">
       {charts.map((props) => (
@@ -94,86 +154,76 @@ function Charts({ statistics, groupName }: { statistics: Statistics; groupName: 
   );
 }
 
-function chartsOf({ buckets, groups, total, to = '' }: Statistics, groupName: string): ChartProps[] {
-  const times = buckets.map(({ start_time }) => Math.round(millisecondsAt(start_time)));
-  const shared = { times, endMs: Math.max(millisecondsAt(to) || 0, (times.at(-1) ?? 0) + 1), zoom };
-  const values = (read: (bucket: Bucket) => number | undefined) => buckets.map(read);
-  const charts: ChartProps[] = [
+type UntimedChart = Omit<ChartProps, 'times' | 'endMs' | 'zoom'>;
+
+/** Returns the charts that have values. */
+function chartsOf(statistics: Statistics, groupName: string): UntimedChart[] {
+  const { total, buckets } = statistics;
+  const series = (name: string, color: Series['color'], read: (figures: Figures) => number | undefined): Series => ({
+    ...{ name, color, total: read(total) },
+    values: buckets.map(read),
+  });
+  const { name, read } = kindOf(total);
+  const runs = [
+    series('errors', 'bad', ({ errors }) => errors),
+    series('others', 'bar', (figures) => figures.runs - figures.errors),
+  ];
+  const traces = [
+    series('error', 'bad', ({ roots }) => roots.errors),
+    series('failed below', 'amber', ({ roots }) => roots.failed_below),
+    series('others', 'bar', ({ roots }) => roots.runs - roots.errors - roots.failed_below),
+  ];
+  const latencies = [
+    series('p50', 'accent', (figures) => read(figures).latency_ms?.p50),
+    series('p95', 'bar', (figures) => read(figures).latency_ms?.p95),
+  ];
+  const tokens = [
+    series('output', 'accent', ({ usage }) => usage?.output_tokens),
+    series('input', 'bar', ({ usage }) => usage?.input_tokens && usage.input_tokens - (usage.cached_tokens ?? 0)),
+    series('cached', 'accent-half', ({ usage }) => usage?.cached_tokens),
+  ];
+  const ofTraces: UntimedChart = { title: 'Traces', form: 'bars', print: average, series: traces };
+  const charts: readonly UntimedChart[] = [
+    total.roots.runs > 0 ? ofTraces : { ...ofTraces, title: 'Runs', series: runs },
+    { title: `Latency of ${name}`, form: 'lines', print: duration, series: latencies },
+    { title: 'Tokens', form: 'bars', print: count, series: tokens },
     {
-      ...shared,
-      title: 'Runs',
-      form: 'bars',
-      print: (value) => Number(value.toFixed(1)).toLocaleString('en'),
-      series: [
-        { name: 'errors', color: 'bad', values: values(({ errors }) => errors) },
-        { name: 'others', color: 'bar', values: values(({ runs, errors }) => runs - errors) },
-      ],
-    },
-    ...latenciesOf(total).map(
-      ({ name, read }): ChartProps => ({
-        ...shared,
-        title: name,
-        form: 'lines',
-        print: duration,
-        series: [
-          { name: 'p50', color: 'accent', values: values((bucket) => read(bucket).latency_ms?.p50) },
-          { name: 'p95', color: 'bar', values: values((bucket) => read(bucket).latency_ms?.p95) },
-        ],
-      }),
-    ),
-    {
-      ...shared,
-      title: 'Tokens',
-      form: 'bars',
-      print: count,
-      series: [
-        { name: 'input', color: 'bar', values: values(({ usage }) => usage?.input_tokens) },
-        { name: 'output', color: 'accent', values: values(({ usage }) => usage?.output_tokens) },
-      ],
-    },
-    {
-      ...shared,
-      title: 'Cached input',
-      form: 'bars',
-      print: (share) => percent(share, 1),
-      series: [
-        {
-          name: 'share of input tokens',
-          color: 'accent',
-          values: values(({ usage }) => usage?.cached_tokens && usage.cached_tokens / (usage.input_tokens ?? 1)),
-        },
-      ],
-    },
-    {
-      ...shared,
       title: `Cost by ${groupName.toLowerCase()}`,
       form: 'bars',
       print: cost,
-      series: costSeries(buckets, groups),
+      isRanked: true,
+      series: costs(statistics),
     },
   ];
-  const hasValues = ({ series }: ChartProps): boolean =>
-    series.some((one) => one.values.some((value) => value !== undefined));
-  return charts.filter((chart) => chart.form === 'lines' || hasValues(chart));
+  const hasValues = ({ values }: Series): boolean => values.some((value) => value !== undefined);
+  return charts
+    .map((chart) => ({ ...chart, series: chart.series.filter(hasValues) }))
+    .filter((chart) => chart.series.length > 0);
 }
 
-/** The costs of the largest groups, and of all other runs. */
-function costSeries(buckets: Statistics['buckets'], groups: Statistics['groups']): ChartProps['series'] {
-  const costs = groups.map((group) => ({ name: group.group, values: costsOf(group.buckets ?? []) }));
-  const shown = costs.filter(({ values }) => values.some((value) => value !== undefined));
-  const others = costsOf(buckets).map((all, at) => {
-    const rest = (all ?? 0) - shown.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
+function average(value: number): string {
+  return Number(value.toFixed(1)).toLocaleString('en');
+}
+
+/** The costs of the most expensive groups, and of all other runs. */
+function costs({ total, buckets, groups }: Statistics): Series[] {
+  // The last cost of a column is that of the whole time.
+  const columnOf = (parts: readonly Pick<Figures, 'usage'>[], whole: Pick<Figures, 'usage'>) =>
+    [...parts, whole].map(({ usage }) => usage?.total_cost);
+  const shown = groups
+    .filter((group) => group.buckets?.some(({ usage }) => usage?.total_cost !== undefined))
+    .map((group) => ({ name: visible(group.group), column: columnOf(group.buckets ?? [], group) }));
+  const others = columnOf(buckets, total).map((all = 0, at) => {
+    const rest = shown.reduce((left, { column }) => left - (column[at] ?? 0), all);
     // Sums of floats are not exact.
-    return rest > (all ?? 0) / 1e9 ? rest : undefined;
+    return rest > all / 1e9 ? rest : undefined;
   });
-  const series = shown.map((one, at) => ({ ...one, name: visible(one.name), color: `series-${at}` as const }));
-  return others.some((value) => value !== undefined)
-    ? [...series, { name: series.length === 0 ? 'cost' : 'others', color: 'bar', values: others }]
-    : series;
-}
-
-function costsOf(buckets: readonly Pick<Figures, 'usage'>[]): (number | undefined)[] {
-  return buckets.map(({ usage }) => usage?.total_cost);
+  return [...shown, { name: shown.length === 0 ? 'cost' : 'others', column: others }].map(({ name, column }, at) => ({
+    name,
+    color: at < shown.length ? `series-${at}` : 'bar',
+    values: column.slice(0, -1),
+    total: column.at(-1),
+  }));
 }
 
 /** Sets the time range of the filter. If no range is given, removes the time range. */

@@ -1,19 +1,34 @@
-import type { ComponentChildren, JSX, RefObject } from 'preact';
+import type { Signal } from '@preact/signals';
+import type { ComponentChildren, JSX } from 'preact';
+import { useRef } from 'preact/hooks';
+import { useFocus } from '../elements/keys.ts';
+import { useOpenRows } from '../elements/rows.tsx';
 import { Table, type TableProps } from '../elements/table.tsx';
+import { useRestoredScroll } from '../list/run-list.ts';
 
-interface ScrolledTableProps<Item> extends TableProps<Item> {
+const ROW_HEIGHT = 36;
+
+interface ScrolledTableProps<Item> extends Omit<TableProps<Item>, 'rows'> {
   label: string;
-  element?: RefObject<HTMLElement | null>;
+  /** The list whose selected row and scroll position are kept. */
+  list: { readonly selected: Signal<string | undefined>; scrollTop: number };
+  open: (item: Item) => void;
   children: ComponentChildren;
 }
 
-/** A view with a table. `children` follow the table. */
+/** A view with a table whose rows open other views. `children` follow the table. */
 export function ScrolledTable<Item>(props: ScrolledTableProps<Item>): JSX.Element {
-  const { label, element = null, children, ...table } = props;
+  const { label, list, open, children, ...table } = props;
+  const { items, keyOf: idOf } = table;
+  const element = useRef<HTMLElement>(null);
+  const grid = useRef<HTMLTableElement>(null);
+  useRestoredScroll(element, list);
+  useFocus(grid);
+  const rows = useOpenRows({ element, items, idOf, selected: list.selected, rowHeight: ROW_HEIGHT, open });
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus.
-    <section ref={element} class="groups threads scroll" aria-label={label} tabIndex={0} data-own-arrows>
-      <Table {...table} />
+    <section ref={element} class="groups threads scroll" aria-label={label}>
+      <h1 class="unseen">{label}</h1>
+      <Table {...table} rows={{ ...rows, grid }} />
       {children}
     </section>
   );

@@ -1,16 +1,16 @@
-import type { JSX } from 'preact';
-import { useRef } from 'preact/hooks';
+import type { ComponentChildren, JSX } from 'preact';
 import type { ThreadSummary } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
-import { address } from '../data/navigation.ts';
+import { address, go } from '../data/navigation.ts';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
 import { ago, cachedShare, cost, count, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
+import { StatusMark } from '../elements/icon.tsx';
 import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { feedbackChips, previewOf, withErrors } from '../list/columns.tsx';
+import { feedbackChips, previewOf } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
-import { RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
+import { RunList, useRunList } from '../list/run-list.ts';
 import { ScrolledTable } from './scrolled-table.tsx';
 
 type ThreadLine = ThreadSummary & { readonly id: string; readonly trace_id: string };
@@ -30,10 +30,11 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
   {
     name: 'First input → latest output',
     class: 'wide optional',
-    cell: (line) => <p class="line">{previewOf(line)}</p>,
+    cell: (line) => <p class="preview">{previewOf(line)}</p>,
   },
   { name: 'User', class: 'clip optional', cell: ({ user }) => user !== undefined && <UserLink user={user} /> },
-  { name: 'Turns', class: 'number', cell: ({ turns, errors }) => withErrors(turns, errors, 'turn') },
+  { name: 'Turns', class: 'number', cell: ({ turns }) => turns.toLocaleString('en') },
+  { name: 'Failed', class: 'number', cell: failuresOf },
   {
     name: 'Latest',
     class: 'number',
@@ -59,8 +60,6 @@ export function ThreadList(): JSX.Element {
     };
     return new RunList<ThreadLine>(read, () => queryOf({ filter, project }, Date.now()));
   });
-  const element = useRef<HTMLElement>(null);
-  useRestoredScroll(element, list);
   const nowMs = useNow(true, TICK_MS);
   const [items, problem] = [list.lines.value, list.problem.value];
   if (items.length === 0 && list.isLoading.value) return <Pending note="Loading threads…" />;
@@ -72,7 +71,8 @@ export function ThreadList(): JSX.Element {
       items={items}
       keyOf={({ id }) => id}
       nowMs={nowMs}
-      element={element}
+      list={list}
+      open={({ thread }) => go({ view: 'threads', thread })}
     >
       <Problem text={problem} />
       {list.hasMore && (
@@ -82,6 +82,12 @@ export function ThreadList(): JSX.Element {
       )}
     </ScrolledTable>
   );
+}
+
+/** Numbers of turns or traces that failed, and of those in which only a run below the root failed. */
+export function failuresOf({ errors, failed_below }: { errors: number; failed_below: number }): ComponentChildren {
+  const counts = [['error', errors] as const, ['failed_below', failed_below] as const].filter(([, count]) => count > 0);
+  return counts.map(([status, count]) => <StatusMark key={status} status={status} count={count} isShort />);
 }
 
 export function userFilter(user: string): string {

@@ -24,10 +24,10 @@ import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
-import { type Line, RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
+import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
 import { ConversationView } from '../payload/conversation-view.tsx';
 import { toggleMarkdown, useVisible } from '../run/payload-section.tsx';
-import { ThreadList, UserLink } from './thread-list.tsx';
+import { failuresOf, ThreadList, UserLink } from './thread-list.tsx';
 import { messagesOfTurn } from './turn-messages.ts';
 
 const TICK_MS = 1_000;
@@ -106,7 +106,7 @@ function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JS
 }
 
 function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
-  const { user, turns, errors, start_time, latency_ms, usage, feedback } = summary;
+  const { user, turns, errors, failed_below, start_time, latency_ms, usage, feedback } = summary;
   return (
     <>
       <ul class="figures small">
@@ -116,7 +116,7 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
           </li>
         )}
         <li>{plural(turns, 'turn')}</li>
-        {errors > 0 && <li class="bad">{errors.toLocaleString('en')} failed</li>}
+        {errors + failed_below > 0 && <li>{failuresOf(summary)}</li>}
         {latency_ms !== undefined && (
           <li title="Median and maximum latency of a turn">
             p50 {duration(latency_ms.p50)}, max {duration(latency_ms.max)}
@@ -135,6 +135,7 @@ function ThreadFigures({ summary }: { summary: ThreadSummary }): JSX.Element {
 /** A turn: the figures of its trace, the user's input and the answer. Reads the payloads when the turn becomes visible. */
 function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
   const { id, trace_id, error, start_time, end_time, status } = turn;
+  const outcome = outcomeOf(turn);
   const element = useRef<HTMLLIElement>(null);
   const isVisible = useVisible(element);
   const nowMs = useNow(status === 'pending', TICK_MS);
@@ -150,7 +151,7 @@ function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
     <li ref={element} class="turn">
       <header class="line small">
         <span>{number}</span>
-        <StatusMark status={status} />
+        <StatusMark status={outcome} />
         <Link to={{ trace: trace_id }} title={`Open the trace ${visible(turn.name)}`}>
           <time dateTime={start_time}>{exact(start_time).slice(0, -4)}</time>
         </Link>
@@ -160,7 +161,7 @@ function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
         {feedbackChips(turn.trace?.feedback)}
       </header>
       <ConversationView messages={value?.messages ?? previewed(turn)} run={value?.run ?? turn} />
-      {error !== undefined && <p class="box failed">{visible(error)}</p>}
+      {error !== undefined && <p class={`box failed status-${outcome}`}>{visible(error)}</p>}
       {status === 'pending' && <p class="note">The turn has not ended.</p>}
       <Problem text={problem} />
     </li>

@@ -1,9 +1,10 @@
+import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import type { GroupFigures, Statistics } from '../../receiver/domain/query.ts';
 import { api } from '../data/api.ts';
 import { queryOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
-import { address } from '../data/navigation.ts';
+import { address, go } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
 import { cachedShare, cost, count, duration, orDash, plural } from '../elements/figures.ts';
@@ -12,20 +13,19 @@ import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { ScrolledTable } from './scrolled-table.tsx';
-import { UserLink, userFilter } from './thread-list.tsx';
+import { failuresOf, UserLink, userFilter } from './thread-list.tsx';
 
 const USERS_MAX = 200;
+
+/** The selected user, and the scroll position of the table. */
+const list = { selected: signal<string | undefined>(undefined), scrollTop: 0 };
 
 const COLUMNS: readonly TableColumn<GroupFigures>[] = [
   { name: 'User', class: 'clip', cell: ({ group }) => <UserLink user={group} /> },
   { name: 'Traces', class: 'number', cell: ({ roots }) => roots.runs.toLocaleString('en') },
-  {
-    name: 'Failed',
-    class: 'number',
-    cell: ({ roots: { errors } }) => (errors === 0 ? '–' : <span class="bad">{errors.toLocaleString('en')}</span>),
-  },
+  { name: 'Failed', class: 'number', cell: ({ roots }) => failuresOf(roots) },
   { name: 'p50', class: 'number', cell: ({ roots }) => orDash(roots.latency_ms?.p50, duration) },
-  { name: 'p95', class: 'number', cell: ({ roots }) => orDash(roots.latency_ms?.p95, duration) },
+  { name: 'p95', class: 'number optional', cell: ({ roots }) => orDash(roots.latency_ms?.p95, duration) },
   { name: 'Model calls', class: 'number optional', cell: ({ model_calls }) => model_calls.runs.toLocaleString('en') },
   { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
   { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
@@ -47,7 +47,14 @@ export default function UsersView(): JSX.Element {
   const items = value?.groups ?? [];
   if (items.length === 0) return <EmptyState problem={problem} />;
   return (
-    <ScrolledTable label="Users" columns={COLUMNS} items={items} keyOf={({ group }) => group}>
+    <ScrolledTable
+      label="Users"
+      columns={COLUMNS}
+      items={items}
+      keyOf={({ group }) => group}
+      list={list}
+      open={({ group }) => go({ view: 'threads', filter: userFilter(group) })}
+    >
       <Problem text={problem} />
       {items.length === USERS_MAX && <p class="note">The {plural(USERS_MAX, 'user')} with the most runs are shown.</p>}
     </ScrolledTable>

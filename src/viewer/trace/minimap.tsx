@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { type Axis, type RunTree, shareOf, type Zoom } from './run-tree.ts';
+import { type Axis, type Kind, kindOf, type RunTree, shareOf, type Zoom } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
 /** Minimum length of a zoomed range, as a share of the trace. A shorter drag counts as a click. */
@@ -54,10 +54,10 @@ export function Minimap({ model, axis }: { model: TraceModel; axis: Axis }): JSX
 }
 
 /** Returns an SVG path for each kind of run, with a line for each run. A few paths are drawn faster than many elements. */
-function pathsOf({ branches, startMs, endMs }: RunTree): Record<'other' | 'llm' | 'error', string> {
-  const lines = { other: '', llm: '', error: '' };
+function pathsOf({ branches, startMs, endMs }: RunTree): Record<Kind | 'error', string> {
+  const lines = { other: '', model: '', tool: '', error: '' };
   for (const [index, { run, ...branch }] of branches.entries()) {
-    const kind = run.status === 'error' ? 'error' : run.run_type === 'llm' ? 'llm' : 'other';
+    const kind = run.status === 'error' ? 'error' : kindOf(run);
     const lengthMs = run.status === 'pending' ? FAR_MS : (branch.endMs ?? branch.startMs) - branch.startMs;
     lines[kind] += `M${branch.startMs - startMs} ${index + 0.5}h${Math.max(lengthMs, (endMs - startMs) * BAR_MIN)}`;
   }

@@ -1,10 +1,11 @@
 import type { FoldedRuns } from '../../receiver/domain/call-records.ts';
+import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
 
 /** A run in the tree of a trace. */
 export interface Branch {
-  readonly run: RunOutline;
+  readonly run: TreeRun;
   readonly depth: number;
   /** Index of the parent branch, or -1 if the branch is a root. */
   readonly parent: number;
@@ -15,6 +16,9 @@ export interface Branch {
   readonly startMs: number;
   /** End time in milliseconds. Undefined while the run is pending. */
   readonly endMs: number | undefined;
+  /** Tokens and cost of the run and of all runs below it. */
+  readonly tokens: number;
+  readonly dollars: number;
 }
 
 /** The runs of a trace in depth-first order, and their time range. */
@@ -41,10 +45,10 @@ const TICK_MS = 250;
 /**
  * Builds the tree in linear time. If parents form a cycle, one run of the cycle becomes a root and counts as an orphan.
  */
-export function treeOf(runs: readonly RunOutline[]): RunTree {
+export function treeOf(runs: readonly TreeRun[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
-  const children = new Map<string, RunOutline[]>();
-  const roots: RunOutline[] = [];
+  const children = new Map<string, TreeRun[]>();
+  const roots: TreeRun[] = [];
   for (const run of runs) {
     const parent = run.parent_run_id;
     if (parent === undefined || !byId.has(parent)) roots.push(run);
@@ -52,12 +56,13 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   }
   const branches: Mutable<Branch>[] = [];
   const indexOf = new Map<string, number>();
-  const add = (root: RunOutline): void => {
+  const add = (root: TreeRun): void => {
     // An explicit stack is used, because recursion in a deep trace would overflow the call stack.
     const stack = [{ run: root, parent: -1, depth: 0 }];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       const { run, parent, depth } = next;
       if (indexOf.has(run.id)) continue;
+      const usage = run.usage_counts === false ? undefined : run.usage;
       const index = branches.length;
       indexOf.set(run.id, index);
       branches.push({
@@ -68,6 +73,8 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
         isOrphan: parent === -1 && run.parent_run_id !== undefined,
         startMs: millisecondsAt(run.start_time),
         endMs: run.end_time === undefined ? undefined : millisecondsAt(run.end_time),
+        tokens: usage?.total_tokens ?? 0,
+        dollars: usage?.total_cost ?? 0,
       });
       const below = children.get(run.id) ?? [];
       for (const child of below.toReversed()) stack.push({ run: child, parent: index, depth: depth + 1 });
@@ -76,7 +83,7 @@ export function treeOf(runs: readonly RunOutline[]): RunTree {
   roots.forEach(add);
   // The remaining runs are part of a cycle or nested in a cycle.
   if (indexOf.size < byId.size) for (const run of runs) if (!indexOf.has(run.id)) add(run);
-  setEnds(branches);
+  addUp(branches);
   return { branches, indexOf, ...rangeOf(branches) };
 }
 
@@ -107,8 +114,44 @@ export function repeatsIn({ branches }: RunTree): Map<string, string> {
 
 /** Returns a text that is the same for equal runs. Only runs that succeeded and have no children can be equal. */
 function repeatKey({ run, parent, end }: Branch, index: number): string | undefined {
-  if (parent === -1 || end > index + 1 || run.status !== 'success' || run.same_call_as !== undefined) return undefined;
+  const isAlone = run.same_call_as === undefined && run.derived === undefined && end === index + 1;
+  if (parent === -1 || run.status !== 'success' || !isAlone) return undefined;
   return JSON.stringify([parent, run.name, run.run_type, run.model]);
+}
+
+/** What a run does, which decides its colour and where its time is counted. */
+export type Kind = 'model' | 'tool' | 'other';
+
+export function kindOf({ run_type: type }: RunOutline): Kind {
+  if (type === 'llm' || type === 'embedding') return 'model';
+  return type === 'tool' || type === 'retriever' ? 'tool' : 'other';
+}
+
+/** Returns the message of the deepest cause in the headline of an error, without the name of its class. */
+export function messageOf(headline: string): string {
+  return (headline.split(' ← ').at(-1) ?? '').replace(/^[A-Z][\w.$]*: (?=\S)/, '');
+}
+
+/** Returns the indices of the root, of its longest child, of the longest child of that run, and so on. */
+export function slowestPath({ branches }: RunTree): ReadonlySet<number> {
+  const path = new Set<number>();
+  for (let at = 0; branches.length > 1 && at !== -1; ) {
+    path.add(at);
+    const { end = 0 } = branches[at] ?? {};
+    let longest = -1;
+    for (let child = at + 1; child < end; child = branches[child]?.end ?? end) {
+      if (lengthMsOf(branches[child]) > lengthMsOf(branches[longest])) longest = child;
+    }
+    at = longest;
+  }
+  return path;
+}
+
+/** Returns the duration of a run, or -1 if it is unknown, as for a derived tool. A pending run has no end. */
+export function lengthMsOf(branch: Branch | undefined): number {
+  return branch === undefined || branch.run.derived !== undefined
+    ? -1
+    : (branch.endMs ?? Number.POSITIVE_INFINITY) - branch.startMs;
 }
 
 /** Returns whether a framework has added a run for itself. A root, and a run that did not succeed, never count. */
@@ -164,11 +207,14 @@ export function withAncestors({ branches }: RunTree, indices: readonly number[])
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-/** Sets the end of each branch. Iterates backwards, so that a branch is done before its parent. */
-function setEnds(branches: readonly Mutable<Branch>[]): void {
-  for (const { parent, end } of branches.toReversed()) {
+/** Sets the end and the totals of each branch. Iterates backwards, so that a branch is done before its parent. */
+function addUp(branches: readonly Mutable<Branch>[]): void {
+  for (const { parent, end, tokens, dollars } of branches.toReversed()) {
     const above = branches[parent];
-    if (above !== undefined && above.end < end) above.end = end;
+    if (above === undefined) continue;
+    above.end = Math.max(above.end, end);
+    above.tokens += tokens;
+    above.dollars += dollars;
   }
 }
 

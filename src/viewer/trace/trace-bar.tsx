@@ -1,21 +1,32 @@
 import type { JSX } from 'preact';
-import { useMemo, useRef } from 'preact/hooks';
-import { sumOfCounts } from '../../payload/fields.ts';
-import type { RunOutline, Usage } from '../../receiver/domain/run-view.ts';
+import { useRef } from 'preact/hooks';
+import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
 import { saved } from '../data/trace-file.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
-import { cachedShare, cost, count, duration, exact, latencyOf, plural, usageTitle } from '../elements/figures.ts';
+import {
+  ago,
+  cost,
+  count,
+  duration,
+  exact,
+  latencyOf,
+  millisecondsAt,
+  plural,
+  usageTitle,
+  useNow,
+} from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { Menu } from '../elements/menu.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { type RunTree, useAxis } from './run-tree.ts';
+import { messageOf, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
+const TICK_MS = 1_000;
 /** Labels of the link that closes the trace, by view. */
 const ORIGINS: Readonly<Partial<Record<View, string>>> = { runs: 'Runs', threads: 'Thread' };
 
@@ -24,8 +35,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
   const box = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => box.current?.focus() });
   const { id, search, isErrorsOnly } = model;
-  const tree = model.tree.value;
-  const root = tree.branches[0]?.run;
+  const root = model.tree.value.branches[0]?.run;
   return (
     <header class="line trace-bar">
       {saved === undefined && (
@@ -34,10 +44,12 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
           {ORIGINS[address.value.view] ?? 'Traces'}
         </Link>
       )}
-      {root !== undefined && <StatusMark status={root.status} />}
-      <h1 class="clip">{visible(root?.name ?? '')}</h1>
+      <h1 class="clip" title={visible(root?.name ?? '')}>
+        {visible(root?.name ?? '')}
+      </h1>
+      <Outcome model={model} />
+      <TraceFigures model={model} />
       <CopyButton text={() => id} label="Copy the trace id" />
-      <TraceFigures tree={tree} runs={model.content.value.value ?? []} />
       <span class="space" />
       <span class="line search-line">
         <input
@@ -115,28 +127,57 @@ function Hits({ model }: { model: TraceModel }): JSX.Element {
   );
 }
 
-function TraceFigures({ tree, runs }: { tree: RunTree; runs: readonly RunOutline[] }): JSX.Element {
+/** The outcome of a trace. If a run failed, the text of the failure leads to the run. */
+function Outcome({ model }: { model: TraceModel }): JSX.Element | null {
+  const outcome = model.outcome.value;
+  const failed = model.failed.value;
+  if (outcome === undefined) return null;
+  if (failed === undefined || !isFailure(outcome)) {
+    return <StatusMark status={outcome} />;
+  }
+  const text = messageOf(failed.error ?? model.summary.value.value?.error ?? `${failed.name} failed`);
+  const title = `${outcome === 'error' ? 'error' : `${model.errors.value} failed below`}: ${visible(text)}`;
+  return (
+    <button type="button" class={`status pill status-${outcome}`} title={title} onClick={() => model.select(failed.id)}>
+      <Icon name={outcome} />
+      <span class="clip">{title}</span>
+    </button>
+  );
+}
+
+function isFailure(outcome: TraceOutcome | undefined): boolean {
+  return outcome === 'error' || outcome === 'failed_below';
+}
+
+function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
+  const tree = model.tree.value;
   const { lengthMs, nowMs } = useAxis(tree);
+  const agoMs = useNow(true, TICK_MS);
+  const runs = model.content.value.value ?? [];
   const root = tree.branches[0]?.run;
-  const usage: Usage = useMemo(() => {
-    const counting = runs.filter(({ usage_counts: counts }) => counts !== false);
-    return counting.reduce((sum, run) => sumOfCounts(sum, { ...run.usage }), {});
-  }, [runs]);
-  const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage;
-  const cached = cachedShare(usage);
-  const errors = runs.filter((run) => run.status === 'error' && run.same_call_as === undefined).length;
+  const { usage, summary } = model;
+  const errors = model.errors.value;
+  const failed = model.failed.value;
+  const { session_name: project } = summary.value.value ?? {};
+  const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage.value;
   const pending = runs.filter((run) => run.status === 'pending').length;
   const startTime = root?.start_time ?? '';
   return (
     <ul class="figures clip small">
       <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : duration(lengthMs)}</li>
       <li>{plural(runs.length, 'run')}</li>
-      {errors > 0 && <li class="bad">{plural(errors, 'error')}</li>}
+      {errors > 0 && failed !== undefined && !isFailure(model.outcome.value) && (
+        <li>
+          <button type="button" class="bad" onClick={() => model.select(failed.id)}>
+            {plural(errors, 'error')}
+          </button>
+        </li>
+      )}
       {pending > 0 && <li>{pending} pending</li>}
-      {tokens > 0 && <li>{count(tokens)} tokens</li>}
-      {dollars > 0 && <li title={usageTitle(usage)}>{cost(dollars)}</li>}
-      {cached !== undefined && <li title={usageTitle(usage)}>{cached} cached</li>}
-      <li title={startTime}>{exact(startTime)}</li>
+      {tokens > 0 && <li title={usageTitle(usage.value)}>{count(tokens)} tokens</li>}
+      {dollars > 0 && <li title={usageTitle(usage.value)}>{cost(dollars)}</li>}
+      {project !== undefined && <li>{visible(project)}</li>}
+      <li title={exact(startTime)}>{ago(millisecondsAt(startTime), agoMs)}</li>
       {saved !== undefined && <li>saved {exact(saved.savedMs).slice(0, -7)}</li>}
       {(saved?.omittedRuns ?? 0) > 0 && <li class="bad">without {plural(saved?.omittedRuns ?? 0, 'run')}</li>}
     </ul>

@@ -1,8 +1,10 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
+import { type Fields, sumOfCounts } from '../../payload/fields.ts';
 import { type FoldedRuns, foldedCalls } from '../../receiver/domain/call-records.ts';
-import type { RunOutline } from '../../receiver/domain/run-view.ts';
-import { searchWords } from '../../receiver/filter/parser.ts';
+import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
+import type { RunOutline, TraceOutcome, TraceSummary, Usage } from '../../receiver/domain/run-view.ts';
+import { condition, searchWords } from '../../receiver/filter/parser.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
@@ -14,6 +16,7 @@ import {
   openBranches,
   type RunTree,
   repeatsIn,
+  slowestPath,
   treeOf,
   unfolded,
   withAncestors,
@@ -32,6 +35,8 @@ const NONE: ReadonlySet<string> = new Set();
 export class TraceModel {
   readonly id: string;
   readonly content: LiveValue<readonly RunOutline[]>;
+  /** The trace as the list shows it. Undefined until it arrives. */
+  readonly summary: LiveValue<TraceSummary | undefined>;
   readonly search: Signal<string> = signal('');
   readonly isErrorsOnly: Signal<boolean> = signal(false);
   /** The time range of the waterfall. If undefined, the waterfall shows the whole trace. */
@@ -50,7 +55,27 @@ export class TraceModel {
   readonly internals: ReadonlySignal<number> = computed(() => this.tree.value.branches.filter(isInternal).length);
   /** Ids of the runs whose further records, or whose equal runs, are shown. */
   readonly unfolded: Signal<ReadonlySet<string>> = signal(NONE);
-  readonly tree: ReadonlySignal<RunTree> = computed(() => treeOf(unfolded(this.folded.value)));
+  readonly tree: ReadonlySignal<RunTree> = computed(() =>
+    treeOf(withDerivedTools(unfolded(this.folded.value), derivedTools(this.content.value.value ?? []))),
+  );
+  readonly slowest: ReadonlySignal<ReadonlySet<number>> = computed(() => slowestPath(this.tree.value));
+  readonly outcome: ReadonlySignal<TraceOutcome | undefined> = computed(
+    () => this.summary.value.value?.outcome ?? this.tree.value.branches[0]?.run.status,
+  );
+  /** The last run that failed. */
+  readonly failed: ReadonlySignal<RunOutline | undefined> = computed(() => {
+    const id = this.summary.value.value?.trace.failed_run_id;
+    return id === undefined ? this.folded.value.runs.findLast(({ status }) => status === 'error') : this.outlineOf(id);
+  });
+  /** Number of runs that failed, without further records of a call. */
+  readonly errors: ReadonlySignal<number> = computed(
+    () => this.folded.value.runs.filter(({ status }) => status === 'error').length,
+  );
+  /** Usage of all runs, each call once. */
+  readonly usage: ReadonlySignal<Usage> = computed(() => {
+    const runs = (this.content.value.value ?? []).filter(({ usage_counts: counts }) => counts !== false);
+    return runs.reduce<Fields>((sum, run) => sumOfCounts(sum, { ...run.usage }), {});
+  });
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
@@ -78,6 +103,7 @@ export class TraceModel {
   constructor(id: string) {
     this.id = id;
     this.content = new LiveValue((signal) => readTrace(id, signal), { isStale: changesOf(id) });
+    this.summary = new LiveValue((signal) => readSummary(id, signal), { isStale: changesOf(id) });
     this.#stopSearch = effect(() => {
       const text = this.search.value.trim();
       if (text.length < SEARCH_LENGTH_MIN) return;
@@ -93,9 +119,10 @@ export class TraceModel {
   close(): void {
     this.#stopSearch();
     this.content.close();
+    this.summary.close();
   }
 
-  outlineOf(id: string): RunOutline | undefined {
+  outlineOf(id: string): TreeRun | undefined {
     const { branches, indexOf } = this.tree.value;
     return branches[indexOf.get(id) ?? -1]?.run;
   }
@@ -216,6 +243,12 @@ async function readTrace(id: string, signal: AbortSignal): Promise<readonly RunO
     if (error instanceof ApiError && error.status === 404) return [];
     throw error;
   }
+}
+
+async function readSummary(id: string, signal: AbortSignal): Promise<TraceSummary | undefined> {
+  if (saved !== undefined) return saved.summary;
+  const query = new URLSearchParams({ filter: condition('trace', id), limit: '1' });
+  return (await api.traces(query, signal)).items[0];
 }
 
 async function searchPayloads(traceId: string, text: string, signal: AbortSignal): Promise<ReadonlySet<string>> {

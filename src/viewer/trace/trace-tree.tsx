@@ -1,19 +1,23 @@
+import { signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sourcesOf } from '../../receiver/domain/call-records.ts';
 import { address } from '../data/navigation.ts';
-import { count, duration, latencyOf, millisecondsAt, plural, usageTitle } from '../elements/figures.ts';
+import { cost, count, duration, latencyOf, millisecondsAt, percent, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { InternalToggle } from '../run/run-facts.tsx';
 import { Minimap } from './minimap.tsx';
-import { type Axis, type Branch, shareOf, useAxis, type Zoom } from './run-tree.ts';
+import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, shareOf, useAxis, type Zoom } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
+import { Went } from './went.tsx';
 
-const ROW_HEIGHT = 26;
-const INDENT_PX = 14;
+const ROW_HEIGHT = 28;
+/** Height of a row on a narrow screen, where the figures and the bar are below the name. */
+const ROW_HEIGHT_NARROW = 55;
+const INDENT_PX = 16;
 /** Maximum indentation, in percent of the name column. */
 const INDENT_PERCENT_MAX = 40;
 const NAME_LENGTH_MAX = 200;
@@ -21,30 +25,41 @@ const NAME_LENGTH_MAX = 200;
 const MINIMAP_RUNS_MIN = 30;
 /** Minimum width of a bar with a mark for the first token, in percent of the axis. The mark would hide a shorter bar. */
 const MARKED_PERCENT_MIN = 4;
+/** Maximum number of labels of the time axis. */
+const TICKS_MAX = 5;
+
+const narrow = matchMedia('(max-width: 760px)');
+const isNarrow = signal(narrow.matches);
+narrow.addEventListener('change', () => {
+  isNarrow.value = narrow.matches;
+});
 
 /** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const shown = model.shown.value;
   const position = model.position.value;
-  const { first, end } = useRowWindow(element, ROW_HEIGHT, shown.length);
+  const rowHeight = isNarrow.value ? ROW_HEIGHT_NARROW : ROW_HEIGHT;
+  const { first, end } = useRowWindow(element, rowHeight, shown.length);
   const { branches, startMs } = model.tree.value;
   const whole = useAxis(model.tree.value);
   const zoom = model.zoom.value;
   const axis = zoom === undefined ? whole : { ...whole, startMs: zoom.startMs, lengthMs: lengthOf(zoom) };
   useFocus(element);
-  useRowKeys(element, ROW_HEIGHT, shown.length, position, (row) => model.selectAt(row));
+  useRowKeys(element, rowHeight, shown.length, position, (row) => model.selectAt(row));
   useFoldKeys(model);
-  useLayoutEffect(() => scrollToRow(element.current, position, ROW_HEIGHT), [model.selected.value, shown.length === 0]);
+  useLayoutEffect(() => scrollToRow(element.current, position, rowHeight), [model.selected.value, shown.length === 0]);
   useLayoutEffect(() => {
     const row = zoom === undefined ? -1 : shown.findIndex((index) => (branches[index]?.startMs ?? 0) >= zoom.startMs);
-    if (row !== -1) element.current?.scrollTo({ top: row * ROW_HEIGHT });
+    if (row !== -1) element.current?.scrollTo({ top: row * rowHeight });
   }, [zoom]);
   const isVisible = position >= first && position < end;
+  const step = tickStep(axis.lengthMs);
   return (
     <section
       class={address.value.run === undefined ? 'tree column' : 'tree column opened'}
       aria-label="Runs of the trace"
+      style={{ '--step': (step / axis.lengthMs) * 100 }}
     >
       {(branches.length >= MINIMAP_RUNS_MIN || zoom !== undefined) && <Minimap model={model} axis={whole} />}
       <div class="tree-grid tree-head">
@@ -60,12 +75,11 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
               Whole trace
             </button>
           )}
-          {model.internals.value > 0 && (
-            <InternalToggle class="more" count={model.internals.value} noun="internal step" />
-          )}
+          {model.internals.value > 0 && <InternalToggle count={model.internals.value} noun="internal step" />}
         </span>
-        <span />
-        <Ticks offsetMs={axis.startMs - startMs} lengthMs={axis.lengthMs} />
+        <span class="number">tokens</span>
+        <span class="number">cost</span>
+        <Ticks offsetMs={axis.startMs - startMs} lengthMs={axis.lengthMs} step={step} />
       </div>
       <div
         ref={element}
@@ -73,33 +87,52 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         role="treegrid"
         aria-label="Runs of the trace"
         aria-rowcount={shown.length}
-        aria-activedescendant={isVisible ? `run-${model.selected.value}` : undefined}
+        aria-activedescendant={isVisible ? elementId(model.selected.value ?? '') : undefined}
         tabIndex={0}
       >
-        <Rows count={shown.length} rowHeight={ROW_HEIGHT} first={first} role="rowgroup">
-          {shown.slice(first, end).map((index, offset) => (
-            <TraceRow key={index} model={model} index={index} row={first + offset + 1} axis={axis} />
-          ))}
+        <Rows count={shown.length} rowHeight={rowHeight} first={first} role="rowgroup">
+          {shown.slice(first, end).map((index, offset) => {
+            const props = { model, index, branch: branches[index] as Branch, axis };
+            return <TraceRow key={index} {...props} row={first + offset + 1} />;
+          })}
         </Rows>
         {shown.length === 0 && <p class="loading">No runs in this trace match.</p>}
       </div>
+      <Went model={model} />
     </section>
   );
+}
+
+/** Ids of derived tools contain spaces, which separate the ids in an attribute. */
+function elementId(id: string): string {
+  return `run-${id.replaceAll(/\s/g, '_')}`;
 }
 
 function lengthOf({ startMs, endMs }: Zoom): number {
   return Math.max(0.001, endMs - startMs);
 }
 
+/** Returns the distance between two labels of the time axis: 1, 2 or 5 times a power of 10. */
+function tickStep(lengthMs: number): number {
+  const least = lengthMs / TICKS_MAX;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * ([1, 2, 5].find((factor) => factor * power >= least) ?? 10);
+}
+
 /** Labels of the time axis. In a zoomed range, the first label is the time since the start of the trace. */
-function Ticks({ offsetMs, lengthMs }: { offsetMs: number; lengthMs: number }): JSX.Element {
-  const sign = offsetMs === 0 ? '' : '+';
-  const [middle, end] = [duration(lengthMs / 2), duration(lengthMs)];
+function Ticks({ offsetMs, lengthMs, step }: { offsetMs: number; lengthMs: number; step: number }): JSX.Element {
+  const ticks = Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
+  const labels = ticks.map((ms) => (ms === 0 ? duration(offsetMs) : (offsetMs === 0 ? '' : '+') + duration(ms)));
   return (
-    <span class="ticks" aria-hidden="true">
-      <span>{duration(offsetMs)}</span>
-      {middle !== duration(0) && <span class="tick-middle">{sign + middle}</span>}
-      {end !== duration(0) && <span class="tick-end">{sign + end}</span>}
+    <span class="lane ticks" aria-hidden="true">
+      {labels.map(
+        (label, index) =>
+          label !== labels[index - 1] && (
+            <span key={label} style={{ '--from': ((ticks[index] ?? 0) / lengthMs) * 100 }}>
+              {label}
+            </span>
+          ),
+      )}
     </span>
   );
 }
@@ -122,83 +155,112 @@ function useFoldKeys(model: TraceModel): void {
   useKeys({ l: expand, ArrowRight: expand, h: collapse, ArrowLeft: collapse });
 }
 
-function TraceRow(props: { model: TraceModel; index: number; row: number; axis: Axis }): JSX.Element | null {
-  const { model, index, row, axis } = props;
-  const { branches, depthMax } = model.tree.value;
-  const branch = branches[index];
-  if (branch === undefined) return null;
+interface RowProps {
+  readonly model: TraceModel;
+  readonly branch: Branch;
+  /** Index of the branch in the tree. */
+  readonly index: number;
+}
+
+function TraceRow({ model, branch, index, row, axis }: RowProps & { row: number; axis: Axis }): JSX.Element {
+  const { run, end, dollars } = branch;
+  const root = model.tree.value.branches[0] ?? branch;
+  const isParent = end > index + 1;
+  const isSlow = model.slowest.value.has(index);
+  const isSelected = run.id === model.selected.value;
+  const tokens = branch.tokens || (run.usage?.total_tokens ?? 0);
+  const states = { selected: isSelected, aside: !model.isMatch(run), slow: isSlow, failed: run.status === 'error' };
+  return (
+    <div
+      id={elementId(run.id)}
+      class={classOf(states)}
+      role="row"
+      aria-rowindex={row}
+      aria-level={model.depthOf(index) + 1}
+      aria-expanded={isParent ? !model.isCollapsed(run.id) : undefined}
+      aria-selected={isSelected}
+      onClick={() => model.select(run.id)}
+    >
+      <RowName model={model} branch={branch} index={index} />
+      <div class="number tokens" role="gridcell" title={usageTitle(run.usage)}>
+        {tokens > 0 && count(tokens)}
+      </div>
+      <div class="number" role="gridcell" title={usageTitle(run.usage)}>
+        {dollars > 0 && (
+          <span class="meter cost" style={{ '--of': isParent ? 0 : (dollars / (root.dollars || dollars)) * 100 }}>
+            {cost(dollars)}
+          </span>
+        )}
+      </div>
+      <Lane branch={branch} axis={axis} whole={isSlow && !isParent && index > 0 ? root : undefined} />
+    </div>
+  );
+}
+
+/** The name of a run in the tree, and what is known of it: model, further records, status and error. */
+function RowName({ model, branch, index }: RowProps): JSX.Element {
   const { run, end, isOrphan } = branch;
   const depth = model.depthOf(index);
   const records = model.recordsOf(run.id);
   const sources = visible(sourcesOf(records).slice(0, NAME_LENGTH_MAX));
   const repeats = model.repeatCounts.value.get(run.id) ?? 0;
-  const isParent = end > index + 1;
+  const status = (index === 0 ? model.outcome.value : undefined) ?? run.status;
   const isCollapsed = model.isCollapsed(run.id);
-  const isSelected = run.id === model.selected.value;
   const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
-  const indent = `min(${depth * INDENT_PX}px, ${(depth / Math.max(1, depthMax)) * INDENT_PERCENT_MAX}%)`;
+  const percentOfColumn = (depth / Math.max(1, model.tree.value.depthMax)) * INDENT_PERCENT_MAX;
   const toggle = (event: MouseEvent): void => {
     event.stopPropagation();
     model.collapse(run.id, !isCollapsed);
   };
   return (
-    <div
-      id={`run-${run.id}`}
-      class={`tree-grid tree-row${isSelected ? ' selected' : ''}${model.isMatch(run) ? '' : ' aside'}`}
-      role="row"
-      aria-rowindex={row}
-      aria-level={depth + 1}
-      aria-expanded={isParent ? !isCollapsed : undefined}
-      aria-selected={isSelected}
-      onClick={() => model.select(run.id)}
-    >
-      <div class="tree-name" role="gridcell" style={{ paddingLeft: indent }}>
-        {isParent ? (
-          <button
-            type="button"
-            class={isCollapsed ? 'fold' : 'fold open'}
-            tabIndex={-1}
-            aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
-            onClick={toggle}
-          >
-            <Icon name="open" />
-          </button>
-        ) : (
-          <span class="fold" />
-        )}
-        <span class={run.run_type === 'llm' ? 'accent' : 'note'} title={visible(run.run_type)}>
-          <Icon name={run.run_type} />
+    <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, ${percentOfColumn}%)` }}>
+      {end > index + 1 ? (
+        <button
+          type="button"
+          class={isCollapsed ? 'fold' : 'fold open'}
+          tabIndex={-1}
+          aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
+          onClick={toggle}
+        >
+          <Icon name="open" />
+        </button>
+      ) : (
+        <span class="fold" />
+      )}
+      <span class={`kind kind-${kindOf(run)}`} title={visible(run.run_type)}>
+        <Icon name={run.run_type} />
+      </span>
+      <span class="run-name clip" title={name}>
+        {name}
+      </span>
+      {run.model !== undefined && (
+        <span class="note model clip" title={visible(run.model)}>
+          {visible(run.model)}
         </span>
-        <span class="run-name clip" title={name}>
-          {name}
+      )}
+      {run.derived !== undefined && <DerivedMark />}
+      {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
+      {records.length > 0 && (
+        <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
+          +{plural(records.length, 'record')}
+        </FoldButton>
+      )}
+      {repeats > 0 && (
+        <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
+          × {(repeats + 1).toLocaleString('en')}
+        </FoldButton>
+      )}
+      {isOrphan && (
+        <span class="note" title="The parent of this run has not arrived">
+          orphan
         </span>
-        {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
-        {records.length > 0 && (
-          <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
-            +{plural(records.length, 'record')}
-          </FoldButton>
-        )}
-        {repeats > 0 && (
-          <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
-            × {(repeats + 1).toLocaleString('en')}
-          </FoldButton>
-        )}
-        {isOrphan && (
-          <span class="note" title="The parent of this run has not arrived">
-            orphan
-          </span>
-        )}
-        {run.status !== 'success' && <StatusMark status={run.status} />}
-        {run.usage?.total_tokens !== undefined && (
-          <span class="note tokens" title={usageTitle(run.usage)}>
-            {count(run.usage.total_tokens)} tok
-          </span>
-        )}
-      </div>
-      <div class="length number small" role="gridcell">
-        {latencyOf(run, axis.nowMs)}
-      </div>
-      <Lane branch={branch} axis={axis} />
+      )}
+      {status !== 'success' && <StatusMark status={status} isShort={run.error !== undefined || index === 0} />}
+      {run.error !== undefined && (
+        <span class="bad clip small" title={visible(run.error)}>
+          {visible(messageOf(run.error))}
+        </span>
+      )}
     </div>
   );
 }
@@ -217,7 +279,17 @@ function FoldButton(props: { model: TraceModel; id: string; title: string; child
   );
 }
 
-function Lane({ branch, axis }: { branch: Branch; axis: Axis }): JSX.Element {
+export function DerivedMark(): JSX.Element {
+  return (
+    <span class="derived" title="Known from the messages of two model calls, not recorded">
+      from the messages
+    </span>
+  );
+}
+
+/** The bar of a run on the time axis, and its duration beside the bar. */
+function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }): JSX.Element {
+  const { branch, axis, whole } = props;
   const { run, startMs } = branch;
   const endMs = branch.endMs ?? (run.status === 'pending' ? Number.POSITIVE_INFINITY : startMs);
   const { left, width } = shareOf(axis, startMs, endMs) ?? { left: 0, width: -1 };
@@ -225,18 +297,29 @@ function Lane({ branch, axis }: { branch: Branch; axis: Axis }): JSX.Element {
   const mark = width < MARKED_PERCENT_MIN ? undefined : shareOf(axis, firstTokenAt, firstTokenAt);
   const label = `First token after ${duration(firstTokenAt - startMs)}`;
   return (
-    <div class="lane" role="gridcell">
-      {width >= 0 && (
-        <span
-          class={`bar ${run.run_type === 'llm' ? 'bar-llm' : ''} bar-${run.status}`}
-          style={{ left: `${left}%`, width: `${width}%` }}
-        />
-      )}
-      {mark !== undefined && firstTokenAt >= startMs && (
-        <span class="first-token" title={label} style={{ left: `${mark.left}%` }}>
-          <span class="unseen">{label}</span>
-        </span>
-      )}
-    </div>
+    <>
+      <div class="lane" role="gridcell">
+        {width >= 0 && (
+          <span
+            class={`bar bar-${run.derived === undefined ? `${kindOf(run)} bar-${run.status}` : 'derived'}`}
+            style={{ '--from': left, '--for': width }}
+          />
+        )}
+        {mark !== undefined && firstTokenAt >= startMs && (
+          <span class="first-token" title={label} style={{ '--from': mark.left }}>
+            <span class="unseen">{label}</span>
+          </span>
+        )}
+      </div>
+      <div class="length small" role="gridcell" style={{ '--to': left + Math.max(0, width) }}>
+        {run.derived !== undefined && '≤ '}
+        {latencyOf(run, axis.nowMs)}
+        {whole !== undefined && ` · ${percent(lengthMsOf(branch), lengthMsOf(whole))}`}
+      </div>
+    </>
   );
+}
+
+function classOf(states: Readonly<Record<string, boolean>>): string {
+  return ['tree-grid tree-row', ...Object.keys(states).filter((state) => states[state])].join(' ');
 }

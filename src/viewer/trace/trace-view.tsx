@@ -1,9 +1,10 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { go } from '../data/navigation.ts';
+import { address, go } from '../data/navigation.ts';
 import { split } from '../data/preferences.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
 import { useKeys } from '../elements/keys.ts';
+import { DerivedPanel } from '../run/derived-panel.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
 import { useHitMarks } from './hit-marks.ts';
 import { TraceBar } from './trace-bar.tsx';
@@ -27,6 +28,7 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
   });
   const problem = model.content.problem.value;
   const selected = model.selected.value;
+  const tool = model.outlineOf(selected ?? '')?.derived;
   if (model.content.value.value === undefined && problem === undefined) {
     return <Pending note="Loading the trace…" />;
   }
@@ -35,12 +37,44 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
     <>
       <TraceBar model={model} />
       <Problem text={problem} />
+      <Jump model={model} />
       <div ref={body} class="trace-body">
         <TraceTree model={model} />
         <Splitter />
-        {selected !== undefined && <RunPanel key={selected} id={selected} model={model} />}
+        {selected !== undefined &&
+          (tool === undefined ? (
+            <RunPanel key={selected} id={selected} model={model} />
+          ) : (
+            <DerivedPanel key={selected} tool={tool} />
+          ))}
       </div>
     </>
+  );
+}
+
+/** Buttons between the tree and the panel of a run, of which a narrow screen shows one. */
+function Jump({ model }: { model: TraceModel }): JSX.Element {
+  const { run } = address.value;
+  const failed = model.failed.value?.id;
+  const places = [
+    { name: 'Steps', id: undefined, isHere: run === undefined },
+    { name: 'Conversation', id: model.tree.value.branches[0]?.run.id },
+    { name: 'The failure', id: failed },
+  ].filter(({ name, id }) => id !== undefined || name === 'Steps');
+  return (
+    <nav class="line jump narrow-only" aria-label="Parts of the trace">
+      {places.map(({ name, id, isHere = run === id }) => (
+        <button
+          key={name}
+          type="button"
+          class="button quiet"
+          aria-current={isHere ? 'page' : undefined}
+          onClick={() => go({ run: id })}
+        >
+          {name}
+        </button>
+      ))}
+    </nav>
   );
 }
 
@@ -64,7 +98,7 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
 const SPLIT_MIN = 20;
 const SPLIT_MAX = 80;
 const SPLIT_STEP = 4;
-const SPLIT_DEFAULT = 52;
+const SPLIT_DEFAULT = 54;
 
 /** Movable divider between the tree and the panel. */
 function Splitter(): JSX.Element {

@@ -40,6 +40,8 @@ const QUERIES: readonly StatisticsQuery[] = [
   { groupBy: 'status', filter: `before:${second(200)}`, buckets: 1 },
   { groupBy: 'thread', filter: `since:${second(10)} before:${second(90.5)}` },
   { groupBy: 'user', groups: 1, series: 1 },
+  { groupBy: 'user', groups: 1, rankBy: 'cost' },
+  { groupBy: 'model', groups: 1, rankBy: 'errors', timeZone: 'Asia/Kolkata' },
   { groupBy: 'tag', filter: 'feedback."key 1"' },
   { groupBy: 'tag', groups: 1, series: 3, buckets: 7 },
   { groupBy: 'meta.plan', series: 20 },

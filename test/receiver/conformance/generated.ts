@@ -289,7 +289,7 @@ export const identitySteps: fc.Arbitrary<Step[]> = fc
 
 const CONDITIONS = `name:apple name:*p* name:Ä* name:*n name:*?* name:*%* type:llm,chain status:error
   status:success,pending status:*e* project:shop project:desk project:*a* user:ada user:* thread:ada,cancelled model:*d*
-  model:ada tag:apple tag:*ppl* tag:"東京",a_b error:NO error:* is:root
+  model:ada tag:apple tag:*ppl* tag:"東京",a_b error:NO error:* is:root is:internal
   meta.user_id meta.user_id:ada meta.user_id:7 meta.thread_id:null meta.end_reason:*l* meta.thread_id:cancelled,7
   feedback.liked feedback.liked>0 feedback.comment:true feedback.liked:1
   latency>10s latency:..1m tokens>1 input_tokens:0..7 output_tokens>0 cost>=1.5 cached<50% cached:0.5..`;

@@ -299,6 +299,74 @@ const statistics: StoreCase[] = [
     },
   },
   {
+    title: 'Groups of statistics are ranked by their runs, errors, tokens or costs',
+    run: async (store) => {
+      const named = (name: string, fields = {}) => ({ ...fields, name, extra: { metadata: { user_id: name } } });
+      const outputs = { usage_metadata: { total_tokens: 3, total_cost: 10 } };
+      const steps = ['a', 'b', 'c', 'd', 'e'].map((name) => named(name));
+      await store.apply(SCOPE, [
+        ...[...steps, ...steps, ...steps].map((fields, at) => post(at * 3_600, { ...fields, ms: 10 })),
+        post(15 * 3_600, named('expensive', { run_type: 'llm', outputs })),
+        post(16 * 3_600, named('failing', { error: 'Error: x' })),
+        post(17 * 3_600, { name: 'last' }),
+      ]);
+      for (const groupBy of ['name', 'user'] as const) {
+        const groups = (query: object) => groupsOf(store, { groupBy, groups: 2, series: 1, ...query });
+        equal(await groups({}), 'a 3, b 3');
+        equal(await groups({ rankBy: 'cost' }), 'expensive 1, a 3');
+        equal(await groups({ rankBy: 'tokens' }), 'expensive 1, a 3');
+        equal(await groups({ rankBy: 'errors' }), 'failing 1, a 3');
+      }
+    },
+  },
+  {
+    title: 'Buckets of statistics begin at whole hours of the time zone',
+    run: async (store) => {
+      const at = [90, 1_530, 4_050, 18_090, 35_730];
+      const ada = { ms: 10, extra: { metadata: { user_id: 'ada' } } };
+      await store.apply(
+        SCOPE,
+        at.map((number) => post(number, ada)),
+      );
+      const starts = [90, 1_800, 5_400, 9_000, 12_600, 16_200, 19_800, 23_400, 27_000, 30_600, 34_200].map(second);
+      for (const timeZone of ['Asia/Kolkata', '330']) {
+        const { buckets, groups } = await statisticsOf(store, { buckets: 12, timeZone, groupBy: 'user', series: 1 });
+        equal(
+          buckets.map(({ start_time }) => start_time),
+          starts,
+        );
+        const runs = [2, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1];
+        for (const each of [buckets, groups[0]?.buckets])
+          equal(
+            each?.map((bucket) => bucket.runs),
+            runs,
+          );
+      }
+    },
+  },
+  {
+    title: 'Buckets of statistics begin at local midnight before and after daylight saving begins',
+    run: async (store) => {
+      const [midnight, nextMidnight] = [Date.parse('2027-03-27T23:00:00Z'), Date.parse('2027-03-28T22:00:00Z')];
+      const seconds = (ms: number) => (ms - Date.parse(second(0))) / 1_000;
+      const minute = (ms: number, minutes: number) => seconds(ms) + minutes * 60;
+      await store.apply(SCOPE, [post(minute(nextMidnight, -1)), post(minute(nextMidnight, 0))]);
+      const filter = 'since:2027-03-27T23:00:00Z before:2027-03-29T22:00:00Z';
+      const of = async (buckets: number) =>
+        bucketsOf(await statisticsOf(store, { filter, buckets, timeZone: 'Europe/Berlin' }));
+      equal(await of(3), [
+        [second(seconds(midnight)), 1],
+        [second(seconds(nextMidnight)), 1],
+      ]);
+      equal(await of(4), [
+        [second(seconds(midnight)), 0],
+        [second(minute(midnight, 11 * 60)), 1],
+        [second(seconds(nextMidnight)), 1],
+        [second(minute(nextMidnight, 12 * 60)), 0],
+      ]);
+    },
+  },
+  {
     title: 'A patch after an hour replaces what the run added to statistics',
     run: async (store) => {
       await store.apply(SCOPE, [post(1), post(3_700, { ms: 10 }), post(7_300, { ms: 10 })]);

@@ -3,7 +3,19 @@ import type { RunFields, RunOperation } from '#src/receiver/domain/run-message.t
 import type { TraceSummary } from '#src/receiver/domain/run-view.ts';
 import { parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
-import { equal, id, matches, numberOf, patch, post, SCOPE, type StoreCase, statisticsOf, table } from './support.ts';
+import {
+  equal,
+  id,
+  listed,
+  matches,
+  numberOf,
+  patch,
+  post,
+  SCOPE,
+  type StoreCase,
+  statisticsOf,
+  table,
+} from './support.ts';
 
 type Options = Parameters<typeof post>[1];
 
@@ -149,6 +161,21 @@ export const summaryCases: readonly StoreCase[] = [
       matches(await summaries(store), [{ outcome: 'success', inputs_preview: 'Why?', user: 'ada' }]);
       await store.apply(SCOPE, [patch(1, { extra: { metadata: { user_id: 'zoe' } }, outputs: { answer: 'Own.' } })]);
       matches(await summaries(store), [{ user: 'zoe', thread: 't-1' }]);
+    },
+  },
+  {
+    title: 'Internal steps of frameworks are runs that a filter can leave out',
+    run: async (store) => {
+      const step = post(2, { name: '__start__', parent: 1, ms: 1 });
+      await store.apply(SCOPE, [post(1, { ms: 9 }), step, post(3, { parent: 1, ms: 1 })]);
+      equal(await listed(store, { filter: '-is:internal' }), [3, 1]);
+      equal(await listed(store, { filter: 'is:internal' }), [2]);
+      matches((await statisticsOf(store, { filter: '-is:internal', buckets: 1 })).total, {
+        runs: 2,
+        roots: { runs: 1 },
+      });
+      const { groups } = await statisticsOf(store);
+      equal(groups.map(({ group }) => group).sort(), ['run 1', 'run 3']);
     },
   },
   {

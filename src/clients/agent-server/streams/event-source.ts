@@ -12,7 +12,7 @@ import { EventStream, type EventStreamItem, EventTooLongError } from '../../even
 import { type LastEvent, RunFailedError, type RunPlace, StreamError } from '../errors.ts';
 import type { RunSettings } from '../run-request.ts';
 import { type AgentEvent, agentEventOf, type RunError } from './agent-event.ts';
-import type { StreamTrace } from './stream-trace.ts';
+import type { ReceivedEvent, StreamTrace } from './stream-trace.ts';
 
 /** Maximum number of consecutive reconnects without an event. */
 const RECONNECTS_MAX = 5;
@@ -115,7 +115,8 @@ export class EventSource<Values> {
   }
 
   attach(stream: object): void {
-    this.#trace?.watch(stream, this.place);
+    this.#trace?.place(this.place);
+    this.#trace?.watch(stream);
     unreachable.register(stream, () => this.#release());
   }
 
@@ -164,7 +165,6 @@ export class EventSource<Values> {
     const parser = new EventStream(this.#lastId);
     this.#continuedId = this.#lastId;
     const chunks = (this.#body as ResponseBody)[Symbol.asyncIterator]();
-    this.#trace?.touch();
     try {
       for (;;) {
         const chunk = await this.#next(chunks);
@@ -176,9 +176,7 @@ export class EventSource<Values> {
         }
         for (const item of parser.feed(chunk)) {
           const event = this.#eventOf(item);
-          if (event === undefined) continue;
-          yield event;
-          this.#trace?.touch();
+          if (event !== undefined) yield event;
         }
       }
     } catch (thrown) {
@@ -209,7 +207,8 @@ export class EventSource<Values> {
       if (event.event === 'error' || event.event === 'end') this.#hasEnded = true;
     }
     const isState = event.event === 'values' && event.namespace.length === 0;
-    this.#trace?.received({ name: event.name, data: event.data, state: isState ? () => data : undefined });
+    const received: ReceivedEvent = { name: event.name, data: event.data, state: isState ? () => data : undefined };
+    this.#trace?.chunk(received);
     return { event, characters: data.length };
   }
 
@@ -218,7 +217,10 @@ export class EventSource<Values> {
     const end = (): void => this.#body?.destroy(new DeadlineError(`no data arrived for ${silenceMs} ms`));
     const timer = setTimer(end, silenceMs);
     try {
-      const step = await chunks.next();
+      const read = (): Promise<IteratorResult<Uint8Array>> => chunks.next();
+      const step = await (this.#trace === undefined
+        ? read()
+        : (this.#trace.step(read, undefined, []) as ReturnType<typeof read>));
       return step.done === true ? undefined : step.value;
     } finally {
       clearTimer(timer);

@@ -1,6 +1,5 @@
 import { guard } from '../../../base/guard.ts';
-import { abandonment, type Watched } from '../../../instrument/results/observer.ts';
-import { Chunks } from '../../../instrument/results/recorder.ts';
+import { Chunks, type Collector, StreamRecorder } from '../../../instrument/results/recorder.ts';
 import type { Run } from '../../../run/run.ts';
 
 export function recordPlace(run: Run, { runId, threadId }: Place): void {
@@ -21,89 +20,46 @@ export interface ReceivedEvent {
 }
 
 /** Records a stream as one run. No method throws. */
-export class StreamTrace implements Watched {
-  readonly #run: Run;
-  readonly #chunks: Chunks;
-  #wasUsed = true;
-  /** Whether a read is pending. A stream with a pending read counts as in use. */
-  #isReading = false;
-  /** The last state, stored as JSON because the application may change the parsed object. */
-  #state: string | undefined;
+export class StreamTrace extends StreamRecorder {
+  readonly #name: string;
   #place: Place = {};
 
   constructor(run: Run, name: string) {
-    this.#run = run;
-    this.#chunks = new Chunks({ name }, run);
+    super(run);
+    this.#name = name;
+    // Creates the collector, so that a stream without events has an empty list of events.
+    this.chunk({ name: 'metadata', data: undefined });
   }
 
-  get idleMaxMs(): number {
-    return this.#run.capture.streamIdleMs;
-  }
-
-  wasUsed(): boolean {
-    const wasUsed = this.#wasUsed || this.#isReading;
-    this.#wasUsed = false;
-    return wasUsed;
-  }
-
-  /**
-   * Ends the recorded run as interrupted if the stream is garbage-collected. The trace must not keep a reference to the
-   * stream.
-   */
-  watch(stream: object, place: Place): void {
-    if (!this.#run.isOpen) return;
+  /** Records the ids of the run, and again at the end, because they may arrive later. */
+  place(place: Place): void {
     this.#place = place;
-    recordPlace(this.#run, place);
-    abandonment.watch(stream, this);
+    if (this.run.isOpen) recordPlace(this.run, place);
   }
 
-  /** Called when a read starts. */
-  touch(): void {
-    this.#wasUsed = true;
-    this.#isReading = true;
-  }
-
-  received({ name, data, state }: ReceivedEvent): void {
-    this.#wasUsed = true;
-    this.#isReading = false;
-    if (!this.#run.isOpen) return;
-    // Do not record these events, because feedback URLs are credentials.
-    if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
-    if (state === undefined) {
-      if (this.#state === undefined) guard('clients', () => this.#chunks.push({ event: name, data }));
-      return;
-    }
-    // The last state becomes the recorded output, so earlier events are no longer needed.
-    if (this.#state === undefined) this.#chunks.release();
-    this.#state = state();
-  }
-
-  end(): void {
-    this.#close(() => this.#run.end());
-  }
-
-  fail(thrown: unknown): void {
-    this.#close(() => this.#run.fail(thrown));
-  }
-
-  cancel(): void {
-    this.#close(() => this.#run.cancel());
-  }
-
-  abandon(reason: string): void {
-    this.#close(() => this.#run.interrupt(reason));
-  }
-
-  #close(end: () => void): void {
-    abandonment.unwatch(this);
-    if (!this.#run.isOpen) return;
-    recordPlace(this.#run, this.#place);
-    guard('clients', () => {
-      if (this.#state === undefined) this.#chunks.record();
-      else this.#run.set({ outputs: JSON.parse(this.#state) });
-    });
-    this.#chunks.release();
-    this.#state = undefined;
-    end();
+  protected override collect(): Collector {
+    const chunks = new Chunks({ name: this.#name }, this.run);
+    /** The last state, stored as JSON because the application may change the parsed object. */
+    let last: string | undefined;
+    const add = ({ name, data, state }: ReceivedEvent): void => {
+      // Do not record these events, because feedback URLs are credentials.
+      if (/^(?:metadata|feedback|end)(?:\||$)/.test(name)) return;
+      if (state !== undefined) {
+        // The last state becomes the recorded output, so earlier events are no longer needed.
+        chunks.release();
+        last = state();
+      } else if (last === undefined) chunks.push({ event: name, data });
+    };
+    return {
+      push(event) {
+        guard('clients', () => add(event as ReceivedEvent));
+        return false;
+      },
+      record: () => {
+        recordPlace(this.run, this.#place);
+        if (last === undefined) chunks.record();
+        else this.run.set({ outputs: JSON.parse(last) });
+      },
+    };
   }
 }

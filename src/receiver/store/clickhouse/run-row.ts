@@ -43,6 +43,8 @@ export function runKindOf(code: number): RunKind {
   return { ...state, isModelCall: code >= STATES.length };
 }
 
+export const ERROR_KINDS: readonly number[] = [...Array(KINDS).keys()].filter((code) => runKindOf(code).isError);
+
 /** A row of the table `runs`. */
 export interface DerivedRow {
   readonly tenant: string;
@@ -130,6 +132,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
     latency_us: latencyUs ?? null,
     figures_code: figuresCode(traced, outcome),
     outcome: outcome ?? null,
+    internal: summary.internal === true ? 1 : 0,
     project: projectOf(summary),
     session_id: summary.session_id ?? null,
     name: summary.name,

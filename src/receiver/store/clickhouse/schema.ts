@@ -67,6 +67,8 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   n Int64 CODEC(Delta, ZSTD(1)),
   trace UUID,
   is_root UInt8,
+  -- Whether a framework has added the run for itself.
+  internal UInt8,
   -- The outcome of the trace in the row of its root. The thread and the user of a root are those of its trace.
   outcome LowCardinality(Nullable(String)),
   latency_us Nullable(Int64) CODEC(ZSTD(1)),

@@ -1,5 +1,5 @@
 import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
-import type { GroupKey, Scope, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
+import type { GroupKey, RankKey, Scope, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import {
@@ -16,7 +16,7 @@ import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
-import { FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
+import { ERROR_KINDS, FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
 
 /** See `QueryStore.statistics`. ClickHouse counts runs by group, time bucket, kind and latency bucket. */
@@ -31,9 +31,9 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<Sta
   // Omits runs that arrived after the first query.
   const range = { fromUs: time.fromUs, beforeUs: Math.min(filter.range.beforeUs, time.toUs + 1) };
   const conditions = all([conditionOf(tenant, { ...filter, range }), ...search]);
-  const { groupBy = 'name', groups = GROUPS, series = 0 } = query;
+  const { groupBy = 'name', groups = GROUPS, rankBy = 'runs', series = 0 } = query;
   const grouping = groupingOf(groupBy);
-  const names = await largestGroups(db, conditions, grouping, groups);
+  const names = await largestGroups(db, conditions, grouping, AMOUNTS[rankBy], groups);
   const [rows, feedback] = await Promise.all([
     countsIn(db, conditions, time, grouping, names, series > 0),
     feedbackSums(db, tenant, conditions, grouping, names),
@@ -77,17 +77,32 @@ function groupingOf(groupBy: GroupKey): Grouping {
   const isTag = groupBy === 'tag';
   if (isTag) return { group: sql('arrayJoin(arrayDistinct(tags))'), groups: sql('arrayDistinct(tags)'), isTag };
   const key = metadataKeyOf(groupBy);
+  const column = groupBy === 'name' ? 'if(internal = 1 AND is_root = 0, NULL, name)' : groupBy;
   const group =
-    key === undefined ? sql(groupBy) : sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
+    key === undefined ? sql(column) : sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
   return { group, groups: sql(`[${group.sql}]`, ...group.params), isTag };
 }
 
-/** Returns the groups with the most runs, largest first. */
-async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Grouping, limit: number): Promise<string[]> {
+/** SQL expressions for the amounts by which groups are ranked. Costs are rounded, because their sums are not exact. */
+const AMOUNTS: Readonly<Record<RankKey, string>> = {
+  runs: 'count()',
+  errors: `countIf(has([${ERROR_KINDS}], intDiv(figures_code, ${LATENCIES})))`,
+  tokens: 'sum(counted_total_tokens)',
+  cost: 'round(sum(counted_total_cost), 9)',
+};
+
+/** Returns the largest groups, largest first. */
+async function largestGroups(
+  db: ClickHouse,
+  conditions: Sql,
+  { group }: Grouping,
+  amount: string,
+  limit: number,
+): Promise<string[]> {
   const rows = await db.rows<{ group_name: string }>(
     sql(
       `SELECT ${group.sql} AS group_name FROM runs FINAL WHERE ${conditions.sql} GROUP BY group_name
-        HAVING group_name IS NOT NULL ORDER BY count() DESC, group_name LIMIT ?`,
+        HAVING group_name IS NOT NULL ORDER BY ${amount} DESC, count() DESC, group_name LIMIT ?`,
       ...group.params,
       ...conditions.params,
       integer(limit),
@@ -126,13 +141,13 @@ type CountRow = Required<Usage> & {
 async function countsIn(
   db: ClickHouse,
   conditions: Sql,
-  { fromUs, toUs, stepUs }: TimeBuckets,
+  time: TimeBuckets,
   grouping: Grouping,
   names: readonly string[],
   hasSeries: boolean,
 ): Promise<CountRow[]> {
-  const firstUs = Math.floor(fromUs / stepUs) * stepUs;
-  const buckets = Math.floor((toUs - firstUs) / stepUs) + 1;
+  const buckets = time.starts.length;
+  const bucket = bucketIndex(time);
   const index = groupIndex(grouping, names);
   const sums = (from: string, to: string) => USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', ');
   const codesOfGroup = buckets * FIGURES_CODES;
@@ -147,14 +162,13 @@ async function countsIn(
           SELECT arrayJoin(if(run_code < ${codesOfGroup}, [run_code], [${grouping.isTag ? '' : `${total}, `}${ofGroup}])) AS code,
             sum(run_number) AS number, ${sums('run_', 'added_')}
           FROM (
-            SELECT toUInt32((${index.sql} * ${buckets} + intDiv(start_us - ?, ?)) * ${FIGURES_CODES} + figures_code) AS run_code,
+            SELECT toUInt32((${index.sql} * ${buckets} + ${bucket.sql}) * ${FIGURES_CODES} + figures_code) AS run_code,
               count() AS run_number, ${sums('counted_', 'run_')}
             FROM runs FINAL WHERE ${conditions.sql} GROUP BY run_code
           ) GROUP BY code
         ) GROUP BY cell`,
       ...index.params,
-      integer(firstUs),
-      integer(stepUs),
+      ...bucket.params,
       ...conditions.params,
     ),
   );
@@ -164,9 +178,19 @@ async function countsIn(
   });
 }
 
+/** Returns an SQL expression for the index of a run's time bucket. */
+function bucketIndex({ starts, stepUs }: TimeBuckets): Sql {
+  const [firstUs = 0, secondUs = firstUs + stepUs] = starts;
+  const last = starts.length - 1;
+  const isRegular = starts.every((startUs, at) => at === 0 || startUs === secondUs + (at - 1) * stepUs);
+  // The first bucket can be shorter, and a run can start at the end of the last bucket.
+  if (isRegular) return sql(`least(intDiv(start_us - ?, ?), ${last})`, integer(secondUs - stepUs), integer(stepUs));
+  return sql(`transform(roundDown(start_us, [${starts}]), [${starts}], range(${starts.length}), 0)`);
+}
+
 function countedIn(row: CountRow, time: TimeBuckets): Counted {
   const { bucket, kind, runs } = row;
-  return countedOf(time.startUsOf(bucket), runs, runKindOf(kind), usageSumsOf(row), latenciesIn(row));
+  return countedOf(time.starts[bucket] ?? 0, runs, runKindOf(kind), usageSumsOf(row), latenciesIn(row));
 }
 
 function latenciesIn({ latency_buckets, latency_runs }: CountRow): Latencies {

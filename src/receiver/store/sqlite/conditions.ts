@@ -2,6 +2,7 @@ import { parseExact } from '../../../payload/fields.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { errorText, metadataTextOf } from '../../domain/run-values.ts';
 import type { SmallFields } from '../../domain/summary.ts';
+import { RunFlag } from '../../domain/trace-summary.ts';
 import type { Comparison, FilterNode, TextPattern } from '../../filter/filter.ts';
 import { hasValue, isMatchingFeedback } from '../../filter/match.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
@@ -55,6 +56,7 @@ export class SqlFilter {
       ...SPELLING,
       column: (field) => {
         if (field === 'latency') return latencyUs(runs);
+        if (field === 'internal') return `(${runs}.flags & ${RunFlag.INTERNAL} > 0)`;
         const table = isUsage(field) ? usage : runs;
         return `${table}.${COLUMNS[field] ?? field}`;
       },

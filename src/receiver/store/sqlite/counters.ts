@@ -9,6 +9,7 @@ import {
   usageSumsOf,
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
+import { RunFlag } from '../../domain/trace-summary.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, plainColumns, type RootColumns, type RunRow } from './run-row.ts';
 
@@ -21,10 +22,13 @@ export const MINUTE_US = 60_000_000;
 
 /** What the column `kind` of the counters contains in addition for further records of a call. */
 export const REPEAT = 8;
+/** The same for the internal steps of frameworks that are no roots. */
+export const INTERNAL = 16;
 
 /** Returns the column `kind` of the counters: 0 for runs that are no roots, else 1 + the index in `ROOT_KINDS`. */
-function kindCode({ root }: RunKind, isRepeat: boolean): number {
-  return (root === undefined ? 0 : 1 + ROOT_KINDS.indexOf(root)) + (isRepeat ? REPEAT : 0);
+function kindCode({ root }: RunKind, isRepeat: boolean, flags: number | null): number {
+  const code = root === undefined ? 0 : 1 + ROOT_KINDS.indexOf(root);
+  return code + (isRepeat ? REPEAT : 0) + (code === 0 && (flags ?? 0) & RunFlag.INTERNAL ? INTERNAL : 0);
 }
 
 /** Number of characters after which the latencies of a counter are compacted. Most counters stay far below it. */
@@ -164,7 +168,7 @@ class CounterChanges {
 
   /** Adds a run to the counters of its minute and of its user, or subtracts the run if `sign` is -1. */
   addRun(run: RunRow, sign: 1 | -1): void {
-    const { tenant, project, name, run_type, model, status, outcome, same_call, user } = run;
+    const { tenant, project, name, run_type, model, status, outcome, same_call, flags, user } = run;
     const isRepeat = same_call !== null;
     const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
     const minute = Math.floor(startUs / MINUTE_US);
@@ -180,7 +184,7 @@ class CounterChanges {
       run_type,
       model ?? '',
       status,
-      kindCode(kind, isRepeat),
+      kindCode(kind, isRepeat, flags),
     ];
     this.#add(COUNTERS, key, [1, ...usage], [latency], sign);
     if (user === null) return;

@@ -43,10 +43,8 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
     if (fields[field] === undefined) return [];
     const payload: RunFields = { [field]: fields[field], ...(small.run_type && { run_type: small.run_type }) };
     const text = texts?.[field] ?? exactJson(fields[field]);
-    const facts = {
-      ...factsWithoutPreviews(payload),
-      ...(text.length > PREVIEW_LENGTH_MIN && previewsIn(fields, [field])),
-    };
+    const previews = text.length > PREVIEW_LENGTH_MIN && previewsIn(fields, [field]);
+    const facts = { ...factsWithoutPreviews(payload), ...previews };
     return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
   });
   const json = exactJson(small);

@@ -6,20 +6,24 @@ import type { RunStatus, TraceOutcome } from '../../domain/run-view.ts';
 import {
   countedOf,
   type FeedbackSums,
+  type GroupSize,
   groupsInJson,
   kindOf,
   ROOT_KINDS,
   StatisticsTally,
+  totalOf,
   usageSumsOf,
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
-import type { StartRange } from '../../domain/time-buckets.ts';
+import type { StartRange, StatisticsPlan } from '../../domain/time-buckets.ts';
+import { RunFlag } from '../../domain/trace-summary.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all, conditionOf, type Dialect } from '../../filter/sql.ts';
 import { SPELLING } from './conditions.ts';
 import {
   COUNTERS,
+  INTERNAL,
   MINUTE_US,
   PERIODS,
   REPEAT,
@@ -81,16 +85,18 @@ export function statisticsIn(
   };
   // The time buckets of users are at least as long as the periods of their counters.
   const stepMin = groupBy === 'user' && series > 0 ? USER_PERIOD : 1;
+  const stepUsMin = stepMin * MINUTE_US;
   let tally = new StatisticsTally(query, starts);
-  if (tally.stepUs < stepMin * MINUTE_US && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
-    tally = new StatisticsTally({ ...query, buckets: tally.bucketsOf(stepMin * MINUTE_US) }, starts);
+  if (!tally.isWhole(stepUsMin) && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
+    tally = new StatisticsTally({ ...query, stepUsMin }, starts);
+    // In a time zone with half hours, the counters of users do not fit.
+    if (!tally.isWhole(stepUsMin)) tally = new StatisticsTally({ ...query, stepUsMin, timeZone: 'UTC' }, starts);
   }
   const grouping = groupingOf(groupBy);
-  const stepMinutes = tally.stepUs / MINUTE_US;
-  if (counters === undefined || stepMinutes < stepMin) scan(connection, conditionsFor(range), tally, grouping);
+  if (counters === undefined || !tally.isWhole(stepUsMin)) scan(connection, conditionsFor(range), tally, grouping);
   else {
     const byUser = groupBy === 'user';
-    const periods = PERIODS.filter((period) => stepMinutes % period === 0).reverse();
+    const periods = PERIODS.filter((period) => tally.isWhole(period * MINUTE_US)).reverse();
     for (const segment of segmentsOf(range, periods)) {
       if ('period' in segment) counters.add(segment, byUser ? undefined : groupBy, tally);
       else scan(connection, conditionsFor(segment.range), tally, byUser ? undefined : grouping);
@@ -101,7 +107,7 @@ export function statisticsIn(
         if ('range' in segment) scan(connection, conditionsFor(segment.range), tally, grouping, false);
       }
       const whole = hours.find((segment) => 'period' in segment);
-      if (whole !== undefined) counters.addUsers(whole, tally, series > 0);
+      if (whole !== undefined) counters.addUsers(whole, tally, query);
     }
   }
   addFeedback(connection, conditionsFor(range), tally, grouping);
@@ -223,23 +229,25 @@ class CounterReader {
     );
     for (const row of rows) {
       const root = ROOT_KINDS[(row.kind % REPEAT) - 1];
-      const kind = { ...kindOf(row.status, row.run_type, undefined, row.kind >= REPEAT), root };
+      const kind = { ...kindOf(row.status, row.run_type, undefined, (row.kind & REPEAT) !== 0), root };
       const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
       tally.add(counted);
-      if (row.group_key !== '' || (groupBy !== undefined && groupBy !== 'model'))
-        tally.addToGroups([row.group_key], counted);
+      const hasGroup = groupBy === 'model' ? row.group_key !== '' : groupBy !== 'name' || row.kind < INTERNAL;
+      if (groupBy !== undefined && hasGroup) tally.addToGroups([row.group_key], counted);
     }
   }
 
-  /** Adds the users with the most runs to their groups, but not to the totals. */
-  addUsers({ from, before }: Periods, tally: StatisticsTally, hasSeries: boolean): void {
+  /** Adds the largest users to their groups, but not to the totals. */
+  addUsers({ from, before }: Periods, tally: StatisticsTally, { rankBy = 'runs', series = 0 }: StatisticsPlan): void {
+    const hasSeries = series > 0;
     const condition = all([{ sql: 'start >= ? AND start < ?', params: [from, before] }, this.#condition]);
-    const counts = this.#connection.all<{ user: string; runs: number }>(
-      `SELECT user, sum(runs) AS runs FROM user_counters WHERE ${condition.sql} GROUP BY user`,
+    const sizes = this.#connection.all<GroupSize & { user: string }>(
+      `SELECT user, sum(${totalOf(rankBy)}) AS amount, sum(runs) AS runs FROM user_counters
+        WHERE ${condition.sql} GROUP BY user`,
       ...condition.params,
     );
     // Reading all figures only of the largest groups takes a third of the time.
-    const users = tally.largestGroups(new Map(counts.map(({ user, runs }) => [user, runs])));
+    const users = tally.largestGroups(new Map(sizes.map(({ user, ...size }) => [user, size])));
     const { sql, params } = all([
       condition,
       { sql: 'user IN (SELECT value FROM json_each(?))', params: [JSON.stringify(users)] },
@@ -359,6 +367,11 @@ interface Grouping {
 const NO_GROUPS: Grouping = { column: 'NULL', groupsOf: () => [] };
 
 function groupingOf(groupBy: GroupKey): Grouping {
+  if (groupBy === 'name')
+    return {
+      column: `iif(runs.is_root OR runs.flags & ${RunFlag.INTERNAL} = 0, runs.name, NULL)`,
+      groupsOf: (name) => [name],
+    };
   if (groupBy !== 'tag' && metadataKeyOf(groupBy) === undefined) {
     return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
   }

@@ -8,6 +8,7 @@ span = {
     "traceId": "5b8efff798038103d269b633813fc60c",
     "spanId": "eee19b7ec3c1b174",
     "name": "answer",
+    "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": "invoke_workflow"}}],
     "startTimeUnixNano": "1795159360000000000",
     "endTimeUnixNano": "1795159361000000000",
 }
