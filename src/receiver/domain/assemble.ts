@@ -31,6 +31,7 @@ import {
   has,
   idsIn,
   RunFlag,
+  type ShownFields,
   type SummarizedRun,
   shownIn,
   type Turn,
@@ -198,8 +199,8 @@ export class AssembledTrace implements CoveredTrace {
   }
 
   /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
-  shown(): ReturnType<typeof shownIn> | undefined {
-    return this.root && this.#decided && shownIn(this.#decided, this.root, ({ summary }) => summary);
+  shown(): ShownFields | undefined {
+    return this.#decided && shownIn(this.#decided, ({ summary }) => summary);
   }
 
   /** The names and ids of the projects of the visible runs. */

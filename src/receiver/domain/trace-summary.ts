@@ -165,16 +165,23 @@ function outcomeOf<Run extends SummarizedRun>(
   return hasFailed ? 'failed_below' : status;
 }
 
-/** Returns the fields in which the summary of a trace may differ from that of its root. */
+/** The fields of a trace that are not those of its root. */
+export type ShownFields = Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'>;
+
 export function shownIn<Run>(
   { outcome, asked, answered, error }: DecidedTrace<Run>,
-  root: Run,
   summaryOf: (run: Run) => RunSummary,
-): Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'> {
-  const { inputs_preview } = summaryOf(asked ?? root);
-  const outputs_preview = (answered && summaryOf(answered).outputs_preview) ?? summaryOf(root).outputs_preview;
+): ShownFields {
+  const inputs_preview = asked && summaryOf(asked).inputs_preview;
+  const outputs_preview = answered && summaryOf(answered).outputs_preview;
   const text = error && summaryOf(error).error;
   return { outcome, ...defined({ inputs_preview, outputs_preview, error: text }) };
+}
+
+/** Returns a trace as it appears in a list. */
+export function listedTrace(root: RunSummary, shown: ShownFields, trace: TraceSummary['trace']): TraceSummary {
+  const { inputs_preview: _, outputs_preview: __, error: ___, ...own } = root;
+  return { ...own, ...shown, trace };
 }
 
 /** Returns the ids of the runs whose data the summary of a trace shows. */
