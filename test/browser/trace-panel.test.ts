@@ -159,7 +159,7 @@ test('a narrow screen leads from the steps to the conversation and to the failur
   await page.getByRole('treegrid').waitFor();
 });
 
-test('a tool that only the messages tell of has a row, a step, and a panel with links to both model calls', async () => {
+test('a tool that only the messages tell of has a row, a step, and a panel that leads to both model calls', async () => {
   const asked = { role: 'user', content: 'Where is order 1042?' };
   const called = {
     role: 'assistant',
@@ -183,6 +183,6 @@ test('a tool that only the messages tell of has a row, a step, and a panel with 
   const panel = page.getByRole('article', { name: 'Tool lookup' });
   await panel.getByRole('region', { name: 'Inputs' }).getByText('{ orderId: 1042 }').waitFor();
   await panel.getByRole('region', { name: 'Outputs' }).getByText('{ status: "lost" }').waitFor();
-  await panel.getByRole('link', { name: 'Model call that got the result' }).click();
+  await panel.getByRole('button', { name: 'Model call that got the result' }).click();
   await page.getByRole('region', { name: 'Outputs' }).getByText('It is lost.').waitFor();
 });

@@ -31,6 +31,7 @@ import {
   has,
   idsIn,
   RunFlag,
+  type ShownFields,
   type SummarizedRun,
   shownIn,
   type Turn,
@@ -198,7 +199,7 @@ export class AssembledTrace implements CoveredTrace {
   }
 
   /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
-  shown(): ReturnType<typeof shownIn> | undefined {
+  shown(): ShownFields | undefined {
     return this.#decided && shownIn(this.#decided, ({ summary }) => summary);
   }
 

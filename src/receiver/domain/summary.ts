@@ -30,7 +30,7 @@ export interface PayloadFacts extends RequestFacts, ToolFacts {
   /** Whether the inputs, or the outputs, are more than an empty object. */
   asks?: boolean;
   answers?: boolean;
-  /** The status code in the outputs of an HTTP request. */
+  /** The status code in the outputs of an HTTP request or of a call, see `isRefused`. */
   http_status?: number;
   inputs_preview?: string;
   outputs_preview?: string;
@@ -79,7 +79,7 @@ function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
   if (isFilled(inputs)) facts.asks = true;
   if (isFilled(outputs)) facts.answers = true;
-  const status = fieldsOf(outputs).status_code;
+  const { status_code, status = status_code } = fieldsOf(outputs);
   if (typeof status === 'number') facts.http_status = status;
   set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
@@ -108,7 +108,7 @@ export function summaryOf(
   const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time };
   if (isContent) {
     set(summary, 'inputs_preview', inputs_preview);
-    set(summary, 'outputs_preview', outputs_preview);
+    if (!isRefused(fields, facts)) set(summary, 'outputs_preview', outputs_preview);
   }
   set(summary, 'first_token_time', first_token_time);
   set(summary, 'parent_run_id', parent_run_id);
@@ -125,6 +125,11 @@ export function summaryOf(
   set(summary, 'tags', tags?.map(comparable));
   set(summary, 'internal', isInternalStep(fields) || undefined);
   return summary;
+}
+
+/** Returns whether the outputs are the response with which a service has refused a call that `fetch` has recorded. */
+export function isRefused(fields: SmallFields, { http_status }: PayloadFacts): boolean {
+  return http_status !== undefined && sourceOf(fields) === 'fetch' && statusOf(fields) === 'error';
 }
 
 /**

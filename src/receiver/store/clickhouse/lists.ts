@@ -7,6 +7,7 @@ import { metadataKeyOf } from '../../domain/query-keys.ts';
 import { projectSummaries } from '../../domain/run-values.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
+import { listedTrace, type ShownFields } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf, directionOf, rangeConditions } from './conditions.ts';
@@ -30,8 +31,8 @@ interface ListedRow {
   readonly totals: string;
 }
 
-/** The totals of a trace, and the fields that differ from those of its root. */
-export type ShownTrace = Pick<TraceSummary, 'outcome' | 'trace'> & Partial<TraceSummary>;
+/** The totals of a trace, and the fields that are not those of its root. */
+export type ShownTrace = ShownFields & Pick<TraceSummary, 'trace'>;
 
 export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
   const { items, ...next } = await pageOfRows(db, scope, query, 'runs');
@@ -50,7 +51,7 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
   const items = rows.map((row): TraceSummary => {
     const { trace, ...shown }: ShownTrace = JSON.parse(row.totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);
-    return { ...summaryOf(row), ...shown, trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
+    return listedTrace(summaryOf(row), shown, { ...trace, ...(figures.length > 0 && { feedback: figures }) });
   });
   return { items, ...next };
 }

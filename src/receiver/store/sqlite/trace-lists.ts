@@ -8,6 +8,7 @@ import {
   type DecidingRuns,
   decidedTrace,
   idsIn,
+  listedTrace,
   shownIn,
   type Turn,
   threadSummaryOf,
@@ -38,7 +39,7 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
     return summary;
   };
   const totals = { ...totalsIn(connection, trace), ...idsIn(decided) };
-  return { ...summaryOf(summarized(root)), ...shownIn(decided, summaryOf), trace: totals };
+  return listedTrace(summaryOf(summarized(root)), shownIn(decided, summaryOf), totals);
 }
 
 function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
