@@ -97,15 +97,12 @@ export function decidingRun<Run extends SummarizedRun>(
 
 /**
  * OpenTelemetry's SDK for JavaScript starts spans at a whole millisecond. Of runs with the same start, functions are before
- * calls, the function that ends last is the first, and the call that ends first is the first.
+ * the calls in them, and tools before the model call that gets their results.
  */
 function isEarlier(a: SummarizedRun, b: SummarizedRun): boolean {
   if (a.startUs !== b.startUs) return a.startUs < b.startUs;
-  const isCall = isCallType(a.type);
-  if (isCall !== isCallType(b.type)) return !isCall;
-  const [endA, endB] = [a.endUs ?? Number.POSITIVE_INFINITY, b.endUs ?? Number.POSITIVE_INFINITY];
-  if (endA !== endB) return endA < endB === isCall;
-  return a.id < b.id;
+  const [rankA, rankB] = [a, b].map(({ type }) => Number(isCallType(type)) + Number(type === 'llm'));
+  return rankA === rankB ? a.id < b.id : Number(rankA) < Number(rankB);
 }
 
 /** What a trace says as a whole, and the runs whose data it shows. */

@@ -140,10 +140,10 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     { outcome: 'failed_below', error: 'HTTP 429', outputs_preview: undefined as never },
   ],
   [
-    'of spans that start at the same time was asked by the function, and the longer call has answered',
+    'of spans that start at the same time was asked by the function, and the model has answered after the tool',
     [
       ...[post(1, request(200)), post(9, { parent: 1, ...ASKED, ...atOnce(4), outputs: {} })],
-      ...[post(2, { parent: 1, ...SAID, ...atOnce(2) }), post(3, { parent: 1, ...SAID, ...atOnce(1) })],
+      ...[post(2, { parent: 1, ...SAID, ...atOnce(2) }), post(3, { parent: 1, ...SAID, ...atOnce(1), run_type: 'tool' })],
     ],
     { inputs_preview: 'Why?', outputs_preview: 'Hello.' },
     { asked_run_id: id(9), answered_run_id: id(2) },

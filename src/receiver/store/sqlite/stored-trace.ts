@@ -137,7 +137,7 @@ export class StoredTrace implements KnownTrace {
   #checkDeciding(before: RunRow, after: RunRow): void {
     for (const field of DECIDING_FIELDS) {
       if (this.#deciding[field] !== after.n) continue;
-      const isMoved = PLACE.some((column) => before[column] !== after[column]);
+      const isMoved = before.start_us !== after.start_us || before.run_type !== after.run_type;
       if (isMoved || !countsFor(field, summarized(after))) this.#lost.add(field);
     }
   }
@@ -240,9 +240,7 @@ const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
 const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
-/** The columns that place a run in the order of `decidingRun`. */
-const PLACE = ['start_us', 'run_type', 'end_us'] as const;
-const ORDER = ['start_us', IS_CALL, `iif(${IS_CALL}, 1, -1) * ifnull(end_us, ${Number.MAX_SAFE_INTEGER})`, 'id'];
+const ORDER = ['start_us', `${IS_CALL} + (run_type = 'llm')`, 'id'];
 /** Selects the run that decides a field. The condition is that of `countsFor`. */
 function decidingSql(field: DecidingField, condition: string): string {
   const order = ORDER.map((column) => (isFirst(field) ? column : `${column} DESC`)).join(', ');
