@@ -143,7 +143,10 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     'of spans that start at the same time was asked by the function, and the model has answered after the tool',
     [
       ...[post(1, request(200)), post(9, { parent: 1, ...ASKED, ...atOnce(4), outputs: {} })],
-      ...[post(2, { parent: 1, ...SAID, ...atOnce(2) }), post(3, { parent: 1, ...SAID, ...atOnce(1), run_type: 'tool' })],
+      ...[
+        post(2, { parent: 1, ...SAID, ...atOnce(2) }),
+        post(3, { parent: 1, ...SAID, ...atOnce(1), run_type: 'tool' }),
+      ],
     ],
     { inputs_preview: 'Why?', outputs_preview: 'Hello.' },
     { asked_run_id: id(9), answered_run_id: id(2) },
@@ -158,6 +161,17 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     [post(2, { parent: 1, ...ASKED, ms: 500 }), post(3, { parent: 1, ...SAID })],
     { outcome: 'incomplete', inputs_preview: 'Why?', outputs_preview: 'Hello.' },
     { answered_run_id: id(3) },
+  ],
+  [
+    'shows nothing of runs in other projects',
+    [post(1, { ms: 9_000 }), post(2, { parent: 1, ...ASKED, session_name: 'bank', error: 'Error: secret' })],
+    {
+      outcome: 'failed_below',
+      inputs_preview: undefined as never,
+      user: undefined as never,
+      error: undefined as never,
+    },
+    { asked_run_id: undefined as never, failed_run_id: undefined as never },
   ],
   [
     'is complete if its first run came from a program that is not traced',
