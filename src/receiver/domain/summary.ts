@@ -60,10 +60,14 @@ export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }
 
-/** Returns the metadata about one payload of a message. */
-export function payloadFactsOf(fields: RunFields, field: PayloadField, hasPreview: boolean): PayloadFacts {
+/** Returns the metadata about one payload of a message, with its preview and what it tells about tools if it has them. */
+export function payloadFactsOf(
+  fields: RunFields,
+  field: PayloadField,
+  { hasPreview, hasTools }: { readonly hasPreview: boolean; readonly hasTools: boolean },
+): PayloadFacts {
   const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
-  return { ...(hasPreview && previewsIn(fields, [field])), ...factsWithoutPreviews(payload) };
+  return { ...(hasPreview && previewsIn(fields, [field])), ...factsWithoutPreviews(payload, hasTools) };
 }
 
 /** Returns the previews of some of a run's payloads. */
@@ -74,9 +78,10 @@ export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYL
   return facts;
 }
 
-function factsWithoutPreviews(fields: RunFields): PayloadFacts {
+function factsWithoutPreviews(fields: RunFields, hasTools = true): PayloadFacts {
   const { inputs, outputs, events } = fields;
-  const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
+  const facts: PayloadFacts = requestFactsOf(fields);
+  if (hasTools) Object.assign(facts, toolFactsOf(fields));
   if (isFilled(inputs)) facts.asks = true;
   if (isFilled(outputs)) facts.answers = true;
   const { status_code, status = status_code } = fieldsOf(outputs);

@@ -57,7 +57,7 @@ export function insertRowOf(
   const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
-    facts[field] = payloadFactsOf(fields, field, true);
+    facts[field] = payloadFactsOf(fields, field, { hasPreview: true, hasTools: true });
   }
   return {
     tenant,

@@ -1,5 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { definedOrNone, exactJson, parseExact } from '../../../payload/fields.ts';
+import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
@@ -42,7 +42,10 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const payloads = PAYLOAD_FIELDS.flatMap((field) => {
     if (fields[field] === undefined) return [];
     const text = texts?.[field] ?? exactJson(fields[field]);
-    return { field, text, facts: definedOrNone(payloadFactsOf(fields, field, text.length > PREVIEW_LENGTH_MIN)) };
+    // Reading messages takes longer than this search. Every format of tool calls and results has one of the words in its keys.
+    const hasTools = text.includes('tool') || text.includes('unction');
+    const facts = payloadFactsOf(fields, field, { hasPreview: text.length > PREVIEW_LENGTH_MIN, hasTools });
+    return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
   });
   const json = exactJson(small);
   const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];

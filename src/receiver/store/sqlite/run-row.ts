@@ -44,24 +44,52 @@ export type RootColumns = {
 
 /** Returns the columns of a run that is not the root. */
 export function plainColumns(row: RunRow): RootColumns {
-  const own = (field: 'thread' | 'user'): string | null => (countsFor(field, summarized(row)) ? row[field] : null);
+  const own = (field: 'thread' | 'user'): string | null =>
+    countsFor(field, new SummarizedRow(row)) ? row[field] : null;
   return { is_root: 0, outcome: null, thread: own('thread'), user: own('user') };
 }
 
-export type SummarizedRow<Of extends RunRow = RunRow> = SummarizedRun & { readonly row: Of };
+/** Reads columns only when they are needed, because most runs decide nothing. */
+export class SummarizedRow<Of extends RunRow = RunRow> implements SummarizedRun {
+  readonly row: Of;
+  #id: string | undefined;
 
-export function summarized<Of extends RunRow>(row: Of): SummarizedRow<Of> {
-  return {
-    row,
-    id: idText(row.id),
-    startUs: row.start_us ?? 0,
-    endUs: row.end_us ?? undefined,
-    type: row.run_type ?? '',
-    status: row.status ?? 'pending',
-    project: row.project ?? '',
-    isRepeat: row.same_call !== null,
-    flags: row.flags ?? 0,
-  };
+  constructor(row: Of) {
+    this.row = row;
+  }
+
+  get id(): string {
+    this.#id ??= idText(this.row.id);
+    return this.#id;
+  }
+
+  get startUs(): number {
+    return this.row.start_us ?? 0;
+  }
+
+  get endUs(): number | undefined {
+    return this.row.end_us ?? undefined;
+  }
+
+  get type(): string {
+    return this.row.run_type ?? '';
+  }
+
+  get status(): RunStatus {
+    return this.row.status ?? 'pending';
+  }
+
+  get project(): string {
+    return this.row.project ?? '';
+  }
+
+  get isRepeat(): boolean {
+    return this.row.same_call !== null;
+  }
+
+  get flags(): number {
+    return this.row.flags ?? 0;
+  }
 }
 
 /** Columns that are derived from the fields of a visible run. */

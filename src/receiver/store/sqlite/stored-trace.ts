@@ -23,8 +23,7 @@ import {
   projectNamesIn,
   type RootColumns,
   type RunRow,
-  type SummarizedRow,
-  summarized,
+  SummarizedRow,
   usageIn,
 } from './run-row.ts';
 
@@ -138,7 +137,7 @@ export class StoredTrace implements KnownTrace {
     for (const field of DECIDING_FIELDS) {
       if (this.#deciding[field] !== after.n) continue;
       const isMoved = before.start_us !== after.start_us || before.run_type !== after.run_type;
-      if (isMoved || !countsFor(field, summarized(after))) this.#lost.add(field);
+      if (isMoved || !countsFor(field, new SummarizedRow(after))) this.#lost.add(field);
     }
   }
 
@@ -175,8 +174,8 @@ export class StoredTrace implements KnownTrace {
 
   /** Finds the runs that decide the summary, from the runs that have been written and those that have decided it before. */
   #decide(connection: SqliteConnection, rootRow: RunRow): RootColumns {
-    const root = summarized(rootRow);
-    const rows = new Map([rootRow, ...this.written].map((row) => [row.n, summarized(row)]));
+    const root = new SummarizedRow(rootRow);
+    const rows = new Map([rootRow, ...this.written].map((row) => [row.n, new SummarizedRow(row)]));
     const candidates = [...rows.values()].filter(({ row }) => isVisible(row));
     const deciding: DecidingRuns<SummarizedRow> = {};
     for (const field of DECIDING_FIELDS) {
@@ -185,7 +184,7 @@ export class StoredTrace implements KnownTrace {
       const row = this.#lost.has(field)
         ? connection.one<RunRow>(DECIDING[field], this.n)
         : (known?.row ?? (n && connection.one<RunRow>(RUN, n)));
-      deciding[field] = decidingRun(field, candidates, row ? summarized(row) : undefined);
+      deciding[field] = decidingRun(field, candidates, row ? new SummarizedRow(row) : undefined);
       this.#deciding[field] = deciding[field]?.row.n;
     }
     const isMissing = (rootRow.parent ?? rootRow.waits_for) !== null && root.id !== this.id;

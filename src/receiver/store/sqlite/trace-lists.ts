@@ -17,21 +17,21 @@ import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
-import { runAt, type SelectedRun, type SummarizedRow, summarized, usageIn } from './run-row.ts';
+import { runAt, type SelectedRun, SummarizedRow, usageIn } from './run-row.ts';
 
 /** Returns a trace as it appears in a list. `root` is the row of its root. */
 export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun): TraceSummary {
   const trace = connection.one<Row>('SELECT * FROM traces WHERE n = ?', root.trace) ?? {};
   const keys: DecidingRuns<number> = JSON.parse(String(trace.deciding ?? '{}'));
-  const rows = new Map([[root.n, summarized(root)]]);
+  const rows = new Map([[root.n, new SummarizedRow(root)]]);
   const deciding: DecidingRuns<SummarizedRow<SelectedRun>> = {};
   for (const field of DECIDING_FIELDS) {
     const n = keys[field] ?? -1;
     const row = n === -1 || rows.has(n) ? undefined : runAt(connection, n);
-    if (row !== undefined) rows.set(n, summarized(row));
+    if (row !== undefined) rows.set(n, new SummarizedRow(row));
     deciding[field] = rows.get(n);
   }
-  const decided = decidedTrace(summarized(root), root.outcome === 'incomplete', deciding);
+  const decided = decidedTrace(new SummarizedRow(root), root.outcome === 'incomplete', deciding);
   const summaries = new Map<number, RunSummary>();
   const summaryOf = ({ row }: SummarizedRow<SelectedRun>): RunSummary => {
     const summary = summaries.get(row.n) ?? summaryIn(connection, row);
@@ -39,7 +39,7 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
     return summary;
   };
   const totals = { ...totalsIn(connection, trace), ...idsIn(decided) };
-  return listedTrace(summaryOf(summarized(root)), shownIn(decided, summaryOf), totals);
+  return listedTrace(summaryOf(new SummarizedRow(root)), shownIn(decided, summaryOf), totals);
 }
 
 function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
