@@ -11,7 +11,6 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['/', 'filter; in a trace, search'],
   ['e', 'in a trace: errors only'],
   ['n', 'in a trace: next error'],
-  ['z', 'in a trace: zoom to the run, or show the whole trace'],
   ['m', 'Markdown or plain text'],
   ['c', 'compare two runs: press this key on each run'],
   ['g t', 'traces'],

@@ -20,7 +20,6 @@ import {
   treeOf,
   unfolded,
   withAncestors,
-  type Zoom,
 } from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
@@ -39,8 +38,6 @@ export class TraceModel {
   readonly summary: LiveValue<TraceSummary | undefined>;
   readonly search: Signal<string> = signal('');
   readonly isErrorsOnly: Signal<boolean> = signal(false);
-  /** The time range of the waterfall. If undefined, the waterfall shows the whole trace. */
-  readonly zoom: Signal<Zoom | undefined> = signal(undefined);
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
   readonly folded: ReadonlySignal<FoldedRuns> = computed(() => foldedCalls(this.content.value.value ?? []));
   /** Ids of the first of equal runs, by the id of each further one. */
@@ -192,14 +189,6 @@ export class TraceModel {
   collapseAll(isCollapsed: boolean): void {
     const parents = this.tree.value.branches.filter(({ end }, index) => end > index + 1 && index > 0);
     this.collapsed.value = new Set(isCollapsed ? parents.map(({ run }) => run.id) : []);
-  }
-
-  /** Zooms to the selected run, or back to the whole trace. */
-  toggleZoom(): void {
-    const branch = this.tree.value.branches[this.#selectedIndex()];
-    const isWhole = this.zoom.value === undefined;
-    if (branch === undefined || !isWhole) this.zoom.value = undefined;
-    else this.zoom.value = { startMs: branch.startMs, endMs: branch.endMs ?? Date.now() };
   }
 
   toggleErrorsOnly(): void {

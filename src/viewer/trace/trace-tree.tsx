@@ -9,8 +9,7 @@ import { useFocus, useKeys } from '../elements/keys.ts';
 import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { InternalToggle } from '../run/run-facts.tsx';
-import { Minimap } from './minimap.tsx';
-import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, shareOf, useAxis, type Zoom } from './run-tree.ts';
+import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 import { Went } from './went.tsx';
 
@@ -21,8 +20,6 @@ const INDENT_PX = 16;
 /** Maximum indentation, in percent of the name column. */
 const INDENT_PERCENT_MAX = 40;
 const NAME_LENGTH_MAX = 200;
-/** Minimum number of runs for which the minimap is shown. Fewer runs fit on the screen. */
-const MINIMAP_RUNS_MIN = 30;
 /** Minimum width of a bar with a mark for the first token, in percent of the axis. The mark would hide a shorter bar. */
 const MARKED_PERCENT_MIN = 4;
 /** Maximum number of labels of the time axis. */
@@ -41,18 +38,12 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const position = model.position.value;
   const rowHeight = isNarrow.value ? ROW_HEIGHT_NARROW : ROW_HEIGHT;
   const { first, end } = useRowWindow(element, rowHeight, shown.length);
-  const { branches, startMs } = model.tree.value;
-  const whole = useAxis(model.tree.value);
-  const zoom = model.zoom.value;
-  const axis = zoom === undefined ? whole : { ...whole, startMs: zoom.startMs, lengthMs: lengthOf(zoom) };
+  const { branches } = model.tree.value;
+  const axis = useAxis(model.tree.value);
   useFocus(element);
   useRowKeys(element, rowHeight, shown.length, position, (row) => model.selectAt(row));
   useFoldKeys(model);
   useLayoutEffect(() => scrollToRow(element.current, position, rowHeight), [model.selected.value, shown.length === 0]);
-  useLayoutEffect(() => {
-    const row = zoom === undefined ? -1 : shown.findIndex((index) => (branches[index]?.startMs ?? 0) >= zoom.startMs);
-    if (row !== -1) element.current?.scrollTo({ top: row * rowHeight });
-  }, [zoom]);
   const isVisible = position >= first && position < end;
   const step = tickStep(axis.lengthMs);
   return (
@@ -61,7 +52,6 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
       aria-label="Runs of the trace"
       style={{ '--step': (step / axis.lengthMs) * 100 }}
     >
-      {(branches.length >= MINIMAP_RUNS_MIN || zoom !== undefined) && <Minimap model={model} axis={whole} />}
       <div class="tree-grid tree-head">
         <span class="clip">
           <button type="button" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)}>
@@ -70,16 +60,11 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
           <button type="button" class="more" title="Expand all (])" onClick={() => model.collapseAll(false)}>
             Expand
           </button>
-          {zoom !== undefined && (
-            <button type="button" class="more" title="Show the whole trace (z)" onClick={() => model.toggleZoom()}>
-              Whole trace
-            </button>
-          )}
           {model.internals.value > 0 && <InternalToggle count={model.internals.value} noun="internal step" />}
         </span>
         <span class="number">tokens</span>
         <span class="number">cost</span>
-        <Ticks offsetMs={axis.startMs - startMs} lengthMs={axis.lengthMs} step={step} />
+        <Ticks lengthMs={axis.lengthMs} step={step} />
       </div>
       <div
         ref={element}
@@ -108,10 +93,6 @@ function elementId(id: string): string {
   return `run-${id.replaceAll(/\s/g, '_')}`;
 }
 
-function lengthOf({ startMs, endMs }: Zoom): number {
-  return Math.max(0.001, endMs - startMs);
-}
-
 /** Returns the distance between two labels of the time axis: 1, 2 or 5 times a power of 10. */
 function tickStep(lengthMs: number): number {
   const least = lengthMs / TICKS_MAX;
@@ -119,10 +100,10 @@ function tickStep(lengthMs: number): number {
   return power * ([1, 2, 5].find((factor) => factor * power >= least) ?? 10);
 }
 
-/** Labels of the time axis. In a zoomed range, the first label is the time since the start of the trace. */
-function Ticks({ offsetMs, lengthMs, step }: { offsetMs: number; lengthMs: number; step: number }): JSX.Element {
+/** Labels of the time axis. */
+function Ticks({ lengthMs, step }: { lengthMs: number; step: number }): JSX.Element {
   const ticks = Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
-  const labels = ticks.map((ms) => (ms === 0 ? duration(offsetMs) : (offsetMs === 0 ? '' : '+') + duration(ms)));
+  const labels = ticks.map(duration);
   return (
     <span class="lane ticks" aria-hidden="true">
       {labels.map(
@@ -292,32 +273,34 @@ function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }):
   const { branch, axis, whole } = props;
   const { run, startMs } = branch;
   const endMs = branch.endMs ?? (run.status === 'pending' ? Number.POSITIVE_INFINITY : startMs);
-  const { left, width } = shareOf(axis, startMs, endMs) ?? { left: 0, width: -1 };
+  const [left = 0, right = 0] = [percentAt(axis, startMs), percentAt(axis, endMs)].toSorted((a, b) => a - b);
   const firstTokenAt = run.first_token_time === undefined ? Number.NaN : millisecondsAt(run.first_token_time);
-  const mark = width < MARKED_PERCENT_MIN ? undefined : shareOf(axis, firstTokenAt, firstTokenAt);
   const label = `First token after ${duration(firstTokenAt - startMs)}`;
   return (
     <>
       <div class="lane" role="gridcell">
-        {width >= 0 && (
-          <span
-            class={`bar bar-${run.derived === undefined ? `${kindOf(run)} bar-${run.status}` : 'derived'}`}
-            style={{ '--from': left, '--for': width }}
-          />
-        )}
-        {mark !== undefined && firstTokenAt >= startMs && (
-          <span class="first-token" title={label} style={{ '--from': mark.left }}>
+        <span
+          class={`bar bar-${run.derived === undefined ? `${kindOf(run)} bar-${run.status}` : 'derived'}`}
+          style={{ '--from': left, '--for': right - left }}
+        />
+        {right - left >= MARKED_PERCENT_MIN && firstTokenAt >= startMs && (
+          <span class="first-token" title={label} style={{ '--from': percentAt(axis, firstTokenAt) }}>
             <span class="unseen">{label}</span>
           </span>
         )}
       </div>
-      <div class="length small" role="gridcell" style={{ '--to': left + Math.max(0, width) }}>
+      <div class="length small" role="gridcell" style={{ '--to': right }}>
         {run.derived !== undefined && '≤ '}
         {latencyOf(run, axis.nowMs)}
         {whole !== undefined && ` · ${percent(lengthMsOf(branch), lengthMsOf(whole))}`}
       </div>
     </>
   );
+}
+
+/** Returns the position of a time on an axis, in percent. A time outside of the axis has the position of its closer end. */
+function percentAt({ startMs, lengthMs }: Axis, ms: number): number {
+  return Math.max(0, Math.min(100, ((ms - startMs) / lengthMs) * 100));
 }
 
 function classOf(states: Readonly<Record<string, boolean>>): string {

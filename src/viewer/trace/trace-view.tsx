@@ -21,7 +21,6 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
     Escape: closeTrace,
     e: () => model.toggleErrorsOnly(),
     n: () => model.selectNextError(),
-    z: () => model.toggleZoom(),
     '[': () => model.collapseAll(true),
     ']': () => model.collapseAll(false),
     Enter: () => model.panel.current?.focus(),
