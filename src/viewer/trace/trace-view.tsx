@@ -1,3 +1,6 @@
+import './trace.css';
+import '../run/run.css';
+import '../payload/payload.css';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { address, go } from '../data/navigation.ts';
