@@ -143,17 +143,16 @@ function isRoot({ tree }: TraceModel, id: string): boolean {
 }
 
 /** Returns the root with what its trace says as a whole. */
-function ofTrace({ tree, usage, summary }: TraceModel, root: RunDetails): RunDetails {
+function ofTrace({ tree, summary }: TraceModel, root: RunDetails): RunDetails {
   const calls = tree.value.branches.map(({ run }) => run).filter(({ run_type: type }) => type === 'llm');
   const counts = new Map<string, number>();
   for (const { model, same_call_as: head } of calls) {
     if (model !== undefined && head === undefined) counts.set(model, (counts.get(model) ?? 0) + 1);
   }
   const models = [...counts].map(([model, count]) => (count === 1 ? model : `${model} ×${count}`)).join(', ');
-  const { user, thread } = summary.value.value ?? {};
+  const { user, thread, trace } = summary.value.value ?? {};
   const { first_token_time } = calls.at(-1) ?? {};
-  const found = { model: models || undefined, user, thread, first_token_time };
-  return { ...root, ...defined(found), ...(Object.keys(usage.value).length > 0 && { usage: usage.value }) };
+  return { ...root, ...defined({ model: models || undefined, user, thread, first_token_time, usage: trace?.usage }) };
 }
 
 /** Reads the further records of a call. Returns the head until they arrive. */
