@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { KEYS as FILTER_KEYS } from '../data/filter.ts';
+import { Pairs } from '../elements/controls.tsx';
 import { Dialog } from '../elements/dialog.tsx';
 
 const KEYS: readonly (readonly [string, string])[] = [
@@ -36,18 +37,5 @@ export default function HelpDialog(): JSX.Element {
       <h2>Filter</h2>
       <Pairs pairs={[...FILTER_KEYS.map(({ key, about }) => [key, about] as const), TEXT_SEARCH]} />
     </Dialog>
-  );
-}
-
-function Pairs({ pairs }: { pairs: readonly (readonly [string, string])[] }): JSX.Element {
-  return (
-    <dl class="pairs">
-      {pairs.map(([key, about]) => (
-        <div key={key}>
-          <dt>{key}</dt>
-          <dd>{about}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

@@ -1,4 +1,3 @@
-import { signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sourcesOf } from '../../receiver/domain/call-records.ts';
@@ -6,7 +5,7 @@ import { address } from '../data/navigation.ts';
 import { cost, count, duration, latencyOf, millisecondsAt, percent, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
+import { elementIdOf, isNarrow, Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { InternalToggle } from '../run/run-facts.tsx';
 import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, useAxis } from './run-tree.ts';
@@ -24,12 +23,6 @@ const NAME_LENGTH_MAX = 200;
 const MARKED_PERCENT_MIN = 4;
 /** Maximum number of labels of the time axis. */
 const TICKS_MAX = 5;
-
-const narrow = matchMedia('(max-width: 760px)');
-const isNarrow = signal(narrow.matches);
-narrow.addEventListener('change', () => {
-  isNarrow.value = narrow.matches;
-});
 
 /** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
@@ -72,7 +65,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         role="treegrid"
         aria-label="Runs of the trace"
         aria-rowcount={shown.length}
-        aria-activedescendant={isVisible ? elementId(model.selected.value ?? '') : undefined}
+        aria-activedescendant={isVisible ? elementIdOf(model.selected.value ?? '') : undefined}
         tabIndex={0}
       >
         <Rows count={shown.length} rowHeight={rowHeight} first={first} role="rowgroup">
@@ -86,11 +79,6 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
       <Went model={model} />
     </section>
   );
-}
-
-/** Ids of derived tools contain spaces, which separate the ids in an attribute. */
-function elementId(id: string): string {
-  return `run-${id.replaceAll(/\s/g, '_')}`;
 }
 
 /** Returns the distance between two labels of the time axis: 1, 2 or 5 times a power of 10. */
@@ -153,7 +141,7 @@ function TraceRow({ model, branch, index, row, axis }: RowProps & { row: number;
   const states = { selected: isSelected, aside: !model.isMatch(run), slow: isSlow, failed: run.status === 'error' };
   return (
     <div
-      id={elementId(run.id)}
+      id={elementIdOf(run.id)}
       class={classOf(states)}
       role="row"
       aria-rowindex={row}
@@ -280,7 +268,7 @@ function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }):
     <>
       <div class="lane" role="gridcell">
         <span
-          class={`bar bar-${run.derived === undefined ? `${kindOf(run)} bar-${run.status}` : 'derived'}`}
+          class={`bar kind-${kindOf(run)} bar-${run.derived === undefined ? run.status : 'derived'}`}
           style={{ '--from': left, '--for': right - left }}
         />
         {right - left >= MARKED_PERCENT_MIN && firstTokenAt >= startMs && (
