@@ -122,11 +122,16 @@ export function useOpenRows<Item>(options: {
     id: elementIdOf(idOf(one)),
     class: one === item ? 'opens selected' : 'opens',
     'aria-selected': one === item,
-    onClick: ({ target }: MouseEvent): void => {
-      if (!(target instanceof Element && target.closest('a, button'))) openRow(one);
-    },
+    onClick: onRow(() => openRow(one)),
   });
   return { position, activeId: item && elementIdOf(idOf(item)), attributesOf };
+}
+
+/** Returns a listener for clicks on a row, except for those on its links and buttons. */
+export function onRow(act: () => void): (event: MouseEvent) => void {
+  return ({ target }) => {
+    if (!(target instanceof Element && target.closest('a, button'))) act();
+  };
 }
 
 /** Returns the id of the element of a row. Spaces separate the ids in an attribute. */

@@ -5,7 +5,6 @@ import type { FilterTerm } from '../../receiver/filter/parser.ts';
 import { address, go } from '../data/navigation.ts';
 import { nameOfRange, rangeIn } from '../data/time-range.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
-import { Pending } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { lazy } from '../elements/lazy.tsx';
@@ -148,8 +147,5 @@ const DownloadPanel = panel('DownloadPanel');
 
 /** Loads the panels when the first menu is opened. */
 function panel(name: 'TimePanel' | 'ViewsPanel' | 'ColumnsPanel' | 'DownloadPanel'): ComponentType {
-  return lazy(
-    async () => ({ default: (await import('./menu-panels.tsx'))[name] }),
-    ({ problem }) => <Pending problem={problem} note="Loading…" />,
-  );
+  return lazy(async () => ({ default: (await import('./menu-panels.tsx'))[name] }));
 }

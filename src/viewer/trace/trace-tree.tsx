@@ -1,11 +1,12 @@
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sourcesOf } from '../../receiver/domain/call-records.ts';
 import { address } from '../data/navigation.ts';
+import { Toggle } from '../elements/controls.tsx';
 import { cost, count, duration, latencyOf, millisecondsAt, percent, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { elementIdOf, isNarrow, Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
+import { elementIdOf, isNarrow, onRow, Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { InternalToggle } from '../run/run-facts.tsx';
 import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, useAxis } from './run-tree.ts';
@@ -148,7 +149,7 @@ function TraceRow({ model, branch, index, row, axis }: RowProps & { row: number;
       aria-level={model.depthOf(index) + 1}
       aria-expanded={isParent ? !model.isCollapsed(run.id) : undefined}
       aria-selected={isSelected}
-      onClick={() => model.select(run.id)}
+      onClick={onRow(() => model.select(run.id))}
     >
       <RowName model={model} branch={branch} index={index} />
       <div class="number tokens" role="gridcell" title={usageTitle(run.usage)}>
@@ -177,10 +178,8 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
   const isCollapsed = model.isCollapsed(run.id);
   const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
   const percentOfColumn = (depth / Math.max(1, model.tree.value.depthMax)) * INDENT_PERCENT_MAX;
-  const toggle = (event: MouseEvent): void => {
-    event.stopPropagation();
-    model.collapse(run.id, !isCollapsed);
-  };
+  const isUnfolded = model.unfolded.value.has(run.id);
+  const toggleFolded = (): void => model.toggleFolded(run.id);
   return (
     <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, ${percentOfColumn}%)` }}>
       {end > index + 1 ? (
@@ -189,7 +188,7 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
           class={isCollapsed ? 'fold' : 'fold open'}
           tabIndex={-1}
           aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
-          onClick={toggle}
+          onClick={() => model.collapse(run.id, !isCollapsed)}
         >
           <Icon name="open" />
         </button>
@@ -210,14 +209,24 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
       {run.derived !== undefined && <DerivedMark />}
       {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
       {records.length > 0 && (
-        <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
+        <Toggle
+          class="more"
+          isOn={isUnfolded}
+          title={`Show or hide the other records of this call ${sources}`}
+          toggle={toggleFolded}
+        >
           +{plural(records.length, 'record')}
-        </FoldButton>
+        </Toggle>
       )}
       {repeats > 0 && (
-        <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
+        <Toggle
+          class="more"
+          isOn={isUnfolded}
+          title={`Show or hide ${plural(repeats, 'equal run')} after this run`}
+          toggle={toggleFolded}
+        >
           × {(repeats + 1).toLocaleString('en')}
-        </FoldButton>
+        </Toggle>
       )}
       {isOrphan && (
         <span class="note" title="The parent of this run has not arrived">
@@ -231,20 +240,6 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
         </span>
       )}
     </div>
-  );
-}
-
-/** A button that shows or hides the runs that are folded into a run. */
-function FoldButton(props: { model: TraceModel; id: string; title: string; children: ComponentChildren }): JSX.Element {
-  const { model, id, title, children } = props;
-  const toggle = (event: MouseEvent): void => {
-    event.stopPropagation();
-    model.toggleFolded(id);
-  };
-  return (
-    <button type="button" class="more" aria-pressed={model.unfolded.value.has(id)} title={title} onClick={toggle}>
-      {children}
-    </button>
   );
 }
 
