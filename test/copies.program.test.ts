@@ -6,6 +6,7 @@ import { createReceiver } from '#src/receiver.ts';
 import { manifest } from './package/repository.ts';
 import { root, temporaryFolder } from './support/folders.ts';
 import { runNode } from './support/program.ts';
+import { startReceiver } from './support/receiver.ts';
 
 test.each([
   ['two copies of one version share the exporters', manifest.version, [1, 1], [3, 3]],
@@ -44,8 +45,7 @@ test.each([
   ['import', 'require'],
   ['require', 'import'],
 ])('%s and %s of the package share the exporters, the current run, the log and the classes', async (...order) => {
-  const receiver = await createReceiver({ strict: true });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver({ strict: true });
 
   const program = ['test/fixtures/two-formats.mjs', join(root, 'dist'), receiver.url, ...order];
   const { code, stdout, stderr } = await runNode(program);

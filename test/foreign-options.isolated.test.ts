@@ -1,12 +1,12 @@
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import OpenAI from 'openai';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { wrapAISDK } from '#src/ai.ts';
 import { type ConfigureOptions, startRun, traceable, withRun } from '#src/index.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { wrapOpenAI } from '#src/openai.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from './instrument/recorder.ts';
 import { environmentOf } from './support/environment.ts';
 import { forgetPackage } from './support/fresh-copy.ts';
 import { ingestServer } from './support/ingest-server.ts';
@@ -76,12 +76,6 @@ const RECORDING: Readonly<Record<string, (options: object) => unknown>> = {
   },
 };
 
-function recorder() {
-  const made = recordRuns();
-  onTestFinished(() => made.stop());
-  return made;
-}
-
 /** Whether the inputs and the outputs of all runs contain the question and the answer. */
 function payloads(runs: readonly object[]): [inputs: boolean, outputs: boolean] {
   const text = JSON.stringify(runs);
@@ -94,7 +88,7 @@ describe('an option that hides payloads in another library', () => {
   test.each(Object.entries(RECORDING))('hides them in `%s`, and one line names the option', async (_, recordOne) => {
     for (const [options, inputs, outputs] of HIDING) {
       const lines = logLines();
-      const recorded = recorder();
+      const recorded = record();
       await recordOne(options);
       await vi.waitFor(() => expect(recorded.runs[0]).toHaveProperty('end_time'));
       expect(recorded.runs).toHaveLength(1);
@@ -136,7 +130,7 @@ describe('an option that hides payloads in another library', () => {
   });
 
   test('does not hide the payloads of runs below', () => {
-    const recorded = recorder();
+    const recorded = record();
     logLines();
     const options = { name: 'outer', processInputs: hide, mask: hide };
     withRun(startRun(options), () => traceable((_: string) => ANSWERED, { name: 'inner' })(ASKED));
@@ -150,7 +144,7 @@ describe('an option that hides payloads in another library', () => {
     [{ captureInput: true }, true],
     [Object.defineProperty({}, 'processInputs', { enumerable: true, get: () => expect.fail('gone') }), false],
   ])('hides nothing if it is off, and the inputs if it cannot be read: %#', (options, isRecorded) => {
-    const recorded = recorder();
+    const recorded = record();
     logLines();
     traceable(
       (_: string) => ANSWERED,
@@ -162,7 +156,7 @@ describe('an option that hides payloads in another library', () => {
 
 test('`tracingEnabled: false` leaves calls untraced and hides the payloads of a run', () => {
   const lines = logLines();
-  const recorded = recorder();
+  const recorded = record();
   const options = { name: 'ask', inputs: { question: ASKED }, tracingEnabled: false };
   expect(traceable((_: string) => ANSWERED, { tracingEnabled: false } as object)(ASKED)).toBe(ANSWERED);
   expect(recorded.runs).toEqual([]);
@@ -183,7 +177,7 @@ test.each([
   ['aggregator', () => 1, '; use `aggregate`'],
 ])('the option `%s` of another library is ignored, and one log line names a similar option', (name, value, ours) => {
   const lines = logLines();
-  const recorded = recorder();
+  const recorded = record();
   expect(traceable(() => 1, { name: 'ask', [name]: value } as object)()).toBe(1);
   expect(recorded.runs).toMatchObject([{ name: 'ask', run_type: 'chain', session_name: 'default' }]);
   expect(lines).toEqual([`warn: traceable: unknown option \`${name}\` is ignored${ours}.`]);

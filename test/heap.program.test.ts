@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { root } from './support/folders.ts';
+import { listenInTest } from './support/listen-in-test.ts';
 import { startNode } from './support/program.ts';
 
 const MIB = 1024 * 1024;
@@ -12,13 +11,8 @@ const LIFE_MAX_MS = 60_000;
 async function makeService(status = 202): Promise<string> {
   const server = createServer((request, response) => {
     request.resume().on('end', () => response.writeHead(request.url === '/info' ? 404 : status).end());
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listenInTest(server);
 }
 
 test('a quarter of a million children of an open run leave nothing in the heap', {

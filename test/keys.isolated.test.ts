@@ -16,8 +16,8 @@ import {
 } from '#src/index.ts';
 import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
-import { temporaryFolder } from './support/folders.ts';
-import { type Answer, type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+import { type Answer, type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
+import { testFolder } from './support/test-folder.ts';
 
 const CREDENTIALS = ['x-api-key', 'x-tenant-id', 'authorization', 'cookie', 'x-team'];
 
@@ -30,9 +30,7 @@ const throwing: ProxyHandler<Error> = {
 };
 
 async function service(reply?: (request: Received) => Answer): Promise<IngestServer> {
-  const server = await ingestServer(reply);
-  onTestFinished(server.close);
-  return server;
+  return ingestServerInTest(reply);
 }
 
 /** Connects to 127.0.0.1 regardless of the host. */
@@ -331,8 +329,7 @@ describe('`apiKey` and `headers` as functions', () => {
   });
 
   test('leave runs on disk for the next exporter of the endpoint, regardless of its key', async () => {
-    const { path: spoolDir, remove } = temporaryFolder();
-    onTestFinished(remove);
+    const spoolDir = testFolder();
     const server = await service(({ headers }) => ({ status: headers['x-api-key'] === 'new-key' ? 202 : 401 }));
     const options = { durability: 'spill', spoolDir } as const;
     const first = exporterTo(server.url, {}, { ...options, apiKey: () => 'old-key' });

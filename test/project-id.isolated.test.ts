@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConfigureOptions } from '#src/index.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { environmentOf } from './support/environment.ts';
 import { forgetPackage } from './support/fresh-copy.ts';
-import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+import { type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
+import { startReceiver } from './support/receiver.ts';
 
 const ID = '8f14e45f-ceea-467a-9575-6f3d1d2b1c11';
 const OTHER = '1679091c-5a88-4faf-afb5-e6087eb1b2dc';
@@ -37,9 +37,7 @@ function projects(received: readonly Received[]): string[] {
 }
 
 async function service(multipart = true): Promise<IngestServer> {
-  const server = await ingestServer(({ path }) => ({ status: multipart || path !== '/runs/multipart' ? 202 : 404 }));
-  onTestFinished(server.close);
-  return server;
+  return ingestServerInTest(({ path }) => ({ status: multipart || path !== '/runs/multipart' ? 202 : 404 }));
 }
 
 beforeEach(() => environmentOf());
@@ -135,8 +133,7 @@ describe('a project by its id', () => {
   });
 
   test('selects the runs in the receiver', async () => {
-    const receiver = await createReceiver({ port: 0 });
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver();
     const { configure, flush, startRun } = await started();
     configure({ endpoint: receiver.url, projectId: ID, log: 'silent' });
     startRun({ name: 'ask' }).end();

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConfigureOptions, Stats } from '#src/index.ts';
 import { environmentOf } from './support/environment.ts';
 import { forgetPackage } from './support/fresh-copy.ts';
 import { gate } from './support/gate.ts';
-import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+import { type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
+import { listenInTest } from './support/listen-in-test.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 
 /** Loads the package as in a program that has just started. */
@@ -19,12 +19,10 @@ async function started() {
 
 /** A service that accepts everything, once `ready` has resolved. */
 async function service(ready: Promise<unknown> = Promise.resolve()): Promise<IngestServer> {
-  const server = await ingestServer(async () => {
+  return ingestServerInTest(async () => {
     await ready;
     return { status: 202 };
   });
-  onTestFinished(server.close);
-  return server;
 }
 
 /** The package, configured to send its runs to a service. */
@@ -130,8 +128,7 @@ describe('the ledger', () => {
 
 describe('the delivery statistics', () => {
   test('cover all exporters, including closed ones', async () => {
-    const [good, bad] = [await service(), await ingestServer(() => ({ status: 400 }))];
-    onTestFinished(bad.close);
+    const [good, bad] = [await service(), await ingestServerInTest(() => ({ status: 400 }))];
     const { configure, createExporter, flush, shutdown, stats, traceable } = await started();
     expect(stats()).toMatchObject({ backlog: { bytes: 0, oldestMs: 0 } });
     expect([stats().latency, stats().lastError]).toEqual([undefined, undefined]);
@@ -200,10 +197,8 @@ describe('configure, called again', () => {
     const disconnected: Promise<unknown>[] = [];
     const server = createServer((request, response) => request.resume().on('end', () => response.writeHead(202).end()));
     server.on('connection', (socket) => disconnected.push(once(socket, 'close')));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void server.close());
     const { configure, startRun, stats } = await started();
-    const old = configure({ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, log });
+    const old = configure({ endpoint: await listenInTest(server), log });
     const run = startRun({ name: 'last' });
     configure({ tracing: false, log });
     startRun({ name: 'still taken', exporter: old }).end();
@@ -218,8 +213,7 @@ describe('configure, called again', () => {
 
   test('with another key delivers the runs of the refused key', async () => {
     const reply = ({ headers }: Received) => ({ status: headers['x-api-key'] === 'k-new' ? 202 : 401 });
-    const server = await ingestServer(reply);
-    onTestFinished(() => server.close());
+    const server = await ingestServerInTest(reply);
     const { configure, createExporter, flush, stats, traceable } = await started();
     const limits = { retryDelayMs: 1, retryDelayMaxMs: 1 };
     const shared = { endpoint: server.url, workspaceId: 'w-1', limits, log } as const;

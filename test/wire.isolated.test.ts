@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { configure, currentRun, flush, startRun, traceable } from '#src/index.ts';
+import { configure, currentRun, flush, fromHeaders, startRun, traceable, withRun } from '#src/index.ts';
 import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 
@@ -18,13 +18,15 @@ const answer = traceable(
   { name: 'answer' },
 );
 
-/** The requests of one call that is coalesced, and of one run that is posted and patched apart. */
+/** The requests of one call that is coalesced, and of one run below a caller that is posted and patched apart. */
 async function traffic(): Promise<{ server: IngestServer; coalesced: Received; post: Received; patch: Received }> {
   const server = await ingestServer();
   configure({ endpoint: server.url, apiKey: 'key-1', workspaceId: 'workspace-1', project: 'docs' });
   await answer({ text: 'où?' });
   await flush();
-  const run = startRun({ name: 'slow', runType: 'llm', inputs: { prompt: 'hi' } });
+  const caller = fromHeaders({ 'runspan-trace': '20261120T072240123456Z0193b3a0-1111-7000-8000-000000000001' });
+  const options = { name: 'slow', runType: 'llm', inputs: { prompt: 'hi' }, tags: ['t'], metadata: { k: 'v' } };
+  const run = withRun(caller, () => startRun(options));
   await flush();
   run.end({ text: 'ho' });
   await flush();
@@ -83,6 +85,7 @@ describe('the wire', () => {
     expect([...patched.keys()]).toEqual([`patch.${id}`, `patch.${id}.outputs`]);
     const { end_time, ...same } = patched.get(`patch.${id}`) as Record<string, unknown>;
     expect(same).toEqual(posted.get(`post.${id}`));
+    expect(same).toMatchObject({ parent_run_id: expect.any(String), tags: ['t'], extra: { metadata: { k: 'v' } } });
     expect(end_time).toMatch(ISO_US);
     expect(patched.get(`patch.${id}.outputs`)).toEqual({ text: 'ho' });
   });

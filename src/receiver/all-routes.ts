@@ -1,5 +1,4 @@
 import { attachmentRoutes } from './api/attachment-routes.ts';
-import { deletionRoutes } from './api/deletion-routes.ts';
 import { feedbackRoutes, tokenRoutes } from './api/feedback-routes.ts';
 import { langSmithRoutes } from './api/langsmith-routes.ts';
 import { queryRoutes } from './api/query-routes.ts';
@@ -19,7 +18,6 @@ export const ROUTES: readonly Route[] = [
   ...tokenRoutes,
   ...OTHERS,
   ...queryRoutes,
-  ...deletionRoutes,
   ...attachmentRoutes,
   ...serviceRoutes,
   ...pageRoutes,

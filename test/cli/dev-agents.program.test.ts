@@ -1,8 +1,8 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
-import { temporaryFolder } from '../support/folders.ts';
+import { expect, it } from 'vitest';
 import { runRunspan } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** A command that prints its variables and arguments, and sends a span to the endpoint for traces, if there is one. */
 const AGENT = `#!${process.execPath}
@@ -26,12 +26,9 @@ interface Seen {
 
 /** Runs a command named like a coding agent below `runspan dev`. Returns what it printed, and the output after it. */
 async function runAgent(name: string, options: readonly string[], variables: Readonly<Record<string, string>> = {}) {
-  const { path: folder, remove } = temporaryFolder();
-  onTestFinished(remove);
-  const path = join(folder, name);
   // Without an extension, Node runs a file as an ES module only below such a package.
-  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-  writeFileSync(path, AGENT);
+  const folder = testFolder({ 'package.json': '{ "type": "module" }', [name]: AGENT });
+  const path = join(folder, name);
   chmodSync(path, 0o755);
   const { code, stdout, stderr } = await runRunspan(
     ['dev', '--port', '0', '--memory', ...options, '--', name, '-p', 'hello'],

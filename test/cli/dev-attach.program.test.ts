@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { serve } from '../http/server.ts';
 import { openLocalStore, runsIn, storePath } from '../receiver/local-store.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { type Ended, moduleText, runNode, type Started, startRunspan } from '../support/program.ts';
 import { segmentsBelow } from '../support/spool.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -409,14 +409,11 @@ describe('a file of a receiver is not believed', () => {
         answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers));
       }).end();
     });
-    onTestFinished(() => void relay.close());
-    await once(relay.listen(0, '127.0.0.1'), 'listening');
-    const { port } = relay.address() as { port: number };
+    const url = await listenInTest(relay);
     const file = storePath();
-    register(file, { ...registered(real), url: `http://127.0.0.1:${port}` });
+    register(file, { ...registered(real), url });
     await expectOwnReceiver(file);
     expect(proofs).toEqual([expect.stringMatching(/^[\da-f]{64}$/)]);
-    relay.closeAllConnections();
   });
 
   it('if other users can read it, if it is a symbolic link, or if it is not for this machine', async () => {

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { serve } from '../http/server.ts';
 import { openLocalStore, runsIn } from '../receiver/local-store.ts';
 import { runMain } from '../support/command.ts';
@@ -9,6 +9,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode, runRunspan, startRunspan } from '../support/program.ts';
 import { segmentsBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { withoutSqlite } from '../support/without-sqlite.ts';
 
 const index = new URL('../../dist/index.js', import.meta.url).href;
@@ -188,10 +189,8 @@ describe.concurrent('runspan dev with a command', () => {
 
 // Not concurrent, because the store is closed when the test has finished.
 it('runspan dev records in the project of package.json, unless the program names another one', async () => {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const path = join(folder.path, 'runs.db');
-  writeFileSync(join(folder.path, 'package.json'), '{"name":"@shop/api"}');
+  const folder = testFolder({ 'package.json': '{"name":"@shop/api"}' });
+  const path = join(folder, 'runs.db');
   const code = `
     import { configure, flush, traceable } from '${index}';
     import { traceable as theirs } from '${import.meta.resolve('langsmith/traceable')}';
@@ -208,7 +207,7 @@ it('runspan dev records in the project of package.json, unless the program names
     configure({ project: 'in code' });
     traceable(() => {}, { name: 'of code' })();
     await flush({ timeoutMs: 15_000 });`;
-  const { ended } = startRunspan(devWith(code), { RUNSPAN_STORE: path }, folder.path);
+  const { ended } = startRunspan(devWith(code), { RUNSPAN_STORE: path }, folder);
   expect(await ended).toMatchObject({ code: 0, stderr: '' });
   const runs = await runsIn(await openLocalStore(path), {});
   const projects = Object.fromEntries(runs.map(({ name, session_name }) => [name, session_name]));

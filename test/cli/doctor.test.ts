@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { REPLACED_NAMES } from '#src/cli/doctor/project.ts';
 import * as langsmith from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
-import { type Answer, ingestServer, type Reply } from '../support/ingest-server.ts';
-import { listen } from '../support/listen.ts';
+import { type Answer, ingestServer, ingestServerInTest, type Reply } from '../support/ingest-server.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 type Variables = Record<string, string>;
@@ -32,15 +32,7 @@ const REDIRECT: Answer = { status: 302, headers: { location: 'http://127.0.0.1:9
 
 /** Starts a service with these responses to `GET /info`, `POST /runs/query` and ingestion. */
 async function service(info: Answer, query: Reply, ingestion: Reply = query) {
-  const server = await ingestServer(({ path }) => (path === '/runs/query' ? query : ingestion), info);
-  onTestFinished(() => server.close());
-  return server;
-}
-
-async function receiver() {
-  const started = await createReceiver();
-  onTestFinished(() => started.close());
-  return started;
+  return ingestServerInTest(({ path }) => (path === '/runs/query' ? query : ingestion), info);
 }
 
 async function closedPort(): Promise<string> {
@@ -51,7 +43,7 @@ async function closedPort(): Promise<string> {
 
 describe('runspan doctor', () => {
   it('reports no problems with a working service, sends one run, and prints its address', async () => {
-    const { url, runs } = await receiver();
+    const { url, runs } = await startReceiver();
     const { code, stdout, stderr } = await runDoctor({ RUNSPAN_ENDPOINT: url, RUNSPAN_PROJECT: 'shop' });
     expect([code, stderr, problems(stdout)]).toEqual([0, '', []]);
     expect(lineOf(stdout, 'RUNSPAN_ENDPOINT')).toMatch(new RegExp(`^ok {4}RUNSPAN_ENDPOINT +${url}$`));
@@ -63,8 +55,7 @@ describe('runspan doctor', () => {
   });
 
   it('sends one span with OTLP, and asks the service for nothing else', async () => {
-    const server = await ingestServer(() => ({ status: 200, body: '' }));
-    onTestFinished(() => server.close());
+    const server = await ingestServerInTest(() => ({ status: 200, body: '' }));
     const env = { RUNSPAN_PROTOCOL: 'otlp', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: server.url };
     const { code, stdout } = await runDoctor(env);
     expect([code, problems(stdout)]).toEqual([0, []]);
@@ -74,7 +65,7 @@ describe('runspan doctor', () => {
   });
 
   it('prints one object of JSON with --json', async () => {
-    const { url } = await receiver();
+    const { url } = await startReceiver();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url }, ['--json']);
     const report = JSON.parse(stdout);
     expect([code, report.ok]).toEqual([0, true]);
@@ -82,7 +73,7 @@ describe('runspan doctor', () => {
   });
 
   it('prints no secret of any variable', async () => {
-    const { url } = await receiver();
+    const { url } = await startReceiver();
     const canary = 'canary-51f0c3';
     const key = `lsv2_pt_${'canary'.repeat(5)}`;
     const invalid = 'a canary that is no key';
@@ -114,7 +105,7 @@ describe('runspan doctor', () => {
   });
 
   it('sends its run even if tracing is off or the sample rate is 0, with warnings', async () => {
-    const { url, runs } = await receiver();
+    const { url, runs } = await startReceiver();
     const env = { RUNSPAN_ENDPOINT: url, RUNSPAN_TRACING: 'off', RUNSPAN_SAMPLE_RATE: '0' };
     const { code, stdout } = await runDoctor(env);
     const warnings = ['warn RUNSPAN_TRACING', 'warn RUNSPAN_SAMPLE_RATE'];
@@ -154,7 +145,7 @@ describe('settings', () => {
     ['RUNSPAN_START_DELAY_MS', 'soon'],
     ['RUNSPAN_WORKSPACE_ID', 'with blanks'],
   ])('are reported if %s is invalid, with its length only', async (name, value) => {
-    const { url } = await receiver();
+    const { url } = await startReceiver();
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url, [name]: value });
     expect([code, problems(stdout)]).toEqual([0, [`warn ${name}`]]);
     const message = `^warn +${name} +set \\(${value.length} characters?\\): .*[^.]; correct or unset ${name}$`;
@@ -181,7 +172,7 @@ describe('settings', () => {
   });
 
   it('have the variable of each value, and the variables that are not used', async () => {
-    const { url } = await receiver();
+    const { url } = await startReceiver();
     const all = {
       LANGSMITH_TRACING: 'true',
       LANGSMITH_ENDPOINT: url,
@@ -209,7 +200,7 @@ describe('settings', () => {
 
 describe('an endpoint', () => {
   it('is that of the first service, if there is a list of services', async () => {
-    const [first, second] = [await receiver(), await receiver()];
+    const [first, second] = [await startReceiver(), await startReceiver()];
     const list = [first, second].map(({ url }, at) => ({ api_url: url, api_key: `canary-${at}` }));
     const { code, stdout } = await runDoctor({
       LANGSMITH_TRACING: 'true',
@@ -224,7 +215,7 @@ describe('an endpoint', () => {
   });
 
   it('in the files .env and .env.local is checked like one in the environment, and a warning names the file', async () => {
-    const { url, runs } = await receiver();
+    const { url, runs } = await startReceiver();
     const text = `# mine\nexport RUNSPAN_ENDPOINT="http://127.0.0.1:9" # local\nRUNSPAN_PROJECT=shop\nRUNSPAN_API_KEY=canary`;
     const { code, stdout } = await runDoctor({}, [], { '.env': text, '.env.local': `RUNSPAN_ENDPOINT=${url}` });
     expect([code, problems(stdout), (await runs({ project: 'shop' })).length]).toEqual([0, ['warn tracing'], 1]);
@@ -245,7 +236,7 @@ describe('an endpoint', () => {
   });
 
   it('in the environment takes precedence over that in a file', async () => {
-    const { url } = await receiver();
+    const { url } = await startReceiver();
     const files = { '.env': 'RUNSPAN_ENDPOINT=http://localhost:9' };
     const { code, stdout } = await runDoctor({ RUNSPAN_ENDPOINT: url }, [], files);
     expect([code, stdout.includes('.env')]).toEqual([0, false]);
@@ -257,14 +248,14 @@ describe('the service', () => {
     ['at a closed port', closedPort, 1, ['fail info'], { info: /no program listens .* \(ECONNREFUSED\); check the/ }],
     [
       'with plain HTTP at https',
-      async () => (await receiver()).url.replace('http:', 'https:'),
+      async () => (await startReceiver()).url.replace('http:', 'https:'),
       1,
       ['fail info'],
       { info: /the server does not use TLS .*; check whether the endpoint begins with http or https$/ },
     ],
     [
       'at a wrong path',
-      async () => `${(await receiver()).url}/nothing/here`,
+      async () => `${(await startReceiver()).url}/nothing/here`,
       1,
       ['warn info', 'fail test run'],
       {
@@ -342,8 +333,7 @@ describe('a proxy', () => {
     const rejecting = createServer().on('connect', (_, socket) => {
       socket.on('error', () => {}).end('HTTP/1.1 407 No\r\n\r\n');
     });
-    const HTTPS_PROXY = await listen(rejecting);
-    onTestFinished(() => void rejecting.close());
+    const HTTPS_PROXY = await listenInTest(rejecting);
     const { stdout } = await runDoctor({ RUNSPAN_ENDPOINT: REMOTE, ...NO_PROXIES, HTTPS_PROXY });
     expect(lineOf(stdout, 'info')).toMatch(/the proxy requires authentication \(status 407\); check HTTPS_PROXY$/);
   });

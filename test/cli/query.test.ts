@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { serve } from '../http/server.ts';
 import { start } from '../receiver/wire.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 /** Returns a run that starts a second after the run with the number before, and takes 12 ms. */
@@ -372,8 +372,7 @@ describe('runspan delete', () => {
       const [status, body] = answers.shift() ?? [500, {}];
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });
-    const url = await listen(server);
-    onTestFinished(() => void server.close());
+    const url = await listenInTest(server);
     const { code, stderr } = await runMain(['delete', 'project', 'big', '--yes', '--url', url]);
     expect(code).toBe(1);
     expect(stderr).toContain('refused the request: 100 deletions are not finished');

@@ -3,9 +3,9 @@ import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type SendOptions, sendSpool } from '#src/cli/spool/send.ts';
 import type { Segment } from '#src/delivery/spool/spool.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { runMain } from '../support/command.ts';
 import { logLines } from '../support/log-lines.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { killOwners, laterVersion, makeRecord, segmentsBelow, spoolFolder } from '../support/spool.ts';
 
 async function sent(dir: string, url: string, options: SendOptions = {}, patienceMs = 10_000) {
@@ -20,8 +20,7 @@ async function sent(dir: string, url: string, options: SendOptions = {}, patienc
 /** Creates the files of a dead process for a receiver. */
 async function left(...numbers: number[]) {
   logLines();
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const folder = spoolFolder();
   const destination = { endpoint: new URL(receiver.url), workspaceId: undefined, apiKey: undefined };
   for (const number of numbers) folder.open(destination).spill([makeRecord(number)]);

@@ -5,10 +5,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#src/receiver.ts';
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { start } from '../receiver/wire.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
+import { root } from '../support/folders.ts';
 import { listen } from '../support/listen.ts';
 import { type Ended, runNode, startRunspan } from '../support/program.ts';
 import { requestBody } from '../support/request-body.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 interface Project {
   readonly path: string;
@@ -22,8 +23,7 @@ interface Project {
 
 /** Creates a project with runspan. */
 function makeProject(manifest: Record<string, unknown> = {}): Project {
-  const { path, remove } = temporaryFolder();
-  onTestFinished(remove);
+  const path = testFolder();
   const write = (name: string, text: string): void => writeFileSync(join(path, name), text);
   write('package.json', JSON.stringify({ name: 'weather', type: 'module', ...manifest }));
   mkdirSync(join(path, 'node_modules'));

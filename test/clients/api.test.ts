@@ -173,7 +173,7 @@ test.each([302, 401, 422, 500])(
       headers: { cookie: 'call-key-4' },
       options: { headers: { Authorization: 'Bearer option-key-3' } },
     };
-    const error = (await thrownBy(api.json(call))) as Error;
+    const error = await thrownBy(api.json(call));
     vi.restoreAllMocks();
     const all = [error, api, ...events].flatMap((value) => [
       inspect(value, { depth: 20, showHidden: true }),

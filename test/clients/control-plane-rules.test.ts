@@ -13,7 +13,7 @@ const client = new ControlPlane({ baseUrl: 'http://127.0.0.1:9', maxRetries: 0 }
 
 /** The invalid fields of a request: `source_config.cpu: Expected …`. Empty if the request is sent. */
 async function refusals(call: Promise<unknown>): Promise<string[]> {
-  const { errors = [] } = (await thrownBy(call)) as InvalidRequestError;
+  const { errors = [] } = await thrownBy<InvalidRequestError>(call);
   return errors.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
 }
 

@@ -8,15 +8,9 @@ import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
 import type { ControlPlaneServer } from './control-plane-server.ts';
 import { API_KEY, makeDeployment, setUp } from './control-plane-set-up.ts';
+import { thrownBy } from './make-api.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
-
-async function rejection(promise: PromiseLike<unknown>): Promise<Error> {
-  return promise.then(
-    () => expect.unreachable('it resolved'),
-    (thrown: Error) => thrown,
-  );
-}
 
 const PAGE = 'limit=20&offset=0';
 const OTHER = '0193b3a0-ffff-7000-8000-00000000000e';
@@ -125,7 +119,7 @@ describe('deployments', () => {
     expect(await deployments.deleteMany(hundred)).toEqual({ isPartial: true, response: { failed: ['x'] } });
     expect(await deployments.deleteMany([NOWHERE])).toMatchObject({ isPartial: false });
     for (const refused of [[], [...hundred, NOWHERE], ['x'], 'x' as unknown as string[]]) {
-      expect(await rejection(deployments.deleteMany(refused))).toBeInstanceOf(InvalidRequestError);
+      expect(await thrownBy(deployments.deleteMany(refused))).toBeInstanceOf(InvalidRequestError);
     }
     expect(seen).toHaveLength(2);
   });
@@ -139,7 +133,7 @@ describe('deployments', () => {
     });
     await client.deployments.delete(id);
     expect(server.count(/^DELETE/)).toBe(2);
-    expect(await rejection(client.deployments.delete(id))).toMatchObject({ status: 404 });
+    expect(await thrownBy(client.deployments.delete(id))).toMatchObject({ status: 404 });
   });
 
   it('are not sent if an id, field or option is invalid', async () => {
@@ -158,13 +152,13 @@ describe('deployments', () => {
       client.listeners.get('x'),
       client.integrations.repositories('x'),
     ];
-    for (const promise of broken) expect(await rejection(promise)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
+    for (const promise of broken) expect(await thrownBy(promise)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
     for (const list of [
       deployments.list({ limit: 0 }),
       deployments.list({ limit: 101 }),
       client.listeners.list({ offset: -1 }),
     ])
-      expect(await rejection(list)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+      expect(await thrownBy(list)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
     expect(server.calls).toEqual([]);
   });
 });
@@ -191,7 +185,7 @@ describe('listeners and integrations', () => {
   it('that are not a list reject', async () => {
     const { server, client } = await setUp();
     server.next(/GET/, (_, response) => response.end('{"resources":[]}'));
-    expect(await rejection(client.integrations.list())).toBeInstanceOf(InvalidResponseError);
+    expect(await thrownBy(client.integrations.list())).toBeInstanceOf(InvalidResponseError);
   });
 });
 
@@ -283,12 +277,12 @@ describe('a client', () => {
         }),
       );
     });
-    const error = await rejection(client.deployments.create(makeDeployment({ secrets })));
+    const error = await thrownBy(client.deployments.create(makeDeployment({ secrets })));
     const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'API_KEY', value: 'hunter3-hunter3' }] }];
     server.next(/POST/, (_, response, { body }) =>
       response.writeHead(400).end(JSON.stringify({ detail: JSON.stringify(body) })),
     );
-    const other = await rejection(
+    const other = await thrownBy(
       client.deployments.create(makeDeployment({ source_config: { resource_spec: { sidecars } } })),
     );
     for (const one of [error, other]) {
@@ -307,7 +301,7 @@ describe('a client', () => {
     const values = ['true', 'prod', '8080', 'hunter2', 'swordfish'];
     const secrets = values.map((value, at) => ({ name: `NAME_${at}`, value }));
     server.next(/POST/, (_, response) => response.writeHead(400).end(JSON.stringify({ detail })));
-    const error = await rejection(client.deployments.create(makeDeployment({ secrets })));
+    const error = await thrownBy(client.deployments.create(makeDeployment({ secrets })));
     expect(error).toMatchObject({
       detail: 'expected true for FLAG in prod on port 8080, got token [secret] of [secret]',
     });
@@ -317,11 +311,11 @@ describe('a client', () => {
     const { server, client } = await setUp();
     for (const body of ['', '[]', 'null', '"text"', '7']) {
       server.next(/GET/, (_, response) => response.end(body));
-      expect(await rejection(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidResponseError);
+      expect(await thrownBy(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidResponseError);
     }
     for (const body of ['', 'null', '{"items":[]}']) {
       server.next(/GET/, (_, response) => response.end(body));
-      expect((await rejection(client.deployments.list())).message).toMatch(
+      expect((await thrownBy(client.deployments.list())).message).toMatch(
         /200, but the response has no list of resources$/,
       );
     }
@@ -399,7 +393,7 @@ it.each(creating)('%s is sent once if the request may have arrived', async (_, c
   for (const [fault, code] of faults) {
     server.calls.length = 0;
     server.next(/^(POST|PATCH)/, fault);
-    expect(await rejection(call(client, id, latest_revision_id as string))).toMatchObject({ code });
+    expect(await thrownBy(call(client, id, latest_revision_id as string))).toMatchObject({ code });
     expect(server.count(/^(POST|PATCH)/)).toBe(1);
   }
 });

@@ -5,17 +5,11 @@ import { ControlPlane } from '#src/clients.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
+import { thrownBy } from './make-api.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
 const QUICK = { intervalMs: 1, timeoutMs: 20_000 };
 const REVISION = /^GET .*\/revisions\//;
-
-async function rejection(promise: PromiseLike<unknown>): Promise<RevisionError> {
-  return promise.then(
-    () => expect.unreachable('it resolved'),
-    (thrown: RevisionError) => thrown,
-  );
-}
 
 describe('a wait for a deployment', () => {
   it('ends when the revision is deployed, and reports each status once', async () => {
@@ -35,7 +29,7 @@ describe('a wait for a deployment', () => {
     async (status) => {
       const { server, client } = await setUp();
       server.statuses = ['QUEUED', status];
-      const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+      const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK));
       const [deploymentId = ''] = server.deployments.keys();
       const revisionId = server.deployments.get(deploymentId)?.revisions[0]?.id;
       expect(error).toBeInstanceOf(RevisionError);
@@ -53,7 +47,7 @@ describe('a wait for a deployment', () => {
     server.next(/GET .*revisions/, (_, response) => {
       response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', [field]: reason, more: 1 }));
     });
-    const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+    const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK));
     expect(error.message).toMatch(
       /will not be deployed: its status is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
     );
@@ -63,9 +57,7 @@ describe('a wait for a deployment', () => {
   it('rejects after the timeout with the last status', async () => {
     const { server, client } = await setUp();
     server.statuses = ['QUEUED', 'BUILDING'];
-    const error = await rejection(
-      client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }),
-    );
+    const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: 'BUILDING' });
     expect(error.message).toMatch(/was not deployed within 500 ms; its status is BUILDING$/);
   });
@@ -94,7 +86,7 @@ describe('a wait for a deployment', () => {
     server.statuses = ['QUEUED'];
     const made = await client.deployments.create(makeDeployment());
     const onStatus = (): unknown => server.push(made.id);
-    const error = await rejection(client.deployments.waitUntilDeployed(made.id, { ...QUICK, onStatus }));
+    const error = await thrownBy(client.deployments.waitUntilDeployed(made.id, { ...QUICK, onStatus }));
     const latest = server.deployments.get(made.id)?.revisions[0]?.id;
     expect(error).toMatchObject({
       code: 'RUNSPAN_REVISION_SUPERSEDED',
@@ -119,21 +111,21 @@ describe('a wait for a deployment', () => {
     const { server, client } = await setUp();
     const onStatus = (): void =>
       server.next(REVISION, (_, response) => response.writeHead(404).end('{"detail":"gone"}'));
-    const error = await rejection(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }));
+    const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }));
     expect(error).toMatchObject({ code: 'RUNSPAN_NOT_FOUND', detail: 'gone' });
   });
 
   it.each([400, 401, 403, 301])('rejects after a response with %d', async (status) => {
     const { server, client } = await setUp();
     server.next(REVISION, (_, response) => response.writeHead(status).end());
-    expect(await rejection(client.deployments.createAndWait(makeDeployment(), QUICK))).toMatchObject({ status });
+    expect(await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK))).toMatchObject({ status });
   });
 
   it('waits for the delay that the service requests', async () => {
     const { server, client } = await setUp();
     server.next(REVISION, (_, response) => response.writeHead(429, { 'retry-after': '60' }).end());
     const waiting = client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 600 });
-    expect(await rejection(waiting)).toMatchObject({ code: 'RUNSPAN_TIMEOUT', cause: { status: 429 } });
+    expect(await thrownBy(waiting)).toMatchObject({ code: 'RUNSPAN_TIMEOUT', cause: { status: 429 } });
     expect(server.count(REVISION)).toBe(1);
   });
 
@@ -141,7 +133,7 @@ describe('a wait for a deployment', () => {
     const { server, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
     for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
-    const error = await rejection(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
+    const error = await thrownBy(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
     expect(error.message).toMatch(/; its status is unknown; the last poll failed: \[GET\] "http.*": 503$/);
   });
@@ -149,15 +141,13 @@ describe('a wait for a deployment', () => {
   it('ends after its timeout if no response arrives', async () => {
     const { server, client } = await setUp();
     server.next(REVISION, () => undefined);
-    const error = await rejection(
-      client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }),
-    );
+    const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }));
     expect(error.message).toMatch(/was not deployed within 500 ms; its status is unknown$/);
   });
 
   it('does not poll a service that cannot be reached at all', async () => {
     const client = new ControlPlane({ baseUrl: 'http://127.0.0.1:1', maxRetries: 0 });
-    expect(await rejection(client.deployments.waitUntilDeployed(NOWHERE))).toMatchObject({
+    expect(await thrownBy(client.deployments.waitUntilDeployed(NOWHERE))).toMatchObject({
       code: 'RUNSPAN_NO_RESPONSE',
     });
   });
@@ -172,7 +162,7 @@ describe('a wait for a deployment', () => {
       [/redeploy$/, (options: object) => client.deployments.redeployAndWait(id, NOWHERE, options)],
     ] as const) {
       server.next(call, () => undefined);
-      const error = await rejection(begin({ timeoutMs: 300 }));
+      const error = await thrownBy(begin({ timeoutMs: 300 }));
       expect(error).toMatchObject({ name: 'TimeoutError', code: 'RUNSPAN_TIMEOUT' });
     }
   });
@@ -188,14 +178,14 @@ describe('a wait for a deployment', () => {
       signal: between.signal,
       onStatus: () => setImmediate(() => between.abort(reason)),
     });
-    expect(await rejection(waiting)).toBe(reason);
+    expect(await thrownBy(waiting)).toBe(reason);
     const during = new AbortController();
     server.next(REVISION, () => during.abort(reason));
-    expect(await rejection(client.deployments.waitUntilDeployed(id, { ...QUICK, signal: during.signal }))).toBe(reason);
+    expect(await thrownBy(client.deployments.waitUntilDeployed(id, { ...QUICK, signal: during.signal }))).toBe(reason);
     for (const { signal } of [between, during]) expect(getEventListeners(signal, 'abort')).toEqual([]);
     const calls = server.calls.length;
     const aborted = client.deployments.createAndWait(makeDeployment(), { ...QUICK, signal: AbortSignal.abort(reason) });
-    expect(await rejection(aborted)).toBe(reason);
+    expect(await thrownBy(aborted)).toBe(reason);
     expect(server.calls.length).toBe(calls);
   });
 
@@ -207,7 +197,7 @@ describe('a wait for a deployment', () => {
       const close = (): unknown => setImmediate(() => void client.close());
       if (hangs) server.next(REVISION, close);
       const waiting = client.deployments.waitUntilDeployed(id, { intervalMs: 60_000, onStatus: close });
-      expect(await rejection(waiting)).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE' });
+      expect(await thrownBy(waiting)).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE' });
     }
   });
 
@@ -217,10 +207,10 @@ describe('a wait for a deployment', () => {
     const onStatus = (): never => {
       throw thrown;
     };
-    expect(await rejection(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }))).toBe(thrown);
+    expect(await thrownBy(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }))).toBe(thrown);
     const later = async (): Promise<never> => onStatus();
     const rejected = client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus: later });
-    expect(await rejection(rejected)).toBe(thrown);
+    expect(await thrownBy(rejected)).toBe(thrown);
   });
 
   it('checks its options before anything is sent', async () => {
@@ -235,10 +225,10 @@ describe('a wait for a deployment', () => {
       deployments.redeployAndWait(NOWHERE, NOWHERE, wrong),
       deployments.waitUntilDeployed(NOWHERE, { intervalMs: 0 }),
     ]) {
-      expect(await rejection(promise)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+      expect(await thrownBy(promise)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
     }
     const invalid = deployments.waitUntilDeployed(NOWHERE, { revisionId: 'x' });
-    expect(await rejection(invalid)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
+    expect(await thrownBy(invalid)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
     expect(server.calls).toEqual([]);
   });
 });
@@ -285,7 +275,7 @@ describe('an update with a wait', () => {
 it('a creation rejects if the response has no id', async () => {
   const { server, client } = await setUp();
   server.next(/^POST/, (_, response) => response.end('{}'));
-  const error = await rejection(client.deployments.createAndWait(makeDeployment(), QUICK));
+  const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK));
   expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_RESPONSE', message: expect.stringMatching(/has no id$/) });
   expect(server.calls.length).toBe(1);
 });

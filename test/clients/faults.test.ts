@@ -2,14 +2,16 @@
 
 import '../support/virtual-timers.ts';
 
-import { getEventListeners, once } from 'node:events';
+import { getEventListeners } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { CallOptions, RetryEvent } from '#src/clients/client-options.ts';
 import { submitFeedback } from '#src/clients.ts';
 import { serve } from '../http/server.ts';
 import { gate } from '../support/gate.ts';
+import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 import { GET, makeApi, POST, thrownBy } from './make-api.ts';
 
@@ -139,10 +141,9 @@ describe('a connection', () => {
     'that cannot be made fails $name, which cannot have arrived and is retried',
     async ({ call, waits }) => {
       const server = createServer();
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      const { port } = server.address() as AddressInfo;
+      const url = await listen(server);
       await new Promise((resolve) => server.close(resolve));
-      const error = await thrownBy(call(`http://127.0.0.1:${port}`));
+      const error = await thrownBy(call(url));
       expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: false });
       expect(String(error)).toContain('no program listens on this host and port');
       expect([attempts, waits.length]).toEqual([3, 2]);
@@ -155,10 +156,7 @@ describe('a connection', () => {
     'HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n',
   ])('with the invalid response %j may have delivered the request', async (answer) => {
     const server = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end(answer)));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    const error = await thrownBy(makeApi(`http://127.0.0.1:${port}`).json(POST));
+    const error = await thrownBy(makeApi(await listenInTest(server)).json(POST));
     expect(error).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE', mayHaveArrived: true });
     expect(String(error)).toMatch(/: the response is not HTTP$/);
   });
@@ -272,7 +270,7 @@ describe('a response', () => {
   ])('with an error of %i bytes is read up to %i bytes [security 7]', async (bytes, read) => {
     const { url } = await serve((_, response) => response.writeHead(400).end('x'.repeat(bytes)));
     const error = await thrownBy(makeApi(url).json(GET));
-    expect((error as { body: string }).body).toHaveLength(read);
+    expect(error.body).toHaveLength(read);
   });
 });
 

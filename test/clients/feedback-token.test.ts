@@ -8,9 +8,9 @@ import {
   submitFeedback,
 } from '#src/clients.ts';
 import { startRun, withRun } from '#src/index.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { thrownBy } from './make-api.ts';
 
 const RUN = '0193b3a0-1111-7000-8000-000000000001';
@@ -187,8 +187,7 @@ async function receiverWithToken() {
 
 /** Starts a receiver that has received a run. */
 async function receiverWithRun() {
-  const receiver = await createReceiver({ port: 0 });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const body = {
     id: RUN,
     name: 'answer',

@@ -19,11 +19,11 @@ export function makeApi(url: string, options: Partial<ApiOptions> = {}): TestApi
 }
 
 /** Returns what a call rejects with. */
-export async function thrownBy(call: PromiseLike<unknown>): Promise<unknown> {
+export async function thrownBy<T = Error & Record<string, unknown>>(call: PromiseLike<unknown>): Promise<T> {
   try {
     await call;
   } catch (thrown) {
-    return thrown;
+    return thrown as T;
   }
   throw new Error('expected the call to reject');
 }

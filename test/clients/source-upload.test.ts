@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ControlPlane, ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { ControlPlaneServer, ControlPlaneServerOptions } from './control-plane-server.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
+import { thrownBy } from './make-api.ts';
 
 const SOURCE = makeDeployment({
   source: 'internal_source',
@@ -34,13 +35,6 @@ async function upload(
   return { ...made, id, root };
 }
 
-async function rejection(promise: Promise<unknown>): Promise<Error & Record<string, unknown>> {
-  return promise.then(
-    () => expect.unreachable('it resolved'),
-    (thrown) => thrown,
-  );
-}
-
 describe('an upload of a source', () => {
   it('sends the archive to the URL and returns its path for the deployment', async () => {
     const { server, client, id, root } = await upload({ tenantId: 'workspace-1', headers: { 'x-team': 'search' } });
@@ -59,7 +53,7 @@ describe('an upload of a source', () => {
   it('ends when the client is closed', async () => {
     const { server, client, id, root } = await upload();
     server.store.answers.push(() => void client.close());
-    expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
+    expect(await thrownBy(client.deployments.uploadSource(id, root))).toMatchObject({
       name: 'ConnectionError',
       code: 'RUNSPAN_NO_RESPONSE',
     });
@@ -91,7 +85,7 @@ describe('an upload of a source', () => {
     await client.deployments.uploadSource(id, root);
     expect(server.calls.map(({ path }) => path)).toEqual([`/deployments/${id}/upload-url`]);
     const other = id.replace(/^........-/, '00000000-');
-    expect(await rejection(client.deployments.uploadSource(other, root))).toMatchObject({
+    expect(await thrownBy(client.deployments.uploadSource(other, root))).toMatchObject({
       detail: `Deployment ID ${other} not found.`,
     });
   });
@@ -99,7 +93,7 @@ describe('an upload of a source', () => {
   it('requests the URL once if the deployment is unknown', async () => {
     const { server, client, id, root } = await upload();
     const other = id.replace(/^........-/, '00000000-');
-    expect(await rejection(client.deployments.uploadSource(other, root))).toMatchObject({ status: 404 });
+    expect(await thrownBy(client.deployments.uploadSource(other, root))).toMatchObject({ status: 404 });
     expect(server.calls.length).toBe(1);
   });
 
@@ -122,7 +116,7 @@ describe('an upload of a source', () => {
       const said = `${request.url} ${decodeURIComponent(request.url ?? '')}`;
       response.writeHead(status, { location: `${server.url}${request.url}`, 'x-echo': request.url }).end(said);
     });
-    const error = await rejection(client.deployments.uploadSource(id, root));
+    const error = await thrownBy(client.deployments.uploadSource(id, root));
     expect(error).toMatchObject({ status, name: 'ApiError' });
     expect(inspect(error, { depth: 9, showHidden: true }) + error.message).not.toMatch(/c2lnbmF0dXJl|X-Signature=c/);
     expect(server.store.requests.length).toBe(1);
@@ -139,14 +133,14 @@ describe('an upload of a source', () => {
 
   it('sends nothing if there is no source', async () => {
     const { server, client, id, root } = await upload();
-    expect(await rejection(client.deployments.uploadSource(id, join(root, 'gone')))).toMatchObject({
+    expect(await thrownBy(client.deployments.uploadSource(id, join(root, 'gone')))).toMatchObject({
       code: 'RUNSPAN_INVALID_REQUEST',
     });
-    expect(await rejection(client.deployments.uploadSource('x', root))).toMatchObject({
+    expect(await thrownBy(client.deployments.uploadSource('x', root))).toMatchObject({
       code: 'RUNSPAN_INVALID_REQUEST',
     });
     const wrong = client.deployments.uploadSource(id, root, { onProgress: 7 } as object);
-    expect(await rejection(wrong)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    expect(await thrownBy(wrong)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
     expect(server.calls).toEqual([]);
   });
 
@@ -155,7 +149,7 @@ describe('an upload of a source', () => {
     async (body) => {
       const { server, client, id, root } = await upload();
       server.next(/upload-url/, (_, response) => response.end(body));
-      expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
+      expect(await thrownBy(client.deployments.uploadSource(id, root))).toMatchObject({
         code: 'RUNSPAN_INVALID_RESPONSE',
       });
     },
@@ -168,7 +162,7 @@ describe('an upload of a source', () => {
       server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
       expect(await client.deployments.uploadUrl(id)).toEqual(answer);
       server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
-      expect(await rejection(client.deployments.uploadSource(id, root))).toMatchObject({
+      expect(await thrownBy(client.deployments.uploadSource(id, root))).toMatchObject({
         code: 'RUNSPAN_INVALID_RESPONSE',
         message: expect.stringMatching(
           /upload-url": 200, but the response has no upload_url; .* as source_tarball_path$/,
@@ -184,7 +178,7 @@ describe('an upload of a source', () => {
       const { server, client, id, root } = await upload();
       const answer = JSON.stringify({ upload_url, object_path: 'p' });
       server.next(/upload-url/, (_, response) => response.end(answer));
-      const error = await rejection(client.deployments.uploadSource(id, root));
+      const error = await thrownBy(client.deployments.uploadSource(id, root));
       expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
       expect(error.message).toContain('`upload_url`');
       if (upload_url.startsWith('http:')) expect(error.message).toContain('the URL is a credential and is not sent');
@@ -197,11 +191,11 @@ describe('an upload of a source', () => {
     const reason = new Error('enough');
     const asked = new AbortController();
     server.next(/upload-url/, () => asked.abort(reason));
-    expect(await rejection(client.deployments.uploadSource(id, root, { signal: asked.signal }))).toBe(reason);
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { signal: asked.signal }))).toBe(reason);
     const sent = new AbortController();
     server.store.answers.push(() => sent.abort(reason));
-    expect(await rejection(client.deployments.uploadSource(id, root, { signal: sent.signal }))).toBe(reason);
-    expect(await rejection(client.deployments.uploadSource(id, root, { signal: AbortSignal.abort(reason) }))).toBe(
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { signal: sent.signal }))).toBe(reason);
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { signal: AbortSignal.abort(reason) }))).toBe(
       reason,
     );
     expect(server.store.requests.length).toBe(1);
@@ -210,22 +204,22 @@ describe('an upload of a source', () => {
   it('ends after its timeout, or with an error of `onProgress`', async () => {
     const { server, client, id, root } = await upload();
     server.store.answers.push(() => undefined);
-    expect(await rejection(client.deployments.uploadSource(id, root, { timeoutMs: 80 }))).toMatchObject({
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { timeoutMs: 80 }))).toMatchObject({
       code: 'RUNSPAN_TIMEOUT',
     });
     const thrown = new Error('listener');
     const onProgress = (): never => {
       throw thrown;
     };
-    expect(await rejection(client.deployments.uploadSource(id, root, { onProgress }))).toBe(thrown);
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { onProgress }))).toBe(thrown);
     const later = async (): Promise<never> => onProgress();
-    expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: later }))).toBe(thrown);
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { onProgress: later }))).toBe(thrown);
     const last = async ({ bytes, sentBytes }: { bytes: number; sentBytes: number }): Promise<void> => {
       if (sentBytes < bytes) return;
       await vi.waitFor(() => expect(server.store.objects.size).toBe(1));
       throw thrown;
     };
-    expect(await rejection(client.deployments.uploadSource(id, root, { onProgress: last }))).toBe(thrown);
+    expect(await thrownBy(client.deployments.uploadSource(id, root, { onProgress: last }))).toBe(thrown);
   });
 
   it('sends a tarball unchanged', async () => {

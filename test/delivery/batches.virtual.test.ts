@@ -6,39 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { advance, delivery, onFlush, settle } from '../support/delivery.ts';
 import { gate } from '../support/gate.ts';
 
-/** Longer than any wait for the end of a run that has started. */
-const START_WAIT_MS = 2_500;
-
 const KIB = 1024;
 
 describe('a run', () => {
-  it('that is open for long is sent as a post and a patch, which is complete without the post but does not repeat the inputs', async () => {
-    const { start, flush, service } = await delivery();
-    const parent = start('parent');
-    const run = start('ask', { inputs: { q: 1 }, metadata: { k: 'v' }, tags: ['t'] }, parent);
-    await advance(START_WAIT_MS);
-    run.end({ a: 1 });
-    await flush();
-
-    expect(service.batches).toEqual([['start parent', 'start ask'], ['end ask']]);
-    const [post, patch] = service.arrivals('ask').map(({ fields }) => fields);
-    expect(post).toMatchObject({ inputs: { q: 1 } });
-    expect(post).not.toHaveProperty('outputs');
-    const { id, trace_id, dotted_order, parent_run_id, name, run_type, start_time, session_name } = post ?? {};
-    expect(patch).toMatchObject({
-      id,
-      trace_id,
-      dotted_order,
-      parent_run_id,
-      name,
-      run_type,
-      start_time,
-      session_name,
-    });
-    expect(patch).toMatchObject({ outputs: { a: 1 }, end_time: expect.any(String), tags: ['t'] });
-    expect(patch).not.toHaveProperty('inputs');
-  });
-
   it('sends inputs that change after its post in its patch', async () => {
     const { start, flush, service } = await delivery();
     const run = start('ask', { inputs: { q: 1 } });

@@ -6,14 +6,11 @@ import { openAsBlob } from 'node:fs';
 import { rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { readByBusboy } from '../support/busboy-reader.ts';
-import { codePoint } from '../support/code-point.ts';
+import { describe, expect, it } from 'vitest';
 import { delivery, finished, onFlush, until } from '../support/delivery.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { readParts } from '../support/multipart-reader.ts';
 import type { IngestRequest } from '../support/scripted-service.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const first = ({ requests }: { requests: readonly IngestRequest[] }): IngestRequest => requests[0] as IngestRequest;
 
@@ -53,27 +50,6 @@ describe('a multipart body', () => {
     });
   });
 
-  it('has a new boundary each time, and an independent parser reads the same parts for any text', async () => {
-    const boundaries = new Set<string>();
-    const text = fc.string({ unit: codePoint, maxLength: 100 });
-    await fc.assert(
-      fc.asyncProperty(text, text, async (name, payload) => {
-        const { whole, flush, service, close } = await delivery({ limits: onFlush });
-        whole(`x${name}`, { inputs: { payload } });
-        whole('boundary', { inputs: { payload: `\r\n--${[...boundaries].at(-1)}--\r\n` } });
-        await flush();
-        const request = first(service);
-        boundaries.add(/boundary=(.*)$/.exec(request.headers['content-type'] ?? '')?.[1] ?? '');
-        const parts = readParts(request).map((part) => [part.name, part.body.toString()]);
-        expect((await readByBusboy(request)).map((part) => [part.name, part.body.toString()])).toEqual(parts);
-        expect(request.arrivals.map(({ fields }) => fields.inputs)).toContainEqual({ payload: payload.toWellFormed() });
-        await close();
-      }),
-      { numRuns: 10 },
-    );
-    expect(boundaries.size).toBe(10);
-  });
-
   it('is encoded in a separate turn of the event loop', async () => {
     let turn = 0;
     let isOver = false;
@@ -101,9 +77,7 @@ describe('a multipart body', () => {
 
 describe('an attachment', () => {
   async function temporaryFile(content: string): Promise<string> {
-    const { path: folder, remove } = temporaryFolder();
-    onTestFinished(remove);
-    const path = join(folder, 'file');
+    const path = join(testFolder(), 'file');
     await writeFile(path, content);
     return path;
   }
@@ -135,9 +109,7 @@ describe('an attachment', () => {
   });
 
   it.skipIf(process.platform === 'win32')('that is a FIFO without a writer does not block the process', async () => {
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const path = join(folder.path, 'fifo');
+    const path = join(testFolder(), 'fifo');
     execFileSync('mkfifo', [path]);
     const { start, flush, stats } = await delivery({ limits: onFlush });
     const run = start('ask');

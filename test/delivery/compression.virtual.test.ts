@@ -7,10 +7,10 @@ import fc from 'fast-check';
 import { Agent, type Dispatcher } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ConfigureOptions } from '#src/config/options.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
 import { advance, delivery, onFlush, type Setup } from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { type IngestRequest, scriptedService } from '../support/scripted-service.ts';
 import { hasZstd, threadWork } from '../support/thread-work.ts';
 
@@ -224,8 +224,7 @@ it('every run arrives once and unchanged, and exactly the bodies of at least 256
 });
 
 it('the receiver accepts what the exporter compresses', async () => {
-  const receiver = await createReceiver({ port: 0, strict: true });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver({ port: 0, strict: true });
   const encodings: (string | undefined)[] = [];
   const note = (message: unknown): void => {
     const { headers } = (message as { request: IncomingMessage }).request;

@@ -22,11 +22,12 @@ import { randomFrom } from '../faults/random.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
 import { advance, type Delivery, delivery, type Setup, settle, until } from '../support/delivery.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
+import { root } from '../support/folders.ts';
 import { fail } from '../support/memory-fs.ts';
 import { machine } from '../support/processes.ts';
 import type { Verdict } from '../support/scripted-service.ts';
 import { filesBelow, killOwners, segmentsBelow } from '../support/spool.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
 /** Interval at which a process looks whether its files still exist. */
@@ -103,12 +104,11 @@ describe('a disk that is full', () => {
 
 /** A folder on the real disk, in which processes follow each other. */
 function realFolder() {
-  const folder = temporaryFolder();
-  onTestFinished(() => folder.remove());
-  const dir = join(folder.path, 'spool');
+  const folder = testFolder();
+  const dir = join(folder, 'spool');
   return {
     dir,
-    beside: (name: string) => join(folder.path, name),
+    beside: (name: string) => join(folder, name),
     /** A process with one run in write-ahead, before a service that does not answer. */
     process: async (setup: Setup = {}): Promise<Delivery> => {
       const made = await delivery({

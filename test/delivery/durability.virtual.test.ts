@@ -4,15 +4,15 @@ import '../support/virtual-timers.ts';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { SpoolFs } from '#src/delivery/spool/fs.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
 import { codePoint } from '../support/code-point.ts';
 import { advance, delivery, finished, settle, until } from '../support/delivery.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { machine } from '../support/processes.ts';
 import type { Arrival } from '../support/scripted-service.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { virtualClock } from '../support/virtual-timers.ts';
 
 /** The first request gets no answer, and no other is sent. */
@@ -264,9 +264,7 @@ it.each([
 ] as const)(
   'with %s, files on disk are redacted, contain no key, and are private to their owner [security 18]',
   async (durability, isKept) => {
-    const folder = temporaryFolder();
-    onTestFinished(() => folder.remove());
-    const dir = join(folder.path, 'spool');
+    const dir = join(testFolder(), 'spool');
     const { whole, close } = await delivery({
       reply: () => 'hold',
       options: { durability, spoolDir: dir, apiKey: 'canary-key' },

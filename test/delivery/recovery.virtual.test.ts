@@ -79,21 +79,6 @@ describe('a process that was killed', () => {
     expect(stats()).toMatchObject({ recovered: 13 + 8, dropped: 0 });
   });
 
-  it('leaves runs that are sent even if an earlier run always fails', async () => {
-    const { start, deliverRest } = machine();
-    for (const name of ['bad', 'good']) {
-      const process = await start({ options: writeAhead, reply: () => 'hold' });
-      process.whole(name);
-      process.kill();
-    }
-    const last = await start({ reply: ({ names }) => (names.includes('whole bad') ? 500 : 202) });
-    last.whole();
-    await until(() => last.stats().sent === 2);
-    expect(last.service.batches.flat()).toContain('whole good');
-    last.kill();
-    expect((await deliverRest()).stats()).toMatchObject({ recovered: 1 });
-  });
-
   it('may leave more than `spoolBytes`: all runs are delivered, the oldest first, and none is refused', async () => {
     const earlier = machine();
     const names = await left(earlier, 20, 5);

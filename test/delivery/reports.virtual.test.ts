@@ -157,16 +157,7 @@ describe('stats', () => {
     expect(stats().lastError?.message).toBe(message);
   });
 
-  it('contain no secret of an error, and no error of a request that `close` ends', async () => {
-    const failing = {
-      request: () => Promise.reject(new Error('lsv2_canary through http://me:canary@proxy')),
-    } as never;
-    const { whole, flush, stats, lines } = await delivery({ options: { dispatcher: failing, apiKey: 'canary' } });
-    whole();
-    await flush({ timeoutMs: 10 });
-    expect(stats().lastError).toBeDefined();
-    expect(JSON.stringify([stats(), lines])).not.toContain('canary');
-
+  it('contain no error of a request that `close` ends', async () => {
     const hanging = await delivery({ reply: () => 'hold' });
     hanging.whole();
     await hanging.close({ timeoutMs: 1 });

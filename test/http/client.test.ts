@@ -125,7 +125,7 @@ describe('a response', () => {
     expect((await makeClient(url).send(POST)).text).toHaveLength(Math.min(sent, 65_536));
   });
 
-  test('without an end is read up to 64 KiB, and its connection is closed', async () => {
+  test('without an end is read up to 64 KiB, and its connection is closed [security 7]', async () => {
     const closed = gate();
     const { url, connections } = await serve((request, response) => {
       if (request.url === '/small') return response.end('small');

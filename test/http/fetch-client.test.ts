@@ -2,13 +2,12 @@ import { expect, it, onTestFinished } from 'vitest';
 import { failureOf } from '#src/http/failure.ts';
 import { FetchClient } from '#src/http/fetch-client.ts';
 import type { HttpClientOptions, HttpRequest } from '#src/http/transport.ts';
-import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { type IngestServer, ingestServerInTest, type Reply } from '../support/ingest-server.ts';
 
 const POST: HttpRequest = { method: 'POST', path: '/runs', body: ['{}'] };
 
 async function connected(reply: (index: number) => Reply, options: Partial<HttpClientOptions> = {}) {
-  const server: IngestServer = await ingestServer((_, index) => reply(index));
-  onTestFinished(server.close);
+  const server: IngestServer = await ingestServerInTest((_, index) => reply(index));
   const endpoint = new URL(`${server.url}/api`);
   const headers = { 'x-api-key': 'key' };
   const client = new FetchClient({ endpoint, headers, connectTimeoutMs: 5_000, requestTimeoutMs: 5_000, ...options });
@@ -32,8 +31,7 @@ it('sends a body of several chunks, and returns the status, the headers and the 
 });
 
 it('follows no redirect, so that no other origin receives the key', async () => {
-  const other = await ingestServer();
-  onTestFinished(other.close);
+  const other = await ingestServerInTest();
   const { client } = await connected(() => ({ status: 307, headers: { location: `${other.url}/runs` } }));
 
   expect((await client.send(POST)).status).toBe(307);

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
+import { connect, createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { EnvHttpProxyAgent } from 'undici';
@@ -9,6 +8,7 @@ import { HttpClient } from '#src/http/client.ts';
 import { environmentProxies, type NamedProxy, type Proxies, proxyFor } from '#src/http/connections.ts';
 import { failureOf } from '#src/http/failure.ts';
 import { createExporter } from '#src/runspan.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
 import { serve } from './server.ts';
 
@@ -34,12 +34,10 @@ async function proxy(status = 200) {
     });
     sockets.add(onward.on('error', () => socket.destroy()));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
-    server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url: await listenInTest(server), asked };
 }
 
 /** A proxy for both kinds of endpoints. */
@@ -290,10 +288,7 @@ describe('a proxy', () => {
         socket.on('error', () => {});
         socket.end();
       });
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      onTestFinished(() => void server.close());
-      const { port } = server.address() as AddressInfo;
-      const client = clientTo(endpoint, byProxy(`http://127.0.0.1:${port}`));
+      const client = clientTo(endpoint, byProxy(await listenInTest(server)));
       for (let sent = 1; sent <= 5; sent++) {
         await expect(client.send(GET)).rejects.toThrow();
         expect(connections).toBe(sent);

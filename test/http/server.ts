@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { requestBody } from '../support/request-body.ts';
 
 export interface Seen {
@@ -36,11 +34,5 @@ export async function serve(
     answer(request, response);
   });
   server.on('connection', () => connections++);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { server, url: `http://127.0.0.1:${port}`, seen, connections: () => connections };
+  return { server, url: await listenInTest(server), seen, connections: () => connections };
 }

@@ -215,18 +215,6 @@ function* listed(chunks: readonly unknown[]): Generator<unknown> {
 const SECRET = '&api_key=0123456789abcdef';
 
 describe('the chunks of a generator', () => {
-  test('are recorded when they are read, so later changes are not recorded', () => {
-    const recorder = record();
-    const chunk = { text: 'a' };
-    const stream = traceable(function* () {
-      yield chunk;
-      chunk.text = 'b';
-      yield chunk;
-    });
-    for (const each of stream()) each.text += '!';
-    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [{ text: 'a' }, { text: 'b' }] });
-  });
-
   test('are recorded as they were when they were read, even if the consumer changes or reuses them', async () => {
     const recorder = record();
     const reused = { at: 0, choices: [{ text: '' }] };

@@ -16,10 +16,10 @@ import {
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { traceable as ofLangSmith } from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
 import type { RunRecorder } from '#src/testing.ts';
 import { inSpan, setUp, soon } from '../otel/set-up.ts';
 import { cases } from '../support/campaign.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { record, treeOf } from './recorder.ts';
 
 // The first function that is traced takes over the storage of LangChain. No step may be open then.
@@ -130,8 +130,7 @@ test('functions, generators, spans, steps and requests that are on and off at th
 });
 
 test("LangChain's own tracer records what is on, and sends nothing of what is off", async () => {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   vi.stubEnv('LANGSMITH_TRACING', 'true');
   vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -10,7 +10,7 @@ import { wrapAISDK } from '#src/integrations/ai-sdk/sdk.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { currentRun, startRun, withContext, withRun } from '#src/run/start-run.ts';
 import { record } from '../instrument/recorder.ts';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
 
@@ -608,9 +608,8 @@ describe('a consumer that leaves a streamed text', () => {
     'with a cancelled stream': async (result) => (await readWords(result.textStream)).cancel(),
     'with a closed browser': async (result) => {
       const server = createServer((_, response) => result.pipeTextStreamToResponse(response));
-      onTestFinished(() => void server.close());
       const controller = new AbortController();
-      const { body } = await fetch(await listen(server), { signal: controller.signal });
+      const { body } = await fetch(await listenInTest(server), { signal: controller.signal });
       await readWords(body as never);
       controller.abort();
     },

@@ -243,16 +243,20 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
     expect(recorder.runs).toMatchObject([{ outputs: { usage_metadata: { output_tokens: 5 } } }]);
   });
 
-  test('that other code has turned into another promise has its stream once, however often it is asked', async () => {
-    const recorder = record();
-    class Other extends Promise<unknown> {}
-    const call = sdk.stream(await makePatched((promise) => Other.resolve(promise)));
-    call.catch(() => {});
-    await chunksOf(await call);
-    expect(recorder.runs).toMatchObject([
-      { events: [{ name: 'new_token' }], extra: { metadata: { response_model: expect.any(String) } } },
-    ]);
-  });
+  class Other extends Promise<unknown> {}
+  test.each([Promise, Other])(
+    'that other code has turned into another %o has its stream once, however often it is asked',
+    async (Class) => {
+      const recorder = record();
+      const call = sdk.stream(await makePatched((promise) => Class.resolve(promise)));
+      call.catch(() => {});
+      await chunksOf(await call);
+      expect(recorder.runs).toMatchObject([
+        { events: [{ name: 'new_token' }], extra: { metadata: { response_model: expect.any(String) } } },
+      ]);
+      expect(JSON.stringify(recorder.runs[0]?.outputs)).toContain('You said: What is tea?');
+    },
+  );
 
   test('that is retried has the answer and the id of the last request', async () => {
     const recorder = record();

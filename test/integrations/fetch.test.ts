@@ -18,7 +18,7 @@ import { recordedFetch, recordFetch } from '#src/integrations/fetch/record-fetch
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
 import { readsInside } from '../support/reads-inside.ts';
 import { bareClient, chunksOf, localModel, onlyRun, tea } from './local-openai.ts';
@@ -68,9 +68,7 @@ describe('a chat completion', () => {
   test('fails with the error of the connection', async () => {
     const recorder = record();
     onTestFinished(recordFetch());
-    const server = createServer((_, response) => response.destroy());
-    const url = await listen(server);
-    onTestFinished(() => void server.close());
+    const url = await listenInTest(createServer((_, response) => response.destroy()));
     const call = fetch(`${url}/v1/chat/completions`, post);
     await expect(call).rejects.toThrow('fetch failed');
     expect(onlyRun(recorder.runs).error).toMatch(/fetch failed/);

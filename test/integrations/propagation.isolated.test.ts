@@ -16,8 +16,8 @@ import { overrideSink } from '#src/run/sink.ts';
 import { startRun, withContext, withExporter, withRun } from '#src/run/start-run.ts';
 import { makeRun, makeSink } from '../run/memory-sink.ts';
 import { environmentOf } from '../support/environment.ts';
-import { temporaryFolder } from '../support/folders.ts';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const fetchAsText = `${fetch}`;
 beforeAll(() => propagation.start());
@@ -42,11 +42,7 @@ async function recordingServer(redirectTo?: string) {
     sent[request.url ?? ''] = ours(request.headers);
     socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n');
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { server, sent, url: await listen(server) };
+  return { server, sent, url: await listenInTest(server) };
 }
 
 const ours = (headers: IncomingHttpHeaders): Sent =>
@@ -226,9 +222,7 @@ describe('requests of node:http that are left alone', () => {
 
   test('a Unix socket', async () => {
     environmentOf({ RUNSPAN_PROGRAM: 'one' });
-    const folder = temporaryFolder();
-    onTestFinished(folder.remove);
-    const socketPath = join(folder.path, 'socket');
+    const socketPath = join(testFolder(), 'socket');
     const { server, sent } = await recordingServer();
     const local = createServer((request, response) => server.emit('request', request, response)).listen(socketPath);
     onTestFinished(() => void local.close());

@@ -35,7 +35,8 @@ import { outlineOf, type RecordOptions, type RunRecorder, recordRuns } from '#sr
 import { setUp as setUpTracer } from '../otel/set-up.ts';
 import { cases } from '../support/campaign.ts';
 import { gate } from '../support/gate.ts';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { until } from '../support/virtual-time.ts';
 
 beforeAll(async () => {
@@ -54,14 +55,7 @@ function recording(options?: RecordOptions): RunRecorder {
   return recorder;
 }
 
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return listen(server);
-}
+const serve = (listener: RequestListener): Promise<string> => listenInTest(createServer(listener));
 
 const textOf = async (message: IncomingMessage): Promise<string> => {
   let text = '';
@@ -305,8 +299,7 @@ test('an upgraded connection belongs to no request, also after a request on the 
       socket.end();
     });
   });
-  const url = await listen(server);
-  onTestFinished(() => void server.close());
+  const url = await listenInTest(server);
   const socket = connect(Number(new URL(url).port));
   socket.write('GET /first HTTP/1.1\r\nhost: x\r\n\r\n');
   await once(socket, 'data');
@@ -500,8 +493,7 @@ describe('the trace of a request', () => {
 
   test('is left out or kept as a whole by the sampler, which sees the request', async () => {
     const seen: string[] = [];
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver();
     const sampler = ({ name }: { name: string }) => {
       seen.push(name);
       return name === 'GET /kept';

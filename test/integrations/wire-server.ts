@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
-import { onTestFinished } from 'vitest';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { requestBody } from '../support/request-body.ts';
 
 /** A response. Each item of `parts` is written separately. */
@@ -24,12 +23,7 @@ export async function serveWire({ status = 200, type = 'application/json', parts
     }
     if (staysOpen !== true) response.end();
   });
-  const url = await listen(server);
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return url;
+  return listenInTest(server);
 }
 
 export const json = (value: unknown): WireResponse => ({ parts: [JSON.stringify(value)] });

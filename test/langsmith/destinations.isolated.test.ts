@@ -2,21 +2,16 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { configure, createExporter, flush, withExporter } from '#src/index.ts';
 import { Client, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
-import { createReceiver, type Receiver } from '#src/receiver.ts';
+import type { Receiver } from '#src/receiver.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { logLines } from '../support/log-lines.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const SECRET = 'hunter2';
 
-async function service(): Promise<Receiver> {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
-  return receiver;
-}
-
 /** Starts two services. The second one is that of `configure`. */
 async function services(options: Parameters<typeof configure>[0] = {}) {
-  const [other, configured] = [await service(), await service()];
+  const [other, configured] = [await startReceiver(), await startReceiver()];
   const exporter = configure({ endpoint: configured.url, project: 'default', ...options });
   onTestFinished(async () => void (await exporter.close()));
   return { other, configured, exporter };
@@ -93,7 +88,7 @@ describe('a client with masks and without a service', () => {
     configure({ tracing: false });
     vi.stubEnv('RUNSPAN_TRACING', 'true');
     onTestFinished(() => void vi.unstubAllEnvs());
-    const other = await service();
+    const other = await startReceiver();
     const inner = traceable((text: string) => text, { name: 'inner', client: new Client({ hideInputs: true }) });
     const client = new Client({ apiUrl: other.url });
     await traceable((text: string) => inner(text), { name: 'outer', client })(SECRET);
@@ -127,8 +122,7 @@ test('a client that has options, but no endpoint, logs that it records nothing',
 });
 
 test("a client with only a key sends its runs to the endpoint of LangSmith's variables", async () => {
-  const receiver = await createReceiver({ apiKey: 'secret' });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver({ apiKey: 'secret' });
   vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
   onTestFinished(() => void vi.unstubAllEnvs());
   const client = new Client({ apiKey: 'secret' });
@@ -139,7 +133,7 @@ test("a client with only a key sends its runs to the endpoint of LangSmith's var
 });
 
 test('`fetchImplementation` sends the requests of a client', async () => {
-  const receiver = await service();
+  const receiver = await startReceiver();
   vi.stubEnv('RUNSPAN_TRACING', 'true');
   onTestFinished(() => void vi.unstubAllEnvs());
   const urls: string[] = [];

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fromHeaders, withContext, withRun } from '#src/index.ts';
 import * as entry from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { root } from '../support/folders.ts';
 import { logLines } from '../support/log-lines.ts';
 import '../support/tracing-off.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const { Client, getCurrentRunTree, RunTree, traceable, withRunTree, wrapSDK } = entry;
 
@@ -179,8 +179,7 @@ test("a tree of LangSmith's own package may be the first argument of a method", 
 
 test('a client with an address has an exporter of its own, also with options that hide values', async () => {
   const recorder = record();
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const client = new Client({ apiUrl: receiver.url, hideInputs: true, hideMetadata: true });
   onTestFinished(async () => void (await client.exporter?.close()));
   const metadata = { user: 'ada' };
@@ -206,8 +205,7 @@ test.each([
 ])(
   'with the variables %j and the options %j, a client with an address records %j',
   async (variables, options, names) => {
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver();
     const client = new Client({ apiUrl: receiver.url });
     onTestFinished(async () => void (await client.exporter?.close()));
     const answer = traceable(async (text: string) => text, { name: 'answer', client, ...options });
@@ -226,8 +224,7 @@ test.each([
 );
 
 test("feedback is sent to the service of LangSmith's variables while tracing is off", async () => {
-  const receiver = await createReceiver({ apiKey: 'secret' });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver({ apiKey: 'secret' });
   vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
   vi.stubEnv('LANGSMITH_API_KEY', 'secret');
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -5,8 +5,8 @@ import { Client as Theirs } from 'langsmith';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { configure, withContext } from '#src/index.ts';
 import { Client, getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const inner = RunnableLambda.from((n: number) => n + 1).withConfig({ runName: 'inner' });
 const step = RunnableLambda.from(async (n: number) => inner.invoke(n)).withConfig({ runName: 'step' });
@@ -76,8 +76,7 @@ test.each([
 
 /** Starts a receiver, which LangSmith's variables name, until the test finishes. */
 async function service() {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   vi.stubEnv('LANGSMITH_TRACING', 'true');
   vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -11,7 +11,7 @@ import { record } from '../instrument/recorder.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
 import { temporaryFolder } from '../support/folders.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 import { filesBelow } from '../support/spool.ts';
 
@@ -273,8 +273,7 @@ describe('a mask that does not return in time', () => {
   });
 
   test('counts as pending after a flush and is dropped by `close`, if the start of the run is already sent', async () => {
-    const server = await ingestServer((_, index) => (index === 0 ? { status: 202 } : 'hold'));
-    onTestFinished(server.close);
+    const server = await ingestServerInTest((_, index) => (index === 0 ? { status: 202 } : 'hold'));
     const exporter = configure({ endpoint: server.url, limits: { startDelayMs: 1, lingerMs: 1 } });
     const started = server.arrived(1);
     const client = new Client({ hideOutputs: masks.never as never });

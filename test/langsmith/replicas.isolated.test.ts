@@ -6,26 +6,15 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import * as core from '#src/index.ts';
 import { type ConfigureOptions, configure, flush, redact, shutdown, stats } from '#src/index.ts';
 import { Client, getCurrentRunTree, type Replica, RunTree, traceable, withRunTree } from '#src/langsmith.ts';
-import { createReceiver, type Receiver } from '#src/receiver.ts';
+import type { Receiver } from '#src/receiver.ts';
 import { record } from '../instrument/recorder.ts';
 import { environmentOf } from '../support/environment.ts';
-import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
+import { type IngestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 import { runNames } from '../support/multipart-reader.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const SECRET = 'hunter2';
-
-async function service(): Promise<Receiver> {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
-  return receiver;
-}
-
-async function server(...given: Parameters<typeof ingestServer>): Promise<IngestServer> {
-  const started = await ingestServer(...given);
-  onTestFinished(started.close);
-  return started;
-}
 
 /** Turns tracing on with LangSmith's variables, and returns the lines that are logged until the test has finished. */
 function langsmith(variables: Record<string, string>, options: ConfigureOptions = {}): string[] {
@@ -88,7 +77,7 @@ describe('each destination gets whole traces', () => {
     ['two services', (apiUrl) => [{ projectName: 'one' }, { apiUrl, apiKey: 'key' }], ['one'], ['default']],
     ['the project of the run itself', () => [['default'], ['two']], ['default', 'two'], []],
   ])('if replicas name %s', async (_, replicas, here, there) => {
-    const [own, other] = [await service(), await service()];
+    const [own, other] = [await startReceiver(), await startReceiver()];
     langsmith({ LANGSMITH_ENDPOINT: own.url });
     await recordTrace(replicas(other.url));
     for (const project of here) expect(await traceIn(own, project)).toEqual(TRACE);
@@ -107,7 +96,7 @@ describe('each destination gets whole traces', () => {
     ],
     ['an object', (one, two) => ({ [one]: 'a', [two]: 'b' }), 'default'],
   ])('if LANGSMITH_RUNS_ENDPOINTS is %s', async (_, value, project) => {
-    const [one, two] = [await service(), await service()];
+    const [one, two] = [await startReceiver(), await startReceiver()];
     langsmith(endpoints(value(one.url, two.url)));
     const before = stats().sent;
     await recordTrace();
@@ -117,7 +106,7 @@ describe('each destination gets whole traces', () => {
   });
 
   test('also of runs in another process, and of steps of LangChain', async () => {
-    const [one, two] = [await service(), await service()];
+    const [one, two] = [await startReceiver(), await startReceiver()];
     const list = [one.url, two.url].map((api_url) => ({ api_url, api_key: '' }));
     langsmith(endpoints([list[0], { ...list[1], project_name: 'two' }]));
     const step = RunnableLambda.from((n: number) => n + 1).withConfig({ runName: 'step' });
@@ -140,7 +129,7 @@ describe('each destination gets whole traces', () => {
 });
 
 test('the copies have the fields that a replica updates, and the ids of the run for its project or if it is primary', async () => {
-  const own = await service();
+  const own = await startReceiver();
   langsmith({ LANGSMITH_ENDPOINT: own.url });
   const example = '0193b3a0-6666-4000-8000-000000000001';
   const updates = { name: 'other', tags: ['copy'], metadata: { stage: 'test' }, reference_example_id: example };
@@ -172,8 +161,12 @@ test('the copies have the fields that a replica updates, and the ids of the run 
 test.each(['replicas', 'LANGSMITH_RUNS_ENDPOINTS'])(
   'services of %s that fail neither delay nor lose the runs of another',
   async (way) => {
-    const refusing = await server(() => ({ status: 401 }));
-    const [holding, away, good] = [await server(() => 'hold'), await server(), await server()];
+    const refusing = await ingestServerInTest(() => ({ status: 401 }));
+    const [holding, away, good] = [
+      await ingestServerInTest(() => 'hold'),
+      await ingestServerInTest(),
+      await ingestServerInTest(),
+    ];
     await away.close();
     const urls = [refusing, holding, away, good].map(({ url }) => url);
     const isOption = way === 'replicas';
@@ -191,7 +184,7 @@ test.each(['replicas', 'LANGSMITH_RUNS_ENDPOINTS'])(
 );
 
 test('a replica without a valid URL does not affect the others', async () => {
-  const own = await service();
+  const own = await startReceiver();
   langsmith({ LANGSMITH_ENDPOINT: own.url });
   await recordTrace([{ apiUrl: 'nonsense' }, ['b']]);
   await recordTrace([['c'], { apiUrl: 'nonsense' }]);
@@ -203,7 +196,7 @@ describe('a key is sent to its own service only:', () => {
     received.map(({ headers }) => [headers['x-api-key'], headers['x-tenant-id'], headers.authorization]).sort();
 
   test('that of LANGSMITH_RUNS_ENDPOINTS, whatever other variables and `configure` set', async () => {
-    const [one, two, unused] = [await server(), await server(), await server()];
+    const [one, two, unused] = [await ingestServerInTest(), await ingestServerInTest(), await ingestServerInTest()];
     const list = [
       { api_url: one.url, api_key: 'key-1', project_name: 'a' },
       { api_url: one.url, api_key: 'key-1', project_name: 'b' },
@@ -220,7 +213,7 @@ describe('a key is sent to its own service only:', () => {
   });
 
   test('that of a client, as its workspace and headers', async () => {
-    const [own, other] = [await server(), await server()];
+    const [own, other] = [await ingestServerInTest(), await ingestServerInTest()];
     langsmith({ LANGSMITH_TRACING: 'false' });
     const client = new Client({ apiUrl: own.url, apiKey: 'key', workspaceId: 'w', headers: { authorization: 'own' } });
     const replicas = [{ apiUrl: `${other.url}/api` }, { apiUrl: `${own.url}/api` }];
@@ -231,7 +224,7 @@ describe('a key is sent to its own service only:', () => {
 });
 
 test('LANGSMITH_RUNS_ENDPOINTS applies to the exporter of the environment and to no other one', async () => {
-  const [one, two, other] = [await server(), await server(), await service()];
+  const [one, two, other] = [await ingestServerInTest(), await ingestServerInTest(), await startReceiver()];
   langsmith(services(one, two));
   const recorder = record();
   await search(1);
@@ -253,7 +246,7 @@ test.each<[string, ConstructorParameters<typeof Client>[0]]>([
   ['`fetchImplementation`', { fetchImplementation: (...args: Parameters<typeof fetch>) => fetch(...args) }],
   ['a time limit', { timeout_ms: 20_000 }],
 ])('LANGSMITH_RUNS_ENDPOINTS applies to a client with %s', async (_, options) => {
-  const [one, two] = [await service(), await service()];
+  const [one, two] = [await startReceiver(), await startReceiver()];
   langsmith(services(one, two));
   const client = new Client(options);
   await traceable(() => 1, { name: 'answer', client })();
@@ -269,7 +262,7 @@ test.each<[Record<string, string>, object]>([
   [{ LANGSMITH_TRACING: 'false' }, {}],
   [{}, { tracingEnabled: false }],
 ])('nothing is sent to any service while tracing is off by %j, %j', async (variables, options) => {
-  const [one, two] = [await server(), await server()];
+  const [one, two] = [await ingestServerInTest(), await ingestServerInTest()];
   langsmith({ ...services(one, two), ...variables });
   for (const replicas of [undefined, [{ apiUrl: two.url }, ['one']] as Replica[]]) {
     await traceable((n: number) => search(n), { ...options, replicas })(1);
@@ -280,7 +273,7 @@ test.each<[Record<string, string>, object]>([
 
 describe('no service gets what is hidden', () => {
   test('by `configure`, in runs and in updates', async () => {
-    const [one, two, other] = [await server(), await server(), await server()];
+    const [one, two, other] = [await ingestServerInTest(), await ingestServerInTest(), await ingestServerInTest()];
     langsmith(services(one, two), { redact: redact({ patterns: [/hunter\d/] }), hideOutputs: true });
     const updates = { name: SECRET, tags: [SECRET], metadata: { note: SECRET } };
     for (const replicas of [undefined, [{ apiUrl: other.url, updates }]]) {
@@ -295,7 +288,7 @@ describe('no service gets what is hidden', () => {
   });
 
   test('by the client of a function, in payloads and in updates', async () => {
-    const [own, other] = [await server(), await server()];
+    const [own, other] = [await ingestServerInTest(), await ingestServerInTest()];
     langsmith({ LANGSMITH_ENDPOINT: own.url });
     const hide = async () => ({ masked: true });
     const client = new Client({ hideInputs: hide, hideOutputs: () => ({}), hideMetadata: hide });
@@ -319,7 +312,7 @@ describe('no service gets what is hidden', () => {
 test.each([[[null]], ['x'], [[['p', null]]]])(
   'invalid replicas throw nothing, and lose no run: %j',
   async (replicas) => {
-    const own = await server();
+    const own = await ingestServerInTest();
     langsmith({ LANGSMITH_ENDPOINT: own.url });
     await traceable(() => 1, { name: 'answer', replicas: replicas as unknown as Replica[] })();
     await flush();
@@ -328,7 +321,7 @@ test.each([[[null]], ['x'], [[['p', null]]]])(
 );
 
 test('a replica with a client, which may hide values, gets no runs and is logged', async () => {
-  const [own, other] = [await server(), await server()];
+  const [own, other] = [await ingestServerInTest(), await ingestServerInTest()];
   const lines = langsmith({ LANGSMITH_ENDPOINT: own.url });
   const client = new Client({ hideInputs: true });
   const replicas = [{ projectName: 'two', client }, { apiUrl: other.url }];
@@ -341,12 +334,12 @@ test('a replica with a client, which may hide values, gets no runs and is logged
 });
 
 test('replicas have one exporter for all calls, and those without a service follow a later `configure`', async () => {
-  const other = await server();
+  const other = await ingestServerInTest();
   const client = new Client({ apiUrl: other.url, fetchImplementation: fetch });
   const replicas = [{ apiUrl: `${other.url}/api` }];
   const own: Replica[] = [['b']];
   for (let round = 0; round < 2; round++) {
-    const receiver = await service();
+    const receiver = await startReceiver();
     langsmith({ LANGSMITH_ENDPOINT: receiver.url });
     for (let call = 0; call < 10; call++) await traceable(() => 1, { name: 'answer', client, replicas })();
     await traceable(() => 1, { replicas: own })();

@@ -1,10 +1,10 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { currentRun, flush, shutdown, stats } from '#src/index.ts';
 import { Client, RunTree, traceable } from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { collectAll, collected, collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
-import { type IngestServer, ingestServer } from '../support/ingest-server.ts';
+import { ingestServerInTest } from '../support/ingest-server.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 type Config = NonNullable<ConstructorParameters<typeof Client>[0]>;
 
@@ -16,12 +16,6 @@ beforeEach(() => {
   };
 });
 
-async function makeService(...given: Parameters<typeof ingestServer>): Promise<IngestServer> {
-  const service = await ingestServer(...given);
-  onTestFinished(service.close);
-  return service;
-}
-
 /** Records one run with a new client. */
 function recordWith(config: Config, name = 'answer'): void {
   traceable((text: string) => text, { name, client: new Client(config) })('hunter2');
@@ -30,7 +24,7 @@ function recordWith(config: Config, name = 'answer'): void {
 const exitListeners = (): number => process.listenerCount('beforeExit');
 
 test('clients with the same options send their runs together', async () => {
-  const service = await makeService();
+  const service = await ingestServerInTest();
   const config = { apiUrl: service.url, apiKey: 'key', headers: { 'x-team': 'a' }, hideMetadata: true };
   for (let client = 0; client < 50; client++) {
     recordWith({ ...config, headers: { ...config.headers }, hideOutputs: client % 2 === 0, hideInputs: () => ({}) });
@@ -48,7 +42,7 @@ test.each<[string, Config, Record<string, string>]>([
   ['sample rate', { tracingSamplingRate: 1 }, {}],
   ['project in the environment', {}, { LANGSMITH_PROJECT: 'other' }],
 ])('a client with another %s sends its runs apart', async (_, other, variables) => {
-  const service = await makeService();
+  const service = await ingestServerInTest();
   const config = { apiUrl: service.url, apiKey: 'key', headers: { 'x-team': 'a' } };
   recordWith(config);
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
@@ -58,22 +52,21 @@ test.each<[string, Config, Record<string, string>]>([
 });
 
 test('each client sends its own headers, even if they are not a plain object', async () => {
-  const service = await makeService();
+  const service = await ingestServerInTest();
   for (const team of ['a', 'b']) recordWith({ apiUrl: service.url, headers: new Headers({ 'x-team': team }) as never });
   await flush();
   expect(service.received.map(({ headers }) => headers['x-team']).sort()).toEqual(['a', 'b']);
 });
 
 test.each([{}, { hideInputs: true }])('a run of a client with %j has the address of its page', async (options) => {
-  const service = await makeService();
+  const service = await ingestServerInTest();
   const client = new Client({ apiUrl: service.url, ...options });
   const run = await traceable(() => currentRun(), { client })();
   expect(run?.url).toBe(`${service.url}/?trace=${run?.traceId}`);
 });
 
 test('a client that is created after `shutdown` records runs', async () => {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const before = new Client({ apiUrl: receiver.url });
   await shutdown();
   recordWith({ apiUrl: receiver.url }, 'after');
@@ -84,7 +77,7 @@ test('a client that is created after `shutdown` records runs', async () => {
 
 describe('the exporter of clients that were garbage-collected', () => {
   test('is closed after its runs are delivered', async () => {
-    const service = await makeService();
+    const service = await ingestServerInTest();
     const before = [exitListeners(), stats().sent];
     for (let client = 0; client < 20; client++) recordWith({ apiUrl: service.url, apiKey: `key-${client}` });
     expect(exitListeners() - (before[0] as number)).toBe(1);
@@ -95,7 +88,7 @@ describe('the exporter of clients that were garbage-collected', () => {
 
   test('delivers the runs that it still has', async () => {
     const answer = gate();
-    const service = await makeService(async () => {
+    const service = await ingestServerInTest(async () => {
       await answer;
       return { status: 202 };
     });
@@ -114,8 +107,7 @@ describe('the exporter of clients that were garbage-collected', () => {
   });
 
   test('stays open while a run is open, and while a traced function uses it', async () => {
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver();
     const { tree, answer } = (() => {
       const client = new Client({ apiUrl: receiver.url });
       const answer = traceable((text: string) => text, { name: 'answer', client });

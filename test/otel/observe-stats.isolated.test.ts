@@ -5,7 +5,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { publish } from '#src/run/stats.ts';
 import { environmentOf } from '../support/environment.ts';
 import { forgetPackage } from '../support/fresh-copy.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { ingestServerInTest } from '../support/ingest-server.ts';
 
 interface Measurement {
   readonly name: string;
@@ -70,8 +70,7 @@ function publishRequest(
 beforeEach(() => environmentOf());
 
 test('observeStats reports the current stats() at each collection, with units', async () => {
-  const server = await ingestServer(({ body }) => ({ status: body.includes('"refused"') ? 400 : 202 }));
-  onTestFinished(server.close);
+  const server = await ingestServerInTest(({ body }) => ({ status: body.includes('"refused"') ? 400 : 202 }));
   const { configure, flush, observeStats, startRun, stats, traceable } = await started();
   const { meter, collect, units } = makeMeter();
   onTestFinished(observeStats({ meter }));

@@ -1,7 +1,7 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
+import { describe, expect, test } from 'vitest';
 import { ingestServer } from '../support/ingest-server.ts';
 import { moduleText, runNode } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 describe('the end of the process', () => {
   const program = (deed: string) =>
@@ -19,8 +19,7 @@ describe('the end of the process', () => {
     tracer.startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent)).end();`;
 
   test('delivers open spans and queued runs without a flush', async () => {
-    const receiver = await createReceiver({ strict: true });
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver({ strict: true });
     const ended = await runNode(program(parentNeverEnds), { RUNSPAN_ENDPOINT: receiver.url });
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect((await receiver.runs()).map(({ name }) => name).toSorted()).toEqual(['child', 'never ended']);

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
-import { expect, it, onTestFinished } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
-import { root, temporaryFolder } from '../support/folders.ts';
+import { expect, it } from 'vitest';
+import { root } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const PROGRAM = `
   import { flush, stats, traceable } from 'runspan';
@@ -15,9 +16,7 @@ const PROGRAM = `
 
 /** Bundles the program into the only file of an empty folder. */
 async function bundled(options: BuildOptions): Promise<string> {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const outfile = join(folder.path, options.format === 'cjs' ? 'program.cjs' : 'program.mjs');
+  const outfile = join(testFolder(), options.format === 'cjs' ? 'program.cjs' : 'program.mjs');
   // undici is CommonJS, and requires Node's modules.
   const banner = { js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);` };
   await build({
@@ -38,8 +37,7 @@ it.each<[title: string, options: BuildOptions]>([
   ['a minified ES module', { format: 'esm', minify: true }],
   ['an ES module, with own conditions', { format: 'esm', conditions: ['production'] }],
 ])('a program that esbuild joins to one file, as %s, delivers its runs', async (_, options) => {
-  const receiver = await createReceiver();
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const { code, stdout, stderr } = await runNode([await bundled(options)], { RUNSPAN_ENDPOINT: receiver.url });
 
   expect([code, stderr]).toEqual([0, '']);

@@ -1,5 +1,5 @@
 // The application of docs/nextjs.md.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import type { RunRecord } from 'runspan';
 import { createReceiver } from 'runspan/receiver';
@@ -80,6 +80,17 @@ it('a route that streams and a server action deliver their traces before their w
   });
   for (const { extra } of chatRuns) expect(extra?.metadata).toMatchObject({ thread_id: 't1', user_id: 'ada' });
   for (const { extra } of titleRuns) expect(extra?.metadata).toMatchObject({ thread_id: 't1' });
+
+  // `ai` repeats a refused call twice. The response has status 200, and its stream says that the call has failed.
+  const refused = await post('refused', JSON.stringify({ id: 't2', userId: 'bob', messages }));
+  expect([refused.status, await refused.text()]).toEqual([200, expect.stringContaining('"type":"error"')]);
+  const traces = async () => (await (await fetch(`${receiver.url}/query/traces`)).json()).items;
+  await expect
+    .poll(async () => (await traces())[0])
+    .toMatchObject({
+      ...{ name: 'POST /api/refused', outcome: 'failed_below', inputs_preview: 'Is it raining?', user: 'bob' },
+      ...{ thread: 't2', error: 'AI_APICallError: asked to fail with 429', trace: { model_calls: 3 } },
+    });
 }, 120_000);
 
 /** Returns the runs of a trace in which each run is the parent of the next one. All runs must have ended. */
@@ -99,6 +110,9 @@ async function layOut(project: string): Promise<void> {
     writeFileSync(path.replace('.ts', '.js'), code);
     rmSync(path);
   }
+  const chat = readFileSync(join(project, 'app/api/chat/route.js'), 'utf8');
+  mkdirSync(join(project, 'app/api/refused'));
+  writeFileSync(join(project, 'app/api/refused/route.js'), chat.replace('gpt-4.1-mini', 'fail-429'));
   // The packages are in folders above the project, and all are in the bundle.
   const config = `export default { turbopack: { root: ${JSON.stringify(root)} } };`;
   writeFileSync(join(project, 'next.config.mjs'), config);

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { expect, onTestFinished, test } from 'vitest';
-import { listen } from '../support/listen.ts';
+import { expect, test } from 'vitest';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { moduleText, runRunspan, type Started, startNode } from '../support/program.ts';
 import { killOwners, segmentsBelow } from '../support/spool.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -49,8 +49,7 @@ async function startProxy() {
     const answer = await request(target.url + url, { ...sent, body });
     outgoing.writeHead(target.isLossy && method !== 'GET' ? 503 : answer.statusCode).end(await answer.body.text());
   });
-  onTestFinished(() => void server.close());
-  return { target, url: await listen(server) };
+  return { target, url: await listenInTest(server) };
 }
 
 async function startReceiver(path: string): Promise<Started & { readonly url: string }> {

@@ -1,5 +1,6 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { createReceiver, type Receiver } from '#src/receiver.ts';
+import { expect, test } from 'vitest';
+import type { Receiver } from '#src/receiver.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 // Typed loosely, because the tests run with the clients of two versions.
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -82,8 +83,7 @@ const UNSERVED: readonly (readonly [call: string, detail: string, call: (client:
 export function testReads(Client: ClientClass): void {
   for (const [name, detail, request] of UNSERVED) {
     test(`${name} is answered with what to use instead`, async () => {
-      const receiver = await createReceiver();
-      onTestFinished(() => receiver.close());
+      const receiver = await startReceiver();
       await send(receiver.url, RUNS);
       const client = new Client({ apiUrl: receiver.url, apiKey: 'key', callerOptions: { maxRetries: 0 } });
       const error = await request(client).catch((thrown: unknown) => thrown);
@@ -92,8 +92,7 @@ export function testReads(Client: ClientClass): void {
   }
 
   const started = async (runs: readonly Fields[] = RUNS): Promise<{ receiver: Receiver; client: LangSmith }> => {
-    const receiver = await createReceiver();
-    onTestFinished(() => receiver.close());
+    const receiver = await startReceiver();
     await send(receiver.url, runs);
     const client = new Client({ apiUrl: receiver.url, webUrl: receiver.url, apiKey: 'key', autoBatchTracing: false });
     return { receiver, client };

@@ -6,7 +6,9 @@ import { Faults } from '#src/receiver/http/faults.ts';
 import type { RoutesOptions } from '#src/receiver/http/routes.ts';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { startServer } from '#src/receiver/receiver.ts';
-import { createReceiver, type Receiver, type ReceiverOptions, type Store } from '#src/receiver.ts';
+import type { Receiver, Store } from '#src/receiver.ts';
+
+export { startReceiver as start } from '../support/receiver.ts';
 
 export const BOUNDARY = 'runspan-test-boundary';
 export const ROOT = '0193b3a0-1111-7000-8000-000000000001';
@@ -43,12 +45,6 @@ export function part(name: string, value: unknown, headers?: string[]): Buffer {
 
 export function multipart(...parts: Buffer[]): Buffer {
   return Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)]);
-}
-
-export async function start(options?: ReceiverOptions): Promise<Receiver> {
-  const receiver = await createReceiver(options);
-  onTestFinished(() => receiver.close());
-  return receiver;
 }
 
 /** Starts a receiver with shorter times than `createReceiver`. */

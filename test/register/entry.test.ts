@@ -1,16 +1,14 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { entryOf } from '#src/register/entry.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Returns the path of a file in a package's folder. */
 function inPackage(...path: string[]): string {
-  const { path: folder, remove } = temporaryFolder();
-  onTestFinished(remove);
+  const folder = testFolder({ 'package.json': '{"name":"weather"}' });
   mkdirSync(join(folder, 'src'));
-  writeFileSync(join(folder, 'package.json'), '{"name":"weather"}');
   return join(folder, ...path);
 }
 

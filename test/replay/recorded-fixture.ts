@@ -1,12 +1,11 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { type Fixture, fixtureText } from '#src/replay/fixture.ts';
 import { fixtureOf, recordedTrace } from '#src/replay/fixture-of.ts';
 import { type RecordedRun, type RecordOptions, recordRuns } from '#src/testing/record-runs.ts';
 import { environmentOf } from '../support/environment.ts';
-import { temporaryFolder } from '../support/folders.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Records a program as `runspan dev` does. */
 export async function recordedProgram(
@@ -44,9 +43,5 @@ export function fixtureFrom(runs: readonly RecordedRun[], failed?: RecordedRun):
 
 /** Writes the fixture of a trace for one test, and returns the path. */
 export function fixtureFile(runs: readonly RecordedRun[]): string {
-  const folder = temporaryFolder();
-  onTestFinished(folder.remove);
-  const file = join(folder.path, 'agent.trace.json');
-  writeFileSync(file, fixtureText(recordedFixture(runs)));
-  return file;
+  return join(testFolder({ 'agent.trace.json': fixtureText(recordedFixture(runs)) }), 'agent.trace.json');
 }

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { Agent, type Dispatcher, interceptors } from 'undici';
@@ -22,24 +21,6 @@ const BOMB = gzipSync(Buffer.alloc(50_000_000), { level: 9 });
 const clientWith = (dispatcher: Dispatcher, url = 'http://127.0.0.1:9') =>
   new HttpClient({ endpoint: new URL(url), headers: {}, connectTimeoutMs: 5_000, requestTimeoutMs: 5_000, dispatcher });
 
-/** Creates a body of 50 MiB that counts the bytes that are read. */
-function tallied() {
-  const tally = { bytes: 0, isDestroyed: false };
-  const chunk = Buffer.alloc(16 * KIB);
-  const body = new Readable({
-    highWaterMark: 16 * KIB,
-    read() {
-      tally.bytes += chunk.length;
-      this.push(tally.bytes <= 50 * KIB * KIB ? chunk : null);
-    },
-    destroy(_error, done) {
-      tally.isDestroyed = true;
-      done(null);
-    },
-  });
-  return { tally, body };
-}
-
 describe('a response', () => {
   test('is not decompressed, because no request asks for compression [security 7]', async () => {
     environmentOf();
@@ -62,16 +43,6 @@ describe('a response', () => {
     const client = clientWith(agent.compose(interceptors.decompress()), url);
     const { text } = await client.send({ method: 'GET', path: '/info' });
     expect(text).toBe('\0'.repeat(CAP));
-  });
-
-  test('that never ends is cancelled after 64 KiB [security 7]', async () => {
-    const { tally, body } = tallied();
-    const request = async () => ({ statusCode: 202, headers: {}, body });
-    const client = clientWith({ request } as unknown as Dispatcher);
-    const answer = await client.send({ method: 'POST', path: '/runs' });
-    expect(answer.text).toHaveLength(CAP);
-    expect(tally.isDestroyed).toBe(true);
-    expect(tally.bytes).toBeLessThan(4 * CAP);
   });
 
   test('with a header of 1 MB fails only its own request [security 7]', async () => {

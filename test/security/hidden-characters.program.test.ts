@@ -1,9 +1,9 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createExporter, startRun } from '#src/index.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
 import { runRunspan } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { service } from './service.ts';
 
 /** Characters of Unicode's general category Cf (direction marks, zero-width characters, a soft hyphen, a tag) and their escapes. */
@@ -34,8 +34,7 @@ test('a log line escapes characters that hide or reorder text [security 17]', as
 
 test('the command line escapes characters that hide or reorder text [security 17]', async () => {
   environmentOf();
-  const receiver = await createReceiver({ port: 0 });
-  onTestFinished(() => receiver.close());
+  const receiver = await startReceiver();
   const exporter = createExporter({ endpoint: receiver.url });
   const run = startRun({ name: NAME, exporter, inputs: { [NAME]: NAME }, tags: [NAME], metadata: { [NAME]: NAME } });
   run.fail(new Error(NAME));

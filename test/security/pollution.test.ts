@@ -92,7 +92,9 @@ describe('keys that name a prototype', () => {
 
   test('stay ordinary keys in runs, parts and names that a receiver gets [security 12]', async () => {
     const receiver = await start();
-    const record = JSON.stringify({ ...makeRun(), extra: { metadata: 'METADATA' } }).replace('"METADATA"', HOSTILE);
+    const record = JSON.stringify({ ...makeRun(), extra: { metadata: 'METADATA' } })
+      .replace('"METADATA"', HOSTILE)
+      .replace('{', '{"__proto__":{"end_time":1},');
     const body = multipart(
       part(`post.${ROOT}`, Buffer.from(record)),
       part(`post.${ROOT}.inputs`, Buffer.from(HOSTILE)),
@@ -109,7 +111,7 @@ describe('keys that name a prototype', () => {
     const [run] = await receiver.runs();
     expect([run?.inputs, run?.outputs].map((value) => JSON.stringify(value))).toEqual([HOSTILE, HOSTILE]);
     expect(run?.attachments?.map(({ name }) => name)).toEqual(['__proto__']);
-    expect(run).not.toHaveProperty('polluted');
+    for (const key of ['polluted', 'end_time']) expect(run).not.toHaveProperty(key);
     expect({}).not.toHaveProperty('polluted');
   });
 });

@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import type { Dispatcher } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -8,7 +7,8 @@ import { serve } from '../http/server.ts';
 import { call, start } from '../receiver/wire.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { ingestServerInTest } from '../support/ingest-server.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 
@@ -82,9 +82,7 @@ async function echo(status: number): Promise<string> {
 /** Starts a server that calls `say` when data arrives. */
 async function speaking(say: (socket: Socket) => void): Promise<string> {
   const server = createServer((socket) => void socket.on('error', () => {}).once('data', () => say(socket)));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listenInTest(server);
 }
 
 const TROUBLE: readonly (readonly [string, () => Promise<string>])[] = [
@@ -128,8 +126,7 @@ describe('keys, header values and secrets in payloads', () => {
   });
 
   test('are not visible after a success; the service receives the key and the headers, but no secret [security 1]', async () => {
-    const server = await ingestServer();
-    onTestFinished(() => server.close());
+    const server = await ingestServerInTest();
     const { seen } = await seenOf({ endpoint: server.url, log: 'debug' });
     expect(seen).not.toMatch(CANARY);
     const [request] = server.received;

@@ -1,15 +1,13 @@
-import { onTestFinished } from 'vitest';
 import { type Exporter, startRun } from '#src/index.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { type ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 
 /** Starts a scripted service until the test finishes. No variable configures tracing, and log lines are recorded. */
 export async function service(...given: Parameters<typeof ingestServer>) {
   environmentOf();
   const lines = logLines();
-  const server = await ingestServer(...given);
-  onTestFinished(() => server.close());
+  const server = await ingestServerInTest(...given);
   return { server, lines };
 }
 

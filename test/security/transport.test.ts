@@ -1,15 +1,9 @@
-import { once } from 'node:events';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { parseSync } from 'oxc-parser';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { resolveSettings } from '#src/config/options.ts';
-import { createExporter, startRun } from '#src/index.ts';
 import { filesUnder, read } from '../package/repository.ts';
 import { environmentOf } from '../support/environment.ts';
-import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';
-import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.ts';
 
 const warnings = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('debug: '));
 
@@ -71,31 +65,6 @@ describe('the key', () => {
 });
 
 describe('TLS', () => {
-  test('sends nothing to a server with an invalid certificate [security 6]', async () => {
-    environmentOf();
-    logLines();
-    const failure = gate<string>();
-    let requests = 0;
-    const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (_, response) => {
-      requests++;
-      response.end();
-    });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    const exporter = createExporter({
-      endpoint: `https://localhost:${port}`,
-      apiKey: 'sk-key',
-      log: (_, line) => line.includes('failed') && failure.open(line),
-    });
-    startRun({ name: 'a', exporter }).end();
-    expect(await failure).toMatch(
-      /^delivery to https:\/\/localhost:\d+ failed: .*(self.signed|DEPTH_ZERO_SELF_SIGNED_CERT)/i,
-    );
-    expect(await exporter.close({ timeoutMs: 1 })).toEqual({ ok: false, pending: 1 });
-    expect(requests).toBe(0);
-  });
-
   test('is not weakened by any option in the source [security 6]', () => {
     const weakened = filesUnder('src', '.ts').filter((file) => {
       const { program } = parseSync(file, read(`src/${file}`), { sourceType: 'module' });

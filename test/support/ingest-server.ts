@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { onTestFinished } from 'vitest';
 import { listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
@@ -82,6 +83,13 @@ export async function ingestServer(
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Starts a service like `ingestServer`, which is closed when the test has finished. */
+export async function ingestServerInTest(...given: Parameters<typeof ingestServer>): Promise<IngestServer> {
+  const server = await ingestServer(...given);
+  onTestFinished(server.close);
+  return server;
 }
 
 async function read(message: IncomingMessage): Promise<Received | undefined> {

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
-import { messageOf } from '../../base/text.ts';
-import type { Page, ThreadTurns } from '../domain/query.ts';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf, visible } from '../../base/text.ts';
+import { countsText, DELETION_KINDS } from '../domain/deletion.ts';
+import type { DeletionTarget, Page, ThreadTurns } from '../domain/query.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
@@ -26,131 +28,73 @@ import { exportPieces } from './trace-export.ts';
 import { importTrace } from './trace-import.ts';
 
 export const queryRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/query/projects',
-    handle: async ({ store, scope, search }) => {
-      refuseUnknownParameters(search, []);
-      return { status: 200, body: { items: await store.projects(scope, ALL_TIMES) } };
-    },
-  },
-  {
-    method: 'GET',
-    path: '/query/traces',
-    handle: ({ store, scope, search }) => pageResponse(store.traces(scope, readTraceQuery(search))),
-  },
-  {
-    method: 'GET',
-    path: '/query/threads',
-    handle: ({ store, scope, search }) => pageResponse(store.threads(scope, readThreadQuery(search))),
-  },
-  { method: 'GET', path: '/query/threads/:id', handle: (call) => pageResponse(turnsOf(call)) },
-  {
-    method: 'GET',
-    path: '/query/runs',
-    handle: ({ store, scope, search }) => pageResponse(store.list(scope, readListQuery(search))),
-  },
-  {
-    method: 'GET',
-    path: '/query/traces/:id',
-    handle: async (call) => {
-      const id = idOf(call);
-      const { store, scope } = call;
-      const [items, feedback] = await Promise.all([store.outline(scope, id), store.feedback(scope, [id])]);
-      if (items.length === 0) throw unknown('trace', id);
-      return { status: 200, content: () => jsonPieces({ feedback }, 'items', items) };
-    },
-  },
-  {
-    method: 'GET',
-    path: '/query/traces/:id/export',
-    handle: async (call) => {
-      const id = idOf(call);
-      const format = call.search.get('format') ?? 'runspan';
-      const writer = WRITERS.get(format);
-      if (writer === undefined) {
-        const msg = `Expected ${[...WRITERS.keys()].join(', ')}`;
-        throw new HttpError(422, [{ loc: ['query', 'format'], msg, type: 'value' }]);
-      }
-      const content = await writer.write(call, id);
-      if (content === undefined) throw unknown('trace', id);
-      const disposition = `attachment; filename="trace-${id}.${writer.extension}"`;
-      return { status: 200, content, headers: { ...writer.headers, 'content-disposition': disposition } };
-    },
-  },
-  {
-    method: 'GET',
-    path: '/query/export',
-    handle: (call) => {
-      const query = readExportQuery(call.search);
-      const { list = 'runs', format = 'jsonl' } = query;
-      const headers = {
-        'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
-        'content-disposition': `attachment; filename="${list}.${format === 'otlp' ? 'otlp.jsonl' : format}"`,
-      };
-      return { status: 200, headers, content: () => exported(call, query) };
-    },
-  },
+  get('/query/projects', async ({ store, scope, search }) => {
+    refuseUnknownParameters(search, []);
+    return { status: 200, body: { items: await store.projects(scope, ALL_TIMES) } };
+  }),
+  get('/query/traces', ({ store, scope, search }) => pageResponse(store.traces(scope, readTraceQuery(search)))),
+  get('/query/threads', ({ store, scope, search }) => pageResponse(store.threads(scope, readThreadQuery(search)))),
+  get('/query/threads/:id', (call) => pageResponse(turnsOf(call))),
+  get('/query/runs', ({ store, scope, search }) => pageResponse(store.list(scope, readListQuery(search)))),
+  get('/query/traces/:id', async (call) => {
+    const id = idOf(call);
+    const { store, scope } = call;
+    const [items, feedback] = await Promise.all([store.outline(scope, id), store.feedback(scope, [id])]);
+    if (items.length === 0) throw unknown('trace', id);
+    return { status: 200, content: () => jsonPieces({ feedback }, 'items', items) };
+  }),
+  get('/query/traces/:id/export', exportedTrace),
+  get('/query/export', (call) => {
+    const query = readExportQuery(call.search);
+    const { list = 'runs', format = 'jsonl' } = query;
+    const headers = {
+      'content-type': format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/jsonl',
+      'content-disposition': `attachment; filename="${list}.${format === 'otlp' ? 'otlp.jsonl' : format}"`,
+    };
+    return { status: 200, headers, content: () => exported(call, query) };
+  }),
   {
     method: 'POST',
     path: '/query/import',
     admission: 'admin',
     handle: async (call) => ({ status: 200, body: await importTrace(call) }),
   },
-  {
-    method: 'GET',
-    path: '/query/runs/:id',
-    handle: (call) => runResponse(call, (id) => call.store.details(call.scope, id)),
-  },
-  {
-    method: 'GET',
-    path: '/query/runs/:id/cache',
-    handle: (call) => runResponse(call, (id) => cacheComparison(call, id)),
-  },
-  {
-    method: 'GET',
-    path: '/query/runs/:id/:field',
-    handle: async (call) => {
-      const id = idOf(call);
-      const field = PAYLOAD_FIELDS.find((one) => one === call.parameters.field);
-      if (field === undefined) {
-        throw new HttpError(404, `No route matches /query/runs/${id}/${call.parameters.field}`);
-      }
-      const content = await call.store.payload(call.scope, id, field);
-      if (content === undefined) throw new HttpError(404, `Run ${id} is not stored, or has no ${field}`);
-      return { status: 200, content };
-    },
-  },
+  get('/query/runs/:id', (call) => runResponse(call, (id) => call.store.details(call.scope, id))),
+  get('/query/runs/:id/cache', (call) => runResponse(call, (id) => cacheComparison(call, id))),
+  get('/query/runs/:id/:field', async (call) => {
+    const id = idOf(call);
+    const field = PAYLOAD_FIELDS.find((one) => one === call.parameters.field);
+    if (field === undefined) throw new HttpError(404, `No route matches /query/runs/${id}/${call.parameters.field}`);
+    const content = await call.store.payload(call.scope, id, field);
+    if (content === undefined) throw new HttpError(404, `Run ${id} is not stored, or has no ${field}`);
+    return { status: 200, content };
+  }),
   { method: 'POST', path: '/query/feedback', admission: 'write', handle: postFeedback },
-  {
-    method: 'GET',
-    path: '/query/statistics',
-    handle: async ({ store, scope, search }) => ({
-      status: 200,
-      body: await store.statistics(scope, readStatisticsQuery(search)),
+  get('/query/statistics', async ({ store, scope, search }) => {
+    return { status: 200, body: await store.statistics(scope, readStatisticsQuery(search)) };
+  }),
+  get('/query/suggestions', async ({ store, scope, search }) => {
+    return { status: 200, body: { items: await store.suggestions(scope, readSuggestionQuery(search)) } };
+  }),
+  get('/query/changes', ({ request, store, scope, streams, access }) => {
+    countStream(streams, request.socket);
+    const headers = { 'content-type': 'text/event-stream' };
+    const isAdmitted = (): Promise<boolean> => access.isAdmitted(request, 'read');
+    return { status: 200, headers, content: (ended) => changeStream(store, scope, ended, isAdmitted) };
+  }),
+  ...DELETION_KINDS.map(
+    (kind): Route => ({
+      method: 'DELETE',
+      path: `/query/${kind}s/:id`,
+      admission: 'admin',
+      handle: (call) => remove(call, kind),
     }),
-  },
-  {
-    method: 'GET',
-    path: '/query/suggestions',
-    handle: async ({ store, scope, search }) => ({
-      status: 200,
-      body: { items: await store.suggestions(scope, readSuggestionQuery(search)) },
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/query/changes',
-    handle: ({ request, store, scope, streams, access }) => {
-      countStream(streams, request.socket);
-      return {
-        status: 200,
-        headers: { 'content-type': 'text/event-stream' },
-        content: (ended) => changeStream(store, scope, ended, () => access.isAdmitted(request, 'read')),
-      };
-    },
-  },
+  ),
 ];
+
+function get(path: string, handle: Route['handle']): Route {
+  return { method: 'GET', path, handle };
+}
 
 /**
  * Maximum number of open change streams. Each stream uses one of the server's 1,000 connections. The other connections
@@ -202,6 +146,40 @@ export async function pageOf<Item>(page: Promise<Page<Item>>, loc: Location): Pr
     if ((error as { code?: unknown } | null)?.code !== 'RUNSPAN_INVALID_OPTION') throw error;
     throw new HttpError(422, [{ loc, msg: messageOf(error), type: 'value' }]);
   }
+}
+
+async function exportedTrace(call: Call): Promise<RouteResponse> {
+  const id = idOf(call);
+  const writer = WRITERS.get(call.search.get('format') ?? 'runspan');
+  if (writer === undefined) {
+    const msg = `Expected ${[...WRITERS.keys()].join(', ')}`;
+    throw new HttpError(422, [{ loc: ['query', 'format'], msg, type: 'value' }]);
+  }
+  const content = await writer.write(call, id);
+  if (content === undefined) throw unknown('trace', id);
+  const disposition = `attachment; filename="trace-${id}.${writer.extension}"`;
+  return { status: 200, content, headers: { ...writer.headers, 'content-disposition': disposition } };
+}
+
+/**
+ * Deletes traces if the parameter `confirm` equals the id in the path. Otherwise responds with status 409 and the number of
+ * runs that the request would delete.
+ */
+async function remove(call: Call, kind: DeletionTarget['kind']): Promise<RouteResponse> {
+  const { store, scope, search, parameters } = call;
+  refuseUnknownParameters(search, ['confirm']);
+  const given = parameters.id ?? '';
+  const target = { kind, id: kind === 'trace' ? idOf(call) : given };
+  if (search.get('confirm') !== given) {
+    const counts = await store.removable(scope, target);
+    if (counts.runs === 0) throw new HttpError(404, `The ${kind} ${target.id} is not stored`);
+    const detail = `This deletes ${countsText(counts)}: to confirm, repeat the request with the id as \`confirm\``;
+    return { status: 409, body: { detail, ...counts } };
+  }
+  const counts = await store.remove(scope, target);
+  const data = `the ${kind} ${visible(target.id)} of the tenant ${scope.tenant}`;
+  diagnostics.warn(`a client deletes ${data}: ${countsText(counts)}`);
+  return { status: 200, body: counts };
 }
 
 interface Writer {

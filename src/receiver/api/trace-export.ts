@@ -42,7 +42,7 @@ export async function joined(pieces: AsyncIterable<string>): Promise<string> {
 export async function* exportedLines(reader: Reader, query: Parsed<RunQuery>): AsyncGenerator<string> {
   const { store, scope } = reader;
   const runs = store.runs(scope, query)[Symbol.asyncIterator]();
-  for await (const texts of batches(exportedRuns(reader, await runs.next(), runs))) {
+  for await (const texts of batches(exportedRuns(reader, await runs.next(), runs), BATCH_RUNS, BATCH_LENGTH)) {
     const some = texts.map((text): StoredRun => parseExact(text));
     const traceIds = new Set(some.map(({ id, trace_id = id }) => trace_id));
     const given = grouped(await store.feedback(scope, [...traceIds]), ({ run_id }) => run_id);
@@ -51,13 +51,18 @@ export async function* exportedLines(reader: Reader, query: Parsed<RunQuery>): A
   }
 }
 
-async function* batches(texts: AsyncIterable<string>): AsyncGenerator<string[]> {
+/** Yields texts in batches that end with the text that reaches the maximum number or the total length. */
+export async function* batches(
+  texts: AsyncIterable<string>,
+  textsMax: number,
+  lengthMax: number,
+): AsyncGenerator<string[]> {
   let batch: string[] = [];
   let length = 0;
   for await (const text of texts) {
     batch.push(text);
     length += text.length;
-    if (batch.length < BATCH_RUNS && length < BATCH_LENGTH) continue;
+    if (batch.length < textsMax && length < lengthMax) continue;
     yield batch;
     [batch, length] = [[], 0];
   }

@@ -12,8 +12,7 @@ import { type Call, checkJsonType } from '../http/route.ts';
 import { filledText, jsonObject, parsed, text, validate } from '../http/validation.ts';
 import { ingest } from '../ingest/ingest-routes.ts';
 import { readRun } from '../ingest/run-message.ts';
-import { ExportReader, notAnExport } from './export-reader.ts';
-import { LineReader } from './line-reader.ts';
+import { ExportReader, LineReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
 /**

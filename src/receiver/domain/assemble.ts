@@ -21,7 +21,6 @@ import {
   type Usage,
 } from './run-view.ts';
 import { countsUsage, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
-import { type Turn, threadSummaryOf } from './thread-summary.ts';
 import {
   DECIDING_FIELDS,
   type DecidedTrace,
@@ -32,8 +31,11 @@ import {
   has,
   idsIn,
   RunFlag,
+  type ShownFields,
   type SummarizedRun,
   shownIn,
+  type Turn,
+  threadSummaryOf,
 } from './trace-summary.ts';
 import type { TreeNode } from './tree.ts';
 
@@ -197,7 +199,7 @@ export class AssembledTrace implements CoveredTrace {
   }
 
   /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
-  shown(): ReturnType<typeof shownIn> | undefined {
+  shown(): ShownFields | undefined {
     return this.#decided && shownIn(this.#decided, ({ summary }) => summary);
   }
 

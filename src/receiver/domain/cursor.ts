@@ -33,6 +33,13 @@ function parse(cursor: string): readonly unknown[] {
   }
 }
 
+/** Returns the page with the first items of a list. `found` must have one more if the list has more. */
+export function firstPage<Item>(found: readonly Item[], limit: number, placeOf: (item: Item) => Position): Page<Item> {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  return found.length > limit && last !== undefined ? { items, next: cursorOf(placeOf(last)) } : { items };
+}
+
 /** An item of a list, and its position. */
 export interface Listed<Item> extends Position {
   readonly item: Item;
@@ -48,11 +55,9 @@ export function pageOf<Item>(
 ): Page<Item> {
   const after = cursor === undefined ? undefined : positionOf(cursor);
   const start = sorted.findIndex((item) => after === undefined || compare(item, after, order) > 0);
-  const shown = start === -1 ? [] : sorted.slice(start, start + limit);
-  const page: Page<Item> = { items: shown.map(({ item }) => item) };
-  const last = shown.at(-1);
-  if (start + limit < sorted.length && last !== undefined) page.next = cursorOf(last);
-  return page;
+  const found = start === -1 ? [] : sorted.slice(start, start + limit + 1);
+  const { items, ...next } = firstPage(found, limit, (item) => item);
+  return { items: items.map(({ item }) => item), ...next };
 }
 
 function compare(a: Position, b: Position, order: ListQuery['order'] = 'descending'): number {

@@ -1,6 +1,7 @@
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { grouped } from './grouped.ts';
 import type { CalledTool, RunOutline } from './run-view.ts';
+import { idsAbove } from './tree.ts';
 
 /** A tool that no run records. Two model calls of its trace tell that it ran between them. */
 export interface DerivedTool extends CalledTool {
@@ -88,12 +89,7 @@ function timeUs(time: string): number {
 function runsAbove(outline: readonly RunOutline[]): (id: string) => readonly string[] {
   const heads = new Map(outline.map(({ id, same_call_as }) => [id, same_call_as]));
   const parents = new Map(outline.map(({ id, parent_run_id: up = '' }) => [id, heads.get(up) ?? up]));
-  return (id) => {
-    const ids: string[] = [];
-    let up = parents.get(id) ?? '';
-    for (; parents.has(up) && ids.length < LEVELS_MAX; up = parents.get(up) ?? '') ids.push(up);
-    return ids;
-  };
+  return (id) => idsAbove(parents, id, LEVELS_MAX);
 }
 
 /** Adds the derived tools to the runs of a trace, each before the run that follows it. */

@@ -3,6 +3,7 @@ import { CallRecord, CallTable, callKey, isCallType, responseIdIn, SAME_CALL, SO
 import { grouped } from './grouped.ts';
 import type { RunFields } from './run-message.ts';
 import type { RunStatus } from './run-view.ts';
+import { idsAbove } from './tree.ts';
 
 /** Maximum number of levels between two records of a call. */
 const LEVELS_MAX = 16;
@@ -162,13 +163,9 @@ function runsAboveIn(runs: readonly ComparedRun[]): RunsAbove {
   const parents = new Map(runs.map(({ id, parentId = '' }) => [id, parentId]));
   const known = new Map<string, readonly string[]>();
   return (id) => {
-    const earlier = known.get(id);
-    if (earlier !== undefined) return earlier;
-    const found: string[] = [];
-    let at = parents.get(id) ?? '';
-    for (; parents.has(at) && found.length < LEVELS_MAX; at = parents.get(at) ?? '') found.push(at);
-    known.set(id, found);
-    return found;
+    const ids = known.get(id) ?? idsAbove(parents, id, LEVELS_MAX);
+    known.set(id, ids);
+    return ids;
   };
 }
 

@@ -1,10 +1,10 @@
 import { exactJson } from '../../payload/fields.ts';
-import { parseIsoTimestamp } from '../../run/time.ts';
+import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
 import type { Feedback } from './feedback.ts';
 import type { SortKey, TextField } from './query.ts';
 import type { RunFields } from './run-message.ts';
-import type { RunSummary, TraceOutcome, Usage } from './run-view.ts';
+import type { ProjectSummary, RunSummary, TraceOutcome, Usage } from './run-view.ts';
 
 /** Properties of a run that filters compare. */
 export interface FilteredRun {
@@ -83,6 +83,15 @@ export function projectOf({ session_name, session_id }: Pick<RunFields, 'session
 /** Returns the name and the id of a run's project. Either names the project in a filter or a scope. */
 export function projectNames(run: Pick<RunFields, 'session_name' | 'session_id'>): string[] {
   return [projectOf(run), run.session_id].filter((name) => name !== undefined);
+}
+
+/** Returns projects by name. `last_us` is the start time of the latest trace. */
+export function projectSummaries(
+  rows: readonly { readonly project: string; readonly traces: number; readonly last_us: number }[],
+): ProjectSummary[] {
+  return rows
+    .map(({ project, traces, last_us }) => ({ name: project, traces, last_start_time: isoTimestamp(last_us) }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export function isOfProject(summary: RunSummary, project: string): boolean {

@@ -187,8 +187,8 @@ export interface TraceSummary extends RunSummary {
     /** The run whose inputs are shown: the root if it has inputs, else the first run that has. */
     asked_run_id?: string;
     /**
-     * The run whose outputs are shown: the root if it has outputs, else the run that was asked, or the last run with outputs if
-     * it started after the run that was asked had ended. Absent while the root is pending and has no outputs.
+     * The run whose outputs are shown: the root if it has outputs or has failed, else the run that was asked, or the last run
+     * with outputs if it started after the run that was asked had ended. Absent while the root is pending and has no outputs.
      */
     answered_run_id?: string;
     /** The last run with the status `error`, without further records of a call. */

@@ -1,7 +1,9 @@
-import { definedOrNone, fieldsOf, firstText, idTextOf } from '../../payload/fields.ts';
+import { cut } from '../../base/text.ts';
+import { definedOrNone, exactJson, fieldsOf, filled, firstText, idTextOf } from '../../payload/fields.ts';
 import { PROGRAM_ENDED } from '../../run/record.ts';
 import { isCallType, MODEL_TYPES, SAME_CALL_USAGE, TOOL_CALL_ID, USAGE } from '../../run/same-call.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
+import { callsInOutputs, resultsInInputs } from '../../services/conversation.ts';
 import { comparable } from './comparable.ts';
 import { headlineOf } from './headline.ts';
 import { isInternalStep } from './internal-steps.ts';
@@ -9,6 +11,7 @@ import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
 import {
+  type CalledTool,
   type CostSource,
   PAYLOAD_FIELDS,
   type PayloadField,
@@ -16,10 +19,10 @@ import {
   type RunStatus,
   type RunSummary,
   type ToolMessages,
+  type ToolOutcome,
   type UnpricedUsage,
   type Usage,
 } from './run-view.ts';
-import { type ToolFacts, toolFactsOf } from './tool-facts.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
 /** Metadata about a run's payloads, for lists and statistics. */
@@ -27,7 +30,7 @@ export interface PayloadFacts extends RequestFacts, ToolFacts {
   /** Whether the inputs, or the outputs, are more than an empty object. */
   asks?: boolean;
   answers?: boolean;
-  /** The status code in the outputs of an HTTP request. */
+  /** The status code in the outputs of an HTTP request or of a call, see `isRefused`. */
   http_status?: number;
   inputs_preview?: string;
   outputs_preview?: string;
@@ -57,6 +60,12 @@ export function payloadFacts(fields: RunFields): PayloadFacts {
   return { ...previewsIn(fields), ...factsWithoutPreviews(fields) };
 }
 
+/** Returns the metadata about one payload of a message. */
+export function payloadFactsOf(fields: RunFields, field: PayloadField, hasPreview: boolean): PayloadFacts {
+  const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
+  return { ...(hasPreview && previewsIn(fields, [field])), ...factsWithoutPreviews(payload) };
+}
+
 /** Returns the previews of some of a run's payloads. */
 export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYLOAD_FIELDS): PayloadFacts {
   const facts: PayloadFacts = {};
@@ -65,12 +74,12 @@ export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYL
   return facts;
 }
 
-export function factsWithoutPreviews(fields: RunFields): PayloadFacts {
+function factsWithoutPreviews(fields: RunFields): PayloadFacts {
   const { inputs, outputs, events } = fields;
   const facts: PayloadFacts = Object.assign(requestFactsOf(fields), toolFactsOf(fields));
   if (isFilled(inputs)) facts.asks = true;
   if (isFilled(outputs)) facts.answers = true;
-  const status = fieldsOf(outputs).status_code;
+  const { status_code, status = status_code } = fieldsOf(outputs);
   if (typeof status === 'number') facts.http_status = status;
   set(facts, 'outputs_usage', outputsUsageOf(outputs));
   const firstToken: unknown = events?.find(({ name }) => name === FIRST_TOKEN_EVENT)?.time;
@@ -99,7 +108,7 @@ export function summaryOf(
   const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time };
   if (isContent) {
     set(summary, 'inputs_preview', inputs_preview);
-    set(summary, 'outputs_preview', outputs_preview);
+    if (!isRefused(fields, facts)) set(summary, 'outputs_preview', outputs_preview);
   }
   set(summary, 'first_token_time', first_token_time);
   set(summary, 'parent_run_id', parent_run_id);
@@ -116,6 +125,11 @@ export function summaryOf(
   set(summary, 'tags', tags?.map(comparable));
   set(summary, 'internal', isInternalStep(fields) || undefined);
   return summary;
+}
+
+/** Returns whether the outputs are the response with which a service has refused a call that `fetch` has recorded. */
+export function isRefused(fields: SmallFields, { http_status }: PayloadFacts): boolean {
+  return http_status !== undefined && sourceOf(fields) === 'fetch' && statusOf(fields) === 'error';
 }
 
 /**
@@ -226,4 +240,51 @@ type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'thre
 
 function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
   if (value !== undefined) summary[key] = comparable(value);
+}
+
+/** What the payloads of a message tell about tools. */
+interface ToolFacts {
+  tool_calls?: CalledTool[];
+  tool_results?: ToolOutcome[];
+}
+
+const TOOL_TEXT_MAX = 200;
+/** Maximum size of the facts about a payload, in bytes of JSON. */
+const TOOL_BYTES_MAX = 4_096;
+
+/** Returns the tool calls and results in the messages of a model call. The run type may be in another message. */
+function toolFactsOf({ run_type: type = 'llm', inputs, outputs }: RunFields): ToolFacts {
+  const facts: ToolFacts = {};
+  if (type !== 'llm') return facts;
+  if (outputs !== undefined) set(facts, 'tool_calls', fitting(callsInOutputs(outputs).map(calledTool)));
+  if (inputs !== undefined) set(facts, 'tool_results', fitting(outcomesIn(inputs)));
+  return facts;
+}
+
+function calledTool({ id, name, input }: ReturnType<typeof callsInOutputs>[number]): CalledTool {
+  const args = toolText(input);
+  return { id: id ?? `${name}(${args})`, name, arguments: args };
+}
+
+function outcomesIn(inputs: unknown): ToolOutcome[] {
+  return resultsInInputs(inputs).flatMap(({ id, call, value, isError }) => {
+    const callId = id ?? (call && calledTool(call).id);
+    return callId === undefined
+      ? []
+      : [{ id: callId, text: toolText(value), ...(isError && { is_error: true as const }) }];
+  });
+}
+
+function toolText(value: unknown): string {
+  return cut(typeof value === 'string' ? value : (exactJson(value) ?? ''), TOOL_TEXT_MAX);
+}
+
+/** Returns the first items that fit, or undefined if none does. */
+function fitting<Item>(items: readonly Item[]): Item[] | undefined {
+  let bytes = 0;
+  const end = items.findIndex((item) => {
+    bytes += Buffer.byteLength(JSON.stringify(item)) + 1;
+    return bytes > TOOL_BYTES_MAX;
+  });
+  return filled(items.slice(0, end < 0 ? items.length : end));
 }

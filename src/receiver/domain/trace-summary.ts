@@ -1,13 +1,15 @@
 import { defined, fieldsOf } from '../../payload/fields.ts';
 import { isCallType } from '../../run/same-call.ts';
-import type { RunStatus, RunSummary, TraceOutcome, TraceSummary } from './run-view.ts';
-import type { PayloadFacts, SmallFields } from './summary.ts';
+import { isoTimestamp } from '../../run/time.ts';
+import type { FeedbackFigures } from './feedback.ts';
+import type { RunStatus, RunSummary, ThreadSummary, TraceOutcome, TraceSummary, Usage } from './run-view.ts';
+import { isRefused, type PayloadFacts, type SmallFields, sumOfUsage } from './summary.ts';
 
 /** What a run adds to the summary of its trace, as the sum of these numbers. */
 export const RunFlag = {
   /** The run has inputs, which are not only those of a protocol. */
   ASKS: 1,
-  /** The run has outputs, which are not only those of a protocol. */
+  /** The run has outputs, which are not only those of a protocol, and not a response with which a service refuses a call. */
   ANSWERS: 2,
   HAS_THREAD: 4,
   HAS_USER: 8,
@@ -19,15 +21,15 @@ export const RunFlag = {
   ENTERS: 64,
 } as const;
 
-export function flagsOf({ extra }: SmallFields, facts: PayloadFacts, summary: RunSummary): number {
-  const { otel, 'http.response.status_code': recorded } = extra?.metadata ?? {};
+export function flagsOf(fields: SmallFields, facts: PayloadFacts, summary: RunSummary): number {
+  const { otel, 'http.response.status_code': recorded } = fields.extra?.metadata ?? {};
   const { protocol, parent_is_remote } = fieldsOf(otel);
   const isContent = protocol === undefined;
   const status = isContent ? recorded : facts.http_status;
   const has = (condition: unknown, flag: number): number => (condition ? flag : 0);
   return (
     has(isContent && facts.asks, RunFlag.ASKS) |
-    has(isContent && facts.answers, RunFlag.ANSWERS) |
+    has(isContent && facts.answers && !isRefused(fields, facts), RunFlag.ANSWERS) |
     has(summary.thread, RunFlag.HAS_THREAD) |
     has(summary.user, RunFlag.HAS_USER) |
     has(summary.internal, RunFlag.INTERNAL) |
@@ -50,7 +52,7 @@ export interface SummarizedRun {
 }
 
 /**
- * The runs that decide the summary of a trace: of the runs that count for a field, the first or the last by start and id.
+ * The runs that decide the summary of a trace: of the runs that count for a field, the first or the last.
  * `asked`, `thread` and `user` are the first, `answered`, `called` and `failed` the last.
  */
 export type DecidingRuns<Run> = { [Field in DecidingField]?: Run | undefined };
@@ -93,8 +95,14 @@ export function decidingRun<Run extends SummarizedRun>(
   return deciding;
 }
 
+/**
+ * OpenTelemetry's SDK for JavaScript starts spans at a whole millisecond. Of runs with the same start, functions are before
+ * the calls in them, and tools before the model call that gets their results.
+ */
 function isEarlier(a: SummarizedRun, b: SummarizedRun): boolean {
-  return a.startUs < b.startUs || (a.startUs === b.startUs && a.id < b.id);
+  if (a.startUs !== b.startUs) return a.startUs < b.startUs;
+  const [rankA, rankB] = [a, b].map(({ type }) => Number(isCallType(type)) + Number(type === 'llm'));
+  return rankA === rankB ? a.id < b.id : Number(rankA) < Number(rankB);
 }
 
 /** What a trace says as a whole, and the runs whose data it shows. */
@@ -116,13 +124,14 @@ export function decidedTrace<Run extends SummarizedRun>(
   isMissing: boolean,
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
-  const answered = answeredOf(root, runs);
+  const own = isMissing || root.status === 'incomplete' ? undefined : root;
+  const answered = answeredOf(own, runs);
   const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
   const isContent = has(root, RunFlag.ASKS | RunFlag.ANSWERS);
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
   return {
     outcome,
-    asked: has(root, RunFlag.ASKS) ? root : runs.asked,
+    asked: own && has(own, RunFlag.ASKS) ? own : runs.asked,
     answered,
     failed: runs.failed,
     error: isRootShown ? root : runs.failed,
@@ -131,9 +140,12 @@ export function decidedTrace<Run extends SummarizedRun>(
   };
 }
 
-function answeredOf<Run extends SummarizedRun>(root: Run, { asked, answered }: DecidingRuns<Run>): Run | undefined {
-  if (has(root, RunFlag.ANSWERS)) return root;
-  if (root.status === 'pending') return undefined;
+function answeredOf<Run extends SummarizedRun>(
+  root: Run | undefined,
+  { asked, answered }: DecidingRuns<Run>,
+): Run | undefined {
+  if (root !== undefined && (has(root, RunFlag.ANSWERS) || root.status === 'error')) return root;
+  if (root?.status === 'pending') return undefined;
   if (asked === undefined || !(has(asked, RunFlag.ANSWERS) || asked.status === 'error')) return answered;
   const isLater = asked.endUs !== undefined && answered !== undefined && answered.startUs > asked.endUs;
   return isLater ? answered : asked;
@@ -150,15 +162,23 @@ function outcomeOf<Run extends SummarizedRun>(
   return hasFailed ? 'failed_below' : status;
 }
 
-/** Returns the fields in which the summary of a trace differs from that of its root. */
+/** The fields of a trace that are not those of its root. */
+export type ShownFields = Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'>;
+
 export function shownIn<Run>(
   { outcome, asked, answered, error }: DecidedTrace<Run>,
   summaryOf: (run: Run) => RunSummary,
-): Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'> {
+): ShownFields {
   const inputs_preview = asked && summaryOf(asked).inputs_preview;
   const outputs_preview = answered && summaryOf(answered).outputs_preview;
   const text = error && summaryOf(error).error;
   return { outcome, ...defined({ inputs_preview, outputs_preview, error: text }) };
+}
+
+/** Returns a trace as it appears in a list. */
+export function listedTrace(root: RunSummary, shown: ShownFields, trace: TraceSummary['trace']): TraceSummary {
+  const { inputs_preview: _, outputs_preview: __, error: ___, ...own } = root;
+  return { ...own, ...shown, trace };
 }
 
 /** Returns the ids of the runs whose data the summary of a trace shows. */
@@ -167,4 +187,53 @@ export function idsIn(
 ): Pick<TraceSummary['trace'], 'asked_run_id' | 'answered_run_id' | 'failed_run_id'> {
   const { asked, answered, failed } = decided ?? {};
   return defined({ asked_run_id: asked?.id, answered_run_id: answered?.id, failed_run_id: failed?.id });
+}
+
+/** The figures of a trace in a thread. */
+export interface Turn {
+  readonly startUs: number;
+  /** Latency of the root run. Undefined if the root run has not ended. */
+  readonly latencyUs: number | undefined;
+  /** Undefined if the trace has just been deleted. */
+  readonly outcome: TraceOutcome | undefined;
+  readonly project: string;
+  readonly user: string | undefined;
+  /** Total usage of the trace. */
+  readonly usage: Usage | undefined;
+}
+
+/** Previews and feedback of a thread. */
+interface ThreadTexts {
+  readonly inputs: RunSummary['inputs_preview'];
+  readonly outputs: RunSummary['outputs_preview'];
+  readonly feedback: FeedbackFigures[];
+}
+
+/** Adds up the turns of a thread. The turns must be sorted by start time. */
+export function threadSummaryOf(
+  thread: string,
+  turns: readonly [Turn, ...Turn[]],
+  { inputs, outputs, feedback }: ThreadTexts,
+): ThreadSummary {
+  const [first] = turns;
+  const last = turns.at(-1) ?? first;
+  const user = turns.findLast((turn) => turn.user !== undefined)?.user;
+  const latencies = turns.flatMap(({ latencyUs }) => latencyUs ?? []).sort((a, b) => a - b);
+  const [p50, max] = [latencies[Math.ceil(latencies.length / 2) - 1], latencies.at(-1)];
+  const usage = turns.reduce<Usage | undefined>((sum, turn) => sumOfUsage(sum, turn.usage), undefined);
+  return {
+    thread,
+    ...(user !== undefined && { user }),
+    project: last.project,
+    turns: turns.length,
+    errors: turns.filter(({ outcome }) => outcome === 'error').length,
+    failed_below: turns.filter(({ outcome }) => outcome === 'failed_below').length,
+    start_time: isoTimestamp(first.startUs),
+    last_start_time: isoTimestamp(last.startUs),
+    ...(p50 !== undefined && max !== undefined && { latency_ms: { p50: p50 / 1_000, max: max / 1_000 } }),
+    ...(usage && { usage }),
+    ...(feedback.length > 0 && { feedback }),
+    ...(inputs !== undefined && { inputs_preview: inputs }),
+    ...(outputs !== undefined && { outputs_preview: outputs }),
+  };
 }

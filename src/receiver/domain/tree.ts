@@ -58,6 +58,13 @@ function levelsOf(order: string): number {
   return levels;
 }
 
+/** Returns the ids above one of the keys of `parents`, the nearest first, at most `max`. Parents may form a cycle. */
+export function idsAbove(parents: ReadonlyMap<string, string>, id: string, max: number): string[] {
+  const ids: string[] = [];
+  for (let at = parents.get(id) ?? ''; parents.has(at) && ids.length < max; at = parents.get(at) ?? '') ids.push(at);
+  return ids;
+}
+
 /** Sorts runs by `dotted_order`, parents before children. */
 export function inOrder<Run extends TreeNode>(runs: readonly Run[]): { run: Run; order: string }[] {
   const orders = ordersOf(runs);

@@ -51,7 +51,7 @@ export function any<Param>(conditions: readonly Sql<Param>[]): Sql<Param> {
   return conditions.length === 0 ? { sql: '0', params: [] } : joined(conditions.map(inParentheses), ' OR ');
 }
 
-export function joined<Param>(parts: readonly Sql<Param>[], separator: string): Sql<Param> {
+function joined<Param>(parts: readonly Sql<Param>[], separator: string): Sql<Param> {
   return { sql: parts.map(({ sql }) => sql).join(separator), params: parts.flatMap(({ params }) => params) };
 }
 

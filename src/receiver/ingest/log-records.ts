@@ -1,5 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { diagnostics } from '../../base/diagnostics.ts';
+import { messageOf } from '../../base/text.ts';
 import { objects } from '../../otel/conventions/values.ts';
+import { evaluationsOf } from '../../otel/mapping/evaluations.ts';
 import { CAPTURE, finishedRun } from '../../otel/mapping/finished-run.ts';
 import type { SpanEventLike, SpanLike } from '../../otel/span-like.ts';
 import { parseExact } from '../../payload/fields.ts';
@@ -11,12 +14,12 @@ import { inTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { RunFields, RunOperation } from '../domain/run-message.ts';
 import { derivedUuid } from '../domain/uuid.ts';
+import { readFeedback } from '../http/feedback-fields.ts';
 import { inProject } from '../http/project-scope.ts';
 import type { Call } from '../http/route.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
 import type { MergedRun } from '../store/store.ts';
 import type { SpanRecord } from './otlp-logs.ts';
-import { feedbackOn } from './span-feedback.ts';
 
 /** Maximum number of log records per span. */
 const RECORDS_MAX = 1_000;
@@ -90,6 +93,22 @@ export async function joinRecords({ store, scope }: Call, spans: readonly Joined
     if (patches.length > 0) await store.apply(scope, patches);
     if (feedback.length > 0) await addFeedbackBatch(store, scope, feedback);
   }
+}
+
+/** Returns the evaluations of a span as feedback. Invalid ones are left out, and one line says so. */
+export function feedbackOn(span: SpanLike, runId: string): Feedback[] {
+  return evaluationsOf(span, runId).flatMap(({ created_at, modified_at = created_at, ...fields }) => {
+    try {
+      const feedback = readFeedback({ ...fields, run_id: runId }, ['span', 'events']);
+      return [{ ...feedback, created_at, modified_at }];
+    } catch (error) {
+      diagnostics.warnOnce(
+        'evaluation',
+        `an evaluation of a span is not valid feedback: ${messageOf(error)}; logged once`,
+      );
+      return [];
+    }
+  });
 }
 
 /** Returns the runs of spans by id and by span key. Log records of a key for a project belong only to runs in this project. */

@@ -12,12 +12,11 @@ import { JsonReader } from '../http/json.ts';
 import type { Call, Route, RouteResponse } from '../http/route.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
 import { ingest } from './ingest-routes.ts';
-import { joinRecords, storeRecords } from './log-records.ts';
+import { feedbackOn, joinRecords, storeRecords } from './log-records.ts';
 import { readOtlpLogs } from './otlp-logs.ts';
 import { protobufResponse, protobufStatus, readProtobufRequest } from './otlp-protobuf.ts';
 import { type OtlpSpan, readOtlpSpans } from './otlp-spans.ts';
 import { readRun } from './run-message.ts';
-import { feedbackOn } from './span-feedback.ts';
 
 /** A signal of OpenTelemetry, with the names of its request and of the count of its rejected items in JSON. */
 interface Signal {

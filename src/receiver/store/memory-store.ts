@@ -51,6 +51,7 @@ import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
 import { outlineOf, toolsIn } from '../domain/summary.ts';
+import { listedTrace } from '../domain/trace-summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
@@ -241,7 +242,7 @@ export class MemoryStore implements Store {
         if (root === undefined || shown === undefined || !matchesFilter(filter, root, totals.usage)) continue;
         if (!(await this.#hasWords(runs, filter))) continue;
         const value = sortValueOf(sort, root, totals.usage);
-        found.push({ item: { ...root.summary, ...shown, trace: totals }, value, n: root.run.n });
+        found.push({ item: listedTrace(root.summary, shown, totals), value, n: root.run.n });
       }
       return found;
     });

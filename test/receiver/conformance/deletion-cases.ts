@@ -1,7 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import type { DeletionTarget, Scope } from '#src/receiver/domain/query.ts';
 
-import type { RunOperation } from '#src/receiver/domain/run-message.ts';
 import { ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
@@ -29,7 +28,6 @@ const ATTACHMENT = { name: 'a', bytes: new Uint8Array([1]), mimeType: 'x/y' };
 const OTHER = { tenant: 'other' };
 const BANK = id(900);
 const LATER = '2100-01-01T00:00:00.000000Z';
-const digits = (number: number): string => number.toString(16).padStart(16, '0');
 
 /**
  * Runs 1 to 4 form a trace whose root is in the project `shop`, 5 and 6 a trace whose root is in `bank`, and 7 a trace of
@@ -185,19 +183,12 @@ export const deletionCases: readonly StoreCase[] = [
   {
     title: 'Late children, grandchildren and orphans of a deleted OpenTelemetry trace are ignored',
     run: async (store) => {
-      const span = (number: number, above?: number, project = 'shop'): RunOperation => {
-        const ids = { trace_id: '5b8efff798038103d269b633813fc60c', span_id: digits(number) };
-        const otel = { ...ids, ...(above !== undefined && { parent_span_id: digits(above) }) };
-        return simple(number, { session_name: project, extra: { metadata: { otel } } });
-      };
+      const late = (number: number, parent: number) =>
+        simple(number, { ...span(number, parent).fields, session_name: 'bank' });
       await store.apply(SCOPE, [span(21), span(22, 21)]);
       equal(await store.remove(SCOPE, { kind: 'project', id: 'shop' }), { runs: 2, traces: 1 });
-      await store.apply(SCOPE, [span(23, 21, 'bank')]);
-      await store.apply(SCOPE, [
-        span(24, 23, 'bank'),
-        span(25, 99, 'bank'),
-        simple(26, { parent: 22, session_name: 'bank' }),
-      ]);
+      await store.apply(SCOPE, [late(23, 21)]);
+      await store.apply(SCOPE, [late(24, 23), late(25, 99), simple(26, { parent: 22, session_name: 'bank' })]);
       await store.apply(SCOPE, [
         simple(27, { parent: 26, session_name: 'bank' }),
         simple(28, { session_name: 'bank' }),

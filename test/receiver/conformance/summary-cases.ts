@@ -13,6 +13,7 @@ import {
   post,
   SCOPE,
   type StoreCase,
+  second,
   statisticsOf,
   table,
 } from './support.ts';
@@ -33,6 +34,12 @@ const ASKED = { inputs: { question: 'Why?' }, outputs: { answer: 'Because.' }, m
 const CALL = { run_type: 'llm', ms: 500, inputs: { input: 'Hi' } };
 const SAID = { ...CALL, outputs: { content: 'Hello.' } };
 const FAILED = { ...CALL, error: 'Error: 429\n  at x' };
+const REFUSED = {
+  ...CALL,
+  ...{ outputs: { status: 429, body: {} }, error: 'HTTP 429', extra: { metadata: { recorded_by: ['fetch'] } } },
+};
+/** Spans of one millisecond, with lengths in seconds. */
+const atOnce = (length: number) => ({ start_time: second(5), end_time: second(5 + length) });
 
 async function summaries(store: Store, filter = ''): Promise<TraceSummary[]> {
   return (await store.traces(SCOPE, parsedQuery({ filter }, 'traces'))).items;
@@ -123,9 +130,37 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     { outcome: 'error', error: 'Error: 429' },
   ],
   [
+    'of a failed request has no answer of the runs below',
+    [post(1, request(500, { error: 'HTTP 500' })), post(2, { parent: 1, ...SAID })],
+    { outcome: 'error', error: 'HTTP 500', inputs_preview: 'Hi', outputs_preview: undefined as never },
+  ],
+  [
+    'has no answer if the service has refused the call',
+    [post(1, request(429)), post(2, { parent: 1, ...REFUSED })],
+    { outcome: 'failed_below', error: 'HTTP 429', outputs_preview: undefined as never },
+  ],
+  [
+    'of spans that start at the same time was asked by the function, and the model has answered after the tool',
+    [
+      ...[post(1, request(200)), post(9, { parent: 1, ...ASKED, ...atOnce(4), outputs: {} })],
+      ...[
+        post(2, { parent: 1, ...SAID, ...atOnce(2) }),
+        post(3, { parent: 1, ...SAID, ...atOnce(1), run_type: 'tool' }),
+      ],
+    ],
+    { inputs_preview: 'Why?', outputs_preview: 'Hello.' },
+    { asked_run_id: id(9), answered_run_id: id(2) },
+  ],
+  [
     'is incomplete if its root has not arrived',
     [post(2, { parent: 1, ...ASKED }), post(3, { parent: 1, ...SAID })],
     { outcome: 'incomplete', status: 'success', name: 'run 2' },
+  ],
+  [
+    'has the last answer if its root has not arrived',
+    [post(2, { parent: 1, ...ASKED, ms: 500 }), post(3, { parent: 1, ...SAID })],
+    { outcome: 'incomplete', inputs_preview: 'Why?', outputs_preview: 'Hello.' },
+    { answered_run_id: id(3) },
   ],
   [
     'is complete if its first run came from a program that is not traced',

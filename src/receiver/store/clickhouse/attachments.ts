@@ -63,12 +63,8 @@ export async function attachmentInfos(
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, AttachmentInfo[]>> {
   const rows = await db.rows<AttachmentInfo & { run: string }>(
-    sql(
-      `SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
-        FROM attachments WHERE tenant = ? AND run IN (?) GROUP BY run, name ORDER BY name`,
-      string(tenant),
-      uuids(runIds),
-    ),
+    sql`SELECT run, name, argMax(mime_type, received_us) AS mime_type, argMax(size, received_us) AS size
+      FROM attachments WHERE tenant = ${string(tenant)} AND run IN (${uuids(runIds)}) GROUP BY run, name ORDER BY name`,
   );
   const byRun = grouped(rows, ({ run }) => run);
   return new Map([...byRun].map(([run, own]) => [run, own.map(({ run: _, ...info }) => info)]));
@@ -82,13 +78,9 @@ export async function readAttachment(
   name: string,
 ): Promise<Attachment | undefined> {
   const rows = await db.rows<{ mime_type: string; data: string; received_us: number }>(
-    sql(
-      `SELECT mime_type, data, received_us FROM attachments WHERE tenant = ? AND run = ? AND name = ?
-        ORDER BY chunk, received_us DESC LIMIT 1 BY chunk`,
-      string(tenant),
-      uuid(runId),
-      string(name),
-    ),
+    sql`SELECT mime_type, data, received_us FROM attachments
+      WHERE tenant = ${string(tenant)} AND run = ${uuid(runId)} AND name = ${string(name)}
+      ORDER BY chunk, received_us DESC LIMIT 1 BY chunk`,
   );
   const [first] = rows;
   if (first === undefined) return undefined;

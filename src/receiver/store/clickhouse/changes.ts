@@ -7,7 +7,7 @@ import type { Scope } from '../../domain/query.ts';
 import type { ChangeFeed, StoreChange } from '../store.ts';
 import { type ChangedTrace, Subscribers } from '../subscribers.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, integer, sql, strings } from './connection.ts';
+import { type ClickHouse, integer, type Sql, sql, strings } from './connection.ts';
 import { dayOfMs } from './messages.ts';
 
 /** Interval at which a receiver with listeners reads the changes of other receivers, in milliseconds. */
@@ -16,8 +16,8 @@ const POLL_MS = 1_000;
 const OVERLAP_US = 10_000_000;
 
 /** SQL for the name and the id of a run's project, see `projectNames`, and for those of several runs. */
-export const PROJECT_NAMES = '[toString(project), ifNull(session_id, toString(project))]';
-export const PROJECTS: string = `groupUniqArrayArray(${PROJECT_NAMES})`;
+export const PROJECT_NAMES: Sql = sql('[toString(project), ifNull(session_id, toString(project))]');
+export const PROJECTS: Sql = sql`groupUniqArrayArray(${PROJECT_NAMES})`;
 
 interface ChangedRun {
   readonly tenant: string;
@@ -128,13 +128,9 @@ export class ClickHouseChanges implements ChangeFeed {
     const nowUs = this.#clock.nowUs();
     const sinceUs = this.#polledUs - OVERLAP_US;
     const rows = await this.#db.rows<Change>(
-      sql(
-        `SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
-          WHERE tenant IN (?) AND derived_us > ? AND (is_deleted = 0 OR version = 0)
-          GROUP BY tenant, trace, derived_us ORDER BY derived_us`,
-        strings(tenants),
-        integer(sinceUs),
-      ),
+      sql`SELECT tenant, trace, derived_us AS changed_us, ${PROJECTS} AS projects FROM runs
+        WHERE tenant IN (${strings(tenants)}) AND derived_us > ${integer(sinceUs)} AND (is_deleted = 0 OR version = 0)
+        GROUP BY tenant, trace, derived_us ORDER BY derived_us`,
     );
     this.#polledUs = nowUs;
     const later = rows.filter((row) => !this.#reported.has(keyOf(row)));

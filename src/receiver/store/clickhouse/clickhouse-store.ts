@@ -276,8 +276,8 @@ export class ClickHouseStore implements Store {
    */
   async status(): Promise<StoreStatus> {
     const [row] = await this.#db.rows<{ bytes: number; free: number }>(
-      sql(`SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
-        (SELECT min(free_space) FROM system.disks) AS free`),
+      sql`SELECT (SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase()) AS bytes,
+        (SELECT min(free_space) FROM system.disks) AS free`,
     );
     return {
       queuedBytes: this.#writer.waitingBytes,

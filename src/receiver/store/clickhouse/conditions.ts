@@ -28,20 +28,20 @@ export function conditionOf(tenant: string, filter: RunFilter, usage: UsageOf = 
 
 export function insideOf(tenant: string, { projects }: Pick<RunFilter, 'projects'>): Sql {
   return all([
-    sql('tenant = ?', string(tenant)),
-    ...projects.map((project) => sql('project = ? OR session_id = ?', string(project), string(project))),
+    sql`tenant = ${string(tenant)}`,
+    ...projects.map((project) => sql`project = ${string(project)} OR session_id = ${string(project)}`),
   ]);
 }
 
 export function rangeConditions({ fromUs, beforeUs }: TimeRange): Sql[] {
   return [
-    ...(Number.isFinite(fromUs) ? [sql('start_us >= ?', integer(fromUs))] : []),
-    ...(Number.isFinite(beforeUs) ? [sql('start_us < ?', integer(beforeUs))] : []),
+    ...(Number.isFinite(fromUs) ? [sql`start_us >= ${integer(fromUs)}`] : []),
+    ...(Number.isFinite(beforeUs) ? [sql`start_us < ${integer(beforeUs)}`] : []),
   ];
 }
 
-export function directionOf(isDescending: boolean): 'DESC' | 'ASC' {
-  return isDescending ? 'DESC' : 'ASC';
+export function directionOf(isDescending: boolean): Sql {
+  return sql(isDescending ? 'DESC' : 'ASC');
 }
 
 function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<Param> {
@@ -51,7 +51,7 @@ function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<
     own: (comparison) => ownComparison(tenant, comparison),
     anyRun(node: FilterNode) {
       const others = all([insideOf(tenant, filter), translated(node, dialectFor(tenant, filter, 'run'))]);
-      return sql(`trace IN (SELECT trace FROM runs FINAL WHERE ${others.sql})`, ...others.params);
+      return sql`trace IN (SELECT trace FROM runs FINAL WHERE ${others})`;
     },
   };
 }
@@ -59,11 +59,7 @@ function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<
 /** Spells values and parts of texts. */
 const SPELLING: Pick<Dialect<Param>, 'param' | 'part'> = {
   param: (value) => (typeof value === 'string' ? string(value) : float(value)),
-  part: (column, { kind, text }) =>
-    sql(
-      PARTS[kind].replace('column', () => column),
-      string(text),
-    ),
+  part: (column, { kind, text }) => ({ sql: PARTS[kind].replace('column', () => column), params: [string(text)] }),
 };
 
 const PARTS: Readonly<Record<TextPattern['kind'], string>> = {
@@ -99,9 +95,8 @@ function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): 
   return any(
     patterns.map((pattern) => {
       // `has` uses the index on the elements of the array.
-      if (pattern.kind === 'equal') return sql(`has(${column}, ?)`, string(pattern.text));
-      const { sql: text, params } = SPELLING.part('one', pattern);
-      return { sql: `arrayExists(one -> ${text}, ${column})`, params };
+      if (pattern.kind === 'equal') return sql`has(${sql(column)}, ${string(pattern.text)})`;
+      return sql`arrayExists(one -> ${SPELLING.part('one', pattern)}, ${sql(column)})`;
     }),
   );
 }
@@ -109,24 +104,24 @@ function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): 
 /** Returns a condition on an id column. Only whole ids match. A pattern that is not an id matches nothing. */
 function ofId(column: string, patterns: readonly TextPattern[] = []): Sql {
   const ids = patterns.filter(({ kind, text }) => kind === 'equal' && ID.test(text)).map(({ text }) => text);
-  return ids.length === 0 ? sql('0') : sql(`${column} IN (?)`, uuids(ids));
+  return ids.length === 0 ? sql('0') : sql`${sql(column)} IN (${uuids(ids)})`;
 }
 
 const ID = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;
 
 function ofMetadata({ key = '', values }: Comparison): Sql {
-  const hasKey = sql('mapContains(metadata, ?)', string(key));
+  const hasKey = sql`mapContains(metadata, ${string(key)})`;
   if (values === undefined) return hasKey;
   const parts = values.map((pattern) => SPELLING.part('metadata[?]', pattern));
   return all([hasKey, any(parts.map((part) => sql(part.sql, string(key), ...part.params)))]);
 }
 
 function ofFeedback(tenant: string, { key = '', values, bounds = [] }: Comparison): Sql {
-  const { sql: text, params } = all([
-    sql('tenant = ?', string(tenant)),
-    sql('key = ?', string(key)),
+  const where = all([
+    sql`tenant = ${string(tenant)}`,
+    sql`key = ${string(key)}`,
     within('score', bounds, SPELLING),
     ...(values === undefined ? [] : [ofTexts('texts', values)]),
   ]);
-  return { sql: `id IN (SELECT run FROM feedback FINAL WHERE ${text})`, params };
+  return sql`id IN (SELECT run FROM feedback FINAL WHERE ${where})`;
 }

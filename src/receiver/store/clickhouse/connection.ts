@@ -134,9 +134,18 @@ export class ClickHouse {
   }
 }
 
-/** Combines SQL text with the values of its `?` placeholders. */
-export function sql(text: string, ...params: readonly Param[]): Sql {
-  return { sql: text, params };
+/**
+ * Returns SQL text with its parameters. As a tag, the text has them in place, and other SQL with its own parameters:
+ * sql`tenant = ${string(tenant)} AND ${condition}`. In a text without a tag, each `?` stands for the next part.
+ */
+export function sql(text: string | TemplateStringsArray, ...parts: readonly (Param | Sql | number)[]): Sql {
+  const params: Param[] = [];
+  const inserted = parts.map((part) => {
+    if (typeof part === 'number') return part;
+    params.push(...('type' in part ? [part] : part.params));
+    return 'type' in part ? '?' : part.sql;
+  });
+  return { sql: String.raw({ raw: typeof text === 'string' ? text.split('?') : text }, ...inserted), params };
 }
 
 export const string = (value: string): Param => ({ type: 'String', value });

@@ -11,9 +11,8 @@ import { type ClickHouseChanges, PROJECTS } from './changes.ts';
 import type { StoreClock } from './clock.ts';
 import { insideOf } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, uuid, uuids } from './connection.ts';
-import { type Group, type GroupKey, paramsOf, versionAfter } from './groups.ts';
+import { type Group, type GroupKey, inGroups, versionAfter } from './groups.ts';
 import { dayOfMs, TOMBSTONE } from './messages.ts';
-import { KEYS } from './places.ts';
 import { OTHERS_US } from './sweep.ts';
 
 /** Maximum number of traces that are deleted at once. */
@@ -71,8 +70,9 @@ export class ClickHouseDeletions {
     const nowMs = this.#clock.nowMs();
     if (!isForced && nowMs - this.#readMs < READ_MS) return;
     const sinceMs = Math.max(this.#readMs - OVERLAP_MS, nowMs - DELETIONS_MS);
-    const select = 'SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ? ORDER BY at_ms';
-    const rows = await this.#db.rows<{ json: string; is_open: number }>(sql(select, integer(sinceMs)));
+    const rows = await this.#db.rows<{ json: string; is_open: number }>(
+      sql`SELECT json, is_open FROM deletions FINAL WHERE is_open = 1 OR at_ms > ${integer(sinceMs)} ORDER BY at_ms`,
+    );
     this.#readMs = nowMs;
     for (const { json, is_open } of rows) this.#remember(JSON.parse(json), is_open === 1);
     for (const deletion of this.#open.values()) {
@@ -137,9 +137,8 @@ export class ClickHouseDeletions {
   }
 
   async #deleteTraces(deletion: Deletion): Promise<void> {
-    const { sql: select, params } = coveredTraces(deletion);
     while (!this.#isClosed) {
-      const traces = await this.#db.rows<DeletedTrace>(sql(`${select} LIMIT ${STEP_TRACES}`, ...params));
+      const traces = await this.#db.rows<DeletedTrace>(sql`${coveredTraces(deletion)} LIMIT ${STEP_TRACES}`);
       if (traces.length === 0) return;
       await this.#delete(deletion.tenant, traces, this.nowUs);
     }
@@ -153,15 +152,11 @@ export class ClickHouseDeletions {
       'messages',
       groups.map((group_id) => ({ tenant, day, group_id, id: group_id, kind, received_us: receivedUs, fields: '{}' })),
     );
+    const [seenUs, ids] = [integer(receivedUs), uuids(traces.map(({ id }) => id))];
     await this.#db.command(
-      sql(
-        `INSERT INTO runs SELECT * REPLACE (1 AS is_deleted, ? AS seen_us, greatest(version + 1, ${versionAfter('?')}) AS version)
-          FROM runs FINAL WHERE tenant = ? AND trace IN (?)`,
-        integer(receivedUs),
-        integer(receivedUs),
-        string(tenant),
-        uuids(traces.map(({ id }) => id)),
-      ),
+      sql`INSERT INTO runs
+        SELECT * REPLACE (1 AS is_deleted, ${seenUs} AS seen_us, greatest(version + 1, ${versionAfter(seenUs)}) AS version)
+        FROM runs FINAL WHERE tenant = ${string(tenant)} AND trace IN (${ids})`,
     );
     await this.#changes.add(tenant, traces);
   }
@@ -169,9 +164,8 @@ export class ClickHouseDeletions {
 
 /** See `DeletionStore.removable`. Counts the runs that lists show. */
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<RunCounts> {
-  const { sql: covered, params } = coveredTraces(deletion);
-  const select = `SELECT count() AS traces, sum(runs) AS runs FROM (${covered})`;
-  const [found] = await db.rows<RunCounts>(sql(select, ...params));
+  const select = sql`SELECT count() AS traces, sum(runs) AS runs FROM (${coveredTraces(deletion)})`;
+  const [found] = await db.rows<RunCounts>(select);
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
@@ -179,25 +173,18 @@ export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise
 function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion): Sql {
   const rootIn = (name: string): Sql => all([sql('is_root = 1'), insideOf(tenant, { projects: [name] })]);
   const ofTarget = (): Sql => {
-    if (kind === 'trace') return sql('trace = ?', uuid(id));
-    return kind === 'project' ? rootIn(id) : sql(`${kind} = ?`, string(id));
+    if (kind === 'trace') return sql`trace = ${uuid(id)}`;
+    return kind === 'project' ? rootIn(id) : sql`${sql(kind)} = ${string(id)}`;
   };
   const selected = all([insideOf(tenant, { projects: [] }), ofTarget()]);
-  const limited = project === undefined ? undefined : rootIn(project);
-  const having = [
-    ...(kind === 'trace' ? [] : [sql('min(start_us) < ?', integer(atMs * 1_000))]),
-    ...(limited ? [sql(`max(${limited.sql}) = 1`, ...limited.params)] : []),
-  ];
-  const covered = all(having.length === 0 ? [sql('1')] : having);
-  return sql(
-    `SELECT trace AS id, groupUniqArray(group_id) AS group_ids,
-        ${PROJECTS} AS projects, count() AS runs
-      FROM runs AS stored FINAL WHERE tenant = ? AND trace IN (SELECT trace FROM runs FINAL WHERE ${selected.sql})
-      GROUP BY trace HAVING ${covered.sql}`,
-    string(tenant),
-    ...selected.params,
-    ...covered.params,
-  );
+  const covered = all([
+    ...(kind === 'trace' ? [] : [sql`min(start_us) < ${integer(atMs * 1_000)}`]),
+    ...(project === undefined ? [] : [sql`max(${rootIn(project)}) = 1`]),
+  ]);
+  return sql`SELECT trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects, count() AS runs
+    FROM runs AS stored FINAL
+    WHERE tenant = ${string(tenant)} AND trace IN (SELECT trace FROM runs FINAL WHERE ${selected})
+    GROUP BY trace HAVING ${covered}`;
 }
 
 /**
@@ -205,20 +192,14 @@ function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion
  * tombstones.
  */
 export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: number): Promise<void> {
-  const removed = sql(
-    `kind < ${TOMBSTONE} AND received_us < ? AND (tenant, toUInt128(group_id)) IN
-      (SELECT tenant, toUInt128(group_id) FROM messages WHERE kind = ${TOMBSTONE} AND day >= toDate(?))`,
-    integer(beforeUs),
-    string(sinceDay),
-  );
-  const days = await db.rows<{ day: string }>(
-    sql(`SELECT DISTINCT day FROM messages WHERE ${removed.sql}`, ...removed.params),
-  );
+  const removed = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND (tenant, toUInt128(group_id)) IN
+    (SELECT tenant, toUInt128(group_id) FROM messages WHERE kind = ${TOMBSTONE} AND day >= toDate(${string(sinceDay)}))`;
+  const days = await db.rows<{ day: string }>(sql`SELECT DISTINCT day FROM messages WHERE ${removed}`);
   for (const { day } of days) {
-    const ofDay = all([sql('day = toDate(?)', string(day)), removed]);
+    const ofDay = sql`day = toDate(${string(day)}) AND ${removed}`;
     for (let hasMore = true; hasMore; ) {
       const groups = await db.rows<GroupKey>(
-        sql(`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay.sql} LIMIT ${STEP_TRACES}`, ...ofDay.params),
+        sql`SELECT DISTINCT tenant, group_id FROM messages WHERE ${ofDay} LIMIT ${STEP_TRACES}`,
       );
       hasMore = groups.length === STEP_TRACES;
       if (groups.length > 0) await deleteGroups(db, day, beforeUs, groups);
@@ -227,20 +208,12 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
 }
 
 async function deleteGroups(db: ClickHouse, day: string, beforeUs: number, groups: readonly GroupKey[]): Promise<void> {
-  const messages = sql(
-    `kind < ${TOMBSTONE} AND received_us < ? AND (tenant, toUInt128(group_id)) IN ${KEYS}`,
-    integer(beforeUs),
-    ...paramsOf(groups),
-  );
-  const runs = sql(
-    `(SELECT tenant, id FROM messages WHERE day = toDate(?) AND ${messages.sql})`,
-    string(day),
-    ...messages.params,
-  );
+  const messages = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND ${inGroups(groups)}`;
+  const runs = sql`(SELECT tenant, id FROM messages WHERE day = toDate(${string(day)}) AND ${messages})`;
   for (const table of ['attachments', 'feedback']) {
-    await deleteWhere(db, table, sql(`(tenant, run) IN ${runs.sql}`, ...runs.params), 'now');
+    await deleteWhere(db, table, sql`(tenant, run) IN ${runs}`, 'now');
   }
-  await deleteWhere(db, 'runs', sql(`is_deleted = 0 AND (tenant, id) IN ${runs.sql}`, ...runs.params), 'now');
+  await deleteWhere(db, 'runs', sql`is_deleted = 0 AND (tenant, id) IN ${runs}`, 'now');
   await deleteWhere(db, 'messages', messages, 'now', day);
 }
 
@@ -251,14 +224,14 @@ async function deleteGroups(db: ClickHouse, day: string, beforeUs: number, group
 export async function deleteWhere(
   db: ClickHouse,
   table: string,
-  { sql: where, params }: Sql,
+  where: Sql,
   deletion: 'later' | 'now' = 'later',
   day?: string,
 ): Promise<void> {
   // A deletion rewrites every part of the table, even if no row matches.
-  const found = await db.rows(sql(`SELECT 1 FROM ${table} WHERE ${where} LIMIT 1`, ...params));
+  const found = await db.rows(sql`SELECT 1 FROM ${sql(table)} WHERE ${where} LIMIT 1`);
   if (found.length === 0) return;
-  const settings = `lightweight_deletes_sync = ${deletion === 'now' ? 1 : 0}, allow_nondeterministic_mutations = 1`;
-  const [partition, value] = day === undefined ? ['', []] : ['IN PARTITION ?', [string(day)]];
-  await db.command(sql(`DELETE FROM ${table} ${partition} WHERE ${where} SETTINGS ${settings}`, ...value, ...params));
+  const settings = sql`lightweight_deletes_sync = ${+(deletion === 'now')}, allow_nondeterministic_mutations = 1`;
+  const partition = day === undefined ? sql('') : sql`IN PARTITION ${string(day)}`;
+  await db.command(sql`DELETE FROM ${sql(table)} ${partition} WHERE ${where} SETTINGS ${settings}`);
 }

@@ -8,7 +8,7 @@ import type { StoreClock } from './clock.ts';
 import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
 import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
-import { RowWriter } from './row-writer.ts';
+import { RowWriter } from './run-row.ts';
 import {
   earlierPositionUs,
   GROUPS_MAX,

@@ -23,9 +23,9 @@ export async function addFeedback(
   const found = await groupOfRun(db, tenant, runId);
   if (found === undefined) return undefined;
   const { group_id, trace } = found;
-  const select = 'SELECT created_at, n FROM feedback FINAL WHERE tenant = ? AND group_id = ? AND run = ? AND id = ?';
-  const params = [string(tenant), uuid(group_id), uuid(runId), string(id)];
-  const [earlier] = await db.rows<{ created_at: string; n: number }>(sql(select, ...params));
+  const ofRun = sql`tenant = ${string(tenant)} AND group_id = ${uuid(group_id)} AND run = ${uuid(runId)}`;
+  const select = sql`SELECT created_at, n FROM feedback FINAL WHERE ${ofRun} AND id = ${string(id)}`;
+  const [earlier] = await db.rows<{ created_at: string; n: number }>(select);
   const { created_at, n } = earlier ?? { created_at: feedback.created_at, n: changedUs };
   await db.insert('feedback', [
     {
@@ -57,9 +57,9 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: reado
 }
 
 export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {
-  const { tenant } = scope;
-  const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND id = ?';
-  const rows = await db.rows<{ json: string }>(sql(select, string(tenant), string(id)));
+  const rows = await db.rows<{ json: string }>(
+    sql`SELECT json FROM feedback FINAL WHERE tenant = ${string(scope.tenant)} AND id = ${string(id)}`,
+  );
   for (const { json } of rows) {
     const { run_id: runId }: Feedback = JSON.parse(json);
     if ((await readRow(db, scope, runId)) !== undefined) return parseExact(json);
@@ -74,8 +74,8 @@ export async function removeFeedback(
   { id, run_id: runId }: Pick<Feedback, 'id' | 'run_id'>,
 ): Promise<ChangedTrace | undefined> {
   const group = await groupOfRun(db, tenant, runId);
-  const where = sql('tenant = ? AND run = ? AND id = ?', string(tenant), uuid(runId), string(id));
-  const isFound = (await db.rows(sql(`SELECT 1 FROM feedback WHERE ${where.sql} LIMIT 1`, ...where.params))).length > 0;
+  const where = sql`tenant = ${string(tenant)} AND run = ${uuid(runId)} AND id = ${string(id)}`;
+  const isFound = (await db.rows(sql`SELECT 1 FROM feedback WHERE ${where} LIMIT 1`)).length > 0;
   if (group === undefined || !isFound) return undefined;
   await deleteWhere(db, 'feedback', where, 'now');
   return group.trace;

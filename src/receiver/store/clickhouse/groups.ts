@@ -4,19 +4,9 @@ import { PATCH } from '../../domain/identity.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import { all } from '../../filter/sql.ts';
-import {
-  type ClickHouse,
-  integer,
-  type Param,
-  QueryLimitError,
-  type Sql,
-  sql,
-  strings,
-  uuid,
-  uuids,
-} from './connection.ts';
+import { type ClickHouse, integer, type Param, QueryLimitError, type Sql, sql, uuid } from './connection.ts';
 import { type GroupRun, MESSAGE_COLUMNS, type MessageRow, runOf, TOMBSTONE } from './messages.ts';
-import { KEYS } from './places.ts';
+import { keysIn } from './places.ts';
 
 /** The messages of a trace. */
 export interface GroupKey {
@@ -57,11 +47,8 @@ export interface StoredGroup extends GroupKey {
 export async function stepsOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<StoredGroup[][]> {
   if (keys.length === 0) return [];
   const found = await db.rows<StoredGroup>(
-    sql(
-      `SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages WHERE ${IN_GROUPS}
-      GROUP BY tenant, group_id`,
-      ...paramsOf(keys),
-    ),
+    sql`SELECT tenant, group_id, count() AS messages, max(received_us) AS seenUs FROM messages
+      WHERE ${inGroups(keys)} GROUP BY tenant, group_id`,
   );
   return cut(found);
 }
@@ -94,7 +81,7 @@ export async function* readGroups(
     return;
   }
   const groups = new Map(step.map((group) => [keyOf(group), group]));
-  const byGroup = grouped(await readRows(db, sql(IN_GROUPS, ...paramsOf(step))), keyOf);
+  const byGroup = grouped(await readRows(db, inGroups(step)), keyOf);
   for await (const [key, own] of inTurns(byGroup, 1)) {
     byGroup.delete(key);
     yield await groupOf(groups.get(key) ?? first, [own], prices);
@@ -106,15 +93,12 @@ export async function* readGroups(
  * `error` says so.
  */
 export async function readFirstRun(db: ClickHouse, stored: StoredGroup, prices: PriceList): Promise<Group> {
+  const inGroup = inGroups([stored]);
   const rows = await db.rows<GroupRow>(
-    sql(
-      `SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${IN_GROUPS} AND (id = group_id OR (group_id, id) IN (
-          SELECT group_id, argMin(id, received_us) FROM messages WHERE ${IN_GROUPS} AND kind < ${TOMBSTONE}
-          GROUP BY group_id HAVING countIf(id = group_id) = 0))
-        ORDER BY received_us DESC LIMIT ${FIRST_MESSAGES_MAX} BY group_id, id, kind`,
-      ...paramsOf([stored]),
-      ...paramsOf([stored]),
-    ),
+    sql`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${inGroup} AND (id = group_id OR (group_id, id) IN (
+        SELECT group_id, argMin(id, received_us) FROM messages WHERE ${inGroup} AND kind < ${TOMBSTONE}
+        GROUP BY group_id HAVING countIf(id = group_id) = 0))
+      ORDER BY received_us DESC LIMIT ${FIRST_MESSAGES_MAX} BY group_id, id, kind`,
   );
   const first = rows.find(({ kind }) => kind < TOMBSTONE);
   const mark = first === undefined ? [] : [{ ...first, ...MARK, received_us: stored.seenUs }];
@@ -135,37 +119,33 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 
 type GroupRow = MessageRow & GroupKey;
 
-const IN_GROUPS = `(tenant, toUInt128(group_id)) IN ${KEYS}`;
+/** Returns a condition for the messages of groups. */
+export function inGroups(keys: readonly GroupKey[]): Sql {
+  const [tenants, ids] = [keys.map(({ tenant }) => tenant), keys.map(({ group_id }) => group_id)];
+  return sql`(tenant, toUInt128(group_id)) IN ${keysIn(tenants, ids)}`;
+}
 
-async function readRows(db: ClickHouse, { sql: where, params }: Sql): Promise<GroupRow[]> {
-  return await db.rows<GroupRow>(sql(`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`, ...params));
+async function readRows(db: ClickHouse, where: Sql): Promise<GroupRow[]> {
+  return await db.rows<GroupRow>(sql`SELECT tenant, ${MESSAGE_COLUMNS} FROM messages WHERE ${where}`);
 }
 
 /** Reads the messages of a group. Each slice contains all messages of its runs. */
 async function* slicesOf(db: ClickHouse, group: StoredGroup): AsyncGenerator<GroupRow[]> {
   // Messages that arrive in the meantime belong to the next derivation.
-  const stored = all([sql(IN_GROUPS, ...paramsOf([group])), sql('received_us <= ?', integer(group.seenUs))]);
+  const stored = sql`${inGroups([group])} AND received_us <= ${integer(group.seenUs)}`;
   const ends = await db.rows<{ id: string }>(
-    sql(
-      `SELECT DISTINCT id FROM (
-        SELECT id, row_number() OVER (ORDER BY toUInt128(id)) AS position FROM messages WHERE ${stored.sql})
+    sql`SELECT DISTINCT id FROM (
+        SELECT id, row_number() OVER (ORDER BY toUInt128(id)) AS position FROM messages WHERE ${stored})
       WHERE position % ${READ_MESSAGES} = 0 ORDER BY toUInt128(id)`,
-      ...stored.params,
-    ),
   );
   for (let at = 0; at <= ends.length; at += 1) {
     const [after, until] = [ends[at - 1], ends[at]];
     const range = [
-      ...(after === undefined ? [] : [sql('toUInt128(id) > toUInt128(?)', uuid(after.id))]),
-      ...(until === undefined ? [] : [sql('toUInt128(id) <= toUInt128(?)', uuid(until.id))]),
+      ...(after === undefined ? [] : [sql`toUInt128(id) > toUInt128(${uuid(after.id)})`]),
+      ...(until === undefined ? [] : [sql`toUInt128(id) <= toUInt128(${uuid(until.id)})`]),
     ];
     yield await readRows(db, all([stored, ...range]));
   }
-}
-
-/** Returns the parameters of `KEYS`. */
-export function paramsOf(keys: readonly GroupKey[]): readonly Param[] {
-  return [strings(keys.map(({ tenant }) => tenant)), uuids(keys.map(({ group_id }) => group_id))];
 }
 
 export function keyOf({ tenant, group_id }: GroupKey): string {
@@ -205,8 +185,8 @@ async function groupOf(
 const MESSAGES_MAX = 2 ** 22;
 
 /** SQL for a version that is later than those of all rows until a time in microseconds. */
-export function versionAfter(us: string): string {
-  return `toUInt64(intDiv(${us}, 1000) + 1) * ${MESSAGES_MAX}`;
+export function versionAfter(us: Param): Sql {
+  return sql`toUInt64(intDiv(${us}, 1000) + 1) * ${MESSAGES_MAX}`;
 }
 
 /**

@@ -11,7 +11,7 @@ export class ClickHouseKeys implements KeyStore {
   }
 
   async key(id: string): Promise<StoredKey | undefined> {
-    return (await this.#select(sql('id = ?', string(id))))[0];
+    return (await this.#select(sql`id = ${string(id)}`))[0];
   }
 
   /** Returns all keys, oldest first. */
@@ -39,14 +39,10 @@ export class ClickHouseKeys implements KeyStore {
     return revoked;
   }
 
-  async #select({ sql: where, params }: Sql): Promise<StoredKey[]> {
+  async #select(where: Sql): Promise<StoredKey[]> {
     const rows = await this.#db.rows<{ json: string; used_ms: number }>(
-      sql(
-        `SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
-          LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
-        ...params,
-        ...params,
-      ),
+      sql`SELECT json, used_ms FROM (SELECT id, json FROM keys FINAL WHERE ${where}) AS keys
+        LEFT JOIN (SELECT id, max(used_ms) AS used_ms FROM key_uses WHERE ${where} GROUP BY id) AS uses USING (id)`,
     );
     return rows.map(({ json, used_ms: usedMs }) => ({ ...JSON.parse(json), ...(usedMs > 0 && { usedMs }) }));
   }
@@ -71,12 +67,15 @@ export async function tokensRevokedMs(
   { tenant }: Scope,
   ids: readonly string[],
 ): Promise<number | undefined> {
-  const select = 'SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE tenant = ? AND id IN (?)';
-  const [row] = await db.rows<{ ms: number | null }>(sql(select, string(tenant), uuids(ids)));
+  const where = sql`tenant = ${string(tenant)} AND id IN (${uuids(ids)})`;
+  const [row] = await db.rows<{ ms: number | null }>(
+    sql`SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE ${where}`,
+  );
   return row?.ms ?? undefined;
 }
 
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
-  const select = 'SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ? GROUP BY id';
-  return await db.rows<RevokedToken>(sql(select, string(tenant)));
+  return await db.rows<RevokedToken>(
+    sql`SELECT id, max(revoked_ms) AS revokedMs FROM revoked_tokens WHERE tenant = ${string(tenant)} GROUP BY id`,
+  );
 }

@@ -1,12 +1,13 @@
-import { isoTimestamp } from '../../../run/time.ts';
 import { figuresOf } from '../../domain/assemble.ts';
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { ListQuery, Page, Scope, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
+import { projectSummaries } from '../../domain/run-values.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
+import { listedTrace, type ShownFields } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf, directionOf, rangeConditions } from './conditions.ts';
@@ -30,12 +31,12 @@ interface ListedRow {
   readonly totals: string;
 }
 
-/** The totals of a trace, and the fields that differ from those of its root. */
-export type ShownTrace = Pick<TraceSummary, 'outcome' | 'trace'> & Partial<TraceSummary>;
+/** The totals of a trace, and the fields that are not those of its root. */
+export type ShownTrace = ShownFields & Pick<TraceSummary, 'trace'>;
 
 export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
-  const { rows, next } = await pageOfRows(db, scope, query, 'runs');
-  return { items: rows.map(summaryOf), ...next };
+  const { items, ...next } = await pageOfRows(db, scope, query, 'runs');
+  return { items: items.map(summaryOf), ...next };
 }
 
 function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
@@ -44,33 +45,23 @@ function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
 }
 
 export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
-  const { rows, next } = await pageOfRows(db, scope, query, 'traces');
+  const { items: rows, ...next } = await pageOfRows(db, scope, query, 'traces');
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, scope.tenant, groups);
   const items = rows.map((row): TraceSummary => {
     const { trace, ...shown }: ShownTrace = JSON.parse(row.totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);
-    return { ...summaryOf(row), ...shown, trace: { ...trace, ...(figures.length > 0 && { feedback: figures }) } };
+    return listedTrace(summaryOf(row), shown, { ...trace, ...(figures.length > 0 && { feedback: figures }) });
   });
   return { items, ...next };
 }
 
 export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
-  const { sql: where, params } = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
-  const rows = await db.rows<{ project: string; traces: number; last_us: number }>(
-    sql(
-      `SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
-      WHERE ${where} AND is_root = 1 GROUP BY project`,
-      ...params,
-    ),
+  const where = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
+  return projectSummaries(
+    await db.rows(sql`SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
+      WHERE ${where} AND is_root = 1 GROUP BY project`),
   );
-  return rows
-    .map(({ project, traces: count, last_us }) => ({
-      name: project,
-      traces: count,
-      last_start_time: isoTimestamp(last_us),
-    }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export async function suggestions(
@@ -79,17 +70,12 @@ export async function suggestions(
   { field, text = '', project }: SuggestionQuery,
 ): Promise<Suggestion[]> {
   const filter = within(scope, inProject(project));
-  const { sql: selected, params } = suggestedColumn(field);
+  const selected = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
     const where = conditionOf(scope.tenant, { ...filter, range });
     return await db.rows<{ id: string; group_id: string; value: string | null | readonly string[] }>(
-      sql(
-        `SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where.sql}
-        ORDER BY start_us DESC, n DESC LIMIT ?`,
-        ...params,
-        ...where.params,
-        integer(limit),
-      ),
+      sql`SELECT id, group_id, ${selected} AS value FROM runs FINAL WHERE ${where}
+        ORDER BY start_us DESC, n DESC LIMIT ${integer(limit)}`,
     );
   });
   const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
@@ -100,7 +86,7 @@ export async function suggestions(
 /** Returns an SQL expression for the values that a run has for a field, as a single value or an array. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
-  if (key !== undefined) return sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
+  if (key !== undefined) return sql`if(mapContains(metadata, ${string(key)}), metadata[${string(key)}], NULL)`;
   return sql(field.startsWith('meta') ? 'mapKeys(metadata)' : (SUGGESTED_COLUMNS.get(field) ?? 'NULL'));
 }
 
@@ -115,13 +101,11 @@ async function feedbackKeys(
   tenant: string,
   runs: readonly { readonly id: string; readonly group_id: string }[],
 ): Promise<string[][]> {
+  const groups = uuids([...new Set(runs.map(({ group_id }) => group_id))]);
+  const ids = uuids(runs.map(({ id }) => id));
   const rows = await db.rows<{ keys: string[] }>(
-    sql(
-      'SELECT groupArray(key) AS keys FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) AND run IN (?) GROUP BY run',
-      string(tenant),
-      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-      uuids(runs.map(({ id }) => id)),
-    ),
+    sql`SELECT groupArray(key) AS keys FROM feedback FINAL
+      WHERE tenant = ${string(tenant)} AND group_id IN (${groups}) AND run IN (${ids}) GROUP BY run`,
   );
   return rows.map(({ keys }) => keys);
 }
@@ -131,12 +115,9 @@ async function pageOfRows(
   scope: Scope,
   query: Parsed<ListQuery>,
   listed: 'runs' | 'traces',
-): Promise<{ rows: readonly ListedRow[]; next: { next?: string } }> {
+): Promise<Page<ListedRow>> {
   const { limit = PAGE_ITEMS } = query;
-  const found = await firstListed(db, scope, query, listed, limit + 1);
-  const rows = found.slice(0, limit);
-  const last = rows.at(-1);
-  return { rows, next: found.length > limit && last !== undefined ? { next: cursorOf(last) } : {} };
+  return firstPage(await firstListed(db, scope, query, listed, limit + 1), limit, (row) => row);
 }
 
 /** Returns the first rows of a list that come after the query's cursor. */
@@ -175,7 +156,7 @@ async function firstListed(
 
 /** Order and number of the rows of a page. Rows with the same value are sorted by `n`. */
 interface Sorting {
-  readonly column: string;
+  readonly column: Sql;
   readonly isDescending: boolean;
   readonly limit: number;
 }
@@ -190,23 +171,19 @@ const VERSIONS_MAX = 50_000;
 async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   const { column, isDescending, limit } = sorting;
   // Sorting by `start_us` alone is faster. The second query reads all rows with the start times that were found.
-  const order = column === 'start_us' ? orderByValue(sorting) : orderOf(sorting);
+  const order = column === START ? orderByValue(sorting) : orderOf(sorting);
   for (let versions = 2 * limit; versions < VERSIONS_MAX; versions *= 8) {
     const found = await db.rows<Pick<ListedRow, 'start_us' | 'n' | 'value'>>(
-      sql(
-        `SELECT start_us, n, ${column} AS value FROM runs
-          WHERE is_deleted = 0 AND (${condition.sql}) ${order} LIMIT ?`,
-        ...condition.params,
-        integer(versions),
-      ),
+      sql`SELECT start_us, n, ${column} AS value FROM runs
+        WHERE is_deleted = 0 AND (${condition}) ${order} LIMIT ${integer(versions)}`,
     );
     if (found.length === 0) return [];
     const last = found[versions - 1];
     const beyond = last === undefined ? sql('0') : following(last, column, isDescending);
     const candidates = all([
-      sql('start_us IN (?)', integers([...new Set(found.map(({ start_us }) => start_us))])),
+      sql`start_us IN (${integers([...new Set(found.map(({ start_us }) => start_us))])})`,
       condition,
-      sql(`NOT (${beyond.sql})`, ...beyond.params),
+      sql`NOT (${beyond})`,
     ]);
     const rows = await firstFinal(db, candidates, sorting);
     if (last === undefined || rows.length === limit) return rows;
@@ -217,40 +194,32 @@ async function firstMatching(db: ClickHouse, condition: Sql, sorting: Sorting): 
 /** Returns the first rows that match a condition. Reads all matching rows with `FINAL`. */
 async function firstFinal(db: ClickHouse, condition: Sql, sorting: Sorting): Promise<ListedRow[]> {
   return await db.rows<ListedRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
-        WHERE ${condition.sql} ${orderOf(sorting)} LIMIT ?`,
-      ...condition.params,
-      integer(sorting.limit),
-    ),
+    sql`SELECT id, trace, group_id, start_us, n, ${sorting.column} AS value, summary, previews, totals FROM runs FINAL
+      WHERE ${condition} ${orderOf(sorting)} LIMIT ${integer(sorting.limit)}`,
   );
 }
 
-function orderByValue({ column, isDescending }: Sorting): string {
-  return `ORDER BY ${column} ${directionOf(isDescending)} NULLS LAST`;
+function orderByValue({ column, isDescending }: Sorting): Sql {
+  return sql`ORDER BY ${column} ${directionOf(isDescending)} NULLS LAST`;
 }
 
-function orderOf(sorting: Sorting): string {
-  return `${orderByValue(sorting)}, n ${directionOf(sorting.isDescending)}`;
+function orderOf(sorting: Sorting): Sql {
+  return sql`${orderByValue(sorting)}, n ${directionOf(sorting.isDescending)}`;
 }
 
-function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): string {
-  const prefix = listed === 'traces' ? 'trace_' : '';
-  const columns: Readonly<Record<SortKey, string>> = {
-    start_time: 'start_us',
-    latency: 'latency_us',
-    tokens: `${prefix}total_tokens`,
-    cost: `${prefix}total_cost`,
-  };
-  return columns[sort];
+const START = sql('start_us');
+
+function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): Sql {
+  if (sort === 'start_time') return START;
+  return sql(sort === 'latency' ? 'latency_us' : `${listed === 'traces' ? 'trace_' : ''}total_${sort}`);
 }
 
 /** Returns a condition that selects the rows after a position in a list. */
-function following({ value, n }: Pick<ListedRow, 'value' | 'n'>, column: string, isDescending: boolean): Sql {
-  const sign = isDescending ? '<' : '>';
-  if (value === null) return sql(`${column} IS NULL AND n ${sign} ?`, integer(n));
-  const isLater = `${column} ${sign} ? OR (${column} = ? AND n ${sign} ?)`;
-  return sql(`${isLater} OR ${column} IS NULL`, float(value), float(value), integer(n));
+function following({ value, n }: Pick<ListedRow, 'value' | 'n'>, column: Sql, isDescending: boolean): Sql {
+  const isLater = sql`n ${sql(isDescending ? '<' : '>')} ${integer(n)}`;
+  if (value === null) return sql`${column} IS NULL AND ${isLater}`;
+  const isBeyond = sql`${column} ${sql(isDescending ? '<' : '>')} ${float(value)}`;
+  return sql`${isBeyond} OR (${column} = ${float(value)} AND ${isLater}) OR ${column} IS NULL`;
 }
 
 function rangeAfter({ fromUs, beforeUs }: TimeRange, cursor: string, isDescending: boolean): TimeRange {
@@ -292,12 +261,9 @@ export async function windows(
   startUs?: number,
 ): Promise<TimeRange[]> {
   if (startUs !== undefined) return windowsOf(range, startUs, isDescending);
-  const { sql: where, params } = all([sql('tenant = ?', string(tenant)), ...rangeConditions(range)]);
+  const where = all([sql`tenant = ${string(tenant)} AND is_deleted = 0`, ...rangeConditions(range)]);
   const [first] = await db.rows<{ start_us: number }>(
-    sql(
-      `SELECT start_us FROM runs WHERE is_deleted = 0 AND ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
-      ...params,
-    ),
+    sql`SELECT start_us FROM runs WHERE ${where} ORDER BY start_us ${directionOf(isDescending)} LIMIT 1`,
   );
   return first === undefined ? [] : windowsOf(range, first.start_us, isDescending);
 }
@@ -330,7 +296,9 @@ export async function feedbackByTrace(
 async function tracesOf(db: ClickHouse, tenant: string, runs: readonly string[]): Promise<Map<string, string>> {
   if (runs.length === 0) return new Map();
   // Skip indexes are safe with `FINAL` here, because all versions of a row have the same id.
-  const text = 'SELECT id, trace FROM runs FINAL WHERE tenant = ? AND id IN (?) SETTINGS use_skip_indexes_if_final = 1';
-  const rows = await db.rows<{ id: string; trace: string }>(sql(text, string(tenant), uuids(runs)));
+  const rows = await db.rows<{ id: string; trace: string }>(
+    sql`SELECT id, trace FROM runs FINAL WHERE tenant = ${string(tenant)} AND id IN (${uuids(runs)})
+      SETTINGS use_skip_indexes_if_final = 1`,
+  );
   return new Map(rows.map(({ id, trace }) => [id, trace]));
 }

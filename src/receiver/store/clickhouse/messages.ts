@@ -5,15 +5,8 @@ import { grouped } from '../../domain/grouped.ts';
 import { type Age, type FieldAges, identityOf, PATCH, withRecord } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
-import {
-  factsIn,
-  factsWithoutPreviews,
-  merged,
-  previewsIn,
-  type SmallFields,
-  type StoredFacts,
-} from '../../domain/summary.ts';
-import { type ClickHouse, type InsertRow, sql, string, uuids } from './connection.ts';
+import { factsIn, merged, payloadFactsOf, type SmallFields, type StoredFacts } from '../../domain/summary.ts';
+import { type ClickHouse, type InsertRow, type Sql, sql, string, uuids } from './connection.ts';
 
 /** Kind of the rows that delete a trace. That of other rows in the table `messages` is their age. */
 export const TOMBSTONE: number = PATCH + 1;
@@ -44,7 +37,7 @@ export type WholeMessageRow = MessageRow & PayloadRow;
 
 export type PayloadRow = Pick<MessageRow, 'id' | 'kind' | 'received_us'> & Readonly<Record<PayloadField, string>>;
 
-export const MESSAGE_COLUMNS = 'group_id, id, kind, received_us, fields, searched, facts';
+export const MESSAGE_COLUMNS: Sql = sql('group_id, id, kind, received_us, fields, searched, facts');
 
 /** A message to store. Messages of the same run and age in a batch are merged into one. */
 export interface Message {
@@ -64,8 +57,7 @@ export function insertRowOf(
   const facts: { -readonly [Field in keyof StoredFacts]: StoredFacts[Field] } = {};
   for (const field of PAYLOAD_FIELDS) {
     if (fields[field] === undefined) continue;
-    const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
-    facts[field] = { ...previewsIn(fields, [field]), ...factsWithoutPreviews(payload) };
+    facts[field] = payloadFactsOf(fields, field, true);
   }
   return {
     tenant,
@@ -114,16 +106,13 @@ export async function readMessages<Row extends Pick<MessageRow, 'id'>>(
   db: ClickHouse,
   tenant: string,
   runs: readonly { readonly id: string; readonly group_id: string }[],
-  columns: string,
+  columns: Sql,
 ): Promise<ReadonlyMap<string, Row[]>> {
+  const groups = uuids([...new Set(runs.map(({ group_id }) => group_id))]);
+  const ids = uuids(runs.map(({ id }) => id));
   const rows = await db.rows<Row>(
-    sql(
-      `SELECT ${columns} FROM messages
-        WHERE tenant = ? AND group_id IN (?) AND id IN (?) AND kind < ${TOMBSTONE} ORDER BY received_us`,
-      string(tenant),
-      uuids([...new Set(runs.map(({ group_id }) => group_id))]),
-      uuids(runs.map(({ id }) => id)),
-    ),
+    sql`SELECT ${columns} FROM messages WHERE tenant = ${string(tenant)} AND group_id IN (${groups}) AND id IN (${ids})
+      AND kind < ${TOMBSTONE} ORDER BY received_us`,
   );
   return grouped(rows, ({ id }) => id);
 }

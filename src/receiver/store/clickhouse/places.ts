@@ -7,7 +7,7 @@ import {
   type TraceNames,
 } from '../../domain/identity.ts';
 import type { RunFields } from '../../domain/run-message.ts';
-import { type ClickHouse, sql, strings, uuids } from './connection.ts';
+import { type ClickHouse, type Sql, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
 /** Maximum number of places kept in memory. */
@@ -90,7 +90,7 @@ export class PlaceFinder {
       isKnown(otelTraceId ?? id, 1);
     }
     const tenants = [...asked].map((name) => name.slice(0, -UUID_LENGTH));
-    const rows = await this.#db.rows<StoredName>(sql(NAMES, strings(tenants), uuids([...asked].map(uuidOf))));
+    const rows = await this.#db.rows<StoredName>(namesIn(keysIn(tenants, [...asked].map(uuidOf))));
     for (const { tenant, id, is_trace, is_named, ...place } of rows)
       names.add(tenant + id, is_trace, place, is_named === 1);
     return names;
@@ -149,15 +149,21 @@ function keyOf(name: string, isTrace: 0 | 1): string {
   return isTrace + name;
 }
 
-/** A set of tenants and ids. The parameters are an array of each. The conversion uses the sort key of the tables. */
-export const KEYS = '(SELECT arrayJoin(arrayZip(?, arrayMap(id -> toUInt128(id), ?))))';
+/** Returns a set of ids with their tenants. The conversion uses the sort key of the tables. */
+export function keysIn(tenants: readonly string[], ids: readonly string[]): Sql {
+  return sql`(SELECT arrayJoin(arrayZip(${strings(tenants)}, arrayMap(id -> toUInt128(id), ${uuids(ids)}))))`;
+}
+
 /** Order of the groups that have had a name. */
-const FIRST = '(first_us, found.group_id)';
-const NAMES = `SELECT tenant, id, is_trace, argMin(found.group_id, ${FIRST}) AS group_id, argMin(first_day, ${FIRST}) AS day,
-    argMin(named, ${FIRST}) AS is_named FROM (
-    SELECT tenant, id, is_trace, group_id, min(day) AS first_day, min(added_us) AS first_us, max(is_named) AS named
-    FROM run_ids WHERE (tenant, toUInt128(id)) IN ${KEYS} GROUP BY tenant, id, is_trace, group_id) AS found
-  GROUP BY tenant, id, is_trace`;
+const FIRST = sql('(first_us, found.group_id)');
+
+function namesIn(keys: Sql): Sql {
+  return sql`SELECT tenant, id, is_trace, argMin(found.group_id, ${FIRST}) AS group_id,
+      argMin(first_day, ${FIRST}) AS day, argMin(named, ${FIRST}) AS is_named FROM (
+      SELECT tenant, id, is_trace, group_id, min(day) AS first_day, min(added_us) AS first_us, max(is_named) AS named
+      FROM run_ids WHERE (tenant, toUInt128(id)) IN ${keys} GROUP BY tenant, id, is_trace, group_id) AS found
+    GROUP BY tenant, id, is_trace`;
+}
 
 /** Returns `day`, or `today` if `day` is missing, earlier than 2000 or later than tomorrow. */
 function storedDay(day: string | undefined, today: string): string {

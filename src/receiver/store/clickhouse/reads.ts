@@ -38,11 +38,8 @@ import { searchConditions } from './search.ts';
 /** Returns the groups that contain messages of a run. Usually, there is at most one. */
 export async function groupsOf(db: ClickHouse, tenant: string, runId: string): Promise<string[]> {
   const rows = await db.rows<{ group_id: string }>(
-    sql(
-      'SELECT DISTINCT group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) = toUInt128(?) AND is_trace = 0',
-      string(tenant),
-      uuid(runId),
-    ),
+    sql`SELECT DISTINCT group_id FROM run_ids
+      WHERE tenant = ${string(tenant)} AND toUInt128(id) = toUInt128(${uuid(runId)}) AND is_trace = 0`,
   );
   return rows.map(({ group_id }) => group_id);
 }
@@ -68,17 +65,13 @@ interface DetailedRow extends RunRow {
  * `FINAL` reads every version of the rows that an index finds, also if the index does not find the later versions. The
  * default depends on the version of ClickHouse.
  */
-const WITH_INDEXES = 'SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_if_final_exact_mode = 1';
+const WITH_INDEXES = sql('SETTINGS use_skip_indexes_if_final = 1, use_skip_indexes_if_final_exact_mode = 1');
 
 /** Returns a visible run within the scope. */
 export async function readRow(db: ClickHouse, scope: Scope, runId: string): Promise<DetailedRow | undefined> {
   const [row] = await db.rows<DetailedRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
-        WHERE tenant = ? AND id = ? ${WITH_INDEXES}`,
-      string(scope.tenant),
-      uuid(runId),
-    ),
+    sql`SELECT id, trace, group_id, start_us, summary, previews, dotted_order, cost_source FROM runs FINAL
+      WHERE tenant = ${string(scope.tenant)} AND id = ${uuid(runId)} ${WITH_INDEXES}`,
   );
   return row !== undefined && isInScope(scope, { summary: summaryIn(row) }) ? row : undefined;
 }
@@ -103,12 +96,8 @@ interface OrderedRun {
 /** Returns the visible runs of traces within the scope, in order. */
 export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
   const rows = await db.rows<RunRow>(
-    sql(
-      `SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
-        WHERE tenant = ? AND trace IN (?) ${WITH_INDEXES}`,
-      string(scope.tenant),
-      uuids(traceIds),
-    ),
+    sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
+      WHERE tenant = ${string(scope.tenant)} AND trace IN (${uuids(traceIds)}) ${WITH_INDEXES}`,
   );
   const runs = rows.map((row): ListedRun => {
     const summary = summaryIn(row);
@@ -127,7 +116,7 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
   const [messages, infos, feedback] = await Promise.all([
-    readMessages<MessageRow & SizeRow>(db, scope.tenant, [row], `${MESSAGE_COLUMNS}, ${SIZES}`),
+    readMessages<MessageRow & SizeRow>(db, scope.tenant, [row], sql`${MESSAGE_COLUMNS}, ${SIZES}`),
     attachmentInfos(db, scope.tenant, [runId]),
     feedbackIn(db, scope.tenant, [row.group_id]),
   ]);
@@ -154,11 +143,8 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
 export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
   const { tenant } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
-    sql(
-      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 0`,
-      string(tenant),
-      uuids(runIds),
-    ),
+    sql`SELECT DISTINCT id, group_id FROM run_ids
+      WHERE tenant = ${string(tenant)} AND toUInt128(id) IN ${idsIn(runIds)} AND is_trace = 0`,
   );
   const messages = await readMessages<MessageRow>(db, tenant, places, MESSAGE_COLUMNS);
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
@@ -173,27 +159,17 @@ export async function readMergedRuns(
 ): Promise<MergedRun[]> {
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
+  const ofTenant = sql`tenant = ${string(tenant)}`;
+  const traceIds = idsIn([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]);
+  const spanIds = strings(spans.map(({ spanId }) => spanId));
   const found = await db.rows<{ id: string; group_id: string }>(
-    sql(
-      `SELECT DISTINCT id, group_id FROM run_ids WHERE tenant = ? AND is_trace = 0
-          AND (toUInt128(id) IN ${IDS} OR id IN (SELECT id FROM messages WHERE tenant = ? AND toUInt128(group_id) IN (
-              SELECT toUInt128(group_id) FROM run_ids WHERE tenant = ? AND toUInt128(id) IN ${IDS} AND is_trace = 1)
-            AND has(?, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id'))))`,
-      string(tenant),
-      uuids(ids),
-      string(tenant),
-      string(tenant),
-      uuids([...new Set(spans.map(({ traceId }) => canonicalId(traceId)))]),
-      strings(spans.map(({ spanId }) => spanId)),
-    ),
+    sql`SELECT DISTINCT id, group_id FROM run_ids WHERE ${ofTenant} AND is_trace = 0
+      AND (toUInt128(id) IN ${idsIn(ids)} OR id IN (SELECT id FROM messages WHERE ${ofTenant} AND toUInt128(group_id) IN (
+          SELECT toUInt128(group_id) FROM run_ids WHERE ${ofTenant} AND toUInt128(id) IN ${traceIds} AND is_trace = 1)
+        AND has(${spanIds}, JSONExtractString(searched, 'extra', 'metadata', 'otel', 'span_id'))))`,
   );
   if (found.length === 0) return [];
-  const messages = await readMessages<WholeMessageRow>(
-    db,
-    tenant,
-    found,
-    `${MESSAGE_COLUMNS}, inputs, outputs, events`,
-  );
+  const messages = await readMessages<WholeMessageRow>(db, tenant, found, WHOLE_MESSAGE);
   const keys = new Set(spans.map(spanKey));
   return [...messages].flatMap(([id, rows]) => {
     const { run } = runOf(id, rows);
@@ -203,10 +179,14 @@ export async function readMergedRuns(
   });
 }
 
-const IDS = '(SELECT toUInt128(arrayJoin(?)))';
+const WHOLE_MESSAGE = sql`${MESSAGE_COLUMNS}, inputs, outputs, events`;
+
+function idsIn(ids: readonly string[]): Sql {
+  return sql`(SELECT toUInt128(arrayJoin(${uuids(ids)})))`;
+}
 
 type SizeRow = { readonly [Field in PayloadField as `${Field}_size`]: number };
-const SIZES = PAYLOAD_FIELDS.map((field) => `length(${field}) AS ${field}_size`).join(', ');
+const SIZES = sql(PAYLOAD_FIELDS.map((field) => `length(${field}) AS ${field}_size`).join(', '));
 
 function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payload_sizes'] {
   const sizes: RunDetails['payload_sizes'] = {};
@@ -218,8 +198,10 @@ function payloadSizes(rows: readonly (MessageRow & SizeRow)[]): RunDetails['payl
 
 /** Returns the feedback on the runs of these groups, in order of arrival. Includes feedback on deleted runs. */
 export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonly string[]): Promise<Feedback[]> {
-  const select = 'SELECT json FROM feedback FINAL WHERE tenant = ? AND group_id IN (?) ORDER BY n';
-  const rows = await db.rows<{ json: string }>(sql(select, string(tenant), uuids([...new Set(groups)])));
+  const ids = uuids([...new Set(groups)]);
+  const rows = await db.rows<{ json: string }>(
+    sql`SELECT json FROM feedback FINAL WHERE tenant = ${string(tenant)} AND group_id IN (${ids}) ORDER BY n`,
+  );
   return rows.map(({ json }) => parseExact(json));
 }
 
@@ -231,7 +213,7 @@ export async function readPayload(
 ): Promise<string | undefined> {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
-  const messages = await readMessages<PayloadRow>(db, scope.tenant, [row], `id, kind, received_us, ${field}`);
+  const messages = await readMessages<PayloadRow>(db, scope.tenant, [row], sql(`id, kind, received_us, ${field}`));
   return messages
     .get(runId)
     ?.toSorted(byPrecedence)
@@ -290,16 +272,11 @@ async function matchingTraces(
   after: MatchingTrace | undefined,
   limit: number,
 ): Promise<MatchingTrace[]> {
-  const { sql: having, params } =
-    after === undefined ? sql('1') : sql('(first_us, trace) > (?, ?)', integer(after.first_us), uuid(after.trace));
+  const isAfter =
+    after === undefined ? sql('1') : sql`(first_us, trace) > (${integer(after.first_us)}, ${uuid(after.trace)})`;
   return await db.rows<MatchingTrace>(
-    sql(
-      `SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids
-      FROM runs FINAL WHERE ${condition.sql} GROUP BY trace HAVING ${having} ORDER BY first_us, trace LIMIT ?`,
-      ...condition.params,
-      ...params,
-      integer(limit),
-    ),
+    sql`SELECT trace, min(start_us) AS first_us, groupArray(id) AS ids FROM runs FINAL WHERE ${condition}
+      GROUP BY trace HAVING ${isAfter} ORDER BY first_us, trace LIMIT ${integer(limit)}`,
   );
 }
 
@@ -320,11 +297,10 @@ async function runsOfTraces(
 
 /** Returns each run as JSON, with its payloads. */
 async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
-  const columns = `${MESSAGE_COLUMNS}, inputs, outputs, events`;
   const rows = runs.map(({ run: { row } }) => row);
   const runIds = rows.map(({ id }) => id);
   const [byRun, infos] = await Promise.all([
-    readMessages<WholeMessageRow>(db, tenant, rows, columns),
+    readMessages<WholeMessageRow>(db, tenant, rows, WHOLE_MESSAGE),
     attachmentInfos(db, tenant, runIds),
   ]);
   return runs.map(({ run: { id, parentId, row }, order: dotted_order }) => {

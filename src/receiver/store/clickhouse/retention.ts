@@ -38,7 +38,7 @@ export class ClickHouseRetentionTime {
   }
 
   async write(timeMs: number): Promise<void> {
-    await deleteWhere(this.#db, 'times', sql("name = 'age' AND us > ?", integer(timeMs * 1_000)), 'now');
+    await deleteWhere(this.#db, 'times', sql`name = 'age' AND us > ${integer(timeMs * 1_000)}`, 'now');
     await this.#insert(timeMs);
   }
 
@@ -68,55 +68,41 @@ export async function expire(db: ClickHouse, ages: Ages, nowMs: number): Promise
 }
 
 async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promise<void> {
-  const [beforeDay, beforeUs] = [dayOfMs(beforeMs), beforeMs * 1_000];
+  const [beforeDay, beforeUs] = [string(dayOfMs(beforeMs)), integer(beforeMs * 1_000)];
   const messageDays = await db.rows<{ day: string; tombstones: number }>(
-    sql(
-      `SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(?) GROUP BY day
-        HAVING maxIf(received_us, kind != ${TOMBSTONE}) < ?`,
-      string(beforeDay),
-      integer(beforeUs),
-    ),
+    sql`SELECT day, countIf(kind = ${TOMBSTONE}) AS tombstones FROM messages WHERE day < toDate(${beforeDay})
+      GROUP BY day HAVING maxIf(received_us, kind != ${TOMBSTONE}) < ${beforeUs}`,
   );
   for (const { day, tombstones } of messageDays) {
     if (tombstones === 0 || day < dayOfMs(beforeMs - TOMBSTONES_MS)) await dropPartition(db, 'messages', day);
-    else await deleteWhere(db, 'messages', sql(`kind != ${TOMBSTONE} AND day = toDate(?)`, string(day)), 'now');
+    else await deleteWhere(db, 'messages', sql`kind != ${TOMBSTONE} AND day = toDate(${string(day)})`, 'now');
   }
+  // The messages of runs with other days are stored under the day on which they arrived.
+  const isOfMessages = sql`day BETWEEN toDate(${string(EARLIEST_DAY)}) AND toDate(${beforeDay})`;
   const runDays = await db.rows<{ day: string }>(
-    sql(
-      `SELECT day FROM runs WHERE day < toDate(?) OR day > toDate(?) GROUP BY day
-        HAVING if(day BETWEEN toDate(?) AND toDate(?),
-          day NOT IN (SELECT day FROM messages WHERE day < toDate(?) AND kind != ${TOMBSTONE}),
-          max(seen_us) < ?)`,
-      string(beforeDay),
-      string(dayOfMs(nowMs + DAY_MS)),
-      // The messages of runs with other days are stored under the day on which they arrived.
-      string(EARLIEST_DAY),
-      string(beforeDay),
-      string(beforeDay),
-      integer(beforeUs),
-    ),
+    sql`SELECT day FROM runs WHERE day < toDate(${beforeDay}) OR day > toDate(${string(dayOfMs(nowMs + DAY_MS))})
+      GROUP BY day HAVING if(${isOfMessages},
+        day NOT IN (SELECT day FROM messages WHERE day < toDate(${beforeDay}) AND kind != ${TOMBSTONE}),
+        max(seen_us) < ${beforeUs})`,
   );
   for (const { day } of runDays) {
-    await loggingRuns(db, sql('day = toDate(?)', string(day)), () => dropPartition(db, 'runs', day));
+    await loggingRuns(db, sql`day = toDate(${string(day)})`, () => dropPartition(db, 'runs', day));
   }
-  const received = sql('max(day) < toDate(?) AND max(received_us) < ?', string(beforeDay), integer(beforeUs));
-  await dropPartitions(db, 'attachments', 'day', received);
-  await dropPartitions(db, 'feedback', MONTH_OF_FEEDBACK, sql('max(changed_us) < ?', integer(beforeUs)));
+  const received = sql`max(day) < toDate(${beforeDay}) AND max(received_us) < ${beforeUs}`;
+  await dropPartitions(db, 'attachments', sql('day'), received);
+  await dropPartitions(db, 'feedback', MONTH_OF_FEEDBACK, sql`max(changed_us) < ${beforeUs}`);
   const placesBeforeMs = beforeMs - TOMBSTONES_MS;
-  const ofPlaces = [string(dayOfMs(placesBeforeMs)), integer(placesBeforeMs * 1_000)];
-  const added = sql('max(day) < toDate(?) AND max(added_us) < ?', ...ofPlaces);
-  await dropPartitions(db, 'run_ids', 'toYYYYMM(day)', added);
+  const isOldDay = sql`max(day) < toDate(${string(dayOfMs(placesBeforeMs))})`;
+  const added = sql`${isOldDay} AND max(added_us) < ${integer(placesBeforeMs * 1_000)}`;
+  await dropPartitions(db, 'run_ids', sql('toYYYYMM(day)'), added);
 }
 
-const MONTH_OF_FEEDBACK = 'toYYYYMM(toDateTime(intDiv(n, 1000000)))';
+const MONTH_OF_FEEDBACK = sql('toYYYYMM(toDateTime(intDiv(n, 1000000)))');
 
 /** Drops the partitions whose rows all match a condition. */
-async function dropPartitions(db: ClickHouse, table: string, partition: string, having: Sql): Promise<void> {
+async function dropPartitions(db: ClickHouse, table: string, partition: Sql, having: Sql): Promise<void> {
   const rows = await db.rows<{ name: string }>(
-    sql(
-      `SELECT toString(${partition}) AS name FROM ${table} GROUP BY ${partition} HAVING ${having.sql}`,
-      ...having.params,
-    ),
+    sql`SELECT toString(${partition}) AS name FROM ${sql(table)} GROUP BY ${partition} HAVING ${having}`,
   );
   for (const { name } of rows) await dropPartition(db, table, name);
 }
@@ -127,29 +113,23 @@ async function deleteExpiredProjects(db: ClickHouse, ages: Ages, nowMs: number, 
     Object.entries(projects).map(([project, ageMs]) => ({ tenant, project, ageMs })),
   );
   if (ages.maxAgeMs === longestMs && shorter.every(({ ageMs }) => ageMs === longestMs)) return;
-  const keys = shorter.map(({ tenant, project }) => `${tenant}\n${project}`);
-  const beforeUs = shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000);
-  const params = [strings(keys), integers(beforeUs), integer((nowMs - ages.maxAgeMs) * 1_000)];
+  const keys = strings(shorter.map(({ tenant, project }) => `${tenant}\n${project}`));
+  const timesUs = integers(shorter.map(({ ageMs }) => (nowMs - ageMs) * 1_000));
+  const beforeUs = sql`transform(concat(tenant, '\\n', project), ${keys}, ${timesUs}, ${integer((nowMs - ages.maxAgeMs) * 1_000)})`;
   // `seen_us` is the arrival time of the group's latest message.
-  const expired = `SELECT tenant, group_id FROM runs FINAL WHERE is_root = 1 GROUP BY tenant, group_id
-    HAVING max(greatest(start_us, seen_us) >= transform(concat(tenant, '\\n', project), ?, ?, ?)) = 0`;
-  const ofRun = {
-    sql: `(tenant, run) IN (SELECT tenant, id FROM runs WHERE (tenant, group_id) IN (${expired}))`,
-    params,
-  };
-  const ofGroup = { sql: `(tenant, group_id) IN (${expired})`, params };
+  const ofGroup = sql`(tenant, group_id) IN (SELECT tenant, group_id FROM runs FINAL WHERE is_root = 1
+    GROUP BY tenant, group_id HAVING max(greatest(start_us, seen_us) >= ${beforeUs}) = 0)`;
+  const ofRun = sql`(tenant, run) IN (SELECT tenant, id FROM runs WHERE ${ofGroup})`;
   await deleteWhere(db, 'attachments', ofRun, 'now');
   await deleteWhere(db, 'feedback', ofRun, 'now');
-  await deleteWhere(db, 'messages', { sql: `kind != ${TOMBSTONE} AND ${ofGroup.sql}`, params }, 'now');
+  await deleteWhere(db, 'messages', sql`kind != ${TOMBSTONE} AND ${ofGroup}`, 'now');
   // Last, because the other deletions use these rows.
   await loggingRuns(db, ofGroup, () => deleteWhere(db, 'runs', ofGroup));
 }
 
 /** Deletes runs that match a condition, and logs how many they are. */
-async function loggingRuns(db: ClickHouse, { sql: where, params }: Sql, remove: () => Promise<void>): Promise<void> {
-  const [found] = await db.rows<{ runs: number }>(
-    sql(`SELECT count() AS runs FROM runs FINAL WHERE ${where}`, ...params),
-  );
+async function loggingRuns(db: ClickHouse, where: Sql, remove: () => Promise<void>): Promise<void> {
+  const [found] = await db.rows<{ runs: number }>(sql`SELECT count() AS runs FROM runs FINAL WHERE ${where}`);
   await remove();
   const runs = found?.runs ?? 0;
   if (runs > 0) diagnostics.warn(`the store in ClickHouse has deleted runs older than their maximum age: ${runs}`);
@@ -158,12 +138,12 @@ async function loggingRuns(db: ClickHouse, { sql: where, params }: Sql, remove: 
 /** Removes deleted rows from the disk. Otherwise they stay there until ClickHouse merges their parts. */
 async function applyDeletions(db: ClickHouse): Promise<void> {
   const tables = await db.rows<{ table: string }>(
-    sql(`SELECT DISTINCT table FROM system.parts
-      WHERE database = currentDatabase() AND active AND has_lightweight_delete`),
+    sql`SELECT DISTINCT table FROM system.parts
+      WHERE database = currentDatabase() AND active AND has_lightweight_delete`,
   );
-  for (const { table } of tables) await db.command(sql(`ALTER TABLE ${table} APPLY DELETED MASK`));
+  for (const { table } of tables) await db.command(sql`ALTER TABLE ${sql(table)} APPLY DELETED MASK`);
 }
 
 async function dropPartition(db: ClickHouse, table: string, partition: string): Promise<void> {
-  await db.command(sql(`ALTER TABLE ${table} DROP PARTITION ?`, string(partition)));
+  await db.command(sql`ALTER TABLE ${sql(table)} DROP PARTITION ${string(partition)}`);
 }

@@ -2,7 +2,7 @@ import { parseExact, withValues } from '../../../payload/fields.ts';
 import type { TimeRange } from '../../domain/query.ts';
 import { isFound, runWords, type Search } from '../../domain/search-words.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
-import { all, any, joined } from '../../filter/sql.ts';
+import { all, any } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import { conditionOf, directionOf, insideOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
@@ -23,7 +23,7 @@ export const NO_ITEM: Sql = sql('0');
 /** Tolerance for clock differences, in microseconds: how long before its run's start time a message may arrive. */
 const EARLY_US = 86_400_000_000;
 /** With these settings, the text index finds any part of a word. */
-const ANY_PART = 'SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000';
+const ANY_PART = sql('SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000');
 
 /** A run that may contain the search words. */
 interface Candidate {
@@ -57,28 +57,19 @@ export async function searchConditions(
   const { search } = filter;
   if (search === undefined) return [];
   const key = list === 'traces' ? 'trace' : 'id';
-  const { sql: messages, params } = candidateMessages(tenant, search, filter.range);
+  const messages = candidateMessages(tenant, search, filter.range);
   const usage = list === 'traces' ? 'trace' : 'run';
   const where = all([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
   const direction = directionOf(needed?.isDescending ?? true);
   const inside = insideOf(tenant, filter);
   const selected =
     list === 'runs'
-      ? sql(
-          `SELECT id, group_id, trace, start_us FROM runs FINAL WHERE ${where.sql} AND id IN (${messages})
-            ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
-          ...where.params,
-          ...params,
-        )
-      : sql(
-          `SELECT id, group_id, trace, roots.start_us AS start_us
-            FROM (SELECT id, group_id, trace FROM runs FINAL WHERE ${inside.sql} AND id IN (${messages})) AS found
-            JOIN (SELECT trace, start_us, n FROM runs FINAL WHERE is_root = 1 AND ${where.sql}) AS roots USING (trace)
-            ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`,
-          ...inside.params,
-          ...params,
-          ...where.params,
-        );
+      ? sql`SELECT id, group_id, trace, start_us FROM runs FINAL WHERE ${where} AND id IN (${messages})
+          ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`
+      : sql`SELECT id, group_id, trace, roots.start_us AS start_us
+          FROM (SELECT id, group_id, trace FROM runs FINAL WHERE ${inside} AND id IN (${messages})) AS found
+          JOIN (SELECT trace, start_us, n FROM runs FINAL WHERE is_root = 1 AND ${where}) AS roots USING (trace)
+          ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`;
   const candidates = await db.rows<Candidate>(selected);
   const limit = needed?.limit ?? Number.POSITIVE_INFINITY;
   const found = new Map<string, number>();
@@ -93,7 +84,7 @@ export async function searchConditions(
   }
   if (found.size === 0) return [NO_ITEM];
   // The start time makes the query faster, because it is part of the primary key.
-  return [sql(`start_us IN (?) AND ${key} IN (?)`, integers([...found.values()]), uuids([...found.keys()]))];
+  return [sql`start_us IN (${integers([...found.values()])}) AND ${sql(key)} IN (${uuids([...found.keys()])})`];
 }
 
 /** Returns SQL for the ids of runs whose text contains the search words, even inside other words. */
@@ -104,19 +95,16 @@ function candidateMessages(tenant: string, { prefixes, phrases }: Search, { from
   const selecting = longest
     // Short words exclude few runs, because most texts contain them.
     .filter(({ length }, at) => at === 0 || length >= SELECTING_LENGTH_MIN)
-    .map((word) => sql(`${SEARCHED_TEXT} LIKE ?`, string(`%${word}%`)));
+    .map((word) => sql`${sql(SEARCHED_TEXT)} LIKE ${string(`%${word}%`)}`);
   const where = all([
-    sql(`tenant = ? AND kind < ${TOMBSTONE}`, string(tenant)),
-    ...(Number.isFinite(fromUs) ? [sql('received_us >= ?', integer(fromUs - EARLY_US))] : []),
+    sql`tenant = ${string(tenant)} AND kind < ${TOMBSTONE}`,
+    ...(Number.isFinite(fromUs) ? [sql`received_us >= ${integer(fromUs - EARLY_US)}`] : []),
     ...(selecting.length === 0 ? [] : [any(selecting)]),
   ]);
   // The words of a search may be spread over several messages of a run.
-  const inRun = selecting.map((one) => ({ sql: `max(${one.sql})`, params: one.params }));
-  const having = inRun.length < 2 ? sql('') : joined([sql(' GROUP BY id HAVING 1'), ...inRun], ' AND ');
-  return {
-    sql: `SELECT id FROM messages WHERE ${where.sql}${having.sql}`,
-    params: [...where.params, ...having.params],
-  };
+  const inRun = selecting.map((one) => sql`max(${one})`);
+  const having = inRun.length < 2 ? sql('') : sql` GROUP BY id HAVING ${all(inRun)}`;
+  return sql`SELECT id FROM messages WHERE ${where}${having}`;
 }
 
 async function idsWithWords(
@@ -125,7 +113,7 @@ async function idsWithWords(
   search: Search,
   candidates: readonly Candidate[],
 ): Promise<Set<string>> {
-  const columns = `${MESSAGE_COLUMNS}, inputs, outputs, '' AS events`;
+  const columns = sql`${MESSAGE_COLUMNS}, inputs, outputs, '' AS events`;
   const byRun = await readMessages<WholeMessageRow>(db, tenant, candidates, columns);
   return new Set([...byRun].filter(([id, own]) => hasWords(id, own, search)).map(([id]) => id));
 }

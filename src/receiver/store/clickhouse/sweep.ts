@@ -27,20 +27,15 @@ export async function underivedGroups(
   sinceUs: number,
   { untilUs, position }: SweptRange,
 ): Promise<SweptGroup[]> {
+  const since = integer(sinceUs);
   return await db.rows(
-    sql(
-      `SELECT tenant, group_id, cityHash64(tenant, group_id, ?) % 4294967296 AS position FROM (
-          SELECT tenant, group_id, max(received_us) AS latest_us FROM messages WHERE received_us BETWEEN ? AND ?
-          GROUP BY tenant, group_id) AS stored
-        LEFT JOIN (SELECT tenant, group_id, max(seen_us) AS derived_us FROM runs
-          WHERE seen_us >= ? GROUP BY tenant, group_id) AS derived USING (tenant, group_id)
-        WHERE latest_us > derived_us AND position > ? ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
-      string(receiverId),
-      integer(sinceUs),
-      integer(untilUs),
-      integer(sinceUs),
-      integer(position),
-    ),
+    sql`SELECT tenant, group_id, cityHash64(tenant, group_id, ${string(receiverId)}) % 4294967296 AS position FROM (
+        SELECT tenant, group_id, max(received_us) AS latest_us FROM messages
+          WHERE received_us BETWEEN ${since} AND ${integer(untilUs)} GROUP BY tenant, group_id) AS stored
+      LEFT JOIN (SELECT tenant, group_id, max(seen_us) AS derived_us FROM runs
+        WHERE seen_us >= ${since} GROUP BY tenant, group_id) AS derived USING (tenant, group_id)
+      WHERE latest_us > derived_us AND position > ${integer(position)}
+      ORDER BY position LIMIT ${GROUPS_MAX} WITH TIES`,
   );
 }
 
@@ -62,8 +57,6 @@ export async function testWrite(db: ClickHouse, nowUs: number): Promise<void> {
 
 /** Returns a time in the table `times` in microseconds, or 0 if it is not stored. */
 export async function latestTimeUs(db: ClickHouse, name: 'swept' | 'retention' | 'age'): Promise<number> {
-  const [row] = await db.rows<{ us: number }>(
-    sql('SELECT max(times.us) AS us FROM times WHERE name = ?', string(name)),
-  );
+  const [row] = await db.rows<{ us: number }>(sql`SELECT max(times.us) AS us FROM times WHERE name = ${string(name)}`);
   return row?.us ?? 0;
 }

@@ -1,9 +1,9 @@
 import { figuresOf } from '../../domain/assemble.ts';
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
 import type { ThreadSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
-import { type Turn, threadSummaryOf } from '../../domain/thread-summary.ts';
+import { type Turn, threadSummaryOf } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf } from './conditions.ts';
@@ -33,13 +33,10 @@ type TurnRow = {
 export async function threads(db: ClickHouse, scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
   const { limit = PAGE_ITEMS } = query;
   const found = await latestTurns(db, scope, query, limit + 1);
-  const shown = found.slice(0, limit);
+  const { items: shown, ...next } = firstPage(found, limit, (row) => ({ value: row.latest_us, n: row.latest_n }));
   const inProject = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
   const names = shown.map(({ thread }) => thread);
-  const items = await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject));
-  const last = shown.at(-1);
-  if (found.length <= limit || last === undefined) return { items };
-  return { items, next: cursorOf({ value: last.latest_us, n: last.latest_n }) };
+  return { items: await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject)), ...next };
 }
 
 /**
@@ -53,25 +50,19 @@ async function latestTurns(
   limit: number,
 ): Promise<LatestRow[]> {
   const filter = within(scope, query.filter);
-  const after = cursor === undefined ? undefined : following(cursor);
+  const after = cursor === undefined ? sql('1') : following(cursor);
   const latestUs = cursor === undefined ? undefined : (positionOf(cursor).value ?? undefined);
   let rows: LatestRow[] = [];
   for (const { fromUs } of await windows(db, scope.tenant, filter.range, true, latestUs)) {
     const inWindow = { ...filter, range: { ...filter.range, fromUs } };
-    const { sql: where, params } = all([
+    const where = all([
       conditionOf(scope.tenant, inWindow, 'trace'),
       sql('is_root = 1 AND thread IS NOT NULL'),
       ...(await searchConditions(db, scope.tenant, inWindow, 'traces')),
     ]);
     rows = await db.rows<LatestRow>(
-      sql(
-        `SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
-        WHERE ${where} GROUP BY thread ${after === undefined ? '' : `HAVING ${after.sql}`}
-        ORDER BY latest DESC LIMIT ?`,
-        ...params,
-        ...(after?.params ?? []),
-        integer(limit),
-      ),
+      sql`SELECT thread, max((start_us, n)) AS latest, latest.1 AS latest_us, latest.2 AS latest_n FROM runs FINAL
+        WHERE ${where} GROUP BY thread HAVING ${after} ORDER BY latest DESC LIMIT ${integer(limit)}`,
     );
     if (rows.length >= limit) break;
   }
@@ -80,7 +71,7 @@ async function latestTurns(
 
 function following(cursor: string): Sql {
   const { value, n } = positionOf(cursor);
-  return sql('latest < (?, ?)', integer(value ?? 0), integer(n));
+  return sql`latest < (${integer(value ?? 0)}, ${integer(n)})`;
 }
 
 /** Returns the summaries of threads. Only root runs that match `condition` count as turns. */
@@ -91,15 +82,12 @@ async function summaries(
   condition: Sql,
 ): Promise<ThreadSummary[]> {
   if (names.length === 0) return [];
-  const inThreads = all([condition, sql('is_root = 1 AND thread IN (?)', strings(names))]);
-  const { sql: where, params } = all([startingWith(tenant, inThreads), inThreads]);
+  const inThreads = all([condition, sql`is_root = 1 AND thread IN (${strings(names)})`]);
+  const where = all([startingWith(tenant, inThreads), inThreads]);
+  const usage = sql(USAGE_KEYS.map((key) => `trace_${key}`).join(', '));
   const rows = await db.rows<TurnRow>(
-    sql(
-      `SELECT id, group_id, trace, thread, start_us, latency_us, outcome, project, user,
-      ${USAGE_KEYS.map((key) => `trace_${key}`).join(', ')} FROM runs FINAL
+    sql`SELECT id, group_id, trace, thread, start_us, latency_us, outcome, project, user, ${usage} FROM runs FINAL
       WHERE ${where} ORDER BY start_us, n`,
-      ...params,
-    ),
   );
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
@@ -125,19 +113,19 @@ async function summaries(
  * `FINAL` reads only a few rows if few rows match.
  */
 function startingWith(tenant: string, condition: Sql): Sql {
-  return {
-    sql: `tenant = ? AND start_us IN (SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition.sql}))`,
-    params: [string(tenant), ...condition.params],
-  };
+  const starts = sql`SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition})`;
+  return sql`tenant = ${string(tenant)} AND start_us IN (${starts})`;
 }
 
 /** Returns the `ShownTrace` of roots as JSON, by run id. Deleted runs have no entry. */
 async function shownTraces(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
-  const [starts, ids] = [new Set(keys.map(({ start_us }) => start_us)), keys.map(({ id }) => id)];
-  const select = 'SELECT id, totals FROM runs FINAL WHERE tenant = ? AND start_us IN (?) AND id IN (?)';
-  const params = [string(tenant), integers([...starts]), uuids(ids)];
-  const rows = await db.rows<{ id: string; totals: string }>(sql(select, ...params));
+  const starts = integers([...new Set(keys.map(({ start_us }) => start_us))]);
+  const ids = uuids(keys.map(({ id }) => id));
+  const rows = await db.rows<{ id: string; totals: string }>(
+    sql`SELECT id, totals FROM runs FINAL
+      WHERE tenant = ${string(tenant)} AND start_us IN (${starts}) AND id IN (${ids})`,
+  );
   return new Map(rows.map(({ id, totals }) => [id, totals]));
 }
 

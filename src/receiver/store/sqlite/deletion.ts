@@ -11,7 +11,7 @@ import { type Condition, ofProject } from './lists.ts';
 import type { Placement } from './placement.ts';
 import { type ProjectColumns, projectNamesIn, type RunRow } from './run-row.ts';
 import { REMOVED } from './schema.ts';
-import { deleteRun } from './sqlite-run.ts';
+import { deleteRunsOf } from './sqlite-run.ts';
 import { forgetNames, PROJECT_OF_RUN, type StoredTrace } from './stored-trace.ts';
 
 /** Maximum number of matching runs to read in one step, and of runs that are deleted with their messages. */
@@ -128,9 +128,7 @@ export class SqliteDeletions {
       if (!this.#known.covers(tenant, this.#named(trace))) continue;
       covered.add(trace);
       this.#mark(trace.n);
-      const select = 'SELECT n FROM runs WHERE trace = ? LIMIT ?';
-      const runs = this.#connection.all<{ n: number }>(select, trace.n, STEP_RUNS);
-      for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
+      deleteRunsOf(this.#connection, this.#counters, trace.n, STEP_RUNS);
     }
     return covered;
   }
@@ -172,13 +170,9 @@ export class SqliteDeletions {
 
   /** Makes a trace one that is being deleted, and keeps its names. */
   #mark(trace: number): ChangedTrace {
-    const row = this.#connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
-    this.#counters.setRoot(row?.root, trace, undefined);
     this.#connection.run(KEEP_NAMES, trace, trace, trace);
-    forgetNames(this.#connection, trace);
     this.#connection.run(LIMIT_NAMES);
-    this.#connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', REMOVED, randomBytes(16), trace);
-    return { id: idText(row?.id ?? new Uint8Array()), projects: projectsOfRuns(this.#connection, trace) };
+    return hideTrace(this.#connection, this.#counters, trace, REMOVED);
   }
 }
 
@@ -186,9 +180,17 @@ function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion):
   return { tenant, ...(project !== null && { project }), target: { kind, id }, atMs };
 }
 
-/** Returns the names and ids of the projects of the visible runs in a trace. */
-export function projectsOfRuns(connection: SqliteConnection, trace: number): string[] {
-  return connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);
+/**
+ * Begins to delete a trace by hiding it from lists. The trace gets a random id, so later messages with the old id create a
+ * new trace.
+ */
+export function hideTrace(connection: SqliteConnection, counters: Counters, trace: number, seq: number): ChangedTrace {
+  const row = connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
+  counters.setRoot(row?.root, trace, undefined);
+  forgetNames(connection, trace);
+  connection.run('UPDATE traces SET seq = ?, id = ? WHERE n = ?', seq, randomBytes(16), trace);
+  const projects = connection.all<ProjectColumns>(PROJECTS, trace).flatMap(projectNamesIn);
+  return { id: idText(row?.id ?? new Uint8Array()), projects };
 }
 
 const DELETIONS = `SELECT deletions.n AS n, tenants.n AS tenant_n, tenants.name AS tenant, project, kind, id, at_ms

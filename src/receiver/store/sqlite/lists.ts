@@ -1,13 +1,15 @@
 import { defined } from '../../../payload/fields.ts';
-import { cursorOf, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
-import type { ListQuery, Page, SortKey } from '../../domain/query.ts';
+import { comparable } from '../../domain/comparable.ts';
+import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
+import type { ListQuery, Page, SortKey, Suggestion, SuggestionQuery } from '../../domain/query.ts';
 import type { RunOutline, RunSummary } from '../../domain/run-view.ts';
+import { SUGGESTED_RUNS_MAX, suggestedMetadata, suggestionsOf } from '../../domain/suggestions.ts';
 import { factsIn, outlineOf, type PayloadFacts, previewsIn, summaryOf, toolsIn } from '../../domain/summary.ts';
 import type { Parsed } from '../../filter/run-filter.ts';
 import { all, type Sql } from '../../filter/sql.ts';
-import { idText, type SqliteConnection, type SqlValue } from './database.ts';
+import { idText, type Row, type SqliteConnection, type SqlValue } from './database.ts';
 import { parsedPayloads } from './payloads.ts';
-import { countedUsageIn, fieldsOf, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import { countedUsageIn, fieldsOf, runAt, type SelectedRun, usageIn } from './run-row.ts';
 
 /** An SQL condition on the table `runs`. */
 export type Condition = Sql<SqlValue>;
@@ -65,10 +67,8 @@ export function rowsOfPage(
     ...params,
     limit + 1,
   );
-  const shown = keys.slice(0, limit);
-  const items = shown.flatMap(({ n }) => connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n) ?? []);
-  const last = shown.at(-1);
-  return keys.length > limit && last !== undefined ? { items, next: cursorOf(last) } : { items };
+  const { items: shown, ...next } = firstPage(keys, limit, (key) => key);
+  return { items: shown.flatMap(({ n }) => runAt(connection, n) ?? []), ...next };
 }
 
 function following(cursor: string, column: string, order: ListQuery['order']): Condition {
@@ -110,3 +110,24 @@ function summaryWith(row: SelectedRun, { outputs_usage: __, ...facts }: PayloadF
   const isUncounted = usage !== undefined && countedUsageIn(row) === undefined;
   return { ...summary, ...shown, ...(usage && { usage }), ...sameCall, ...(isUncounted && { usage_counts: false }) };
 }
+
+/** Returns the values of a field in the latest runs that match a condition. */
+export function suggestionsIn(
+  connection: SqliteConnection,
+  { field, text = '' }: SuggestionQuery,
+  { sql, params }: Condition,
+): Suggestion[] {
+  const column = field === 'type' ? 'run_type' : field;
+  const valuesOf = (row: SelectedRun & Row): readonly (string | undefined)[] => {
+    if (column in row) return [(row[column] ?? undefined) as string | undefined];
+    if (field === 'feedback') return connection.all<{ key: string }>(FEEDBACK_KEYS, row.n).map(({ key }) => key);
+    const { tags = [], extra } = fieldsOf(row);
+    return field === 'tag' ? tags.map(comparable) : suggestedMetadata(field, extra?.metadata);
+  };
+  const latest = `SELECT n FROM runs WHERE ${sql} ORDER BY start_us DESC, n DESC LIMIT ${SUGGESTED_RUNS_MAX}`;
+  const rows = connection.each<SelectedRun & Row>(`${WITH_FIELDS} WHERE n IN (${latest})`, ...params);
+  return suggestionsOf(Array.from(rows, valuesOf), text);
+}
+
+const WITH_FIELDS = 'SELECT runs.*, fields FROM runs JOIN details USING (n)';
+const FEEDBACK_KEYS = 'SELECT key FROM feedback WHERE run = ?';

@@ -1,10 +1,10 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { exactJson, parseExact } from '../../../payload/fields.ts';
+import { definedOrNone, exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
 import { type Identity, identityOf } from '../../domain/identity.ts';
 import type { RunFields, RunOperation } from '../../domain/run-message.ts';
 import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
-import { factsWithoutPreviews, type PayloadFacts, previewsIn } from '../../domain/summary.ts';
+import { type PayloadFacts, payloadFactsOf } from '../../domain/summary.ts';
 import type { SqliteConnection } from './database.ts';
 
 /** Length above which payloads are compressed. */
@@ -41,11 +41,8 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const { inputs, outputs, events, ...small } = fields;
   const payloads = PAYLOAD_FIELDS.flatMap((field) => {
     if (fields[field] === undefined) return [];
-    const payload: RunFields = { [field]: fields[field], ...(small.run_type && { run_type: small.run_type }) };
     const text = texts?.[field] ?? exactJson(fields[field]);
-    const previews = text.length > PREVIEW_LENGTH_MIN && previewsIn(fields, [field]);
-    const facts = { ...factsWithoutPreviews(payload), ...previews };
-    return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };
+    return { field, text, facts: definedOrNone(payloadFactsOf(fields, field, text.length > PREVIEW_LENGTH_MIN)) };
   });
   const json = exactJson(small);
   const sizes = [json, ...payloads.map(({ text }) => text), ...attachments.map(({ bytes }) => bytes)];

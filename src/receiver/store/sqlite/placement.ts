@@ -1,10 +1,10 @@
 import type { TraceNames } from '../../domain/identity.ts';
 import type { PriceList } from '../../domain/prices.ts';
+import { type ComparedRun, type RepeatedCall, repeatedCallsIn } from '../../domain/repeated-calls.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { changedCalls } from './call-comparison.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
-import { plainColumns, type RootColumns, type RunRow, SELECT_RUNS, type SelectedRun, usageIn } from './run-row.ts';
+import { COUNTS_ALONE, plainColumns, type RootColumns, type RunRow, runAt, usageIn } from './run-row.ts';
 import { IS_WAITING } from './schema.ts';
 import { deleteRun, SqliteRun } from './sqlite-run.ts';
 import { StoredTrace } from './stored-trace.ts';
@@ -36,7 +36,7 @@ export class Placement implements TraceNames<StoredTrace> {
     if (known !== undefined) return known;
     // Most runs are new, and this query is faster.
     const stored = this.#connection.one<{ n: number }>(STORED, this.tenant, idBytes(id));
-    const row = stored && this.#connection.one<SelectedRun>(BY_KEY, stored.n);
+    const row = stored && runAt(this.#connection, stored.n);
     if (row?.evicted === 1) {
       // The trace is being deleted, so the run is deleted now and counts as unknown. The next message for the run
       // creates it again.
@@ -44,8 +44,8 @@ export class Placement implements TraceNames<StoredTrace> {
       return undefined;
     }
     const trace = row && this.#trace(row.trace);
-    if (trace === undefined) return undefined;
-    const run = SqliteRun.fromRow(row as SelectedRun, trace, this.#prices);
+    if (row === undefined || trace === undefined) return undefined;
+    const run = SqliteRun.fromRow(row, trace, this.#prices);
     this.#runs.set(id, run);
     return run;
   }
@@ -235,7 +235,6 @@ const ADD_NAME = 'INSERT INTO trace_names VALUES (?, ?, ?)';
 const STORED = 'SELECT n FROM runs WHERE tenant = ? AND id = ?';
 const TRACE_BY_ID = 'SELECT n FROM traces WHERE tenant = ? AND id = ?';
 const TRACE_BY_NAME = 'SELECT trace AS n FROM trace_names WHERE tenant = ? AND id = ?';
-const BY_KEY = `${SELECT_RUNS} WHERE runs.n = ?`;
 const BY_SPAN = 'SELECT id FROM runs WHERE tenant = ? AND span = ? AND +trace = ? ORDER BY n DESC LIMIT 1';
 const WAITING = `SELECT id FROM runs WHERE tenant = ? AND waits_for IN (SELECT unhex(value) FROM json_each(?)) AND ${IS_WAITING}`;
 const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
@@ -244,3 +243,38 @@ const USAGE_OF_RUNS = `SELECT id, parent, below, start_us IS NOT NULL AND
 function spanIn({ n }: StoredTrace, span: string): string {
   return `${n} ${span}`;
 }
+
+/** A run as selected by `CALLS`. Ids are hex digits, or empty if there is none. */
+interface StoredCall extends ComparedRun {
+  readonly countsAlone: 0 | 1;
+  readonly headId: string;
+  readonly isUsageRepeated: 0 | 1;
+}
+
+/** Compares the calls in a trace. Returns the new result of each run whose stored result is wrong, by run id. */
+function changedCalls(connection: SqliteConnection, trace: number): Map<string, RepeatedCall> {
+  const calls: StoredCall[] = JSON.parse(connection.one<{ calls: string }>(CALLS, trace)?.calls ?? '[]');
+  const repeated = repeatedCallsIn(calls, ({ countsAlone }) => countsAlone === 1);
+  const changed = new Map<string, RepeatedCall>();
+  for (const stored of calls) {
+    const { headId = '', isUsageRepeated = false } = repeated.get(stored.id) ?? {};
+    if (stored.headId === headId && stored.isUsageRepeated === +isUsageRepeated) continue;
+    changed.set(textOfHex(stored.id), { headId: headId === '' ? undefined : textOfHex(headId), isUsageRepeated });
+  }
+  return changed;
+}
+
+function textOfHex(hex: string): string {
+  return idText(Buffer.from(hex, 'hex'));
+}
+
+/**
+ * Selects the runs of a trace as one JSON text, because reading each row would take three times as long. Adds the
+ * columns to the evidence about the call. `json_patch` omits columns that are null.
+ */
+const CALLS = `SELECT json_group_array(json_patch(coalesce(call, '{}'), json_object(
+  'id', hex(id), 'parentId', nullif(hex(parent), ''), 'name', name, 'type', run_type, 'model', model, 'status', status,
+  'startUs', start_us, 'endUs', end_us, 'sameCall', upper(replace(call ->> 'sameCall', '-', '')),
+  'countsAlone', ${COUNTS_ALONE} AND coalesce(input_tokens, output_tokens, total_tokens, total_cost) IS NOT NULL,
+  'headId', hex(same_call), 'isUsageRepeated', is_repeated))) AS calls
+  FROM runs WHERE trace = ? AND start_us IS NOT NULL`;

@@ -1,10 +1,10 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import type { Attachment } from '../../../run/record.ts';
-import { isoTimestamp } from '../../../run/time.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { spanKey } from '../../domain/identity.ts';
 import type { ListQuery, RunQuery, Scope, TimeRange } from '../../domain/query.ts';
+import { projectSummaries } from '../../domain/run-values.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../domain/run-view.ts';
 import type { StoredRunFacts } from '../../domain/summary.ts';
 import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
@@ -17,15 +17,22 @@ import { idBytes, idText, type SqliteConnection, type SqlValue } from './databas
 import { countsIn } from './deletion.ts';
 import { copyTo, type StoreOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
-import { type Condition, isSessionId, outlineIn, RUN_SORTS, rowsOfPage, summaryIn, TRACE_SORTS } from './lists.ts';
+import {
+  type Condition,
+  isSessionId,
+  outlineIn,
+  RUN_SORTS,
+  rowsOfPage,
+  suggestionsIn,
+  summaryIn,
+  TRACE_SORTS,
+} from './lists.ts';
 import { parsedPayloads, payloadSizes, readPayload } from './payloads.ts';
-import { fieldsOf, SELECT_RUNS, type SelectedRun } from './run-row.ts';
+import { fieldsOf, runAt, SELECT_RUNS, type SelectedRun } from './run-row.ts';
 import { SqliteSearch } from './search.ts';
 import { statisticsIn } from './statistics.ts';
-import { suggestionsIn } from './suggestion-list.ts';
-import { threadSummaryIn, threadsIn } from './thread-list.ts';
 import { EndedError } from './thread-pool.ts';
-import { traceSummaryIn } from './trace-list.ts';
+import { threadSummaryIn, threadsIn, traceSummaryIn } from './trace-lists.ts';
 
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
@@ -119,7 +126,7 @@ export class SqliteReader {
   runTexts(keys: readonly RunKey[]): string[] {
     return keys.flatMap(([n, order]) => {
       this.#check();
-      const row = this.#connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
+      const row = runAt(this.#connection, n);
       if (row === undefined) return [];
       const record = {
         ...fieldsOf(row),
@@ -145,13 +152,8 @@ export class SqliteReader {
 
   readonly projects: Read<'projects'> = (scope, range) => {
     const { sql, params } = this.#conditionOf(scope, { ...ALL_RUNS, range });
-    const rows = this.#connection.all<{ project: string; traces: number; last_us: number }>(
-      `SELECT project, count(*) AS traces, max(start_us) AS last_us FROM runs WHERE is_root = 1 AND ${sql} GROUP BY project`,
-      ...params,
-    );
-    return rows
-      .map(({ project, traces, last_us }) => ({ name: project, traces, last_start_time: isoTimestamp(last_us) }))
-      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const select = 'SELECT project, count(*) AS traces, max(start_us) AS last_us FROM runs';
+    return projectSummaries(this.#connection.all(`${select} WHERE is_root = 1 AND ${sql} GROUP BY project`, ...params));
   };
 
   readonly traces: Read<'traces'> = (scope, query) => {

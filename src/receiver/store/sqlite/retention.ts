@@ -1,14 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import type { Ages, ProjectAges } from '../../domain/ages.ts';
 import { DELETIONS_MS } from '../../domain/deletion.ts';
 import type { RetentionTime } from '../../domain/retention-time.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import type { Counters } from './counters.ts';
-import { idText, type SqliteConnection } from './database.ts';
-import { projectsOfRuns } from './deletion.ts';
+import type { SqliteConnection } from './database.ts';
+import { hideTrace } from './deletion.ts';
 import { EVICTED } from './schema.ts';
-import { deleteRun } from './sqlite-run.ts';
-import { forgetNames } from './stored-trace.ts';
+import { deleteRunsOf } from './sqlite-run.ts';
 
 /** The limits that a store enforces. */
 export interface Retention extends Ages {
@@ -35,8 +33,6 @@ interface StoredProject {
 
 interface OldestTrace {
   readonly n: number;
-  readonly id: Uint8Array;
-  readonly root: number | null;
   readonly seq: number;
   readonly changed_ms: number;
   readonly tenant: string;
@@ -108,9 +104,8 @@ export class SqliteRetention {
     const untilMs = performance.now() + limitMs;
     for (let trace = this.#next(); trace !== undefined; ) {
       if (trace.seq >= 0) evicted.push(this.#evict(trace));
-      const runs = this.#connection.all<{ n: number }>(`${RUNS_OF_TRACE} LIMIT ${STEP_RUNS}`, trace.n);
-      for (const { n } of runs) deleteRun(this.#connection, this.#counters, n);
-      if (runs.length < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
+      const runs = deleteRunsOf(this.#connection, this.#counters, trace.n, STEP_RUNS);
+      if (runs < STEP_RUNS) this.#connection.run('DELETE FROM traces WHERE n = ?', trace.n);
       trace = performance.now() < untilMs ? this.#next() : undefined;
     }
     return evicted;
@@ -131,16 +126,9 @@ export class SqliteRetention {
     this.#connection.exec(`PRAGMA incremental_vacuum(${STEP_PAGES})`);
   }
 
-  /**
-   * Begins to delete a trace by hiding it from lists. The trace gets a random id, so later messages with the old id
-   * create a new trace.
-   */
-  #evict({ n, id, root, tenant }: OldestTrace): EvictedTrace {
-    this.#connection.run(`UPDATE traces SET seq = ${EVICTED}, id = ? WHERE n = ?`, randomBytes(16), n);
-    forgetNames(this.#connection, n);
-    this.#counters.setRoot(root, n, undefined);
-    const [projects, runs] = [projectsOfRuns(this.#connection, n), this.#connection.number(COUNT_OF_TRACE, n)];
-    return { tenant, id: idText(id), projects, runs };
+  #evict({ n, tenant }: OldestTrace): EvictedTrace {
+    const runs = this.#connection.number('SELECT count(*) FROM runs WHERE trace = ?', n);
+    return { tenant, runs, ...hideTrace(this.#connection, this.#counters, n, EVICTED) };
   }
 
   #next(): OldestTrace | undefined {
@@ -199,9 +187,7 @@ export class SqliteRetentionTime {
 
 const FORGET_REMOVED = `DELETE FROM removed WHERE n IN (
   SELECT n FROM (SELECT n, removed_s FROM removed ORDER BY n LIMIT 10000) WHERE removed_s * 1000 < ?)`;
-const RUNS_OF_TRACE = 'SELECT n FROM runs WHERE trace = ?';
-const COUNT_OF_TRACE = 'SELECT count(*) FROM runs WHERE trace = ?';
-const OLDEST = `SELECT traces.n AS n, id, root, seq, changed_ms, tenants.name AS tenant
+const OLDEST = `SELECT traces.n AS n, seq, changed_ms, tenants.name AS tenant
   FROM traces INDEXED BY traces_by_seq JOIN tenants ON tenants.n = tenant ORDER BY seq LIMIT 1`;
 /** Finds each project by one look-up in the index. */
 const PROJECTS = `WITH RECURSIVE found (tenant, project) AS (
@@ -211,6 +197,6 @@ const PROJECTS = `WITH RECURSIVE found (tenant, project) AS (
       SELECT n FROM runs INDEXED BY roots_by_project
       WHERE is_root = 1 AND (tenant, project) > (found.tenant, found.project) ORDER BY tenant, project LIMIT 1)
   ) SELECT tenant, name, project FROM found JOIN tenants ON tenants.n = tenant`;
-const EXPIRED = `SELECT traces.n AS n, traces.id AS id, root, seq, changed_ms, tenants.name AS tenant
+const EXPIRED = `SELECT traces.n AS n, seq, changed_ms, tenants.name AS tenant
   FROM runs INDEXED BY roots_by_project JOIN traces ON traces.n = runs.trace JOIN tenants ON tenants.n = runs.tenant
   WHERE is_root = 1 AND runs.tenant = ? AND project = ? AND start_us < ? AND changed_ms < ? LIMIT 1`;

@@ -6,7 +6,7 @@ import { projectOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { countsUsage, type PayloadFacts, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
 import { countsFor, flagsOf, type SummarizedRun } from '../../domain/trace-summary.ts';
-import { idText } from './database.ts';
+import { idText, type SqliteConnection } from './database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
 export type RunRow = {
@@ -166,6 +166,10 @@ export type SelectedRun = RunRow & {
 
 export const SELECT_RUNS: string = `SELECT runs.*, fields, facts, ages, traces.id AS trace_id, traces.seq < 0 AS evicted
   FROM runs JOIN details ON details.n = runs.n JOIN traces ON traces.n = runs.trace`;
+
+export function runAt(connection: SqliteConnection, n: number): SelectedRun | undefined {
+  return connection.one<SelectedRun>(`${SELECT_RUNS} WHERE runs.n = ?`, n);
+}
 
 /** Restores the fields of a run, except `trace_id`. */
 export function fieldsOf(row: Pick<SelectedRun, keyof RunRow | 'fields'>): SmallFields {

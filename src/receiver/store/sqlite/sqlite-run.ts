@@ -167,6 +167,13 @@ export class SqliteRun {
   }
 }
 
+/** Deletes runs of a trace, at most `limit`. Returns their number. */
+export function deleteRunsOf(connection: SqliteConnection, counters: Counters, trace: number, limit: number): number {
+  const runs = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
+  for (const { n } of runs) deleteRun(connection, counters, n);
+  return runs.length;
+}
+
 /** Deletes a run with all its data, and subtracts the run from the counters. */
 export function deleteRun(connection: SqliteConnection, counters: Counters, n: number): void {
   const row = connection.one<RunRow>('SELECT * FROM runs WHERE n = ?', n);

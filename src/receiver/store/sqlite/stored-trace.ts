@@ -137,7 +137,8 @@ export class StoredTrace implements KnownTrace {
   #checkDeciding(before: RunRow, after: RunRow): void {
     for (const field of DECIDING_FIELDS) {
       if (this.#deciding[field] !== after.n) continue;
-      if (before.start_us !== after.start_us || !countsFor(field, summarized(after))) this.#lost.add(field);
+      const isMoved = before.start_us !== after.start_us || before.run_type !== after.run_type;
+      if (isMoved || !countsFor(field, summarized(after))) this.#lost.add(field);
     }
   }
 
@@ -238,19 +239,20 @@ const UPDATED = ['seq', 'changed_ms', 'root', ...Object.keys(NEW_SUMS), 'sources
 const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?`).join(', ')} WHERE n = ?`;
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
+const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
+const ORDER = ['start_us', `${IS_CALL} + (run_type = 'llm')`, 'id'];
 /** Selects the run that decides a field. The condition is that of `countsFor`. */
 function decidingSql(field: DecidingField, condition: string): string {
-  const order = isFirst(field) ? 'start_us, id' : 'start_us DESC, id DESC';
+  const order = ORDER.map((column) => (isFirst(field) ? column : `${column} DESC`)).join(', ');
   return `${FIRST} AND ${condition} ORDER BY ${order} LIMIT 1`;
 }
 
-const CALLS = CALL_TYPES.map((type) => `'${type}'`).join(', ');
 const DECIDING: Readonly<Record<DecidingField, string>> = {
   asked: decidingSql('asked', `flags & ${RunFlag.ASKS}`),
   thread: decidingSql('thread', `flags & ${RunFlag.HAS_THREAD}`),
   user: decidingSql('user', `flags & ${RunFlag.HAS_USER}`),
   answered: decidingSql('answered', `flags & ${RunFlag.ANSWERS}`),
-  called: decidingSql('called', `same_call IS NULL AND run_type IN (${CALLS})`),
+  called: decidingSql('called', `same_call IS NULL AND ${IS_CALL}`),
   failed: decidingSql('failed', "same_call IS NULL AND status = 'error'"),
 };
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
