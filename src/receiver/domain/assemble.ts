@@ -263,6 +263,7 @@ export class AssembledTrace implements CoveredTrace {
       model: summary.model,
       status: summary.status,
       isRepeat: false,
+      project: projectOf(summary),
       flags: flagsOf(fields, facts, summary),
       endUs: parseIsoTimestamp(summary.end_time ?? ''),
       ...callEvidenceOf(fields, facts),

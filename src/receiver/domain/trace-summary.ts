@@ -45,6 +45,7 @@ export interface SummarizedRun {
   readonly endUs: number | undefined;
   readonly type: string;
   readonly status: RunStatus;
+  readonly project: string;
   /** Whether the run is a further record of a call. */
   readonly isRepeat: boolean;
   /** A sum of `RunFlag`. */
@@ -118,12 +119,16 @@ export interface DecidedTrace<Run> {
   readonly user: Run | undefined;
 }
 
-/** `isMissing` tells whether the root has not arrived, so that another run takes its place. */
+/**
+ * `isMissing` tells whether the root has not arrived, so that another run takes its place. Shows only runs in the project of
+ * the root, because a key may be limited to it.
+ */
 export function decidedTrace<Run extends SummarizedRun>(
   root: Run,
   isMissing: boolean,
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
+  const shown = (run: Run | undefined): Run | undefined => (run?.project === root.project ? run : undefined);
   const own = isMissing || root.status === 'incomplete' ? undefined : root;
   const answered = answeredOf(own, runs);
   const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
@@ -131,12 +136,12 @@ export function decidedTrace<Run extends SummarizedRun>(
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
   return {
     outcome,
-    asked: own && has(own, RunFlag.ASKS) ? own : runs.asked,
-    answered,
-    failed: runs.failed,
-    error: isRootShown ? root : runs.failed,
-    thread: has(root, RunFlag.HAS_THREAD) ? root : runs.thread,
-    user: has(root, RunFlag.HAS_USER) ? root : runs.user,
+    asked: shown(own && has(own, RunFlag.ASKS) ? own : runs.asked),
+    answered: shown(answered),
+    failed: shown(runs.failed),
+    error: shown(isRootShown ? root : runs.failed),
+    thread: shown(has(root, RunFlag.HAS_THREAD) ? root : runs.thread),
+    user: shown(has(root, RunFlag.HAS_USER) ? root : runs.user),
   };
 }
 

@@ -163,6 +163,17 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
     { answered_run_id: id(3) },
   ],
   [
+    'shows nothing of runs in other projects',
+    [post(1, { ms: 9_000 }), post(2, { parent: 1, ...ASKED, session_name: 'bank', error: 'Error: secret' })],
+    {
+      outcome: 'failed_below',
+      inputs_preview: undefined as never,
+      user: undefined as never,
+      error: undefined as never,
+    },
+    { asked_run_id: undefined as never, failed_run_id: undefined as never },
+  ],
+  [
     'is complete if its first run came from a program that is not traced',
     [post(2, { parent: 1, ms: 9, extra: { metadata: { otel: { ...OTEL, parent_is_remote: true } } } })],
     { outcome: 'success' },

@@ -58,6 +58,7 @@ export function summarized<Of extends RunRow>(row: Of): SummarizedRow<Of> {
     endUs: row.end_us ?? undefined,
     type: row.run_type ?? '',
     status: row.status ?? 'pending',
+    project: row.project ?? '',
     isRepeat: row.same_call !== null,
     flags: row.flags ?? 0,
   };
