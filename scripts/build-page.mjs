@@ -23,12 +23,23 @@ export async function buildPage(folder) {
   return [...page.output, ...saved.output].flatMap(({ moduleIds = [] }) => moduleIds);
 }
 
+/** Leaves out the parser and the renderers of `marked`. The page uses only its lexer, but the module's last statements use all of it. */
+const lexerOnly = {
+  name: 'lexer-only',
+  transform: (code, id) =>
+    id.endsWith('marked.esm.js') ? code.replace(AFTER_CLASSES, ';export{$1 as Lexer};') : undefined,
+};
+
+/** From the instance behind the function `marked` to the end of the module. */
+const AFTER_CLASSES = /;var \w+=new \w+;function (?=\w+\(\w+,\w+\)\{return \w+\.parse\().*export\{.*?(\w+) as Lexer.*/s;
+
 function bundle(options) {
   return build({
     configFile: false,
     root: join(root, 'src', 'viewer'),
     base: './',
     logLevel: 'warn',
+    plugins: [lexerOnly],
     esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
     build: {
       write: false,

@@ -2,7 +2,6 @@ import { type JSX, render } from 'preact';
 import { isLocked, readPermission } from './data/api.ts';
 import { listen } from './data/changes.ts';
 import { address, go } from './data/navigation.ts';
-import { Pending } from './elements/controls.tsx';
 import { OpenDialog } from './elements/dialog.tsx';
 import { useKeys } from './elements/keys.ts';
 import { lazy } from './elements/lazy.tsx';
@@ -12,14 +11,11 @@ import { Login, logInFromAddress } from './top/login.tsx';
 import { Tasks } from './top/tasks.tsx';
 import { TopBar } from './top/top-bar.tsx';
 
-const Loading = ({ problem }: { problem: string | undefined }): JSX.Element => (
-  <Pending problem={problem} note="Loading…" />
-);
-const TraceView = lazy(() => import('./trace/trace-view.tsx'), Loading);
-const ThreadsView = lazy(() => import('./threads/thread-view.tsx'), Loading);
-const UsersView = lazy(() => import('./threads/users-view.tsx'), Loading);
-const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'), Loading);
-const CompareView = lazy(() => import('./compare/compare-view.tsx'), Loading);
+const TraceView = lazy(() => import('./trace/trace-view.tsx'));
+const ThreadsView = lazy(() => import('./threads/thread-view.tsx'));
+const UsersView = lazy(() => import('./threads/users-view.tsx'));
+const StatisticsView = lazy(() => import('./statistics/statistics-view.tsx'));
+const CompareView = lazy(() => import('./compare/compare-view.tsx'));
 
 document.addEventListener('visibilitychange', () => void listen());
 addEventListener('hashchange', () => void logInFromAddress());

@@ -139,16 +139,6 @@ test('a list has a heading and no violation of any rule, on a wide and on a narr
   }
 });
 
-test('a narrow screen shows the tree or the run', async () => {
-  const { page, see } = await openPage(operations, { path: `/?trace=${idOf(1)}`, viewport: NARROW });
-  await page.locator('.run-name', { hasText: 'model' }).click();
-  await see('Be kind');
-  expect(await page.getByRole('treegrid').isVisible()).toBe(false);
-  expect(await fitsWidth(page)).toBe(true);
-  await page.getByRole('button', { name: 'Steps' }).click();
-  await page.getByRole('treegrid').waitFor();
-});
-
 test('the header of a trace is one line on a screen of 1440 pixels, with a long name and many figures', async () => {
   const usage = { ...usage_metadata, total_tokens: 246_912, total_cost: 1.5 };
   const long = [

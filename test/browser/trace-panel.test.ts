@@ -153,6 +153,7 @@ test('a narrow screen leads from the steps to the conversation and to the failur
   expect((await page.locator('.tree-row').first().boundingBox())?.height).toBe(55);
   await page.getByRole('button', { name: 'Conversation' }).first().click();
   await page.getByRole('region', { name: 'asked' }).waitFor();
+  expect(await page.getByRole('treegrid').isVisible()).toBe(false);
   await page.getByRole('button', { name: 'The failure' }).click();
   await page.getByRole('article', { name: 'Run issue_refund' }).waitFor();
   await page.getByRole('button', { name: 'Steps' }).click();

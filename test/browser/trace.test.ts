@@ -181,15 +181,15 @@ test('keys move through the tree, and collapse and expand it', async () => {
     await page.keyboard.press(key);
     await expect
       .poll(() => page.getByRole('treegrid').getAttribute('aria-activedescendant'))
-      .toBe(`run-${idOf(selected)}`);
+      .toBe(`line-${idOf(selected)}`);
   };
   await press('j', 2);
   await press('h', 2);
   await expect.poll(() => page.getByText('think', { exact: true }).count()).toBe(0);
-  expect(await page.locator(`#run-${idOf(2)}`).getAttribute('aria-expanded')).toBe('false');
+  expect(await page.locator(`#line-${idOf(2)}`).getAttribute('aria-expanded')).toBe('false');
   await press('l', 2);
   await press('l', 3);
-  expect(await page.locator(`#run-${idOf(3)}`).getAttribute('aria-level')).toBe('3');
+  expect(await page.locator(`#line-${idOf(3)}`).getAttribute('aria-level')).toBe('3');
   await press('h', 2);
   await press('n', 4);
   await see('ToolError: broken');

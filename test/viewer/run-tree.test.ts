@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { foldedCalls } from '#src/receiver/domain/call-records.ts';
 import type { RunOutline } from '#src/receiver/domain/run-view.ts';
-import { isInternal, type RunTree, repeatsIn, shareOf, treeOf, unfolded } from '#src/viewer/trace/run-tree.ts';
+import { isInternal, type RunTree, repeatsIn, treeOf, unfolded } from '#src/viewer/trace/run-tree.ts';
 
 /** Runs by id and parent: `b<a` is a run `b` below `a`. */
 const runs = (text: string): RunOutline[] =>
@@ -91,16 +91,4 @@ test('100,000 siblings and a chain of 20,000 runs are built at once', () => {
   const deep = treeOf([run('0'), ...Array.from({ length: 20_000 }, (_, index) => run(`${index + 1}`, `${index}`))]);
   expect(deep.branches.at(-1)?.depth).toBe(20_000);
   expect(deep.depthMax).toBe(20_000);
-});
-
-test('a zoomed axis shows the part of a run that is within it', () => {
-  const axis = { startMs: 100, lengthMs: 200, nowMs: 0 };
-  expect(shareOf(axis, 150, 200)).toEqual({ left: 25, width: 25 });
-  expect(shareOf(axis, 0, 200)).toEqual({ left: 0, width: 50 });
-  expect(shareOf(axis, 200, Number.POSITIVE_INFINITY)).toEqual({ left: 50, width: 50 });
-  expect([shareOf(axis, 0, 99), shareOf(axis, 301, 400), shareOf(axis, Number.NaN, Number.NaN)]).toEqual([
-    undefined,
-    undefined,
-    undefined,
-  ]);
 });

@@ -5,6 +5,7 @@ import { go, linkTo } from '../data/navigation.ts';
 import { nextTheme, theme } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { Icon } from './icon.tsx';
+import { visible } from './visible-text.ts';
 
 const COPIED_MS = 1_500;
 
@@ -44,6 +45,25 @@ export function Toggle(props: {
     <button type="button" class={name} aria-pressed={isOn} title={title} onClick={toggle}>
       {children}
     </button>
+  );
+}
+
+/** Buttons of which one is pressed. */
+export function Switch<Name extends string>(props: {
+  label: string;
+  names: readonly Name[];
+  shown: Name | undefined;
+  show: (name: Name) => void;
+}): JSX.Element {
+  const { label, names, shown, show } = props;
+  return (
+    <span class="switch" role="group" aria-label={label}>
+      {names.map((name) => (
+        <Toggle key={name} class="" isOn={name === shown} toggle={() => show(name)}>
+          {name}
+        </Toggle>
+      ))}
+    </span>
   );
 }
 
@@ -133,6 +153,23 @@ export function Section({ title, note, controls, children }: SectionProps): JSX.
       </header>
       {children}
     </section>
+  );
+}
+
+/** Names and values, one below the other. */
+export function Pairs(props: {
+  pairs: readonly (readonly [name: string, value: ComponentChildren])[];
+  class?: string;
+}) {
+  return (
+    <dl class={`pairs ${props.class ?? ''}`}>
+      {props.pairs.map(([name, value]) => (
+        <div key={name}>
+          <dt>{visible(name)}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 

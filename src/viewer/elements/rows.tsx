@@ -1,7 +1,15 @@
-import type { Signal } from '@preact/signals';
+import { type Signal, signal } from '@preact/signals';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { useKeys } from './keys.ts';
+
+const narrow = matchMedia('(max-width: 760px)');
+
+/** Whether the screen is narrow, as in the media queries of the style sheets. */
+export const isNarrow: Signal<boolean> = signal(narrow.matches);
+narrow.addEventListener('change', () => {
+  isNarrow.value = narrow.matches;
+});
 
 /** The range of rows of a scrolled list that are in the DOM. */
 interface RowWindow {
@@ -114,15 +122,20 @@ export function useOpenRows<Item>(options: {
     id: elementIdOf(idOf(one)),
     class: one === item ? 'opens selected' : 'opens',
     'aria-selected': one === item,
-    onClick: ({ target }: MouseEvent): void => {
-      if (!(target instanceof Element && target.closest('a, button'))) openRow(one);
-    },
+    onClick: onRow(() => openRow(one)),
   });
   return { position, activeId: item && elementIdOf(idOf(item)), attributesOf };
 }
 
-/** An id without spaces, which separate the ids in an attribute. */
-function elementIdOf(id: string): string {
+/** Returns a listener for clicks on a row, except for those on its links and buttons. */
+export function onRow(act: () => void): (event: MouseEvent) => void {
+  return ({ target }) => {
+    if (!(target instanceof Element && target.closest('a, button'))) act();
+  };
+}
+
+/** Returns the id of the element of a row. Spaces separate the ids in an attribute. */
+export function elementIdOf(id: string): string {
   return `line-${id.replaceAll(/\s/g, '_')}`;
 }
 

@@ -239,7 +239,7 @@ const RESULT_CLASSES: Readonly<Record<string, string>> = { error: 'bad', failed_
 
 function resultOf({ outputs_preview = '', error, trace, status, outcome = status }: Previewed) {
   if (error !== undefined) {
-    const before = outcome === 'failed_below' ? `${trace?.errors ?? 1} failed below: ` : '';
+    const before = outcome === 'failed_below' && trace !== undefined ? `${trace.errors} failed below: ` : '';
     return {
       text: before + visible(error),
       class: outcome === undefined ? 'bad' : (RESULT_CLASSES[outcome] ?? 'note'),

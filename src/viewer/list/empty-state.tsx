@@ -4,14 +4,11 @@ import { api } from '../data/api.ts';
 import { condition, queryOf, termsOf, withTerms } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { Link, Pending } from '../elements/controls.tsx';
+import { Link } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 
-const FirstRun = lazy(
-  () => import('./first-run.tsx'),
-  ({ problem }) => <Pending problem={problem} note="Loading…" />,
-);
+const FirstRun = lazy(() => import('./first-run.tsx'));
 
 /** Settings that a view needs to show anything. */
 const HINTS: Readonly<Partial<Record<View, { readonly option: string; readonly key: string }>>> = {

@@ -9,7 +9,7 @@ import { Link, Problem } from '../elements/controls.tsx';
 import { cost, count, plural, useNow } from '../elements/figures.ts';
 import { Icon, OUTCOMES, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { type OpenRows, Rows, useOpenRows, useRowWindow } from '../elements/rows.tsx';
+import { isNarrow, type OpenRows, Rows, useOpenRows, useRowWindow } from '../elements/rows.tsx';
 import { type Column, type ListKind, shownColumns, usageOf } from './columns.tsx';
 import { EmptyState } from './empty-state.tsx';
 import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from './run-list.ts';
@@ -50,7 +50,7 @@ function ListGrid({ view, list }: { view: ListKind; list: RunList }): JSX.Elemen
   const lines = list.lines.value;
   const columns = useMemo(() => shownColumns(view, lines), [view, lines, columnIds[view].value, address.value.sort]);
   const isDefault = columnIds[view].value === '';
-  const rowHeight = useNarrow() && isDefault ? TALL_ROW_HEIGHT : ROW_HEIGHT;
+  const rowHeight = isNarrow.value && isDefault ? TALL_ROW_HEIGHT : ROW_HEIGHT;
   const element = useRef<HTMLDivElement>(null);
   const { first, end } = useRowWindow(element, rowHeight, lines.length);
   const nowMs = useNow(true, TICK_MS);
@@ -157,18 +157,6 @@ function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Elem
       {dollars > 0 && <span>{cost(dollars)}</span>}
     </footer>
   );
-}
-
-/** Returns whether the screen is narrow, as in the media queries of the style sheets. */
-function useNarrow(): boolean {
-  const query = useMemo(() => matchMedia('(max-width: 760px)'), []);
-  const [isNarrow, setNarrow] = useState(query.matches);
-  useEffect(() => {
-    const read = (): void => setNarrow(query.matches);
-    query.addEventListener('change', read);
-    return () => query.removeEventListener('change', read);
-  }, []);
-  return isNarrow;
 }
 
 /**

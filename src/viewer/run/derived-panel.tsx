@@ -21,7 +21,7 @@ export function DerivedPanel({ tool }: { tool: DerivedTool }): JSX.Element {
   return (
     <article class="panel scroll" aria-label={`Tool ${visible(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head pinned">
-        <span class="kind-tool">
+        <span class="kind kind-tool">
           <Icon name="tool" />
         </span>
         <h2 class="clip" title={visible(name)}>

@@ -8,7 +8,7 @@ import { payloadUrl } from '../data/api.ts';
 import { usePayload } from '../data/payloads.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
-import { Paged, Pending, Section, Toggle } from '../elements/controls.tsx';
+import { Paged, Pairs, Pending, Section, Switch } from '../elements/controls.tsx';
 import { bytes, plural } from '../elements/figures.ts';
 import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -49,20 +49,14 @@ export function PayloadSection(props: { run: RunDetails; field: Field; isJson?: 
     <>
       {form !== undefined && form.name !== 'JSON' && <MarkdownBox />}
       {forms.length > 1 && (
-        <span class="switch">
-          {forms.map(({ name }) => (
-            <Toggle
-              key={name}
-              class=""
-              isOn={name === form?.name}
-              toggle={() => {
-                chosen.value = { ...chosen.value, [choice]: name };
-              }}
-            >
-              {name}
-            </Toggle>
-          ))}
-        </span>
+        <Switch
+          label={`Show the ${field} as`}
+          names={forms.map(({ name }) => name)}
+          shown={form?.name}
+          show={(name) => {
+            chosen.value = { ...chosen.value, [choice]: name };
+          }}
+        />
       )}
       {saved === undefined && (
         <a
@@ -156,16 +150,15 @@ function TextFields({ fields, facts }: { fields: Fields; facts: readonly string[
   return (
     <>
       {facts.length > 0 && <p class="note small">{visible(facts.join(' · '))}</p>}
-      <dl class="pairs text-fields">
-        {Object.entries(fields)
+      <Pairs
+        class="text-fields"
+        pairs={Object.entries(fields)
           .slice(0, TEXT_FIELDS_MAX)
-          .map(([key, value]) => (
-            <div key={key}>
-              <dt>{visible(key)}</dt>
-              <dd>{typeof value === 'string' ? <Reading text={value} /> : <JsonTree value={value} />}</dd>
-            </div>
-          ))}
-      </dl>
+          .map(([key, value]) => [
+            key,
+            typeof value === 'string' ? <Reading text={value} /> : <JsonTree value={value} />,
+          ])}
+      />
     </>
   );
 }

@@ -183,6 +183,9 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
   const { value: inputs } = usePayload(details, 'inputs', isVisible && kindOf(run) === 'tool');
   const { value: outputs } = usePayload(details, 'outputs', isVisible);
   const error = details?.error ?? run.error;
+  const isFailure = derived === undefined && run.status === 'error';
+  const asked = derived === undefined ? inputs : parsedJson(derived.arguments);
+  const result = derived === undefined ? outputs : parsedJson(derived.result);
   return (
     <li ref={element} class={run.status === 'error' ? 'step failed' : 'step'}>
       <div class="step-line">
@@ -191,18 +194,14 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
           <button type="button" title="Show this run" onClick={() => model.select(run.id)}>
             {visible(run.name)}
           </button>
-          {derived !== undefined && `(${argumentsOf(parsedJson(derived.arguments))})`}
-          {inputs !== undefined && `(${argumentsOf(inputs)})`}
+          {asked !== undefined && `(${argumentsOf(asked)})`}
         </code>
         <span class="space" />
         {derived !== undefined && <DerivedMark />}
         <span class="note small">{(derived === undefined ? '' : '≤ ') + latencyOf(run)}</span>
       </div>
-      {derived !== undefined && <code class="result">→ {resultOf(parsedJson(derived.result))}</code>}
-      {outputs !== undefined && run.status !== 'error' && <code class="result">→ {resultOf(outputs)}</code>}
-      {derived === undefined && run.status === 'error' && error !== undefined && (
-        <FailureView error={error} traceId={model.id} isBrief={isBrief} />
-      )}
+      {result !== undefined && !isFailure && <code class="result">→ {resultOf(result)}</code>}
+      {isFailure && error !== undefined && <FailureView error={error} traceId={model.id} isBrief={isBrief} />}
     </li>
   );
 }

@@ -4,7 +4,7 @@ import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
 import { isInternalShown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
-import { type Fact, Facts, Link, Toggle } from '../elements/controls.tsx';
+import { type Fact, Facts, Link, Pairs, Toggle } from '../elements/controls.tsx';
 import {
   cachedShare,
   cost,
@@ -85,20 +85,18 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
       <summary>
         Metadata <span class="note">{summary.filter(Boolean).join(' · ')}</span>
       </summary>
-      <dl class="pairs">
-        {entries.slice(0, METADATA_MAX).map(([key, value]) => (
-          <div key={key}>
-            <dt class="clip">{visible(key)}</dt>
-            <dd>
-              {typeof value === 'object' && value !== null ? (
-                <JsonTree value={value} path={`$.extra.metadata.${key}`} />
-              ) : (
-                <MetadataValue name={key} value={`${value}`} />
-              )}
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Pairs
+        pairs={entries
+          .slice(0, METADATA_MAX)
+          .map(([key, value]) => [
+            key,
+            typeof value === 'object' && value !== null ? (
+              <JsonTree value={value} path={`$.extra.metadata.${key}`} />
+            ) : (
+              <FilterLink added={metadataCondition(key, `${value}`)} value={`${value}`} />
+            ),
+          ])}
+      />
       {hasRest && (
         <details>
           <summary>Runtime and other fields</summary>
@@ -122,13 +120,9 @@ export function InternalToggle({ count, noun }: { count: number; noun: string })
   );
 }
 
-function MetadataValue({ name, value }: { name: string; value: string }): JSX.Element {
-  if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visible(value)}</span>;
-  return <FilterLink added={metadataCondition(name, value)} value={value} />;
-}
-
-/** Link to the list of runs with the same value. */
+/** Link to the list of runs with the same value. A long value is only text. */
 function FilterLink({ added, value }: { added: string; value: string }): JSX.Element {
+  if (value === '' || value.length > FILTER_LENGTH_MAX) return <span>{visible(value)}</span>;
   const filter = withTerms(address.value.filter, added);
   const view = address.value.view === 'traces' ? 'runs' : address.value.view;
   return (

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { defined, fieldsOf, firstText, listOf } from '../../payload/fields.ts';
@@ -9,7 +9,7 @@ import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
 import { saved } from '../data/trace-file.ts';
-import { CopyButton, Paged, Pending, Problem, Section, Toggle } from '../elements/controls.tsx';
+import { CopyButton, Link, Paged, Pending, Problem, Section, Switch, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
@@ -18,7 +18,6 @@ import { Attachment } from '../payload/conversation-view.tsx';
 import { JsonTree } from '../payload/json-tree.tsx';
 import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
-import { CacheNote } from './cache-note.tsx';
 import { FailureView } from './failure.tsx';
 import { FeedbackSection } from './feedback-section.tsx';
 import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
@@ -44,7 +43,10 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   return (
     <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head pinned">
-        <span class={`kind-${shown === undefined ? 'other' : kindOf(shown)}`} title={visible(shown?.run_type ?? '')}>
+        <span
+          class={`kind kind-${shown === undefined ? 'other' : kindOf(shown)}`}
+          title={visible(shown?.run_type ?? '')}
+        >
           <Icon name={shown?.run_type ?? 'other'} />
         </span>
         <h2 class="clip" title={visible(name)}>
@@ -52,7 +54,16 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
         </h2>
         {status !== undefined && <StatusMark status={status} />}
         <span class="space" />
-        {canTalk && <Switch />}
+        {canTalk && (
+          <Switch
+            label="Show as"
+            names={['Conversation', 'JSON']}
+            shown={form.value}
+            show={(name) => {
+              form.value = name;
+            }}
+          />
+        )}
         <CopyButton text={() => id} label="Copy the run id" word="id" />
         {saved === undefined && (
           <Toggle
@@ -69,22 +80,6 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
       {run !== undefined && run.trace_id !== model.id && <Problem text="This run belongs to another trace." />}
       {run !== undefined && <RunContent run={run} model={model} canTalk={canTalk} reload={reload} />}
     </article>
-  );
-}
-
-function Switch(): JSX.Element {
-  const show = (isTalk: boolean) => () => {
-    isTalkShown.value = isTalk;
-  };
-  return (
-    <span class="switch" role="group" aria-label="Show as">
-      <Toggle class="" isOn={isTalkShown.value} toggle={show(true)}>
-        Conversation
-      </Toggle>
-      <Toggle class="" isOn={!isTalkShown.value} toggle={show(false)}>
-        JSON
-      </Toggle>
-    </span>
   );
 }
 
@@ -106,7 +101,7 @@ function RunContent({ run, model, canTalk, reload }: ContentProps): JSX.Element 
       <RunFacts run={isRoot(model, run.id) ? ofTrace(model, call) : call} isTrace={isRoot(model, run.id)} />
       {saved === undefined && <CacheNote run={run} />}
       {canTalk ? (
-        <RunConversation run={call} model={model} isJson={!isTalkShown.value} />
+        <RunConversation run={call} model={model} isJson={form.value === 'JSON'} />
       ) : (
         <>
           {call.error !== undefined && (
@@ -135,25 +130,24 @@ function RunContent({ run, model, canTalk, reload }: ContentProps): JSX.Element 
   );
 }
 
-/** Whether the panel of a root shows the conversation. Otherwise, it shows the payloads of the root. */
-const isTalkShown = signal(true);
+/** What the panel of a root shows. */
+const form: Signal<'Conversation' | 'JSON'> = signal('Conversation');
 
 function isRoot({ tree }: TraceModel, id: string): boolean {
   return tree.value.branches[0]?.run.id === id;
 }
 
 /** Returns the root with what its trace says as a whole. */
-function ofTrace({ tree, usage, summary }: TraceModel, root: RunDetails): RunDetails {
+function ofTrace({ tree, summary }: TraceModel, root: RunDetails): RunDetails {
   const calls = tree.value.branches.map(({ run }) => run).filter(({ run_type: type }) => type === 'llm');
   const counts = new Map<string, number>();
   for (const { model, same_call_as: head } of calls) {
     if (model !== undefined && head === undefined) counts.set(model, (counts.get(model) ?? 0) + 1);
   }
   const models = [...counts].map(([model, count]) => (count === 1 ? model : `${model} ×${count}`)).join(', ');
-  const { user, thread } = summary.value.value ?? {};
+  const { user, thread, trace } = summary.value.value ?? {};
   const { first_token_time } = calls.at(-1) ?? {};
-  const found = { model: models || undefined, user, thread, first_token_time };
-  return { ...root, ...defined(found), ...(Object.keys(usage.value).length > 0 && { usage: usage.value }) };
+  return { ...root, ...defined({ model: models || undefined, user, thread, first_token_time, usage: trace?.usage }) };
 }
 
 /** Reads the further records of a call. Returns the head until they arrive. */
@@ -198,5 +192,20 @@ function EventRow({ event, index, startTime }: { event: unknown; index: number; 
       <strong>{visible(`${name ?? 'event'}`)}</strong>
       {data !== undefined && <JsonTree value={data} path={`$.events[${index}].kwargs`} />}
     </li>
+  );
+}
+
+/** Tells where the prompt of a model call differs from the prompt of an earlier call. */
+function CacheNote({ run }: { run: RunDetails }): JSX.Element | null {
+  const { id, run_type, end_time, usage } = run;
+  const isRead = run_type === 'llm' && usage?.input_tokens !== undefined;
+  const { value } = useLive(isRead ? `${id} ${end_time}` : undefined, (signal) => api.cache(id, signal));
+  if (value?.text === undefined) return null;
+  const { text, previous_run_id: base, previous_trace_id: trace } = value;
+  return (
+    <p class="note">
+      {visible(text)} <Link to={{ trace, run: base }}>Earlier call</Link> ·{' '}
+      <Link to={{ view: 'compare', base, run: id }}>Compare</Link>
+    </p>
   );
 }

@@ -1,3 +1,4 @@
+import './statistics.css';
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Figures, Statistics } from '../../receiver/domain/query.ts';

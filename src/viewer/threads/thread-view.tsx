@@ -1,3 +1,6 @@
+import '../trace/trace.css';
+import '../run/run.css';
+import '../payload/payload.css';
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { ThreadSummary, TraceSummary } from '../../receiver/domain/run-view.ts';

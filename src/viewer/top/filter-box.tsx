@@ -1,14 +1,16 @@
-import type { JSX } from 'preact';
+import type { ComponentType, JSX } from 'preact';
 import { useEffect, useId, useMemo } from 'preact/hooks';
 import type { ProjectSummary } from '../../receiver/domain/run-view.ts';
 import type { FilterTerm } from '../../receiver/filter/parser.ts';
 import { address, go } from '../data/navigation.ts';
+import { nameOfRange, rangeIn } from '../data/time-range.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
+import { lazy } from '../elements/lazy.tsx';
+import { Menu } from '../elements/menu.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { FilterModel } from './filter-model.ts';
-import { ListMenus, TimeMenu } from './list-menus.tsx';
 
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
@@ -121,4 +123,29 @@ function Chip({ term, edit, remove }: { term: FilterTerm; edit: () => void; remo
       </button>
     </span>
   );
+}
+
+function TimeMenu(): JSX.Element {
+  return <Menu name="Time" icon="time" value={nameOfRange(rangeIn(address.value.filter))} panel={TimePanel} />;
+}
+
+function ListMenus(): JSX.Element {
+  const { view } = address.value;
+  return (
+    <>
+      <Menu name="Views" icon="views" panel={ViewsPanel} />
+      {(view === 'traces' || view === 'runs') && <Menu name="Columns" icon="columns" panel={ColumnsPanel} />}
+      <Menu name="Download" icon="download" panel={DownloadPanel} />
+    </>
+  );
+}
+
+const TimePanel = panel('TimePanel');
+const ViewsPanel = panel('ViewsPanel');
+const ColumnsPanel = panel('ColumnsPanel');
+const DownloadPanel = panel('DownloadPanel');
+
+/** Loads the panels when the first menu is opened. */
+function panel(name: 'TimePanel' | 'ViewsPanel' | 'ColumnsPanel' | 'DownloadPanel'): ComponentType {
+  return lazy(async () => ({ default: (await import('./menu-panels.tsx'))[name] }));
 }

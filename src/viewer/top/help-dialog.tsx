@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { KEYS as FILTER_KEYS } from '../data/filter.ts';
+import { Pairs } from '../elements/controls.tsx';
 import { Dialog } from '../elements/dialog.tsx';
 
 const KEYS: readonly (readonly [string, string])[] = [
@@ -11,7 +12,6 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['/', 'filter; in a trace, search'],
   ['e', 'in a trace: errors only'],
   ['n', 'in a trace: next error'],
-  ['z', 'in a trace: zoom to the run, or show the whole trace'],
   ['m', 'Markdown or plain text'],
   ['c', 'compare two runs: press this key on each run'],
   ['g t', 'traces'],
@@ -37,18 +37,5 @@ export default function HelpDialog(): JSX.Element {
       <h2>Filter</h2>
       <Pairs pairs={[...FILTER_KEYS.map(({ key, about }) => [key, about] as const), TEXT_SEARCH]} />
     </Dialog>
-  );
-}
-
-function Pairs({ pairs }: { pairs: readonly (readonly [string, string])[] }): JSX.Element {
-  return (
-    <dl class="pairs">
-      {pairs.map(([key, about]) => (
-        <div key={key}>
-          <dt>{key}</dt>
-          <dd>{about}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }

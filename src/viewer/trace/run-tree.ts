@@ -169,23 +169,6 @@ export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   return { startMs, nowMs, lengthMs: Math.max(0.001, (isGrowing ? nowMs : endMs) - startMs) };
 }
 
-/** A selected part of the time range of a trace. The end may be before the start while the user drags. */
-export interface Zoom {
-  readonly startMs: number;
-  readonly endMs: number;
-}
-
-/**
- * Returns the part of an axis that a time range covers, in percent. Returns undefined if the range is outside of the
- * axis.
- */
-export function shareOf(axis: Axis, fromMs: number, toMs: number): { left: number; width: number } | undefined {
-  const [startMs, endMs] = fromMs <= toMs ? [fromMs, toMs] : [toMs, fromMs];
-  if (!(endMs >= axis.startMs && startMs <= axis.startMs + axis.lengthMs)) return undefined;
-  const percent = (ms: number): number => Math.max(0, Math.min(100, ((ms - axis.startMs) / axis.lengthMs) * 100));
-  return { left: percent(startMs), width: percent(endMs) - percent(startMs) };
-}
-
 export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<string>): number[] {
   const shown: number[] = [];
   for (let index = 0; index < branches.length; ) {

@@ -132,11 +132,10 @@ function Outcome({ model }: { model: TraceModel }): JSX.Element | null {
   const outcome = model.outcome.value;
   const failed = model.failed.value;
   if (outcome === undefined) return null;
-  if (failed === undefined || !isFailure(outcome)) {
-    return <StatusMark status={outcome} />;
-  }
-  const text = messageOf(failed.error ?? model.summary.value.value?.error ?? `${failed.name} failed`);
-  const title = `${outcome === 'error' ? 'error' : `${model.errors.value} failed below`}: ${visible(text)}`;
+  if (failed === undefined || !isFailure(outcome)) return <StatusMark status={outcome} />;
+  const { error, trace } = model.summary.value.value ?? {};
+  const text = messageOf(failed.error ?? error ?? `${failed.name} failed`);
+  const title = `${outcome === 'error' ? 'error' : `${trace?.errors} failed below`}: ${visible(text)}`;
   return (
     <button type="button" class={`status pill status-${outcome}`} title={title} onClick={() => model.select(failed.id)}>
       <Icon name={outcome} />
@@ -153,19 +152,16 @@ function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
   const tree = model.tree.value;
   const { lengthMs, nowMs } = useAxis(tree);
   const agoMs = useNow(true, TICK_MS);
-  const runs = model.content.value.value ?? [];
   const root = tree.branches[0]?.run;
-  const { usage, summary } = model;
-  const errors = model.errors.value;
   const failed = model.failed.value;
-  const { session_name: project } = summary.value.value ?? {};
-  const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage.value;
-  const pending = runs.filter((run) => run.status === 'pending').length;
+  const { session_name: project, trace } = model.summary.value.value ?? {};
+  const { runs = 0, errors = 0, pending = 0, usage } = trace ?? {};
+  const { total_tokens: tokens = 0, total_cost: dollars = 0 } = usage ?? {};
   const startTime = root?.start_time ?? '';
   return (
     <ul class="figures clip small">
       <li>{root?.status === 'pending' ? `running for ${latencyOf(root, nowMs)}` : duration(lengthMs)}</li>
-      <li>{plural(runs.length, 'run')}</li>
+      {runs > 0 && <li>{plural(runs, 'run')}</li>}
       {errors > 0 && failed !== undefined && !isFailure(model.outcome.value) && (
         <li>
           <button type="button" class="bad" onClick={() => model.select(failed.id)}>
@@ -174,8 +170,8 @@ function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
         </li>
       )}
       {pending > 0 && <li>{pending} pending</li>}
-      {tokens > 0 && <li title={usageTitle(usage.value)}>{count(tokens)} tokens</li>}
-      {dollars > 0 && <li title={usageTitle(usage.value)}>{cost(dollars)}</li>}
+      {tokens > 0 && <li title={usageTitle(usage)}>{count(tokens)} tokens</li>}
+      {dollars > 0 && <li title={usageTitle(usage)}>{cost(dollars)}</li>}
       {project !== undefined && <li>{visible(project)}</li>}
       <li title={exact(startTime)}>{ago(millisecondsAt(startTime), agoMs)}</li>
       {saved !== undefined && <li>saved {exact(saved.savedMs).slice(0, -7)}</li>}

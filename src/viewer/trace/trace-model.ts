@@ -1,9 +1,8 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
-import { type Fields, sumOfCounts } from '../../payload/fields.ts';
 import { type FoldedRuns, foldedCalls } from '../../receiver/domain/call-records.ts';
 import { derivedTools, type TreeRun, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
-import type { RunOutline, TraceOutcome, TraceSummary, Usage } from '../../receiver/domain/run-view.ts';
+import type { RunOutline, TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { condition, searchWords } from '../../receiver/filter/parser.ts';
 import { ApiError, api } from '../data/api.ts';
 import { changesOf, LiveValue } from '../data/live-value.ts';
@@ -20,7 +19,6 @@ import {
   treeOf,
   unfolded,
   withAncestors,
-  type Zoom,
 } from './run-tree.ts';
 
 /** Maximum number of runs in the result of a payload search. */
@@ -39,8 +37,6 @@ export class TraceModel {
   readonly summary: LiveValue<TraceSummary | undefined>;
   readonly search: Signal<string> = signal('');
   readonly isErrorsOnly: Signal<boolean> = signal(false);
-  /** The time range of the waterfall. If undefined, the waterfall shows the whole trace. */
-  readonly zoom: Signal<Zoom | undefined> = signal(undefined);
   readonly collapsed: Signal<ReadonlySet<string>> = signal(NONE);
   readonly folded: ReadonlySignal<FoldedRuns> = computed(() => foldedCalls(this.content.value.value ?? []));
   /** Ids of the first of equal runs, by the id of each further one. */
@@ -63,19 +59,9 @@ export class TraceModel {
     () => this.summary.value.value?.outcome ?? this.tree.value.branches[0]?.run.status,
   );
   /** The last run that failed. */
-  readonly failed: ReadonlySignal<RunOutline | undefined> = computed(() => {
-    const id = this.summary.value.value?.trace.failed_run_id;
-    return id === undefined ? this.folded.value.runs.findLast(({ status }) => status === 'error') : this.outlineOf(id);
-  });
-  /** Number of runs that failed, without further records of a call. */
-  readonly errors: ReadonlySignal<number> = computed(
-    () => this.folded.value.runs.filter(({ status }) => status === 'error').length,
+  readonly failed: ReadonlySignal<RunOutline | undefined> = computed(() =>
+    this.outlineOf(this.summary.value.value?.trace.failed_run_id ?? ''),
   );
-  /** Usage of all runs, each call once. */
-  readonly usage: ReadonlySignal<Usage> = computed(() => {
-    const runs = (this.content.value.value ?? []).filter(({ usage_counts: counts }) => counts !== false);
-    return runs.reduce<Fields>((sum, run) => sumOfCounts(sum, { ...run.usage }), {});
-  });
   readonly selected: ReadonlySignal<string | undefined> = computed(
     () => address.value.run ?? this.tree.value.branches[0]?.run.id,
   );
@@ -192,14 +178,6 @@ export class TraceModel {
   collapseAll(isCollapsed: boolean): void {
     const parents = this.tree.value.branches.filter(({ end }, index) => end > index + 1 && index > 0);
     this.collapsed.value = new Set(isCollapsed ? parents.map(({ run }) => run.id) : []);
-  }
-
-  /** Zooms to the selected run, or back to the whole trace. */
-  toggleZoom(): void {
-    const branch = this.tree.value.branches[this.#selectedIndex()];
-    const isWhole = this.zoom.value === undefined;
-    if (branch === undefined || !isWhole) this.zoom.value = undefined;
-    else this.zoom.value = { startMs: branch.startMs, endMs: branch.endMs ?? Date.now() };
   }
 
   toggleErrorsOnly(): void {

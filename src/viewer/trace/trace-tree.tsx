@@ -1,16 +1,15 @@
-import { signal } from '@preact/signals';
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sourcesOf } from '../../receiver/domain/call-records.ts';
 import { address } from '../data/navigation.ts';
+import { Toggle } from '../elements/controls.tsx';
 import { cost, count, duration, latencyOf, millisecondsAt, percent, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
-import { Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
+import { elementIdOf, isNarrow, onRow, Rows, scrollToRow, useRowKeys, useRowWindow } from '../elements/rows.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { InternalToggle } from '../run/run-facts.tsx';
-import { Minimap } from './minimap.tsx';
-import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, shareOf, useAxis, type Zoom } from './run-tree.ts';
+import { type Axis, type Branch, kindOf, lengthMsOf, messageOf, useAxis } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 import { Went } from './went.tsx';
 
@@ -21,18 +20,10 @@ const INDENT_PX = 16;
 /** Maximum indentation, in percent of the name column. */
 const INDENT_PERCENT_MAX = 40;
 const NAME_LENGTH_MAX = 200;
-/** Minimum number of runs for which the minimap is shown. Fewer runs fit on the screen. */
-const MINIMAP_RUNS_MIN = 30;
 /** Minimum width of a bar with a mark for the first token, in percent of the axis. The mark would hide a shorter bar. */
 const MARKED_PERCENT_MIN = 4;
 /** Maximum number of labels of the time axis. */
 const TICKS_MAX = 5;
-
-const narrow = matchMedia('(max-width: 760px)');
-const isNarrow = signal(narrow.matches);
-narrow.addEventListener('change', () => {
-  isNarrow.value = narrow.matches;
-});
 
 /** The tree and waterfall of a trace, with one row for each run. Only visible rows are in the DOM. */
 export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
@@ -41,18 +32,12 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   const position = model.position.value;
   const rowHeight = isNarrow.value ? ROW_HEIGHT_NARROW : ROW_HEIGHT;
   const { first, end } = useRowWindow(element, rowHeight, shown.length);
-  const { branches, startMs } = model.tree.value;
-  const whole = useAxis(model.tree.value);
-  const zoom = model.zoom.value;
-  const axis = zoom === undefined ? whole : { ...whole, startMs: zoom.startMs, lengthMs: lengthOf(zoom) };
+  const { branches } = model.tree.value;
+  const axis = useAxis(model.tree.value);
   useFocus(element);
   useRowKeys(element, rowHeight, shown.length, position, (row) => model.selectAt(row));
   useFoldKeys(model);
   useLayoutEffect(() => scrollToRow(element.current, position, rowHeight), [model.selected.value, shown.length === 0]);
-  useLayoutEffect(() => {
-    const row = zoom === undefined ? -1 : shown.findIndex((index) => (branches[index]?.startMs ?? 0) >= zoom.startMs);
-    if (row !== -1) element.current?.scrollTo({ top: row * rowHeight });
-  }, [zoom]);
   const isVisible = position >= first && position < end;
   const step = tickStep(axis.lengthMs);
   return (
@@ -61,7 +46,6 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
       aria-label="Runs of the trace"
       style={{ '--step': (step / axis.lengthMs) * 100 }}
     >
-      {(branches.length >= MINIMAP_RUNS_MIN || zoom !== undefined) && <Minimap model={model} axis={whole} />}
       <div class="tree-grid tree-head">
         <span class="clip">
           <button type="button" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)}>
@@ -70,16 +54,11 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
           <button type="button" class="more" title="Expand all (])" onClick={() => model.collapseAll(false)}>
             Expand
           </button>
-          {zoom !== undefined && (
-            <button type="button" class="more" title="Show the whole trace (z)" onClick={() => model.toggleZoom()}>
-              Whole trace
-            </button>
-          )}
           {model.internals.value > 0 && <InternalToggle count={model.internals.value} noun="internal step" />}
         </span>
         <span class="number">tokens</span>
         <span class="number">cost</span>
-        <Ticks offsetMs={axis.startMs - startMs} lengthMs={axis.lengthMs} step={step} />
+        <Ticks lengthMs={axis.lengthMs} step={step} />
       </div>
       <div
         ref={element}
@@ -87,7 +66,7 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
         role="treegrid"
         aria-label="Runs of the trace"
         aria-rowcount={shown.length}
-        aria-activedescendant={isVisible ? elementId(model.selected.value ?? '') : undefined}
+        aria-activedescendant={isVisible ? elementIdOf(model.selected.value ?? '') : undefined}
         tabIndex={0}
       >
         <Rows count={shown.length} rowHeight={rowHeight} first={first} role="rowgroup">
@@ -103,15 +82,6 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
   );
 }
 
-/** Ids of derived tools contain spaces, which separate the ids in an attribute. */
-function elementId(id: string): string {
-  return `run-${id.replaceAll(/\s/g, '_')}`;
-}
-
-function lengthOf({ startMs, endMs }: Zoom): number {
-  return Math.max(0.001, endMs - startMs);
-}
-
 /** Returns the distance between two labels of the time axis: 1, 2 or 5 times a power of 10. */
 function tickStep(lengthMs: number): number {
   const least = lengthMs / TICKS_MAX;
@@ -119,10 +89,10 @@ function tickStep(lengthMs: number): number {
   return power * ([1, 2, 5].find((factor) => factor * power >= least) ?? 10);
 }
 
-/** Labels of the time axis. In a zoomed range, the first label is the time since the start of the trace. */
-function Ticks({ offsetMs, lengthMs, step }: { offsetMs: number; lengthMs: number; step: number }): JSX.Element {
+/** Labels of the time axis. */
+function Ticks({ lengthMs, step }: { lengthMs: number; step: number }): JSX.Element {
   const ticks = Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
-  const labels = ticks.map((ms) => (ms === 0 ? duration(offsetMs) : (offsetMs === 0 ? '' : '+') + duration(ms)));
+  const labels = ticks.map(duration);
   return (
     <span class="lane ticks" aria-hidden="true">
       {labels.map(
@@ -172,14 +142,14 @@ function TraceRow({ model, branch, index, row, axis }: RowProps & { row: number;
   const states = { selected: isSelected, aside: !model.isMatch(run), slow: isSlow, failed: run.status === 'error' };
   return (
     <div
-      id={elementId(run.id)}
+      id={elementIdOf(run.id)}
       class={classOf(states)}
       role="row"
       aria-rowindex={row}
       aria-level={model.depthOf(index) + 1}
       aria-expanded={isParent ? !model.isCollapsed(run.id) : undefined}
       aria-selected={isSelected}
-      onClick={() => model.select(run.id)}
+      onClick={onRow(() => model.select(run.id))}
     >
       <RowName model={model} branch={branch} index={index} />
       <div class="number tokens" role="gridcell" title={usageTitle(run.usage)}>
@@ -208,10 +178,8 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
   const isCollapsed = model.isCollapsed(run.id);
   const name = visible(run.name.slice(0, NAME_LENGTH_MAX));
   const percentOfColumn = (depth / Math.max(1, model.tree.value.depthMax)) * INDENT_PERCENT_MAX;
-  const toggle = (event: MouseEvent): void => {
-    event.stopPropagation();
-    model.collapse(run.id, !isCollapsed);
-  };
+  const isUnfolded = model.unfolded.value.has(run.id);
+  const toggleFolded = (): void => model.toggleFolded(run.id);
   return (
     <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, ${percentOfColumn}%)` }}>
       {end > index + 1 ? (
@@ -220,7 +188,7 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
           class={isCollapsed ? 'fold' : 'fold open'}
           tabIndex={-1}
           aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
-          onClick={toggle}
+          onClick={() => model.collapse(run.id, !isCollapsed)}
         >
           <Icon name="open" />
         </button>
@@ -241,14 +209,24 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
       {run.derived !== undefined && <DerivedMark />}
       {isCollapsed && <span class="note">+{(end - index - 1).toLocaleString('en')}</span>}
       {records.length > 0 && (
-        <FoldButton model={model} id={run.id} title={`Show or hide the other records of this call ${sources}`}>
+        <Toggle
+          class="more"
+          isOn={isUnfolded}
+          title={`Show or hide the other records of this call ${sources}`}
+          toggle={toggleFolded}
+        >
           +{plural(records.length, 'record')}
-        </FoldButton>
+        </Toggle>
       )}
       {repeats > 0 && (
-        <FoldButton model={model} id={run.id} title={`Show or hide ${plural(repeats, 'equal run')} after this run`}>
+        <Toggle
+          class="more"
+          isOn={isUnfolded}
+          title={`Show or hide ${plural(repeats, 'equal run')} after this run`}
+          toggle={toggleFolded}
+        >
           × {(repeats + 1).toLocaleString('en')}
-        </FoldButton>
+        </Toggle>
       )}
       {isOrphan && (
         <span class="note" title="The parent of this run has not arrived">
@@ -265,20 +243,6 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
   );
 }
 
-/** A button that shows or hides the runs that are folded into a run. */
-function FoldButton(props: { model: TraceModel; id: string; title: string; children: ComponentChildren }): JSX.Element {
-  const { model, id, title, children } = props;
-  const toggle = (event: MouseEvent): void => {
-    event.stopPropagation();
-    model.toggleFolded(id);
-  };
-  return (
-    <button type="button" class="more" aria-pressed={model.unfolded.value.has(id)} title={title} onClick={toggle}>
-      {children}
-    </button>
-  );
-}
-
 export function DerivedMark(): JSX.Element {
   return (
     <span class="derived" title="Known from the messages of two model calls, not recorded">
@@ -292,32 +256,34 @@ function Lane(props: { branch: Branch; axis: Axis; whole: Branch | undefined }):
   const { branch, axis, whole } = props;
   const { run, startMs } = branch;
   const endMs = branch.endMs ?? (run.status === 'pending' ? Number.POSITIVE_INFINITY : startMs);
-  const { left, width } = shareOf(axis, startMs, endMs) ?? { left: 0, width: -1 };
+  const [left = 0, right = 0] = [percentAt(axis, startMs), percentAt(axis, endMs)].toSorted((a, b) => a - b);
   const firstTokenAt = run.first_token_time === undefined ? Number.NaN : millisecondsAt(run.first_token_time);
-  const mark = width < MARKED_PERCENT_MIN ? undefined : shareOf(axis, firstTokenAt, firstTokenAt);
   const label = `First token after ${duration(firstTokenAt - startMs)}`;
   return (
     <>
       <div class="lane" role="gridcell">
-        {width >= 0 && (
-          <span
-            class={`bar bar-${run.derived === undefined ? `${kindOf(run)} bar-${run.status}` : 'derived'}`}
-            style={{ '--from': left, '--for': width }}
-          />
-        )}
-        {mark !== undefined && firstTokenAt >= startMs && (
-          <span class="first-token" title={label} style={{ '--from': mark.left }}>
+        <span
+          class={`bar kind-${kindOf(run)} bar-${run.derived === undefined ? run.status : 'derived'}`}
+          style={{ '--from': left, '--for': right - left }}
+        />
+        {right - left >= MARKED_PERCENT_MIN && firstTokenAt >= startMs && (
+          <span class="first-token" title={label} style={{ '--from': percentAt(axis, firstTokenAt) }}>
             <span class="unseen">{label}</span>
           </span>
         )}
       </div>
-      <div class="length small" role="gridcell" style={{ '--to': left + Math.max(0, width) }}>
+      <div class="length small" role="gridcell" style={{ '--to': right }}>
         {run.derived !== undefined && '≤ '}
         {latencyOf(run, axis.nowMs)}
         {whole !== undefined && ` · ${percent(lengthMsOf(branch), lengthMsOf(whole))}`}
       </div>
     </>
   );
+}
+
+/** Returns the position of a time on an axis, in percent. A time outside of the axis has the position of its closer end. */
+function percentAt({ startMs, lengthMs }: Axis, ms: number): number {
+  return Math.max(0, Math.min(100, ((ms - startMs) / lengthMs) * 100));
 }
 
 function classOf(states: Readonly<Record<string, boolean>>): string {

@@ -1,3 +1,6 @@
+import './trace.css';
+import '../run/run.css';
+import '../payload/payload.css';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { address, go } from '../data/navigation.ts';
@@ -21,7 +24,6 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
     Escape: closeTrace,
     e: () => model.toggleErrorsOnly(),
     n: () => model.selectNextError(),
-    z: () => model.toggleZoom(),
     '[': () => model.collapseAll(true),
     ']': () => model.collapseAll(false),
     Enter: () => model.panel.current?.focus(),

@@ -5,8 +5,9 @@ import { visible } from '../elements/visible-text.ts';
 import { type Kind, kindOf, type RunTree } from './run-tree.ts';
 import type { TraceModel } from './trace-model.ts';
 
-/** Maximum number of calls that the costs name, and their minimum share. */
-const CALLS_MAX = 4;
+/** How strong the colour of each call is that the costs name. */
+const STRENGTHS = ['100%', '66%', '44%', '30%'];
+/** Minimum share of a call that the costs name. */
 const SHARE_MIN = 0.005;
 
 const NAMES: Readonly<Record<Kind, string>> = { model: 'model calls', tool: 'tools', other: 'between' };
@@ -14,7 +15,9 @@ const NAMES: Readonly<Record<Kind, string>> = { model: 'model calls', tool: 'too
 interface Part {
   readonly name: string;
   readonly amount: number;
-  readonly class: string;
+  readonly class: Kind | 'cost';
+  /** How strong the colour of the class is. */
+  readonly strength?: string | undefined;
   readonly id?: string;
 }
 
@@ -63,13 +66,17 @@ function Strip(props: {
       <h2>{title}</h2>
       <div class="strip" aria-hidden="true">
         {parts.map((part) => (
-          <span key={part.name} class={part.class} style={{ flexGrow: part.amount / whole }} />
+          <span
+            key={part.name}
+            class={`kind-${part.class}`}
+            style={{ flexGrow: part.amount / whole, '--strength': part.strength }}
+          />
         ))}
       </div>
       <ul class="legend">
-        {parts.map(({ name, amount, class: part, id }) => (
+        {parts.map(({ name, amount, class: part, strength, id }) => (
           <li key={name}>
-            <span class={`swatch ${part}`} />
+            <span class={`swatch kind-${part}`} style={{ '--strength': strength }} />
             {id === undefined ? (
               name
             ) : (
@@ -124,8 +131,9 @@ export function costsOf({ branches }: RunTree): Part[] {
     ...{ amount, id },
   }));
   parts.sort((a, b) => b.amount - a.amount);
-  const named = parts.filter(({ amount }, index) => index < CALLS_MAX && amount >= whole * SHARE_MIN);
+  const named = parts.filter(({ amount }, index) => index < STRENGTHS.length && amount >= whole * SHARE_MIN);
   const others = parts.slice(named.length).reduce((sum, { amount }) => sum + amount, 0);
   const rest = { name: plural(parts.length - named.length, 'other call'), amount: others };
-  return [...named.map((part, index) => ({ ...part, class: `cost-${index}` })), { ...rest, class: 'cost-rest' }];
+  const colored = named.map((part, index) => ({ ...part, class: 'cost' as const, strength: STRENGTHS[index] }));
+  return [...colored, { ...rest, class: 'other' }];
 }
