@@ -82,7 +82,8 @@ async function shootPages() {
   const answer = runs.findLast(({ trace_id, run_type }) => trace_id === root.trace_id && run_type === 'llm');
   const page = await browser.newPage({ viewport: { width: 1440, height: 560 }, reducedMotion: 'reduce' });
   await shoot(page, 'list', '/', 'wrong');
-  await shoot(page, 'trace', `/?trace=${failed.trace_id}&run=${failed.id}`, 'at refund');
+  await page.setViewportSize({ width: 1440, height: 820 });
+  await shoot(page, 'trace', `/?trace=${failed.trace_id}&run=${failed.id}`, 'Make a test');
   await page.setViewportSize({ width: 1440, height: 900 });
   await shoot(page, 'conversation', `/?trace=${answer.trace_id}&run=${answer.id}`, 'A replacement');
   await shoot(page, 'statistics', '/?view=statistics', 'issue_refund');
@@ -102,7 +103,7 @@ async function save(page, name) {
   const text = (await page.locator('body').innerText())
     // Between the elements of a line, the text has no space.
     .replaceAll(/(?<=\d m?s)(?=\d)|(?=\d{4}-\d{2}-\d{2} )/g, ' ')
-    .replaceAll(/file:\/\/\S*\/(?=shop\.js|node_modules)/g, '<folder>/')
+    .replaceAll(/(?:file:\/)?\/\S*\/(?=shop\.js|node_modules)/g, '<folder>/')
     .replaceAll(/(node:internal\S*?):[\d:]+/g, '$1')
     .replaceAll(/\bnow\b|\d+ [smh] ago/g, '<age>');
   texts.push(`# ${name}.png\n${masked(text).join('\n')}\n`);

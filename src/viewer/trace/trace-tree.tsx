@@ -201,7 +201,7 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
       <span class="run-name clip" title={name}>
         {name}
       </span>
-      {run.model !== undefined && (
+      {run.model !== undefined && run.model !== run.name && (
         <span class="note model clip" title={visible(run.model)}>
           {visible(run.model)}
         </span>
