@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { DEFAULT_SCOPE, MemoryStore, parsedQuery } from '#src/receiver.ts';
+import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
+import { ANSWER } from '../exchanges/exchange.ts';
+import { formats } from '../exchanges/table.ts';
+import { post } from './conformance/support.ts';
+
+const results = [{ type: 'tool_result', tool_use_id: 'a', content: { type: 'error-text', value: 'no' } }];
+const blocks = [{ type: 'image', image: { format: 'png', source: { bytes: 'aGk=' } } }, { type: 'x' }, ...results];
+const PAYLOADS: readonly object[] = [
+  { messages: [{ lc: 1, type: 'constructor', id: ['AIMessage'], kwargs: { content: blocks } }] },
+  { messages: [{ role: 'tool', tool_call_id: 'a', content: results }] },
+  { messages: [{ role: 'assistant', content: [{ type: 'reasoning', summary: [{ text: 'a' }, { text: 'b' }] }] }] },
+  { output: [{ type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }], usage: { input_tokens: 1 } },
+  ...Object.values(formats).flatMap(({ body, response }) => [body, response(ANSWER, {})]),
+];
+
+/** Objects with the names of methods that JavaScript calls to convert an object, or of properties that it reads. */
+const keys = fc.constantFrom('toString', 'valueOf', 'toJSON', 'constructor', '__proto__', 'then', 'length');
+const hostile = fc
+  .array(fc.tuple(keys, fc.jsonValue({ maxDepth: 1 })), { minLength: 1, maxLength: 3 })
+  .map((entries) => Object.fromEntries(entries));
+
+/** Payloads in which one value, with all that is in it, is hostile. */
+const payloads = fc
+  .tuple(fc.constantFrom(...PAYLOADS), fc.nat(25), hostile)
+  .map(([payload, at, value]): Record<string, unknown> => {
+    let left = at;
+    return JSON.parse(JSON.stringify(payload, (_, one: unknown) => (left-- === 0 ? value : one)));
+  });
+
+test('a run is stored and listed, whatever its payloads contain', async () => {
+  await fc.assert(
+    fc.asyncProperty(payloads, payloads, async (inputs, outputs) => {
+      const store = new MemoryStore();
+      await store.apply(DEFAULT_SCOPE, [post(1, { run_type: 'llm', inputs, outputs }), post(2)]);
+      const { items } = await store.list(DEFAULT_SCOPE, parsedQuery({}));
+      expect(items).toHaveLength(2);
+      for (const payload of [inputs, outputs]) {
+        expect(() => [messagesOfInputs(payload), messagesOfOutputs(payload)]).not.toThrow();
+      }
+    }),
+    { numRuns: 1_500 },
+  );
+});
