@@ -55,11 +55,17 @@ export function resultsInInputs(inputs: unknown): (ToolResult & { readonly call?
   const items = itemsIn(unwrapValue(inputs)) ?? [];
   const answerAt = items.findLastIndex((item) => messageOf(item).role === 'assistant');
   const parts = partsIn(messagesOf(items.slice(Math.max(0, answerAt))));
-  const calls = parts.filter((part) => part.kind === 'call');
+  const calls = new Map<string | undefined, ToolCall[]>();
+  for (const part of parts.toReversed()) {
+    if (part.kind !== 'call' || part.id !== undefined) continue;
+    const named = calls.get(part.name);
+    if (named === undefined) calls.set(part.name, [part]);
+    else named.push(part);
+  }
   const results = parts.filter((part) => part.kind === 'result');
   return results.map((result) => {
-    const at = calls.findIndex(({ id, name }) => result.id === undefined && id === undefined && name === result.name);
-    return at < 0 ? result : { ...result, call: calls.splice(at, 1)[0] };
+    const call = result.id === undefined ? calls.get(result.name)?.pop() : undefined;
+    return call === undefined ? result : { ...result, call };
   });
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { payloadFacts } from '#src/receiver/domain/summary.ts';
 import { DEFAULT_SCOPE, MemoryStore, parsedQuery } from '#src/receiver.ts';
 import { messagesOfInputs, messagesOfOutputs } from '#src/services/conversation.ts';
 import { ANSWER } from '../exchanges/exchange.ts';
@@ -29,6 +30,28 @@ const payloads = fc
     let left = at;
     return JSON.parse(JSON.stringify(payload, (_, one: unknown) => (left-- === 0 ? value : one)));
   });
+
+test('a run whose payloads are null is listed without previews', async () => {
+  const store = new MemoryStore();
+  await store.apply(DEFAULT_SCOPE, [post(1, JSON.parse('{"inputs":null,"outputs":null}'))]);
+  const { items } = await store.list(DEFAULT_SCOPE, parsedQuery({}));
+  expect(items.map(({ inputs_preview, outputs_preview }) => [inputs_preview, outputs_preview])).toEqual([
+    [undefined, undefined],
+  ]);
+});
+
+test('the first of 60,000 results without ids belong to the first calls with their names', () => {
+  const names = Array.from({ length: 60_000 }, (_, at) => `tool${at}`);
+  const parts = names.map((name) => ({ functionCall: { name, args: {} } }));
+  const results = names.toReversed().map((name) => ({ functionResponse: { name, response: { name } } }));
+  const contents = [
+    { role: 'model', parts },
+    { role: 'user', parts: results },
+  ];
+  const { tool_results = [] } = payloadFacts({ run_type: 'llm', inputs: { contents } });
+  expect(tool_results[0]).toEqual({ id: 'tool59999({})', text: '{"name":"tool59999"}' });
+  expect(Buffer.byteLength(JSON.stringify(tool_results))).toBeLessThan(4_200);
+});
 
 test('a run is stored and listed, whatever its payloads contain', async () => {
   await fc.assert(

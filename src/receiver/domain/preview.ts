@@ -41,7 +41,7 @@ export function outputsPreview({ inputs, outputs, run_type }: RunFields): string
 }
 
 function isEmpty(payload: unknown): payload is undefined {
-  return payload === undefined || (isFields(payload) && Object.keys(payload).length === 0);
+  return payload === undefined || payload === null || (isFields(payload) && Object.keys(payload).length === 0);
 }
 
 function withoutEqual(outputs: Fields, inputs: unknown): Fields {

@@ -256,8 +256,8 @@ const TOOL_BYTES_MAX = 4_096;
 function toolFactsOf({ run_type: type = 'llm', inputs, outputs }: RunFields): ToolFacts {
   const facts: ToolFacts = {};
   if (type !== 'llm') return facts;
-  if (outputs !== undefined) set(facts, 'tool_calls', fitting(callsInOutputs(outputs).map(calledTool)));
-  if (inputs !== undefined) set(facts, 'tool_results', fitting(outcomesIn(inputs)));
+  if (outputs !== undefined) set(facts, 'tool_calls', fitting(callsInOutputs(outputs), calledTool));
+  if (inputs !== undefined) set(facts, 'tool_results', fitting(resultsInInputs(inputs), outcomeOf));
   return facts;
 }
 
@@ -266,25 +266,25 @@ function calledTool({ id, name, input }: ReturnType<typeof callsInOutputs>[numbe
   return { id: id ?? `${name}(${args})`, name, arguments: args };
 }
 
-function outcomesIn(inputs: unknown): ToolOutcome[] {
-  return resultsInInputs(inputs).flatMap(({ id, call, value, isError }) => {
-    const callId = id ?? (call && calledTool(call).id);
-    return callId === undefined
-      ? []
-      : [{ id: callId, text: toolText(value), ...(isError && { is_error: true as const }) }];
-  });
+function outcomeOf(result: ReturnType<typeof resultsInInputs>[number]): ToolOutcome | undefined {
+  const { call, id = call && calledTool(call).id, value, isError } = result;
+  return id === undefined ? undefined : { id, text: toolText(value), ...(isError && { is_error: true }) };
 }
 
 function toolText(value: unknown): string {
   return cut(typeof value === 'string' ? value : (exactJson(value) ?? ''), TOOL_TEXT_MAX);
 }
 
-/** Returns the first items that fit, or undefined if none does. */
-function fitting<Item>(items: readonly Item[]): Item[] | undefined {
+/** Converts the first items, as many as fit. Returns undefined if none does. */
+function fitting<Given, Item>(given: readonly Given[], convert: (one: Given) => Item | undefined): Item[] | undefined {
+  const items: Item[] = [];
   let bytes = 0;
-  const end = items.findIndex((item) => {
+  for (const one of given) {
+    const item = convert(one);
+    if (item === undefined) continue;
     bytes += Buffer.byteLength(JSON.stringify(item)) + 1;
-    return bytes > TOOL_BYTES_MAX;
-  });
-  return filled(items.slice(0, end < 0 ? items.length : end));
+    if (bytes > TOOL_BYTES_MAX) break;
+    items.push(item);
+  }
+  return filled(items);
 }
