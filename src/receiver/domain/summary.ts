@@ -10,18 +10,17 @@ import { isInternalStep } from './internal-steps.ts';
 import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import {
-  type CalledTool,
-  type CostSource,
-  PAYLOAD_FIELDS,
-  type PayloadField,
-  type RunOutline,
-  type RunStatus,
-  type RunSummary,
-  type ToolMessages,
-  type ToolOutcome,
-  type UnpricedUsage,
-  type Usage,
+import type {
+  CalledTool,
+  CostSource,
+  PayloadField,
+  RunOutline,
+  RunStatus,
+  RunSummary,
+  ToolMessages,
+  ToolOutcome,
+  UnpricedUsage,
+  Usage,
 } from './run-view.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
@@ -63,14 +62,14 @@ export function payloadFacts(fields: RunFields): PayloadFacts {
 /** Returns the metadata about one payload of a message. */
 export function payloadFactsOf(fields: RunFields, field: PayloadField, hasPreview: boolean): PayloadFacts {
   const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
-  return { ...(hasPreview && previewsIn(fields, [field])), ...factsWithoutPreviews(payload) };
+  return { ...(hasPreview && previewsIn(payload)), ...factsWithoutPreviews(payload) };
 }
 
-/** Returns the previews of some of a run's payloads. */
-export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYLOAD_FIELDS): PayloadFacts {
+/** Returns the previews of a run's payloads. */
+export function previewsIn(fields: RunFields): PayloadFacts {
   const facts: PayloadFacts = {};
-  if (of.includes('inputs')) set(facts, 'inputs_preview', inputsPreview(fields));
-  if (of.includes('outputs')) set(facts, 'outputs_preview', outputsPreview(fields));
+  set(facts, 'inputs_preview', inputsPreview(fields));
+  set(facts, 'outputs_preview', outputsPreview(fields));
   return facts;
 }
 
