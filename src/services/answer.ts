@@ -1,5 +1,5 @@
 import { errorLine } from '../payload/errors.ts';
-import { type Fields, fieldsOf, firstText, isFields, listOf, textOf } from '../payload/fields.ts';
+import { type Fields, fieldsOf, firstText, idTextOf, isFields, listOf, textOf } from '../payload/fields.ts';
 import type { UsageMetadata } from '../payload/usage.ts';
 import { base64Bytes } from './media.ts';
 
@@ -134,5 +134,5 @@ export function serviceError(value: unknown): string | undefined {
   const isNested = isFields(error) && Object.keys(error).length > 0;
   if (!isNested && fields.type !== 'error' && fields.object !== 'error') return undefined;
   const { code, status, type, message } = isNested ? error : fields;
-  return errorLine(firstText(code, status, type === 'error' ? '' : type, `${code ?? ''}`), message) ?? 'error';
+  return errorLine(firstText(code, status, type === 'error' ? '' : type, idTextOf(code)), message) ?? 'error';
 }

@@ -1,6 +1,6 @@
-import { type Fields, fieldsOf, firstText, isFields, listOf } from '../payload/fields.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf, textOf } from '../payload/fields.ts';
 import type { Message, Part, ToolCall, ToolResult } from './message.ts';
-import { callOf, callsOf, partsOf, resultOf, textPart } from './message-parts.ts';
+import { callOf, callsOf, partsOf, resultOf, textPart, typeOf } from './message-parts.ts';
 
 /** Returns the messages in the inputs of a model call. Returns undefined if the format is unknown. */
 export function messagesOfInputs(inputs: unknown): Message[] | undefined {
@@ -55,11 +55,17 @@ export function resultsInInputs(inputs: unknown): (ToolResult & { readonly call?
   const items = itemsIn(unwrapValue(inputs)) ?? [];
   const answerAt = items.findLastIndex((item) => messageOf(item).role === 'assistant');
   const parts = partsIn(messagesOf(items.slice(Math.max(0, answerAt))));
-  const calls = parts.filter((part) => part.kind === 'call');
+  const calls = new Map<string | undefined, ToolCall[]>();
+  for (const part of parts.toReversed()) {
+    if (part.kind !== 'call' || part.id !== undefined) continue;
+    const named = calls.get(part.name);
+    if (named === undefined) calls.set(part.name, [part]);
+    else named.push(part);
+  }
   const results = parts.filter((part) => part.kind === 'result');
   return results.map((result) => {
-    const at = calls.findIndex(({ id, name }) => result.id === undefined && id === undefined && name === result.name);
-    return at < 0 ? result : { ...result, call: calls.splice(at, 1)[0] };
+    const call = result.id === undefined ? calls.get(result.name)?.pop() : undefined;
+    return call === undefined ? result : { ...result, call };
   });
 }
 
@@ -89,7 +95,7 @@ function promptMessages(fields: Fields): Message[] | undefined {
 
 /** Returns whether a value is a message, a step of Gemini, or another item of OpenAI's Responses API or Mistral's. */
 function isItem(value: unknown): boolean {
-  return isMessage(value) || ITEM.test(`${fieldsOf(value).type}`);
+  return isMessage(value) || ITEM.test(typeOf(value));
 }
 
 const ITEM = /^(reasoning|thought|tool.execution|.*[._](call|result)(_output)?)$/;
@@ -130,7 +136,7 @@ function messageOf(value: unknown): Message {
   const name = firstText(fields.name);
   const content = fields.content ?? fields.parts ?? fields.text;
   if (role === 'tool' && fields.parts === undefined) {
-    const isListed = Array.isArray(content) && content.some((block) => /result/.test(`${fieldsOf(block).type}`));
+    const isListed = Array.isArray(content) && content.some((block) => /result/.test(typeOf(block)));
     return { role, parts: isListed ? partsOf(content) : [resultOf(fields, content)] };
   }
   const parts: Part[] = [
@@ -149,7 +155,7 @@ function messageOf(value: unknown): Message {
  */
 function unwrapEnvelope(fields: Fields): Fields {
   if (isFields(fields.kwargs)) {
-    const type = `${listOf(fields.id).at(-1) ?? ''}`.replace(/Message(Chunk)?$/, '').toLowerCase();
+    const type = (textOf(listOf(fields.id).at(-1)) ?? '').replace(/Message(Chunk)?$/, '').toLowerCase();
     return { type, ...fields.kwargs, ...(type === '' ? {} : { role: fields.kwargs.role ?? type }) };
   }
   return isFields(fields.data) && firstText(fields.type) ? { ...fields.data, role: fields.type } : fields;
@@ -162,7 +168,7 @@ function roleOf(fields: Fields): string {
 
 /** Converts an item that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
-  const type = `${fields.type}`.replace('.', '_');
+  const type = typeOf(fields).replace('.', '_');
   if (fields.role !== undefined || !ITEM.test(type)) return undefined;
   if (type === 'reasoning' || type === 'thought') return { role: 'assistant', parts: partsOf([fields]) };
   if (/_(output|result)$/.test(type)) {
@@ -177,7 +183,7 @@ function itemOf(fields: Fields): Message | undefined {
  * separate field.
  */
 function withoutRepeated(calls: readonly Part[], content: unknown): readonly Part[] {
-  const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(`${fieldsOf(block).type}`));
+  const isRepeated = listOf(content).some((block) => /^tool[_-](use|call)$/.test(typeOf(block)));
   return isRepeated ? [] : calls;
 }
 

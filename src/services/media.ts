@@ -19,7 +19,7 @@ export function base64Bytes(base64: string): number {
  */
 export function dataUriOf(mimeType: unknown, base64: unknown): string | undefined {
   if (textOf(base64) === undefined) return undefined;
-  const uri = `data:${mimeType};base64,${base64}`;
+  const uri = `data:${textOf(mimeType)};base64,${base64}`;
   return parseDataUri(uri) === undefined ? undefined : uri;
 }
 
@@ -40,7 +40,7 @@ export function blockWithDataUri(block: unknown): unknown {
   if (type === 'tool_result') return withContent(block);
   if (type === 'input_audio') {
     const { format } = fieldsOf(input_audio);
-    return withField(block, 'input_audio', withUri(input_audio, AUDIO_TYPES.get(format) ?? `audio/${format}`));
+    return withField(block, 'input_audio', withUri(input_audio, AUDIO_TYPES.get(format) ?? `audio/${textOf(format)}`));
   }
   if (!isFields(source)) return data === undefined ? block : withUri(block, mime_type ?? mimeType);
   // The source of a document may be a list of blocks.

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson } from '../payload/fields.ts';
+import { type Fields, fieldsOf, firstText, isFields, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import type { Part, ToolCall, ToolResult } from './message.ts';
 
 /** Converts the content of a message to parts. The content is text or a list of blocks in any provider's format. */
@@ -30,7 +30,7 @@ export function callOf(call: Fields): ToolCall {
 export function resultOf(fields: Fields, value: unknown): ToolResult {
   const id = firstText(fields.tool_call_id, fields.tool_use_id, fields.call_id, fields.toolCallId);
   const name = firstText(fields.name, fields.toolName, fields.tool_name);
-  const isFailed = fields.status === 'error' || `${fieldsOf(value).type}`.startsWith('error-');
+  const isFailed = fields.status === 'error' || typeOf(value).startsWith('error-');
   const isError = fields.is_error === true || fields.isError === true || isFailed;
   return { kind: 'result', id, name, value: parsedStructure(plainResult(value)), isError };
 }
@@ -44,8 +44,8 @@ function parsedStructure(value: unknown): unknown {
 function plainResult(value: unknown): unknown {
   const texts = listOf(value).map((block) => firstText(fieldsOf(block).text));
   if (texts.length > 0 && !texts.includes(undefined)) return texts.join('\n');
-  const { type, value: inner } = fieldsOf(value);
-  return /^(error-)?(text|json)$/.test(`${type}`) && inner !== undefined ? inner : value;
+  const { value: inner } = fieldsOf(value);
+  return /^(error-)?(text|json)$/.test(typeOf(value)) && inner !== undefined ? inner : value;
 }
 
 function partsOfBlock(block: unknown): Part[] {
@@ -61,6 +61,11 @@ const RESULT = /^(.*tool[-_]result|function_(call_output|result))$/;
 
 const ASIDE = /(^|[._-])(call|tool_use|thought|reasoning|thinking)$/;
 
+/** Returns the type of a block or an item, or an empty text if it has none. */
+export function typeOf(value: unknown): string {
+  return textOf(fieldsOf(value).type) ?? '';
+}
+
 /** Returns whether a block or an item is a tool call or reasoning, so that its texts are not those of an answer. */
 export function isAside(block: unknown): boolean {
   if (!isFields(block)) return false;
@@ -69,7 +74,7 @@ export function isAside(block: unknown): boolean {
 }
 
 function partsByType(block: Fields): Part[] | undefined {
-  const type = `${block.type}`;
+  const type = typeOf(block);
   if (TEXT.test(type)) return typeof block.text === 'string' ? textPart('text', block.text) : undefined;
   if (type === 'refusal') return textPart('refusal', firstText(block.refusal));
   if (THOUGHT.test(type)) return reasoningOf(block);
@@ -85,14 +90,15 @@ export function textPart(kind: 'text' | 'reasoning' | 'refusal', text = ''): Par
 
 function reasoningOf(block: Fields): Part[] {
   // Mistral has a list in `thinking`.
-  const summary = [block.summary, block.content, block.thinking].flatMap(listOf).map((item) => fieldsOf(item).text);
-  const text = firstText(block.thinking, block.text, block.reasoning, summary.join('\n\n'));
+  const summary = [block.summary, block.content, block.thinking].flatMap(listOf);
+  const texts = summary.map((item) => textOf(fieldsOf(item).text) ?? '');
+  const text = firstText(block.thinking, block.text, block.reasoning, texts.join('\n\n'));
   return textPart('reasoning', text ?? '(hidden by the provider)');
 }
 
 /** Converts images, files and audio in the formats of OpenAI, Anthropic, LangChain and the AI SDK. */
 function mediaOf(block: Fields): Part[] | undefined {
-  if (!/image|file|audio|document|media|video/.test(`${block.type}`)) return undefined;
+  if (!/image|file|audio|document|media|video/.test(typeOf(block))) return undefined;
   const source = fieldsOf(block.source);
   const inner = fieldsOf(block.image_url ?? block.input_audio ?? block.file ?? block.audio);
   const mime = firstText(block.mediaType, block.mime_type, block.mimeType, source.media_type);
@@ -114,7 +120,7 @@ function converseParts(block: Fields): Part[] | undefined {
   if (isFields(block.citationsContent)) return partsOf(block.citationsContent.content);
   const media = fieldsOf(block.image ?? block.video ?? block.audio ?? block.document);
   const source = firstText(fieldsOf(media.source).bytes);
-  const type = isFields(block.image) ? `image/${media.format}` : undefined;
+  const type = isFields(block.image) ? `image/${textOf(media.format)}` : undefined;
   return source === undefined ? undefined : [{ kind: 'media', source, type }];
 }
 

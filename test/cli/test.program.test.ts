@@ -497,8 +497,10 @@ describe('runspan test of stored traces', () => {
 
   it('names a failed tool that only the messages tell of', async () => {
     const { stdout, project } = await ask([idOf(27)]);
-    expect(stdout).toContain('note: refund failed with "Too old", as the messages tell\n');
-    expect(project.read('test/shop.test.mjs')).toContain('  // refund failed with "Too old", as the messages tell\n');
+    expect(stdout).toContain('note: refund failed, as the messages tell\n');
+    const text = project.read('test/shop.test.mjs');
+    expect(text).toContain('  // refund failed, as the messages tell\n');
+    expect(stdout + text).not.toContain('Too old');
   });
 
   it('expects the same calls in any order, if they were concurrent', async () => {

@@ -24,6 +24,8 @@ test.each([
     'com.a.Failed: a ← java.io.IOException: b',
   ],
   ['Error: no answer: too late\nCaused by: TimeoutError: too late', 'Error: no answer: too late'],
+  [' \n\t\n ', 'error without a message'],
+  [`${' '.repeat(40_000)}Error: late`, 'Error: late'],
   ['Error: a\n  it was Caused by: b', 'Error: a'],
   [`Error: ${'x'.repeat(300)}`, `Error: ${'x'.repeat(193)}…`],
   [`${'x'.repeat(300)}\nCaused by: ${'y'.repeat(300)}`, `${'x'.repeat(95)}… ← ${'y'.repeat(100)}…`],

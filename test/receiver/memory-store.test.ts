@@ -37,6 +37,18 @@ async function indexesAfter(limits: MemoryStoreOptions, ...batches: RunOperation
 beforeEach(() => diagnostics.setLog('silent'));
 afterEach(() => diagnostics.setLog('warn'));
 
+test('a record that cannot be read leaves the run as it was', () => {
+  const [run, other] = [new AssembledRun(id(1), 1), new AssembledRun(id(1), 1)];
+  for (const one of [run, other]) one.take(post(1, { inputs: { question: 'Why?' } }));
+  const outputs = new Proxy({}, { ownKeys: () => expect.fail('unreadable') });
+  const { attachments } = attached(1, 1);
+  const fields = { name: 'other', outputs };
+  expect(() => run.take({ kind: 'patch', id: id(1), fields, attachments })).toThrow('unreadable');
+  expect(run).toEqual(other);
+  for (const one of [run, other]) one.take({ ...post(1, { name: 'late', tags: ['a'] }), kind: 'post' });
+  expect(run.fields).toEqual(other.fields);
+});
+
 describe('a memory store', () => {
   const three = [[post(1), post(2, { parent: 1 })], [post(3)]];
   const bytes = three.flat().reduce((sum, operation) => sum + sizeOf(operation), 0);

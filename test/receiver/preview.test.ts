@@ -10,7 +10,7 @@ describe('a preview says', () => {
     ['nothing of what is empty', {}, undefined],
     ['JSON of white space', { input: ' \n ' }, '{"input":" \\n "}'],
     ['the text that stands alone', { topic: 'otters' }, 'otters'],
-    ['the text under a usual name', { id: 7, question: 'Why?', depth: 2 }, 'Why?'],
+    ['the text under a usual name', { id: 7, result: 'Why?', depth: 2 }, 'Why?'],
     [
       'the last message',
       {
@@ -51,6 +51,10 @@ describe('a preview says', () => {
     expect([inputsPreview({}), outputsPreview({})]).toEqual([undefined, undefined]);
   });
 
+  test('the question that inputs contain among others', () => {
+    expect(inputsPreview({ inputs: { id: 7, question: 'Why?', depth: 2 } })).toBe('Why?');
+  });
+
   test('what stands 8 levels deep, and no deeper', () => {
     const nested = (levels: number): Record<string, unknown> => ({
       content: levels === 1 ? 'here' : nested(levels - 1),
@@ -64,20 +68,20 @@ describe('the preview of the outputs says', () => {
   const question = 'What is the answer?';
   const chat = [{ role: 'user', content: question }];
 
-  test.each<[string, Payload | undefined, Payload, string]>([
-    ['the answer beside a question', undefined, { question, answer: 'Forty-two.' }, 'Forty-two.'],
-    ['the output beside an input', undefined, { input: 'Do it', output: 'Done.' }, 'Done.'],
-    ['what the inputs do not have', { topic: 'otters' }, { topic: 'otters', poem: 'They swim.' }, 'They swim.'],
-    ['JSON of what has changed', { question }, { question, score: 0.5 }, '{"score":0.5}'],
-    ['everything if nothing has changed', { question }, { question }, question],
+  test.each<[string, Payload, string]>([
+    ['the answer beside a question', { question, answer: 'Forty-two.' }, 'Forty-two.'],
+    ['the output beside an input', { input: 'Do it', output: 'Done.' }, 'Done.'],
+    ['the documents beside a question', { question, documents: ['first', 'last'] }, 'last'],
+    ['the poem beside a question, in a result', { result: { question, poem: 'They swim.' } }, 'They swim.'],
+    ['JSON of what is beside a question', { question, query: 'q', score: 0.5 }, '{"score":0.5}'],
+    ['a question that stands alone', { question }, question],
     [
       'the last message of a longer conversation',
-      { messages: chat, question },
       { messages: [...chat, { role: 'assistant', content: 'Forty-two.' }], question },
       'Forty-two.',
     ],
-  ])('%s', (_, inputs, outputs, preview) => {
-    expect(outputsPreview({ ...(inputs && { inputs }), outputs })).toBe(preview);
+  ])('%s', (_, outputs, preview) => {
+    expect(outputsPreview({ outputs })).toBe(preview);
   });
 
   const thought = ['I look ', 'it up.'];
@@ -140,8 +144,9 @@ describe('the preview of the outputs says', () => {
     expect(outputsPreview({ run_type: 'embedding', outputs })).toBe(text);
   });
 
-  test('nothing of embeddings for another run with counts', () => {
+  test('nothing of embeddings for another run with counts, or one of unknown type', () => {
     const outputs = { count: 1, dimensions: 2 };
-    expect(outputsPreview({ run_type: 'chain', outputs })).toBe('{"count":1,"dimensions":2}');
+    const previews = [outputsPreview({ run_type: 'chain', outputs }), outputsPreview({ outputs })];
+    expect(previews).toEqual(['{"count":1,"dimensions":2}', '{"count":1,"dimensions":2}']);
   });
 });

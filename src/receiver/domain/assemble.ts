@@ -50,7 +50,7 @@ export class AssembledRun {
   facts: PayloadFacts = {};
   identity: Identity = {};
   sizeBytes = 0;
-  readonly #ages: FieldAges = {};
+  #ages: FieldAges = {};
 
   constructor(id: string, n: number) {
     this.id = id;
@@ -58,10 +58,12 @@ export class AssembledRun {
   }
 
   take({ kind, fields, attachments }: RunOperation): void {
-    this.fields = withRecord(this.#ages, this.fields, ageOf(kind, fields), fields).fields;
+    // Nothing is assigned before everything is computed, so that an error leaves the run as it was.
+    const ages = { ...this.#ages };
+    const { fields: all } = withRecord(ages, this.fields, ageOf(kind, fields), fields);
+    const [facts, identity] = [payloadFacts(all), identityOf(all)];
+    [this.#ages, this.fields, this.facts, this.identity] = [ages, all, facts, identity];
     for (const attachment of attachments) this.attachments.set(attachment.name, attachment);
-    this.facts = payloadFacts(this.fields);
-    this.identity = identityOf(this.fields);
     this.#measure();
   }
 

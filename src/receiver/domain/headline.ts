@@ -13,7 +13,7 @@ const CAUSE = /^[ \t]*(?:Caused by|\[cause\]): (.+)$/gm;
  * ECONNREFUSED 127.0.0.1:80`. The cause is omitted if the first line contains its message.
  */
 export function headlineOf(error: string): string {
-  const text = error.slice(0, SEARCHED_MAX).trimStart();
+  const text = error.trimStart().slice(0, SEARCHED_MAX) || 'error without a message';
   const [line = ''] = text.split(/\r?\n|\r/, 1);
   const cause = [...text.matchAll(CAUSE)].at(-1)?.[1]?.trimEnd();
   if (cause === undefined || line.includes(cause.replace(/^[\w.$]+: /, ''))) return cut(line, LENGTH_MAX);

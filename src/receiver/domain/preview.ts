@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { cut } from '../../base/text.ts';
 import { exactJson, type Fields, fieldsOf, isFields, listOf, numberOf, without } from '../../payload/fields.ts';
 import { vectorsOf } from '../../services/answer.ts';
@@ -21,6 +20,7 @@ const OF_OUTPUTS = ['answer', 'output', 'outputs', 'result', 'response', 'steps'
 const INPUT_KEYS: readonly string[] = ['content', 'text', ...MESSAGES, ...OF_INPUTS, ...OF_OUTPUTS];
 /** `text` comes late, because the answers of OpenAI's Responses API have the format of the text there. */
 const OUTPUT_KEYS: readonly string[] = ['content', ...MESSAGES, ...OF_OUTPUTS, 'text', ...OF_INPUTS];
+const IN_INPUTS: ReadonlySet<string> = new Set(OF_INPUTS);
 
 /**
  * Returns a one-line preview of a run's inputs, with at most 200 characters. The preview is the last message of a
@@ -31,24 +31,24 @@ export function inputsPreview({ inputs }: RunFields): string | undefined {
 }
 
 /**
- * Returns a preview like `inputsPreview`. Fields that are equal in the inputs are left out, if there are others. An answer
+ * Returns a preview like `inputsPreview`. Fields with the names of inputs are left out, if there are others. An answer
  * without text has its tool calls as the preview, and embeddings have their size.
  */
-export function outputsPreview({ inputs, outputs, run_type }: RunFields): string | undefined {
+export function outputsPreview({ outputs, run_type }: RunFields): string | undefined {
   if (isEmpty(outputs)) return undefined;
-  const own = inputs === undefined ? outputs : withoutEqual(outputs, inputs);
-  return lineOf(textIn(own, OUTPUT_KEYS, LEVELS_MAX) ?? embeddingText(outputs, run_type) ?? exactJson(own));
+  const text = textIn(outputs, OUTPUT_KEYS, LEVELS_MAX) ?? embeddingText(outputs, run_type);
+  return lineOf(text ?? exactJson(withoutInputs(outputs)));
+}
+
+/** Leaves out the fields with the names of inputs, unless there are no others. */
+function withoutInputs(outputs: Fields): Fields {
+  if (!isFields(outputs) || !OF_INPUTS.some((key) => Object.hasOwn(outputs, key))) return outputs;
+  const others = without(outputs, IN_INPUTS);
+  return isEmpty(others) ? outputs : others;
 }
 
 function isEmpty(payload: unknown): payload is undefined {
-  return payload === undefined || (isFields(payload) && Object.keys(payload).length === 0);
-}
-
-function withoutEqual(outputs: Fields, inputs: unknown): Fields {
-  if (!isFields(outputs) || !isFields(inputs)) return outputs;
-  const isEqual = (key: string): boolean => Object.hasOwn(inputs, key) && isDeepStrictEqual(outputs[key], inputs[key]);
-  const keys = Object.keys(outputs);
-  return keys.some(isEqual) && !keys.every(isEqual) ? without(outputs, new Set(keys.filter(isEqual))) : outputs;
+  return payload === undefined || payload === null || (isFields(payload) && Object.keys(payload).length === 0);
 }
 
 /** Returns the first line that a list can show. Single spaces are not matched, because replacing them would only cost time. */
@@ -65,11 +65,12 @@ function textIn(value: unknown, keys: readonly string[], levels: number): string
   if (levels === 0) return undefined;
   if (Array.isArray(value)) return textOfItems(value.slice(-ITEMS_MAX).reverse(), keys, levels);
   if (!isFields(value)) return undefined;
+  const fields = keys === OUTPUT_KEYS ? withoutInputs(value) : value;
   for (const key of keys) {
-    const text = Object.hasOwn(value, key) ? textIn(value[key], keys, levels - 1) : undefined;
+    const text = Object.hasOwn(fields, key) ? textIn(fields[key], keys, levels - 1) : undefined;
     if (text !== undefined) return text;
   }
-  const [only, ...others] = Object.values(value);
+  const [only, ...others] = Object.values(fields);
   return callsText(callsOf(value)) ?? (others.length === 0 ? textIn(only, keys, levels - 1) : undefined);
 }
 
@@ -101,7 +102,7 @@ function argumentsText(input: unknown): string {
 }
 
 /** Returns the size of embeddings. Most integrations record it instead of the numbers. */
-function embeddingText(outputs: Fields, runType = 'embedding'): string | undefined {
+function embeddingText(outputs: Fields, runType: string | undefined): string | undefined {
   const { embedding, embeddings, data, count, dimensions } = outputs;
   const first = fieldsOf(listOf(embeddings ?? data)[0]);
   const hasVectors = (embedding ?? embeddings ?? first.embedding) !== undefined;

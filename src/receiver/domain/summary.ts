@@ -10,18 +10,17 @@ import { isInternalStep } from './internal-steps.ts';
 import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import {
-  type CalledTool,
-  type CostSource,
-  PAYLOAD_FIELDS,
-  type PayloadField,
-  type RunOutline,
-  type RunStatus,
-  type RunSummary,
-  type ToolMessages,
-  type ToolOutcome,
-  type UnpricedUsage,
-  type Usage,
+import type {
+  CalledTool,
+  CostSource,
+  PayloadField,
+  RunOutline,
+  RunStatus,
+  RunSummary,
+  ToolMessages,
+  ToolOutcome,
+  UnpricedUsage,
+  Usage,
 } from './run-view.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
@@ -67,14 +66,14 @@ export function payloadFactsOf(
   { hasPreview, hasTools }: { readonly hasPreview: boolean; readonly hasTools: boolean },
 ): PayloadFacts {
   const payload: RunFields = { [field]: fields[field], ...(fields.run_type && { run_type: fields.run_type }) };
-  return { ...(hasPreview && previewsIn(fields, [field])), ...factsWithoutPreviews(payload, hasTools) };
+  return { ...(hasPreview && previewsIn(payload)), ...factsWithoutPreviews(payload, hasTools) };
 }
 
-/** Returns the previews of some of a run's payloads. */
-export function previewsIn(fields: RunFields, of: readonly PayloadField[] = PAYLOAD_FIELDS): PayloadFacts {
+/** Returns the previews of a run's payloads. */
+export function previewsIn(fields: RunFields): PayloadFacts {
   const facts: PayloadFacts = {};
-  if (of.includes('inputs')) set(facts, 'inputs_preview', inputsPreview(fields));
-  if (of.includes('outputs')) set(facts, 'outputs_preview', outputsPreview(fields));
+  set(facts, 'inputs_preview', inputsPreview(fields));
+  set(facts, 'outputs_preview', outputsPreview(fields));
   return facts;
 }
 
@@ -261,8 +260,8 @@ const TOOL_BYTES_MAX = 4_096;
 function toolFactsOf({ run_type: type = 'llm', inputs, outputs }: RunFields): ToolFacts {
   const facts: ToolFacts = {};
   if (type !== 'llm') return facts;
-  if (outputs !== undefined) set(facts, 'tool_calls', fitting(callsInOutputs(outputs).map(calledTool)));
-  if (inputs !== undefined) set(facts, 'tool_results', fitting(outcomesIn(inputs)));
+  if (outputs !== undefined) set(facts, 'tool_calls', fitting(callsInOutputs(outputs), calledTool));
+  if (inputs !== undefined) set(facts, 'tool_results', fitting(resultsInInputs(inputs), outcomeOf));
   return facts;
 }
 
@@ -271,25 +270,25 @@ function calledTool({ id, name, input }: ReturnType<typeof callsInOutputs>[numbe
   return { id: id ?? `${name}(${args})`, name, arguments: args };
 }
 
-function outcomesIn(inputs: unknown): ToolOutcome[] {
-  return resultsInInputs(inputs).flatMap(({ id, call, value, isError }) => {
-    const callId = id ?? (call && calledTool(call).id);
-    return callId === undefined
-      ? []
-      : [{ id: callId, text: toolText(value), ...(isError && { is_error: true as const }) }];
-  });
+function outcomeOf(result: ReturnType<typeof resultsInInputs>[number]): ToolOutcome | undefined {
+  const { call, id = call && calledTool(call).id, value, isError } = result;
+  return id === undefined ? undefined : { id, text: toolText(value), ...(isError && { is_error: true }) };
 }
 
 function toolText(value: unknown): string {
   return cut(typeof value === 'string' ? value : (exactJson(value) ?? ''), TOOL_TEXT_MAX);
 }
 
-/** Returns the first items that fit, or undefined if none does. */
-function fitting<Item>(items: readonly Item[]): Item[] | undefined {
+/** Converts the first items, as many as fit. Returns undefined if none does. */
+function fitting<Given, Item>(given: readonly Given[], convert: (one: Given) => Item | undefined): Item[] | undefined {
+  const items: Item[] = [];
   let bytes = 0;
-  const end = items.findIndex((item) => {
+  for (const one of given) {
+    const item = convert(one);
+    if (item === undefined) continue;
     bytes += Buffer.byteLength(JSON.stringify(item)) + 1;
-    return bytes > TOOL_BYTES_MAX;
-  });
-  return filled(items.slice(0, end < 0 ? items.length : end));
+    if (bytes > TOOL_BYTES_MAX) break;
+    items.push(item);
+  }
+  return filled(items);
 }

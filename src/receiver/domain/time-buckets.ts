@@ -64,13 +64,19 @@ function shortestBuckets(
   lengthUs: number,
   { countMax, stepUsMin = 0, offsetAt }: BucketLimits,
 ): Pick<TimeBuckets, 'stepUs' | 'starts'> {
+  const lastUs = fromUs + lengthUs;
+  // The offsets of a time zone differ by less than two days, so that all buckets that start before this time count.
+  const [localFromUs, localCountedUs] = [fromUs + offsetAt(fromUs), lastUs + offsetAt(lastUs) - 2 * DAY_US];
   for (let at = 0; ; at += 1) {
     const stepUs = (STEPS_MS[at] ?? 0) * 1_000 || (at - STEPS_MS.length + 2) * DAY_US;
     // The first bucket can be shorter, and a change of the offset can lengthen a bucket by hours.
     if (stepUs < stepUsMin || lengthUs > (countMax + 1) * stepUs) continue;
-    const starts = startsOf(fromUs, fromUs + lengthUs, stepUs, countMax, offsetAt);
     // A range with a round time in the middle does not fit in one bucket of any length.
-    if (starts.length <= countMax || stepUs >= lengthUs + DAY_US) return { stepUs, starts: starts.slice(0, countMax) };
+    const isLongest = stepUs >= lengthUs + DAY_US;
+    const startsAfterFirst = Math.floor(localCountedUs / stepUs) - Math.floor(localFromUs / stepUs);
+    if (!isLongest && startsAfterFirst >= countMax) continue;
+    const starts = startsOf(fromUs, lastUs, stepUs, countMax, offsetAt);
+    if (starts.length <= countMax || isLongest) return { stepUs, starts: starts.slice(0, countMax) };
   }
 }
 

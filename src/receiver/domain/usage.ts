@@ -8,8 +8,7 @@ import type { UnpricedUsage, Usage, UsageDetails } from './run-view.ts';
 
 /** Returns the usage in a run's outputs, or in the response of a service that the outputs contain. */
 export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | undefined): UnpricedUsage | undefined {
-  if (outputs === undefined) return undefined;
-  const { usage_metadata, usage: given, service_tier } = outputs;
+  const { usage_metadata, usage: given, service_tier } = fieldsOf(outputs);
   const usage = usageIn(usage_metadata) ?? usageIn(anyUsage(given) && { ...fieldsOf(given), ...anyUsage(given) });
   if (usage === undefined) return undefined;
   const { details = {}, total_cost = reportedCost(fieldsOf(given)) } = usage;

@@ -58,7 +58,7 @@ function withMedia(message: unknown): unknown {
     const { format, source } = fieldsOf(media);
     const { bytes } = fieldsOf(source);
     if (kind === undefined || bytes === undefined) return block;
-    const type = `${kind === 'document' ? 'application' : kind}/${format}`;
+    const type = `${kind === 'document' ? 'application' : kind}/${textOf(format)}`;
     // Requests in JSON already contain base64 text.
     const base64 = ArrayBuffer.isView(bytes) ? toBase64(viewOf(bytes)) : bytes;
     return { [kind]: { ...fieldsOf(media), source: { bytes: dataUriOf(type, base64) ?? base64 } } };

@@ -7,6 +7,7 @@ import {
   listOf,
   mapped,
   parsedJson,
+  textOf,
 } from '../../payload/fields.ts';
 import { type Fold, vectorsOf } from '../answer.ts';
 import { messageCall } from '../anthropic/calls.ts';
@@ -27,7 +28,7 @@ const METRICS = 'amazon-bedrock-invocationMetrics';
  */
 export function invocation({ modelId, body }: Fields): BedrockCall {
   const request = fieldsOf(jsonOf(body));
-  const { runType, describe, read, fold } = formatOf(`${modelId}`, request);
+  const { runType, describe, read, fold } = formatOf(textOf(modelId) ?? '', request);
   return {
     name: 'bedrock.invokeModel',
     runType,

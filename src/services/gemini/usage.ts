@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, listOf } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import type { UsageMetadata } from '../../payload/usage.ts';
 import { readUsage, type UsagePaths } from '../usage.ts';
 
@@ -67,7 +67,7 @@ function camelCase(name: string): string {
 function byModality(details: unknown): Fields {
   const counts = listOf(details).map(fieldsOf);
   const entries = counts.map((one) => [
-    `${one.modality}`.toUpperCase(),
+    textOf(one.modality)?.toUpperCase(),
     one.tokenCount ?? one.token_count ?? one.tokens,
   ]);
   return Object.fromEntries(entries);

@@ -59,7 +59,7 @@ function conversationFold(): Fold {
     isComplete: false,
     add(event: unknown, isFull: boolean): number {
       const { type: name, output_index: index, content_index: _, content, arguments: json, ...rest } = fieldsOf(event);
-      const [, type, step] = /^(.*)\.(\w+)$/.exec(`${name}`) ?? [];
+      const [, type, step] = /^(.*)\.(\w+)$/.exec(textOf(name) ?? '') ?? [];
       if (type === 'conversation.response') {
         fold.isComplete = step === 'done' || step === 'error';
         update(answer, step === 'error' ? { error: rest } : rest);

@@ -87,7 +87,7 @@ export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSu
   const facts = storedFactsIn(row);
   const fields = (['inputs', 'outputs'] as const).filter((field) => facts[`${field}_preview`] === undefined);
   const payloads = parsedPayloads(connection, row.n, fields);
-  return summaryWith(row, { ...facts, ...previewsIn({ ...payloads, run_type: row.run_type ?? '' }, fields) });
+  return summaryWith(row, { ...facts, ...previewsIn({ ...payloads, run_type: row.run_type ?? '' }) });
 }
 
 export function outlineIn(row: SelectedRun): RunOutline {
