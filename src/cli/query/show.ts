@@ -63,9 +63,10 @@ async function textOf(view: View, id: string | undefined): Promise<string> {
   if (outline.length === 0) return `${await runText(view, await runOf(source, wanted))}\n`;
   const [summary] = (await source.traces({ filter: `trace:${wanted}` })).items;
   const root = await source.details(summary?.id ?? wanted);
-  const outcome = summary?.outcome === 'failed_below' || summary?.outcome === 'incomplete' ? [summary.outcome] : [];
-  const facts = [`trace ${wanted}`, `started ${timeText(root?.start_time ?? '')}`, ...outcome];
-  const head = paint('detail', facts.join(', ').replace('_', ' '));
+  const outcome = summary?.outcome;
+  const shown = outcome === 'failed_below' || outcome === 'incomplete' ? [outcome.replace('_', ' ')] : [];
+  const facts = [`trace ${wanted}`, `started ${timeText(root?.start_time ?? '')}`, ...shown];
+  const head = paint('detail', facts.join(', '));
   const contents = root === undefined ? [] : await contentsOf(view, await recordsOf(source, root), summary);
   const cost = root && costText(root);
   const costs = cost === undefined ? [] : [`${paint('type', 'cost')}\n${visible(cost)}`];

@@ -200,7 +200,7 @@ function notesOn({ entry, calls, request }: Fixture, { root }: RecordedTrace): s
       'two calls have the same request and different answers; if they are concurrent, a replay may swap them',
     ],
   ];
-  return notes.flatMap(([isTrue, text]) => (isTrue ? `note: ${text[0]?.toLowerCase()}${text.slice(1)}` : []));
+  return notes.flatMap(([isTrue, text]) => (isTrue ? `note: ${text}` : []));
 }
 
 function hasSameRequests(calls: readonly RecordedCall[]): boolean {

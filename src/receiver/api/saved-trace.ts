@@ -53,13 +53,10 @@ export async function savedTrace(
 
 async function summaryIn({ store, scope }: Reader, id: string): Promise<SavedData['summary']> {
   const query = parsedQuery({ filter: condition('trace', id), limit: 1 }, 'traces');
-  const {
-    error: _,
-    inputs_preview: __,
-    outputs_preview: ___,
-    ...summary
-  } = (await store.traces(scope, query)).items[0] ?? {};
-  return summary as SavedData['summary'];
+  const [trace] = (await store.traces(scope, query)).items;
+  if (trace === undefined) return undefined;
+  const { error: _, inputs_preview: __, outputs_preview: ___, ...summary } = trace;
+  return summary;
 }
 
 /** Yields pairs of a path and its response, as JSON text. Reads each run once, because finding one may take long. */

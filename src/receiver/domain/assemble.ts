@@ -31,11 +31,11 @@ import {
   has,
   idsIn,
   RunFlag,
-  type ShownFields,
   type SummarizedRun,
-  shownIn,
+  type TraceFields,
   type Turn,
   threadSummaryOf,
+  traceFieldsIn,
 } from './trace-summary.ts';
 import type { TreeNode } from './tree.ts';
 
@@ -181,7 +181,7 @@ export class AssembledTrace implements CoveredTrace {
     this.#decided = this.#decide();
   }
 
-  /** The root also shows the thread and the user of the trace. */
+  /** Decides the summary of the trace, and gives its thread and user to the summary of the root. */
   #decide(): DecidedTrace<TracedRun> | undefined {
     const { root, runs } = this;
     if (root === undefined) return undefined;
@@ -201,8 +201,8 @@ export class AssembledTrace implements CoveredTrace {
   }
 
   /** The fields of the trace that differ from those of its root. Undefined if no run is visible. */
-  shown(): ShownFields | undefined {
-    return this.#decided && shownIn(this.#decided, ({ summary }) => summary);
+  traceFields(): TraceFields | undefined {
+    return this.#decided && traceFieldsIn(this.#decided, ({ summary }) => summary);
   }
 
   /** The names and ids of the projects of the visible runs. */
@@ -304,8 +304,8 @@ export function assembledThread(thread: string, roots: readonly TracedRun[]): Th
     };
   });
   return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
-    inputs: sorted[0]?.trace.shown()?.inputs_preview,
-    outputs: sorted.at(-1)?.trace.shown()?.outputs_preview,
+    inputs: sorted[0]?.trace.traceFields()?.inputs_preview,
+    outputs: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
     feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
   });
 }

@@ -175,7 +175,9 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
 export interface TraceFigures extends RunFigures {
   /** Number of traces with the outcome `error`. */
   errors: number;
+  /** Number of traces with the outcome `failed_below`. */
   failed_below: number;
+  /** Number of traces with the outcome `incomplete`. */
   incomplete: number;
 }
 

@@ -45,7 +45,7 @@ export const RUN_STATUSES: readonly RunStatus[] = [
 
 /**
  * What became of a trace. `failed_below`: the root has not failed, but the last call has, or the run whose outputs are shown,
- * or any run of a request that was answered with status 4xx or 5xx. `incomplete`: the root has not arrived, or the exporter
+ * or any run of a request whose response has status 4xx or 5xx. `incomplete`: the root has not arrived, or the exporter
  * stopped waiting for its end. Otherwise the status of the root.
  */
 export type TraceOutcome = RunStatus | 'failed_below';

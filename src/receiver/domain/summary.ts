@@ -29,7 +29,7 @@ export interface PayloadFacts extends RequestFacts, ToolFacts {
   /** Whether the inputs, or the outputs, are more than an empty object. */
   asks?: boolean;
   answers?: boolean;
-  /** The status code in the outputs of an HTTP request or of a call, see `isRefused`. */
+  /** The status code in the outputs of an HTTP request or of a call, see `isErrorResponse`. */
   http_status?: number;
   inputs_preview?: string;
   outputs_preview?: string;
@@ -112,7 +112,7 @@ export function summaryOf(
   const summary: RunSummary = { id, trace_id: traceId, name: shownName, run_type: type, status, start_time };
   if (isContent) {
     set(summary, 'inputs_preview', inputs_preview);
-    if (!isRefused(fields, facts)) set(summary, 'outputs_preview', outputs_preview);
+    if (!isErrorResponse(fields, facts)) set(summary, 'outputs_preview', outputs_preview);
   }
   set(summary, 'first_token_time', first_token_time);
   set(summary, 'parent_run_id', parent_run_id);
@@ -132,7 +132,7 @@ export function summaryOf(
 }
 
 /** Returns whether the outputs are the response with which a service has refused a call that `fetch` has recorded. */
-export function isRefused(fields: SmallFields, { http_status }: PayloadFacts): boolean {
+export function isErrorResponse(fields: SmallFields, { http_status }: PayloadFacts): boolean {
   return http_status !== undefined && sourceOf(fields) === 'fetch' && statusOf(fields) === 'error';
 }
 

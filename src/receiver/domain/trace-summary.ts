@@ -3,9 +3,9 @@ import { isCallType } from '../../run/same-call.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { FeedbackFigures } from './feedback.ts';
 import type { RunStatus, RunSummary, ThreadSummary, TraceOutcome, TraceSummary, Usage } from './run-view.ts';
-import { isRefused, type PayloadFacts, type SmallFields, sumOfUsage } from './summary.ts';
+import { isErrorResponse, type PayloadFacts, type SmallFields, sumOfUsage } from './summary.ts';
 
-/** What a run adds to the summary of its trace, as the sum of these numbers. */
+/** Facts about a run that the summary of its trace needs. The `flags` of a run are the sum of those that apply. */
 export const RunFlag = {
   /** The run has inputs, which are not only those of a protocol. */
   ASKS: 1,
@@ -15,8 +15,8 @@ export const RunFlag = {
   HAS_USER: 8,
   /** A framework has added the run for itself. */
   INTERNAL: 16,
-  /** The run is a request that was answered with status 4xx or 5xx. */
-  REFUSES: 32,
+  /** The run is a request whose response has status 4xx or 5xx. */
+  HTTP_ERROR: 32,
   /** The parent is in another program. It may never arrive, and the trace is complete without it. */
   ENTERS: 64,
 } as const;
@@ -26,15 +26,15 @@ export function flagsOf(fields: SmallFields, facts: PayloadFacts, summary: RunSu
   const { protocol, parent_is_remote } = fieldsOf(otel);
   const isContent = protocol === undefined;
   const status = isContent ? recorded : facts.http_status;
-  const has = (condition: unknown, flag: number): number => (condition ? flag : 0);
+  const flagIf = (condition: unknown, flag: number): number => (condition ? flag : 0);
   return (
-    has(isContent && facts.asks, RunFlag.ASKS) |
-    has(isContent && facts.answers && !isRefused(fields, facts), RunFlag.ANSWERS) |
-    has(summary.thread, RunFlag.HAS_THREAD) |
-    has(summary.user, RunFlag.HAS_USER) |
-    has(summary.internal, RunFlag.INTERNAL) |
-    has(typeof status === 'number' && status >= 400, RunFlag.REFUSES) |
-    has(parent_is_remote === true, RunFlag.ENTERS)
+    flagIf(isContent && facts.asks, RunFlag.ASKS) |
+    flagIf(isContent && facts.answers && !isErrorResponse(fields, facts), RunFlag.ANSWERS) |
+    flagIf(summary.thread, RunFlag.HAS_THREAD) |
+    flagIf(summary.user, RunFlag.HAS_USER) |
+    flagIf(summary.internal, RunFlag.INTERNAL) |
+    flagIf(typeof status === 'number' && status >= 400, RunFlag.HTTP_ERROR) |
+    flagIf(parent_is_remote === true, RunFlag.ENTERS)
   );
 }
 
@@ -52,34 +52,36 @@ export interface SummarizedRun {
   readonly flags: number;
 }
 
-/**
- * The runs that decide the summary of a trace: of the runs that count for a field, the first or the last.
- * `asked`, `thread` and `user` are the first, `answered`, `called` and `failed` the last.
- */
+/** The runs that decide the summary of a trace: of the runs that count for a field, the first or the last. */
 export type DecidingRuns<Run> = { [Field in DecidingField]?: Run | undefined };
-export type DecidingField = 'asked' | 'thread' | 'user' | 'answered' | 'called' | 'failed';
+export type DecidingField = keyof typeof DECIDES;
 
-export const DECIDING_FIELDS: readonly DecidingField[] = ['asked', 'thread', 'user', 'answered', 'called', 'failed'];
+interface Deciding {
+  readonly isFirst: boolean;
+  readonly counts: (run: SummarizedRun) => boolean;
+}
+
+const DECIDES: Record<'asked' | 'thread' | 'user' | 'answered' | 'called' | 'failed', Deciding> = {
+  asked: { isFirst: true, counts: (run) => has(run, RunFlag.ASKS) },
+  thread: { isFirst: true, counts: (run) => has(run, RunFlag.HAS_THREAD) },
+  user: { isFirst: true, counts: (run) => has(run, RunFlag.HAS_USER) },
+  answered: { isFirst: false, counts: (run) => has(run, RunFlag.ANSWERS) },
+  called: { isFirst: false, counts: ({ type, isRepeat }) => isCallType(type) && !isRepeat },
+  failed: { isFirst: false, counts: ({ status, isRepeat }) => status === 'error' && !isRepeat },
+};
+
+export const DECIDING_FIELDS: readonly DecidingField[] = Object.keys(DECIDES) as DecidingField[];
 
 export function isFirst(field: DecidingField): boolean {
-  return field === 'asked' || field === 'thread' || field === 'user';
+  return DECIDES[field].isFirst;
 }
 
 export function has({ flags }: Pick<SummarizedRun, 'flags'>, flag: number): boolean {
   return (flags & flag) !== 0;
 }
 
-const COUNTS: Readonly<Record<DecidingField, (run: SummarizedRun) => boolean>> = {
-  asked: (run) => has(run, RunFlag.ASKS),
-  thread: (run) => has(run, RunFlag.HAS_THREAD),
-  user: (run) => has(run, RunFlag.HAS_USER),
-  answered: (run) => has(run, RunFlag.ANSWERS),
-  called: ({ type, isRepeat }) => isCallType(type) && !isRepeat,
-  failed: ({ status, isRepeat }) => status === 'error' && !isRepeat,
-};
-
 export function countsFor(field: DecidingField, run: SummarizedRun): boolean {
-  return COUNTS[field](run);
+  return DECIDES[field].counts(run);
 }
 
 /** Returns the run that decides a field: the known one, or one of the runs. */
@@ -102,8 +104,12 @@ export function decidingRun<Run extends SummarizedRun>(
  */
 function isEarlier(a: SummarizedRun, b: SummarizedRun): boolean {
   if (a.startUs !== b.startUs) return a.startUs < b.startUs;
-  const [rankA, rankB] = [a, b].map(({ type }) => Number(isCallType(type)) + Number(type === 'llm'));
-  return rankA === rankB ? a.id < b.id : Number(rankA) < Number(rankB);
+  const [rankA, rankB] = [rankOf(a), rankOf(b)];
+  return rankA === rankB ? a.id < b.id : rankA < rankB;
+}
+
+function rankOf({ type }: SummarizedRun): number {
+  return Number(isCallType(type)) + Number(type === 'llm');
 }
 
 /** What a trace says as a whole, and the runs whose data it shows. */
@@ -128,7 +134,7 @@ export function decidedTrace<Run extends SummarizedRun>(
   isMissing: boolean,
   runs: DecidingRuns<Run>,
 ): DecidedTrace<Run> {
-  const shown = (run: Run | undefined): Run | undefined => (run?.project === root.project ? run : undefined);
+  const inProject = (run: Run | undefined): Run | undefined => (run?.project === root.project ? run : undefined);
   const own = isMissing || root.status === 'incomplete' ? undefined : root;
   const answered = answeredOf(own, runs);
   const outcome = isMissing ? 'incomplete' : outcomeOf(root, answered, runs);
@@ -136,12 +142,12 @@ export function decidedTrace<Run extends SummarizedRun>(
   const isRootShown = outcome !== 'failed_below' && (isContent || outcome !== 'error');
   return {
     outcome,
-    asked: shown(own && has(own, RunFlag.ASKS) ? own : runs.asked),
-    answered: shown(answered),
-    failed: shown(runs.failed),
-    error: shown(isRootShown ? root : runs.failed),
-    thread: shown(has(root, RunFlag.HAS_THREAD) ? root : runs.thread),
-    user: shown(has(root, RunFlag.HAS_USER) ? root : runs.user),
+    asked: inProject(own && has(own, RunFlag.ASKS) ? own : runs.asked),
+    answered: inProject(answered),
+    failed: inProject(runs.failed),
+    error: inProject(isRootShown ? root : runs.failed),
+    thread: inProject(has(root, RunFlag.HAS_THREAD) ? root : runs.thread),
+    user: inProject(has(root, RunFlag.HAS_USER) ? root : runs.user),
   };
 }
 
@@ -163,17 +169,17 @@ function outcomeOf<Run extends SummarizedRun>(
 ): TraceOutcome {
   const { status } = root;
   if ((status !== 'success' && status !== 'cancelled') || failed === undefined) return status;
-  const hasFailed = answered?.status === 'error' || called?.status === 'error' || has(root, RunFlag.REFUSES);
+  const hasFailed = answered?.status === 'error' || called?.status === 'error' || has(root, RunFlag.HTTP_ERROR);
   return hasFailed ? 'failed_below' : status;
 }
 
 /** The fields of a trace that are not those of its root. */
-export type ShownFields = Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'>;
+export type TraceFields = Pick<TraceSummary, 'outcome' | 'inputs_preview' | 'outputs_preview' | 'error'>;
 
-export function shownIn<Run>(
+export function traceFieldsIn<Run>(
   { outcome, asked, answered, error }: DecidedTrace<Run>,
   summaryOf: (run: Run) => RunSummary,
-): ShownFields {
+): TraceFields {
   const inputs_preview = asked && summaryOf(asked).inputs_preview;
   const outputs_preview = answered && summaryOf(answered).outputs_preview;
   const text = error && summaryOf(error).error;
@@ -181,7 +187,7 @@ export function shownIn<Run>(
 }
 
 /** Returns a trace as it appears in a list. */
-export function listedTrace(root: RunSummary, shown: ShownFields, trace: TraceSummary['trace']): TraceSummary {
+export function listedTrace(root: RunSummary, shown: TraceFields, trace: TraceSummary['trace']): TraceSummary {
   const { inputs_preview: _, outputs_preview: __, error: ___, ...own } = root;
   return { ...own, ...shown, trace };
 }

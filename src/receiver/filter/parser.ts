@@ -12,7 +12,7 @@ const VALUES_MAX = 50;
 /** Maximum depth of nested parentheses and negations. */
 const DEPTH_MAX = 10;
 
-/** Values of `status`. `failed_below` is a status of traces only. */
+/** Values of `status`. In a list of traces, they are outcomes. Only traces have `failed_below`. */
 export const STATUSES: readonly string[] = ['error', 'failed_below', ...RUN_STATUSES.filter((one) => one !== 'error')];
 
 /** A condition, search words or a time at the top level of a filter. */
@@ -63,7 +63,7 @@ export function failedBelowInstead(terms: readonly FilterTerm[]): string | undef
     node.field === 'status' &&
     !!node.values?.some(({ text }) => text === 'error');
   if (!terms.some(isOfErrors)) return undefined;
-  return absoluteText(terms.map((term) => (isOfErrors(term) ? { ...term, text: 'status:failed_below' } : term)));
+  return terms.map((term) => (isOfErrors(term) ? 'status:failed_below' : term.text)).join(' ');
 }
 
 /** Returns a condition that matches any of the values. */

@@ -60,7 +60,7 @@ export interface Call {
   readonly limits?: RunLimits;
   /** How attributes of spans become fields of runs. Undefined for the default mapping. */
   readonly mapping?: SpanMapping;
-  /** Returns the spans of a request to store, by the given spans. Undefined if all are stored. */
+  /** Selects the spans of a request to store. Maps each selected span to the span that is stored. Undefined if all are stored. */
   readonly select?: (spans: readonly SpanLike[]) => ReadonlyMap<SpanLike, SpanLike>;
   /** Time in which a store that is ready answers, in milliseconds. */
   readonly readyMs?: number;

@@ -238,7 +238,7 @@ export class MemoryStore implements Store {
       for (const trace of this.#traces(scope)) {
         const { root, runs } = trace;
         const totals = trace.totals();
-        const shown = trace.shown();
+        const shown = trace.traceFields();
         if (root === undefined || shown === undefined || !matchesFilter(filter, root, totals.usage)) continue;
         if (!(await this.#hasWords(runs, filter))) continue;
         const value = sortValueOf(sort, root, totals.usage);

@@ -34,6 +34,7 @@ export const KEYS: readonly FilterKey[] = [
   { key: 'project:', about: 'the project' },
   { key: 'trace:', about: 'the id of a trace; run: for the id of a run' },
   { key: 'is:root', about: 'the first run of a trace' },
+  { key: 'is:internal', about: 'a step that LangChain or LangGraph has added for itself' },
   { key: 'any(', about: 'any run of the trace matches: any(name:search error:*)' },
   { key: '-', about: 'not: -status:success; also NOT' },
   { key: 'OR', about: 'at least one of the conditions: user:ada OR tag:vip; use parentheses for several conditions' },

@@ -74,7 +74,7 @@ const STATUS_TITLES: Readonly<Record<TraceOutcome, string>> = {
   success: 'Ended without an error',
   failed_below: 'Ended without an error, but a run below it failed',
   error: 'Ended with an error',
-  incomplete: 'No end was received; the run may still be active',
+  incomplete: 'The root or an end has not arrived; the run may still be active',
   pending: 'Has not ended yet',
   cancelled: 'Cancelled by its caller',
   interrupted: 'The process stopped before the run ended',

@@ -245,7 +245,7 @@ function resultOf({ outputs_preview = '', error, trace, status, outcome = status
       class: outcome === undefined ? 'bad' : (RESULT_CLASSES[outcome] ?? 'note'),
     };
   }
-  if (outputs_preview === '' && outcome === 'incomplete') return { text: 'no end received', class: 'note' };
+  if (outputs_preview === '' && outcome === 'incomplete') return { text: 'incomplete', class: 'note' };
   if (outputs_preview.startsWith(CALLS)) return { text: visible(outputs_preview.slice(CALLS.length)), class: 'code' };
   return { text: visible(outputs_preview), class: '' };
 }

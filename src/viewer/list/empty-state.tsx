@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
+import { failedBelowInstead } from '../../receiver/filter/parser.ts';
 import type { View } from '../data/address.ts';
 import { api } from '../data/api.ts';
-import { condition, queryOf, termsOf, withTerms } from '../data/filter.ts';
+import { queryOf, termsOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link } from '../elements/controls.tsx';
@@ -61,12 +62,11 @@ const COUNTED_MAX = 100;
 /** If the filter selects failed traces, offers those of which only a run below the root has failed. */
 function FailedBelow(): JSX.Element | null {
   const { filter, project } = address.value;
-  const isOfErrors = termsOf(filter).some(({ text }) => text === condition('status', 'error'));
-  const below = withTerms(filter, condition('status', 'failed_below'));
+  const below = failedBelowInstead(termsOf(filter));
   const { value } = useLive(
-    isOfErrors ? `${filter}\n${project}` : undefined,
+    below && `${below}\n${project}`,
     (signal) => {
-      const query = queryOf({ filter: below, project }, Date.now());
+      const query = queryOf({ filter: below ?? '', project }, Date.now());
       query.set('limit', `${COUNTED_MAX}`);
       return api.traces(query, signal);
     },
@@ -77,7 +77,7 @@ function FailedBelow(): JSX.Element | null {
   const traces = next === undefined ? plural(items.length, 'trace') : `More than ${COUNTED_MAX} traces`;
   return (
     <p>
-      {traces} {items.length === 1 ? 'has' : 'have'} a failed run: <Link to={{ filter: below }}>show them</Link>
+      {traces} {items.length === 1 ? 'has' : 'have'} a failed run: <Link to={{ filter: below ?? '' }}>show them</Link>
     </p>
   );
 }

@@ -142,12 +142,14 @@ function Turn({ turn, number }: { turn: Line; number: number }): JSX.Element {
   const element = useRef<HTMLLIElement>(null);
   const isVisible = useVisible(element);
   const nowMs = useNow(status === 'pending', TICK_MS);
+  const { asked_run_id: askedId = id, answered_run_id: answeredId = id } = turn.trace ?? {};
   const read = async (signal: AbortSignal) => {
-    const run = await api.run(id, signal);
-    const [inputs, outputs] = await Promise.all([payload(run, 'inputs', signal), payload(run, 'outputs', signal)]);
+    const run = await api.run(askedId, signal);
+    const answered = answeredId === askedId ? run : await api.run(answeredId, signal);
+    const [inputs, outputs] = await Promise.all([payload(run, 'inputs', signal), payload(answered, 'outputs', signal)]);
     return { run, messages: messagesOfTurn(inputs, outputs) };
   };
-  const key = isVisible ? `${id} ${end_time}` : undefined;
+  const key = isVisible ? [askedId, answeredId, end_time].join(' ') : undefined;
   const { value, problem } = useLive(key, read, { isStale: changesOf(trace_id) });
   const usage = turn.trace?.usage;
   return (

@@ -7,7 +7,7 @@ import { metadataKeyOf } from '../../domain/query-keys.ts';
 import { projectSummaries } from '../../domain/run-values.ts';
 import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
-import { listedTrace, type ShownFields } from '../../domain/trace-summary.ts';
+import { listedTrace, type TraceFields } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf, directionOf, rangeConditions } from './conditions.ts';
@@ -27,12 +27,12 @@ interface ListedRow {
   readonly summary: string;
   /** The run's previews as JSON. */
   readonly previews: string;
-  /** `ShownTrace` as JSON if the run is the root, otherwise an empty string. */
+  /** `StoredTotals` as JSON if the run is the root, otherwise an empty string. */
   readonly totals: string;
 }
 
 /** The totals of a trace, and the fields that are not those of its root. */
-export type ShownTrace = ShownFields & Pick<TraceSummary, 'trace'>;
+export type StoredTotals = TraceFields & Pick<TraceSummary, 'trace'>;
 
 export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
   const { items, ...next } = await pageOfRows(db, scope, query, 'runs');
@@ -49,7 +49,7 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, scope.tenant, groups);
   const items = rows.map((row): TraceSummary => {
-    const { trace, ...shown }: ShownTrace = JSON.parse(row.totals);
+    const { trace, ...shown }: StoredTotals = JSON.parse(row.totals);
     const figures = figuresOf(feedback.get(row.trace) ?? []);
     return listedTrace(summaryOf(row), shown, { ...trace, ...(figures.length > 0 && { feedback: figures }) });
   });

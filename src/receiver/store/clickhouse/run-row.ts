@@ -125,7 +125,7 @@ function hashOf(row: object): string {
 function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): InsertRow {
   const { run, summary, costSource, latencyUs, metadata = {}, error } = traced;
   const isRoot = traced === trace.root;
-  const { outcome, ...ofTrace } = (isRoot ? trace.shown() : undefined) ?? {};
+  const { outcome, ...ofTrace } = (isRoot ? trace.traceFields() : undefined) ?? {};
   const totals = isRoot ? trace.totals() : undefined;
   const { feedback: _, ...shown } = totals ?? {};
   const { id: _id, trace_id: _trace, inputs_preview, outputs_preview, ...listed } = summary;

@@ -8,7 +8,7 @@ import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf } from './conditions.ts';
 import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
-import { feedbackByTrace, type ShownTrace, windows } from './lists.ts';
+import { feedbackByTrace, type StoredTotals, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
 /** A thread, and the position of its latest turn that matches the filter. Threads are sorted by this position. */
@@ -92,8 +92,8 @@ async function summaries(
   const turns = new Map<string, TurnRow[]>(names.map((name) => [name, []]));
   for (const row of rows) turns.get(row.thread)?.push(row);
   const ends = [...turns.values()].flatMap((own) => [own[0], own.at(-1)]).filter((row) => row !== undefined);
-  const shown = await shownTraces(db, tenant, ends);
-  const shownOf = (row: TurnRow | undefined): Partial<ShownTrace> => JSON.parse(shown.get(row?.id ?? '') ?? '{}');
+  const shown = await storedTotals(db, tenant, ends);
+  const shownOf = (row: TurnRow | undefined): Partial<StoredTotals> => JSON.parse(shown.get(row?.id ?? '') ?? '{}');
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, tenant, groups);
   return [...turns].flatMap(([name, own]) => {
@@ -117,8 +117,8 @@ function startingWith(tenant: string, condition: Sql): Sql {
   return sql`tenant = ${string(tenant)} AND start_us IN (${starts})`;
 }
 
-/** Returns the `ShownTrace` of roots as JSON, by run id. Deleted runs have no entry. */
-async function shownTraces(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
+/** Returns the `StoredTotals` of roots as JSON, by run id. Deleted runs have no entry. */
+async function storedTotals(db: ClickHouse, tenant: string, keys: readonly TurnRow[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
   const starts = integers([...new Set(keys.map(({ start_us }) => start_us))]);
   const ids = uuids(keys.map(({ id }) => id));

@@ -182,7 +182,7 @@ export class StoredTrace implements KnownTrace {
       const n = this.#deciding[field];
       const known = rows.get(n ?? -1);
       const row = this.#lost.has(field)
-        ? connection.one<RunRow>(DECIDING[field], this.n)
+        ? connection.one<RunRow>(decidingSql(field), this.n)
         : (known?.row ?? (n && connection.one<RunRow>(RUN, n)));
       deciding[field] = decidingRun(field, candidates, row ? new SummarizedRow(row) : undefined);
       this.#deciding[field] = deciding[field]?.row.n;
@@ -240,20 +240,22 @@ const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
 const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
 const ORDER = ['start_us', `${IS_CALL} + (run_type = 'llm')`, 'id'];
-/** Selects the run that decides a field. The condition is that of `countsFor`. */
-function decidingSql(field: DecidingField, condition: string): string {
+/** SQL conditions for the runs that count for a field, see `countsFor`. */
+const CONDITIONS: Readonly<Record<DecidingField, string>> = {
+  asked: `flags & ${RunFlag.ASKS}`,
+  thread: `flags & ${RunFlag.HAS_THREAD}`,
+  user: `flags & ${RunFlag.HAS_USER}`,
+  answered: `flags & ${RunFlag.ANSWERS}`,
+  called: `same_call IS NULL AND ${IS_CALL}`,
+  failed: "same_call IS NULL AND status = 'error'",
+};
+
+/** Returns SQL that selects the run that decides a field. */
+function decidingSql(field: DecidingField): string {
   const order = ORDER.map((column) => (isFirst(field) ? column : `${column} DESC`)).join(', ');
-  return `${FIRST} AND ${condition} ORDER BY ${order} LIMIT 1`;
+  return `${FIRST} AND ${CONDITIONS[field]} ORDER BY ${order} LIMIT 1`;
 }
 
-const DECIDING: Readonly<Record<DecidingField, string>> = {
-  asked: decidingSql('asked', `flags & ${RunFlag.ASKS}`),
-  thread: decidingSql('thread', `flags & ${RunFlag.HAS_THREAD}`),
-  user: decidingSql('user', `flags & ${RunFlag.HAS_USER}`),
-  answered: decidingSql('answered', `flags & ${RunFlag.ANSWERS}`),
-  called: decidingSql('called', `same_call IS NULL AND ${IS_CALL}`),
-  failed: decidingSql('failed', "same_call IS NULL AND status = 'error'"),
-};
 const OWN_ROOT = `${FIRST.replace('trace', '+trace')} AND tenant = ? AND id = ?`;
 const TOP_ROOT = `${FIRST} AND parent IS NULL AND waits_for IS NULL ORDER BY start_us, n LIMIT 1`;
 const FIRST_ROOT = `${FIRST} AND flags & ${RunFlag.INTERNAL} = 0 ORDER BY start_us, n LIMIT 1`;

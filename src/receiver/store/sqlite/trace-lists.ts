@@ -9,9 +9,9 @@ import {
   decidedTrace,
   idsIn,
   listedTrace,
-  shownIn,
   type Turn,
   threadSummaryOf,
+  traceFieldsIn,
 } from '../../domain/trace-summary.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -23,7 +23,8 @@ import { runAt, type SelectedRun, SummarizedRow, usageIn } from './run-row.ts';
 export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun): TraceSummary {
   const trace = connection.one<Row>('SELECT * FROM traces WHERE n = ?', root.trace) ?? {};
   const keys: DecidingRuns<number> = JSON.parse(String(trace.deciding ?? '{}'));
-  const rows = new Map([[root.n, new SummarizedRow(root)]]);
+  const own = new SummarizedRow(root);
+  const rows = new Map([[root.n, own]]);
   const deciding: DecidingRuns<SummarizedRow<SelectedRun>> = {};
   for (const field of DECIDING_FIELDS) {
     const n = keys[field] ?? -1;
@@ -31,7 +32,8 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
     if (row !== undefined) rows.set(n, new SummarizedRow(row));
     deciding[field] = rows.get(n);
   }
-  const decided = decidedTrace(new SummarizedRow(root), root.outcome === 'incomplete', deciding);
+  // A root with the status `incomplete` is shown like a root that has not arrived.
+  const decided = decidedTrace(own, root.outcome === 'incomplete', deciding);
   const summaries = new Map<number, RunSummary>();
   const summaryOf = ({ row }: SummarizedRow<SelectedRun>): RunSummary => {
     const summary = summaries.get(row.n) ?? summaryIn(connection, row);
@@ -39,7 +41,7 @@ export function traceSummaryIn(connection: SqliteConnection, root: SelectedRun):
     return summary;
   };
   const totals = { ...totalsIn(connection, trace), ...idsIn(decided) };
-  return listedTrace(summaryOf(new SummarizedRow(root)), shownIn(decided, summaryOf), totals);
+  return listedTrace(summaryOf(own), traceFieldsIn(decided, summaryOf), totals);
 }
 
 function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace'] {
