@@ -195,7 +195,7 @@ export class Run implements HookedRun {
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = isAbort(error, this.traceId, this.signal?.deref()) ? 'cancelled' : undefined;
-    const text = errorText(error, this.#capture.payload.redaction);
+    const text = errorText(error, this.#capture.payload.redaction) || 'Error';
     this.#stop(reason, text, options && this.#endUsIn('Run.fail', options));
   }
 

@@ -114,7 +114,7 @@ it('shows the tools that only messages tell of between the model calls, without 
   ]);
   const { recorded } = partsOf(await call('show_trace'));
   expect(recorded).toEqual([
-    `trace ${idOf(1)}, 3 runs, 0 failed`,
+    `trace ${idOf(1)}, success, 3 runs, 0 failed`,
     `${idOf(1)}  ask · chain · success · 12 ms`,
     `  ${idOf(2)}  call · llm · success · 12 ms`,
     '  c\\x1b1  issue_refund · tool · error · ≤ 988 ms · from the messages · error: Too old',
@@ -154,7 +154,7 @@ it('leads to the failed run of the last trace in two calls', async () => {
   const agent = line(3, 'agent · chain · error · 12 ms · error: Error: cannot pay');
   const root = line(2, 'run 2 · chain · error · 12 ms · error: Error: cannot pay');
   expect(recorded).toEqual([
-    `trace ${idOf(2)}, 4 runs, 3 failed`,
+    `trace ${idOf(2)}, error, 4 runs, 3 failed`,
     'failed runs, the deepest first:',
     pay,
     agent,
@@ -183,7 +183,7 @@ it('shows the records of a call as one run, with the payload of whichever record
     run(4, { parent: 3, name: 'log' }),
   ]);
   expect(partsOf(await call('show_trace')).recorded).toEqual([
-    `trace ${idOf(1)}, 4 runs, 0 failed`,
+    `trace ${idOf(1)}, success, 4 runs, 0 failed`,
     `${idOf(1)}  run 1 · chain · success · 12 ms`,
     `  ${idOf(2)}  chat · llm · success · 7.00 s · 7 tokens · +1 record of the same call (fetch)`,
     `    ${idOf(4)}  log · chain · success · 12 ms`,

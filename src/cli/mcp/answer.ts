@@ -59,7 +59,8 @@ export function runLine(run: TreeRun & { outcome?: TraceOutcome }, more: readonl
     `${short(run.derived?.id ?? id)}  ${short(name)}`,
     short(type),
     ...(model === undefined ? [] : [short(model)]),
-    run.outcome ?? status,
+    // The messages tell that a tool has failed, but not that it has succeeded.
+    ...(run.derived?.is_error === false ? [] : [run.outcome ?? status]),
     durationOf(run),
     ...usageTexts(run),
     ...more,

@@ -3,7 +3,7 @@ import { defined } from '../../payload/fields.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { foldedCalls, withoutInternal } from '../../receiver/domain/call-records.ts';
 import { derivedTools, withDerivedTools } from '../../receiver/domain/derived-tools.ts';
-import type { RunOutline, TraceSummary } from '../../receiver/domain/run-view.ts';
+import type { RunOutline, TraceOutcome, TraceSummary } from '../../receiver/domain/run-view.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { depthFirst, forestOf, rootIn } from '../../testing/forest.ts';
 import { CommandFailure, UsageError } from '../command-line.ts';
@@ -52,19 +52,20 @@ const showTrace = tool({
     internal: z.boolean().default(false).describe('also show the steps that frameworks have added for themselves'),
     offset: OFFSET.describe('number of runs to skip'),
   }),
-  use: ({ id, ...shown }, read) =>
+  use: ({ id: given, ...shown }, read) =>
     read(async (source) => {
-      const traceId = await completeId(source, id === undefined ? undefined : idOf(id));
+      const traceId = await completeId(source, given === undefined ? undefined : idOf(given));
       const outline = await source.outline(traceId);
       // Also accepts the id of a run, and shows its trace.
-      if (outline.length > 0) return treeOf(traceId, outline, shown);
-      const { trace_id: other } = await runOf(source, traceId);
-      return treeOf(other, await source.outline(other), shown);
+      const id = outline.length > 0 ? traceId : (await runOf(source, traceId)).trace_id;
+      const [summary] = (await source.traces({ filter: `trace:${id}` })).items;
+      return treeOf(id, summary?.outcome, outline.length > 0 ? outline : await source.outline(id), shown);
     }),
 });
 
 function treeOf(
   traceId: string,
+  outcome: TraceOutcome | undefined,
   outline: readonly RunOutline[],
   { internal, offset }: { internal: boolean; offset: number },
 ): Answer {
@@ -76,7 +77,7 @@ function treeOf(
   const failed = nodes.filter(({ run }) => isFailed(run)).sort((a, b) => b.depth - a.depth);
   const listed = offset === 0 ? failed.slice(0, FAILED_MAX) : [];
   const head = [
-    `trace ${traceId}, ${counted(outline.length, 'run')}, ${failed.length} failed`,
+    `trace ${traceId}, ${outcome ?? 'unknown outcome'}, ${counted(outline.length, 'run')}, ${failed.length} failed`,
     ...(listed.length === 0 ? [] : ['failed runs, the deepest first:', ...listed.map(({ run }) => runLine(run)), '']),
   ].join('\n');
   // A derived tool is no run, so its line belongs to that of the next run.

@@ -16,16 +16,23 @@ export interface Failure {
 
 /**
  * Finds the step at which a trace failed. In a trace that succeeded, this is below the first failed run other than a
- * model call, which an SDK repeats.
+ * model call, which an SDK repeats, or else the last model call if it has failed.
  */
 export function failureOf({ root, runs }: RecordedTrace): Failure | undefined {
   const tree = forestOf(runs).find(({ run }) => run === root);
   const nodes = [...depthFirst(tree === undefined ? [] : [tree])].map(([node]) => node);
   let node = isFailed(root) ? tree : nodes.find(({ run }) => isFailed(run) && !isModelCall(run));
+  if (!isFailed(root)) node ??= lastFailedCall(nodes);
   for (let next = node; next !== undefined; next = causeIn(next)) node = next;
   if (node === undefined) return undefined;
   const path = pathTo(node.run, new Map(runs.map((run) => [run.id, run]))).map(({ name }) => name);
   return { run: node.run, path, error: errorLine(node.run) };
+}
+
+function lastFailedCall(nodes: readonly Tree<ExportedRun>[]): Tree<ExportedRun> | undefined {
+  const calls = nodes.filter(({ run }) => isModelCall(run));
+  const last = calls.toSorted((a, b) => (a.run.start_time < b.run.start_time ? -1 : 1)).at(-1);
+  return last && isFailed(last.run) ? last : undefined;
 }
 
 /** Returns the nested run that has failed a run. A failure after which the run has started others was handled. */

@@ -192,6 +192,7 @@ const PAYLOAD_MAX = 2_000;
 const UNSTEADY = /[\da-f]{8}-[\da-f]{4}-|\d{4}-\d\d-\d\dT\d\d:/i;
 
 function steady<Payload>(payload: Payload): Payload | undefined {
+  if (payload === undefined) return undefined;
   const shown = masked(payload) as Payload;
   const text = JSON.stringify(shown) ?? '';
   return text.length > PAYLOAD_MAX || text === '{}' || UNSTEADY.test(text) ? undefined : shown;

@@ -197,7 +197,9 @@ export function idsIn(
   decided: DecidedTrace<SummarizedRun> | undefined,
 ): Pick<TraceSummary['trace'], 'asked_run_id' | 'answered_run_id' | 'failed_run_id'> {
   const { asked, answered, failed } = decided ?? {};
-  return defined({ asked_run_id: asked?.id, answered_run_id: answered?.id, failed_run_id: failed?.id });
+  // A run that has failed takes the place of an answer, but has none.
+  const answeredId = answered && has(answered, RunFlag.ANSWERS) ? answered.id : undefined;
+  return defined({ asked_run_id: asked?.id, answered_run_id: answeredId, failed_run_id: failed?.id });
 }
 
 /** The figures of a trace in a thread. */

@@ -27,7 +27,7 @@ export function DerivedPanel({ tool }: { tool: DerivedTool }): JSX.Element {
         <h2 class="clip" title={visible(name)}>
           {visible(name)}
         </h2>
-        <StatusMark status={status} />
+        {status === 'error' && <StatusMark status={status} />}
         <DerivedMark />
       </header>
       <p class="note small">

@@ -189,7 +189,7 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
   return (
     <li ref={element} class={run.status === 'error' ? 'step failed' : 'step'}>
       <div class="step-line">
-        <StatusMark status={run.status} isShort />
+        {(derived === undefined || derived.is_error) && <StatusMark status={run.status} isShort />}
         <code>
           <button type="button" title="Show this run" onClick={() => model.select(run.id)}>
             {visible(run.name)}
