@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import type { RunRecord } from 'runspan';
-import { createReceiver } from 'runspan/receiver';
+import { createReceiver, type TraceSummary } from 'runspan/receiver';
 import { transformWithEsbuild } from 'vite';
 import { expect, it, onTestFinished } from 'vitest';
 import { root } from '../support/folders.ts';
@@ -84,7 +84,8 @@ it('a route that streams and a server action deliver their traces before their w
   // `ai` repeats a refused call twice. The response has status 200, and its stream says that the call has failed.
   const refused = await post('refused', JSON.stringify({ id: 't2', userId: 'bob', messages }));
   expect([refused.status, await refused.text()]).toEqual([200, expect.stringContaining('"type":"error"')]);
-  const traces = async () => (await (await fetch(`${receiver.url}/query/traces`)).json()).items;
+  const traces = async () =>
+    ((await (await fetch(`${receiver.url}/query/traces`)).json()) as { items: TraceSummary[] }).items;
   await expect
     .poll(async () => (await traces())[0])
     .toMatchObject({

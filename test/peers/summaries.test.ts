@@ -71,7 +71,7 @@ const REQUESTS = {
 /** Returns what the list shows of a request. Modes differ in what they can know. */
 function requestIn(mode: Mode, path: keyof typeof REQUESTS) {
   const { status: _, ...rest } = REQUESTS[path];
-  const [tracing, imports, spans] = MODES[mode];
+  const [tracing, imports, spans] = MODES[mode] as readonly [string, readonly string[], string?];
   const shown = { name: `POST /${path}/ada`, question: 'Is it raining?', user: 'ada', thread: `t-${path}`, ...rest };
   // OpenTelemetry's instrumentation of node:http knows no routes.
   if (imports.includes('runspan/register') && spans === undefined) shown.name = `POST /${path}/:user`;
@@ -119,7 +119,7 @@ function graphIn(mode: Mode, question: keyof typeof GRAPHS) {
   const shown = { name: 'LangGraph', question, user: 'ada', thread: 't1', ...GRAPHS[question] };
   if (question !== 'Please wait now') return shown;
   // Others learn nothing of a graph that has not ended. `ask` is its first step.
-  const isRegistered = MODES[mode][1].includes('runspan/register');
+  const isRegistered = (MODES[mode][1] as readonly string[]).includes('runspan/register');
   return isRegistered ? { ...shown, outcome: 'interrupted' } : { ...shown, name: 'ask' };
 }
 

@@ -185,7 +185,7 @@ export class AssembledTrace implements CoveredTrace {
   #decide(): DecidedTrace<TracedRun> | undefined {
     const { root, runs } = this;
     if (root === undefined) return undefined;
-    const isMissing = root.run.namesParent && root.id !== this.id && !has(root, RunFlag.ENTERS);
+    const isMissing = !root.isTop && root.id !== this.id;
     const deciding: DecidingRuns<TracedRun> = {};
     for (const field of DECIDING_FIELDS) deciding[field] = decidingRun(field, runs);
     const decided = decidedTrace(root, isMissing, deciding);
@@ -259,6 +259,7 @@ export class AssembledTrace implements CoveredTrace {
     const costSource = addCost(summary, prices);
     const { dotted_order: order, error, extra } = fields;
     const compared = { summary, costSource, metadata: extra?.metadata, error, ...timesOf(summary) };
+    const flags = flagsOf(fields, facts, summary);
     const call = {
       type: summary.run_type,
       name: summary.name,
@@ -266,7 +267,8 @@ export class AssembledTrace implements CoveredTrace {
       status: summary.status,
       isRepeat: false,
       project: projectOf(summary),
-      flags: flagsOf(fields, facts, summary),
+      isTop: !run.namesParent || has({ flags }, RunFlag.ENTERS),
+      flags,
       endUs: parseIsoTimestamp(summary.end_time ?? ''),
       ...callEvidenceOf(fields, facts),
     };

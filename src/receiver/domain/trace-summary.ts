@@ -46,6 +46,8 @@ export interface SummarizedRun {
   readonly type: string;
   readonly status: RunStatus;
   readonly project: string;
+  /** Whether the run names no parent, or one in another program. */
+  readonly isTop: boolean;
   /** Whether the run is a further record of a call. */
   readonly isRepeat: boolean;
   /** A sum of `RunFlag`. */
@@ -99,8 +101,8 @@ export function decidingRun<Run extends SummarizedRun>(
 }
 
 /**
- * OpenTelemetry's SDK for JavaScript starts spans at a whole millisecond. Of runs with the same start, functions are before
- * the calls in them, and tools before the model call that gets their results.
+ * OpenTelemetry's SDK for JavaScript starts spans at a whole millisecond. Of runs with the same start, the top one is before
+ * the others, functions before the calls in them, and tools before the model call that gets their results.
  */
 function isEarlier(a: SummarizedRun, b: SummarizedRun): boolean {
   if (a.startUs !== b.startUs) return a.startUs < b.startUs;
@@ -108,8 +110,8 @@ function isEarlier(a: SummarizedRun, b: SummarizedRun): boolean {
   return rankA === rankB ? a.id < b.id : rankA < rankB;
 }
 
-function rankOf({ type }: SummarizedRun): number {
-  return Number(isCallType(type)) + Number(type === 'llm');
+function rankOf({ isTop, type }: SummarizedRun): number {
+  return isTop ? 0 : 1 + Number(isCallType(type)) + Number(type === 'llm');
 }
 
 /** What a trace says as a whole, and the runs whose data it shows. */

@@ -5,7 +5,7 @@ import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import { projectOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { countsUsage, type PayloadFacts, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
-import { countsFor, flagsOf, type SummarizedRun } from '../../domain/trace-summary.ts';
+import { countsFor, flagsOf, has, RunFlag, type SummarizedRun } from '../../domain/trace-summary.ts';
 import { idText, type SqliteConnection } from './database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
@@ -81,6 +81,10 @@ export class SummarizedRow<Of extends RunRow = RunRow> implements SummarizedRun 
 
   get project(): string {
     return this.row.project ?? '';
+  }
+
+  get isTop(): boolean {
+    return (this.row.parent ?? this.row.waits_for) === null || has(this, RunFlag.ENTERS);
   }
 
   get isRepeat(): boolean {

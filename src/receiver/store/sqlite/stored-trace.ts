@@ -9,7 +9,6 @@ import {
   type DecidingRuns,
   decidedTrace,
   decidingRun,
-  has,
   isFirst,
   RunFlag,
 } from '../../domain/trace-summary.ts';
@@ -134,10 +133,10 @@ export class StoredTrace implements KnownTrace {
   }
 
   #checkDeciding(before: RunRow, after: RunRow): void {
+    const [from, to] = [new SummarizedRow(before), new SummarizedRow(after)];
+    const isMoved = from.startUs !== to.startUs || from.type !== to.type || from.isTop !== to.isTop;
     for (const field of DECIDING_FIELDS) {
-      if (this.#deciding[field] !== after.n) continue;
-      const isMoved = before.start_us !== after.start_us || before.run_type !== after.run_type;
-      if (isMoved || !countsFor(field, new SummarizedRow(after))) this.#lost.add(field);
+      if (this.#deciding[field] === after.n && (isMoved || !countsFor(field, to))) this.#lost.add(field);
     }
   }
 
@@ -187,8 +186,7 @@ export class StoredTrace implements KnownTrace {
       deciding[field] = decidingRun(field, candidates, row ? new SummarizedRow(row) : undefined);
       this.#deciding[field] = deciding[field]?.row.n;
     }
-    const isMissing = (rootRow.parent ?? rootRow.waits_for) !== null && root.id !== this.id;
-    const { outcome, thread, user } = decidedTrace(root, isMissing && !has(root, RunFlag.ENTERS), deciding);
+    const { outcome, thread, user } = decidedTrace(root, !root.isTop && root.id !== this.id, deciding);
     return { is_root: 1, outcome, thread: thread?.row.thread ?? null, user: user?.row.user ?? null };
   }
 
@@ -239,7 +237,9 @@ const UPDATE_TRACE = `UPDATE traces SET ${UPDATED.map((column) => `${column} = ?
 const RUN = 'SELECT * FROM runs WHERE n = ?';
 const FIRST = 'SELECT * FROM runs WHERE start_us IS NOT NULL AND trace = ?';
 const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')})`;
-const ORDER = ['start_us', `${IS_CALL} + (run_type = 'llm')`, 'id'];
+const IS_TOP = `(parent IS NULL AND waits_for IS NULL OR flags & ${RunFlag.ENTERS})`;
+/** The order of `decidingRun`. */
+const ORDER = ['start_us', `iif(${IS_TOP}, 0, 1 + (${IS_CALL}) + (run_type = 'llm'))`, 'id'];
 /** SQL conditions for the runs that count for a field, see `countsFor`. */
 const CONDITIONS: Readonly<Record<DecidingField, string>> = {
   asked: `flags & ${RunFlag.ASKS}`,
