@@ -208,7 +208,7 @@ test('a filter for errors that matches nothing offers the traces with a failed r
   const { page, rows } = await openPage(failing, { path: '/?q=status%3Aerror+refund' });
   await page.getByText('1 trace has a failed run: show them').getByRole('link').click();
   await expect.poll(() => rows.count()).toBe(1);
-  expect(new URL(page.url()).searchParams.get('q')).toBe('refund status:failed_below');
+  expect(new URL(page.url()).searchParams.get('q')).toBe('status:failed_below refund');
 });
 
 const headers = (page: Page): Promise<string[]> => page.getByRole('columnheader').allTextContents();
