@@ -14,7 +14,9 @@ const CAUSE = /^[ \t]*(?:Caused by|\[cause\]): (.+)$/gm;
  */
 export function headlineOf(error: string): string {
   const text = error.trimStart().slice(0, SEARCHED_MAX) || 'error without a message';
-  const [line = ''] = text.split(/\r?\n|\r/, 1);
+  const [first = ''] = text.split(/\r?\n|\r/, 1);
+  // Node prints an error without a stack in brackets.
+  const line = first.replace(/^\[(.+)\] \{$/, '$1');
   const cause = [...text.matchAll(CAUSE)].at(-1)?.[1]?.trimEnd();
   if (cause === undefined || line.includes(cause.replace(/^[\w.$]+: /, ''))) return cut(line, LENGTH_MAX);
   const shown = cut(cause, CAUSE_LENGTH_MAX);
