@@ -62,7 +62,7 @@ async function summaryIn({ store, scope }: Reader, id: string): Promise<SavedDat
 /** Yields pairs of a path and its response, as JSON text. Reads each run once, because finding one may take long. */
 async function* responses(reader: Reader, traceId: string, outline: readonly RunOutline[]): AsyncGenerator<string> {
   const { store, scope } = reader;
-  // Texts that are cut may contain a part of a secret, which is not recognised. The details and payloads have them whole.
+  // A cut text may end within a secret, which masking then misses. The details and payloads contain the whole texts.
   const items = outline.map(({ error: _, tools: __, ...run }) => run);
   yield pairOf(`/query/traces/${traceId}`, masked({ items }));
   const byId = new Map(items.map((run) => [run.id, run]));

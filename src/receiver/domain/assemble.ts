@@ -22,6 +22,7 @@ import {
 } from './run-view.ts';
 import { countsUsage, type PayloadFacts, payloadFacts, summaryOf, sumOfUsage } from './summary.ts';
 import {
+  DECIDES,
   DECIDING_FIELDS,
   type DecidedTrace,
   type DecidingRuns,
@@ -185,10 +186,9 @@ export class AssembledTrace implements CoveredTrace {
   #decide(): DecidedTrace<TracedRun> | undefined {
     const { root, runs } = this;
     if (root === undefined) return undefined;
-    const isMissing = !root.isTop && root.id !== this.id;
     const deciding: DecidingRuns<TracedRun> = {};
     for (const field of DECIDING_FIELDS) deciding[field] = decidingRun(field, runs);
-    const decided = decidedTrace(root, isMissing, deciding);
+    const decided = decidedTrace(root, !root.isTop && root.id !== this.id, deciding);
     for (const field of ['thread', 'user'] as const) {
       const value = decided[field]?.summary[field];
       if (value !== undefined) root.summary[field] = value;
@@ -239,7 +239,7 @@ export class AssembledTrace implements CoveredTrace {
     for (const traced of this.runs) {
       const { status, end_time, run_type } = traced.summary;
       if (status === 'pending') totals.pending += 1;
-      if (status === 'error' && !traced.isRepeat) totals.errors += 1;
+      if (DECIDES.failed.counts(traced)) totals.errors += 1;
       if (MODEL_TYPES.includes(run_type) && !traced.isRepeat) totals.model_calls += 1;
       if (end_time !== undefined && end_time > (totals.end_time ?? '')) totals.end_time = end_time;
       const usage = sumOfUsage(totals.usage, this.countedUsage(traced));

@@ -33,12 +33,16 @@ export interface WithoutInternal<Run> {
   readonly leftOut: number;
 }
 
-/** Leaves out the internal steps of frameworks. A root, and a step that did not succeed, are never left out. */
+/** Returns whether a run is an internal step of a framework that has succeeded and is not a root. */
+export function isLeftOut({ internal, status }: RunOutline, hasParent: boolean): boolean {
+  return internal === true && status === 'success' && hasParent;
+}
+
+/** Leaves out the internal steps of frameworks, see `isLeftOut`. */
 export function withoutInternal<Run extends RunOutline>(runs: readonly Run[]): WithoutInternal<Run> {
   const ids = new Set(runs.map(({ id }) => id));
-  const isLeftOut = ({ internal, status, parent_run_id: parent = '' }: RunOutline): boolean =>
-    internal === true && status === 'success' && ids.has(parent);
-  const parents = new Map(runs.filter(isLeftOut).map(({ id, parent_run_id: parent = '' }) => [id, parent]));
+  const leftOut = runs.filter((run) => isLeftOut(run, ids.has(run.parent_run_id ?? '')));
+  const parents = new Map(leftOut.map(({ id, parent_run_id: parent = '' }) => [id, parent]));
   const nearest = (id: string): string => {
     // A set, because parents may form a cycle.
     const passed = new Set<string>();

@@ -44,7 +44,7 @@ export function derivedTools(outline: readonly RunOutline[]): DerivedTool[] {
   const above = runsAbove(outline);
   const tools: DerivedTool[] = [];
   for (const { run, startUs } of runs.sort((a, b) => a.startUs - b.startUs)) {
-    // The records of a call may have its messages in several formats.
+    // Each record of a call may contain the messages in another format. The first with results or calls is read.
     const said = records.get(run.id)?.flatMap((record) => record.tools ?? []) ?? [];
     for (const { id, text, is_error } of said.find(({ results }) => results)?.results ?? []) {
       const calls = open.get(id) ?? [];

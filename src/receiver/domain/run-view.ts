@@ -108,7 +108,7 @@ export interface CostSource {
   no_cost?: string;
 }
 
-/** A call of a tool. Its id is that by which the result names it. If the service gives none, the name with the arguments. */
+/** A call of a tool. `id` pairs the call with its result. Without an id from the service, `id` is the name and the arguments. */
 export type CalledTool = { id: string; name: string; arguments: string };
 
 /** The result of a call, as text or JSON. `is_error` is set if the tool failed. */

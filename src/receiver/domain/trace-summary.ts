@@ -56,14 +56,10 @@ export interface SummarizedRun {
 
 /** The runs that decide the summary of a trace: of the runs that count for a field, the first or the last. */
 export type DecidingRuns<Run> = { [Field in DecidingField]?: Run | undefined };
-export type DecidingField = keyof typeof DECIDES;
+export type DecidingField = 'asked' | 'thread' | 'user' | 'answered' | 'called' | 'failed';
 
-interface Deciding {
-  readonly isFirst: boolean;
-  readonly counts: (run: SummarizedRun) => boolean;
-}
-
-const DECIDES: Record<'asked' | 'thread' | 'user' | 'answered' | 'called' | 'failed', Deciding> = {
+/** Which runs count for a field, and whether the first of them decides it. */
+export const DECIDES: Readonly<Record<DecidingField, { isFirst: boolean; counts: (run: SummarizedRun) => boolean }>> = {
   asked: { isFirst: true, counts: (run) => has(run, RunFlag.ASKS) },
   thread: { isFirst: true, counts: (run) => has(run, RunFlag.HAS_THREAD) },
   user: { isFirst: true, counts: (run) => has(run, RunFlag.HAS_USER) },
@@ -74,16 +70,8 @@ const DECIDES: Record<'asked' | 'thread' | 'user' | 'answered' | 'called' | 'fai
 
 export const DECIDING_FIELDS: readonly DecidingField[] = Object.keys(DECIDES) as DecidingField[];
 
-export function isFirst(field: DecidingField): boolean {
-  return DECIDES[field].isFirst;
-}
-
 export function has({ flags }: Pick<SummarizedRun, 'flags'>, flag: number): boolean {
   return (flags & flag) !== 0;
-}
-
-export function countsFor(field: DecidingField, run: SummarizedRun): boolean {
-  return DECIDES[field].counts(run);
 }
 
 /** Returns the run that decides a field: the known one, or one of the runs. */
@@ -92,10 +80,11 @@ export function decidingRun<Run extends SummarizedRun>(
   runs: Iterable<Run>,
   known?: Run,
 ): Run | undefined {
+  const { isFirst, counts } = DECIDES[field];
   let deciding = known;
   for (const run of runs) {
-    if (!countsFor(field, run)) continue;
-    if (deciding === undefined || isEarlier(run, deciding) === isFirst(field)) deciding = run;
+    if (!counts(run)) continue;
+    if (deciding === undefined || isEarlier(run, deciding) === isFirst) deciding = run;
   }
   return deciding;
 }

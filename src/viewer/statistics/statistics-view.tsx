@@ -142,7 +142,7 @@ function Charts({ statistics, groupName }: { statistics: Statistics; groupName: 
   const charts = useMemo(() => {
     const times = statistics.buckets.map(({ start_time }) => Math.round(millisecondsAt(start_time)));
     const [beforeMs = 0, lastMs = beforeMs] = times.slice(-2);
-    // The last bucket ends with the range. Its bar is as wide as the others.
+    // The last bucket may be shorter, but its bar has the width of the others.
     const endMs = Math.max(millisecondsAt(statistics.to ?? '') || 0, 2 * lastMs - beforeMs, lastMs + 1);
     return chartsOf(statistics, groupName).map((chart) => ({ ...chart, times, endMs, zoom }));
   }, [statistics]);

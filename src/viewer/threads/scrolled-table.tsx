@@ -1,9 +1,12 @@
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { useRef } from 'preact/hooks';
+import type { ThreadSummary } from '../../receiver/domain/run-view.ts';
+import { cachedShare, cost, count, orDash } from '../elements/figures.ts';
 import { useFocus } from '../elements/keys.ts';
 import { useOpenRows } from '../elements/rows.tsx';
-import { Table, type TableProps } from '../elements/table.tsx';
+import { Table, type TableColumn, type TableProps } from '../elements/table.tsx';
+import { feedbackChips } from '../list/columns.tsx';
 import { useRestoredScroll } from '../list/run-list.ts';
 
 const ROW_HEIGHT = 36;
@@ -15,6 +18,14 @@ interface ScrolledTableProps<Item> extends Omit<TableProps<Item>, 'rows'> {
   open: (item: Item) => void;
   children: ComponentChildren;
 }
+
+/** The columns of tokens, costs and feedback. */
+export const USAGE_COLUMNS: readonly TableColumn<Pick<ThreadSummary, 'usage' | 'feedback'>>[] = [
+  { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
+  { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
+  { name: 'Cached', class: 'number optional', cell: ({ usage }) => cachedShare(usage) ?? '–' },
+  { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
+];
 
 /** A view with a table whose rows open other views. `children` follow the table. */
 export function ScrolledTable<Item>(props: ScrolledTableProps<Item>): JSX.Element {

@@ -4,14 +4,14 @@ import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { ago, cachedShare, cost, count, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
+import { ago, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { feedbackChips, previewOf } from '../list/columns.tsx';
+import { previewOf } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
 import { RunList, useRunList } from '../list/run-list.ts';
-import { ScrolledTable } from './scrolled-table.tsx';
+import { ScrolledTable, USAGE_COLUMNS } from './scrolled-table.tsx';
 
 type ThreadLine = ThreadSummary & { readonly id: string; readonly trace_id: string };
 
@@ -45,10 +45,7 @@ const COLUMNS: readonly TableColumn<ThreadLine>[] = [
     ),
   },
   { name: 'p50', class: 'number optional', cell: ({ latency_ms }) => orDash(latency_ms?.p50, duration) },
-  { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
-  { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
-  { name: 'Cached', class: 'number optional', cell: ({ usage }) => cachedShare(usage) ?? '–' },
-  { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
+  ...USAGE_COLUMNS,
 ];
 
 export function ThreadList(): JSX.Element {

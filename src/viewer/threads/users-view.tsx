@@ -7,12 +7,11 @@ import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { cachedShare, cost, count, duration, orDash, plural } from '../elements/figures.ts';
+import { duration, orDash, plural } from '../elements/figures.ts';
 import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
-import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
-import { ScrolledTable } from './scrolled-table.tsx';
+import { ScrolledTable, USAGE_COLUMNS } from './scrolled-table.tsx';
 import { failuresOf, UserLink, userFilter } from './thread-list.tsx';
 
 const USERS_MAX = 200;
@@ -27,10 +26,7 @@ const COLUMNS: readonly TableColumn<GroupFigures>[] = [
   { name: 'p50', class: 'number', cell: ({ roots }) => orDash(roots.latency_ms?.p50, duration) },
   { name: 'p95', class: 'number optional', cell: ({ roots }) => orDash(roots.latency_ms?.p95, duration) },
   { name: 'Model calls', class: 'number optional', cell: ({ model_calls }) => model_calls.runs.toLocaleString('en') },
-  { name: 'Tokens', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_tokens, count) },
-  { name: 'Cost', class: 'number optional', cell: ({ usage }) => orDash(usage?.total_cost, cost) },
-  { name: 'Cached', class: 'number optional', cell: ({ usage }) => cachedShare(usage) ?? '–' },
-  { name: 'Feedback', class: 'optional', cell: ({ feedback }) => feedbackChips(feedback) },
+  ...USAGE_COLUMNS,
   { name: 'Show', class: 'optional', cell: ({ group }) => <UserLinks user={group} /> },
 ];
 

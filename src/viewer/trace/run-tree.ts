@@ -1,4 +1,4 @@
-import type { FoldedRuns } from '../../receiver/domain/call-records.ts';
+import { type FoldedRuns, isLeftOut } from '../../receiver/domain/call-records.ts';
 import type { TreeRun } from '../../receiver/domain/derived-tools.ts';
 import type { RunOutline } from '../../receiver/domain/run-view.ts';
 import { millisecondsAt, useNow } from '../elements/figures.ts';
@@ -156,7 +156,7 @@ export function lengthMsOf(branch: Branch | undefined): number {
 
 /** Returns whether a framework has added a run for itself. A root, and a run that did not succeed, never count. */
 export function isInternal({ run, parent }: Branch): boolean {
-  return parent !== -1 && run.status === 'success' && run.internal === true;
+  return isLeftOut(run, parent !== -1);
 }
 
 /**

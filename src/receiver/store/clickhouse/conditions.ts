@@ -109,6 +109,11 @@ function ofId(column: string, patterns: readonly TextPattern[] = []): Sql {
 
 const ID = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/;
 
+/** Returns an SQL expression for the value of a metadata key. It is null if the run has no such key. */
+export function metadataValue(key: string): Sql {
+  return sql`if(mapContains(metadata, ${string(key)}), metadata[${string(key)}], NULL)`;
+}
+
 function ofMetadata({ key = '', values }: Comparison): Sql {
   const hasKey = sql`mapContains(metadata, ${string(key)})`;
   if (values === undefined) return hasKey;

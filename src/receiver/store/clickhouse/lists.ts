@@ -10,7 +10,7 @@ import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
 import { listedTrace, type TraceFields } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import { conditionOf, directionOf, rangeConditions } from './conditions.ts';
+import { conditionOf, directionOf, metadataValue, rangeConditions } from './conditions.ts';
 import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { feedbackIn } from './reads.ts';
 import { NO_ITEM, searchConditions } from './search.ts';
@@ -86,7 +86,7 @@ export async function suggestions(
 /** Returns an SQL expression for the values that a run has for a field, as a single value or an array. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
   const key = metadataKeyOf(field);
-  if (key !== undefined) return sql`if(mapContains(metadata, ${string(key)}), metadata[${string(key)}], NULL)`;
+  if (key !== undefined) return metadataValue(key);
   return sql(field.startsWith('meta') ? 'mapKeys(metadata)' : (SUGGESTED_COLUMNS.get(field) ?? 'NULL'));
 }
 

@@ -194,7 +194,7 @@ export class RowWriter {
       }
       for await (const row of inTurns(rowsOf(group))) {
         if (rows.length === INSERTED_ROWS) {
-          // The sweep takes a group for derived once a row has its time, so only the last rows of a group may have it.
+          // The sweep skips a group if any of its rows has the group's time, so only the last rows of a group have it.
           const isOpen = (one: DerivedRow): boolean => one.tenant === group.tenant && one.group_id === group.group_id;
           await this.#deletions.delete(covered.splice(0), deletedUs);
           const early = rows.map((one) => (isOpen(one) ? { ...one, seen_us: one.seen_us - 1 } : one));

@@ -14,7 +14,7 @@ import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import { conditionOf } from './conditions.ts';
+import { conditionOf, metadataValue } from './conditions.ts';
 import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
 import { ERROR_KINDS, FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
@@ -78,8 +78,7 @@ function groupingOf(groupBy: GroupKey): Grouping {
   if (isTag) return { group: sql('arrayJoin(arrayDistinct(tags))'), groups: sql('arrayDistinct(tags)'), isTag };
   const key = metadataKeyOf(groupBy);
   const column = groupBy === 'name' ? 'if(internal = 1 AND is_root = 0, NULL, name)' : groupBy;
-  const group =
-    key === undefined ? sql(column) : sql('if(mapContains(metadata, ?), metadata[?], NULL)', string(key), string(key));
+  const group = key === undefined ? sql(column) : metadataValue(key);
   return { group, groups: sql(`[${group.sql}]`, ...group.params), isTag };
 }
 

@@ -42,7 +42,7 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   const payloads = PAYLOAD_FIELDS.flatMap((field) => {
     if (fields[field] === undefined) return [];
     const text = texts?.[field] ?? exactJson(fields[field]);
-    // Reading messages takes longer than this search. Every format of tool calls and results has one of the words in its keys.
+    // This search is faster than parsing messages. The keys of every format of tool calls and results contain one of the words.
     const hasTools = text.includes('tool') || text.includes('unction');
     const facts = payloadFactsOf(fields, field, { hasPreview: text.length > PREVIEW_LENGTH_MIN, hasTools });
     return { field, text, facts: Object.keys(facts).length === 0 ? undefined : facts };

@@ -5,7 +5,7 @@ import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import { projectOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { countsUsage, type PayloadFacts, type SmallFields, USAGE_KEYS } from '../../domain/summary.ts';
-import { countsFor, flagsOf, has, RunFlag, type SummarizedRun } from '../../domain/trace-summary.ts';
+import { DECIDES, flagsOf, has, RunFlag, type SummarizedRun } from '../../domain/trace-summary.ts';
 import { idText, type SqliteConnection } from './database.ts';
 
 /** A row of the table `runs`. `start_us` and the columns after it are null until the run is visible. */
@@ -45,7 +45,7 @@ export type RootColumns = {
 /** Returns the columns of a run that is not the root. */
 export function plainColumns(row: RunRow): RootColumns {
   const own = (field: 'thread' | 'user'): string | null =>
-    countsFor(field, new SummarizedRow(row)) ? row[field] : null;
+    DECIDES[field].counts(new SummarizedRow(row)) ? row[field] : null;
   return { is_root: 0, outcome: null, thread: own('thread'), user: own('user') };
 }
 

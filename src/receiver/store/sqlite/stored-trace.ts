@@ -3,13 +3,12 @@ import type { KnownTrace } from '../../domain/identity.ts';
 import type { Usage } from '../../domain/run-view.ts';
 import { sumOfUsage, USAGE_KEYS } from '../../domain/summary.ts';
 import {
-  countsFor,
+  DECIDES,
   DECIDING_FIELDS,
   type DecidingField,
   type DecidingRuns,
   decidedTrace,
   decidingRun,
-  isFirst,
   RunFlag,
 } from '../../domain/trace-summary.ts';
 import type { ChangedTrace } from '../subscribers.ts';
@@ -136,7 +135,7 @@ export class StoredTrace implements KnownTrace {
     const [from, to] = [new SummarizedRow(before), new SummarizedRow(after)];
     const isMoved = from.startUs !== to.startUs || from.type !== to.type || from.isTop !== to.isTop;
     for (const field of DECIDING_FIELDS) {
-      if (this.#deciding[field] === after.n && (isMoved || !countsFor(field, to))) this.#lost.add(field);
+      if (this.#deciding[field] === after.n && (isMoved || !DECIDES[field].counts(to))) this.#lost.add(field);
     }
   }
 
@@ -240,7 +239,7 @@ const IS_CALL = `run_type IN (${CALL_TYPES.map((type) => `'${type}'`).join(', ')
 const IS_TOP = `(parent IS NULL AND waits_for IS NULL OR flags & ${RunFlag.ENTERS})`;
 /** The order of `decidingRun`. */
 const ORDER = ['start_us', `iif(${IS_TOP}, 0, 1 + (${IS_CALL}) + (run_type = 'llm'))`, 'id'];
-/** SQL conditions for the runs that count for a field, see `countsFor`. */
+/** SQL conditions for the runs that count for a field, see `DECIDES`. */
 const CONDITIONS: Readonly<Record<DecidingField, string>> = {
   asked: `flags & ${RunFlag.ASKS}`,
   thread: `flags & ${RunFlag.HAS_THREAD}`,
@@ -252,7 +251,7 @@ const CONDITIONS: Readonly<Record<DecidingField, string>> = {
 
 /** Returns SQL that selects the run that decides a field. */
 function decidingSql(field: DecidingField): string {
-  const order = ORDER.map((column) => (isFirst(field) ? column : `${column} DESC`)).join(', ');
+  const order = ORDER.map((column) => (DECIDES[field].isFirst ? column : `${column} DESC`)).join(', ');
   return `${FIRST} AND ${CONDITIONS[field]} ORDER BY ${order} LIMIT 1`;
 }
 
