@@ -155,14 +155,18 @@ export class Attempts {
     void this.#compressWaiting();
   }
 
-  /** While the endpoint is closed, compresses the slabs that wait, one after another. Never rejects. */
+  /** While the endpoint is closed, compresses the slabs that wait, one after another. */
   async #compressWaiting(): Promise<void> {
     if (this.#isCompressing) return;
     this.#isCompressing = true;
-    for (let next = this.#uncompressed; next !== undefined; next = this.#uncompressed) {
-      const { slab } = next;
-      const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
-      await this.#slabs?.compress(slab as Slab, isWaiting);
+    try {
+      for (let next = this.#uncompressed; next !== undefined; next = this.#uncompressed) {
+        const { slab } = next;
+        const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
+        await this.#slabs?.compress(slab as Slab, isWaiting);
+      }
+    } catch (thrown) {
+      reportBug('delivery', thrown);
     }
     this.#isCompressing = false;
   }
