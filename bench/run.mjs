@@ -60,7 +60,7 @@ async function runCell(cell, definition) {
 }
 
 async function runSection({ section }) {
-  const { table, figures } = await section();
+  const { table, figures } = await section({ sink, beside });
   return { table, figures, isValid: true };
 }
 
