@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Cell, compactResults, type NodeResults, readResults, resultsText } from '../../bench/page/compact.mjs';
 import { pageOf } from '../../bench/page/page.mjs';
-import { withFigures } from '../../bench/page/readme.mjs';
+import { compareRatios, withFigures } from '../../bench/page/readme.mjs';
 import { read } from './repository.ts';
 
 const committed = read('docs/benchmarks/results.json');
@@ -82,6 +82,18 @@ describe('README.md', () => {
     expect(readme).toContain('| LangSmith | – | – |');
   });
 
+  it('has ratios that hold on a machine if they are within 15 % of those measured there', () => {
+    const stated = ratios({ traceable: 0.8, processor: 1, langfuse: 2, langsmith: 20 });
+    const here = ratios({ traceable: 0.91, processor: 1.16, langfuse: 1.69 });
+    expect(compareRatios(stated, here)).toEqual([
+      { isWithin: true, line: 'within 15 %: runspan, `traceable` × OTLP/JSON: README 0.8, here 0.91' },
+      { isWithin: false, line: 'outside 15 %: runspan, `RunSpanProcessor` × OTLP/JSON: README 1, here 1.16' },
+      { isWithin: false, line: 'outside 15 %: Langfuse × OTLP/JSON: README 2, here 1.69' },
+      { isWithin: false, line: 'outside 15 %: LangSmith × OTLP/JSON: README 20, here –' },
+    ]);
+    expect(compareRatios(stated, ratios({ langfuse: 1.71 }))[2]).toMatchObject({ isWithin: true });
+  });
+
   it('keeps the text around its figures', () => {
     const [before, after] = [read('README.md'), withFigures(read('README.md'), {})].map((text) => [
       text.slice(0, text.indexOf('<!-- Generated')),
@@ -126,6 +138,12 @@ function measured(node: string, name: string, more: object = {}): object {
     drivers: [{ name: 'limit', complaint: 'lost some' }],
     ...more,
   };
+}
+
+/** Results with these ratios to OTLP/JSON. */
+function ratios(toOtlp: Readonly<Record<string, number>>): { cells: Pick<Cell, 'name' | 'drivers'>[] } {
+  const drivers = Object.entries(toOtlp).map(([name, ratio]) => ({ name, cpuUsPerRun: { toOtlp: ratio } }));
+  return { cells: [{ name: 'agent', drivers }] };
 }
 
 /** Results with runspan at 20 µs and OTLP/JSON at `otlpUs`. `toOtlp` is the median of the ratios of all rounds. */
