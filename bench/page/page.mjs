@@ -66,7 +66,8 @@ const CELL_COLUMNS = {
   history: [
     ['texts MB', ({ textBytes }) => shown(textBytes / 1e6)],
     ['held MB', ({ heldBytes }) => shown(heldBytes / 1e6)],
-    ['memory MB', ({ rssBytes }) => shown(rssBytes / 1e6)],
+    ['in memory MB', ({ usedBytes }) => shown(usedBytes / 1e6)],
+    ['resident MB', ({ residentBytes }) => shown(residentBytes / 1e6)],
     ['sent with gzip MB', ({ gzipBytes }) => shown(gzipBytes / 1e6)],
     ['sent with zstd MB', ({ zstdBytes }) => shown(zstdBytes / 1e6)],
   ],

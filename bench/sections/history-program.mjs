@@ -20,7 +20,7 @@ const complete = traceable(
   { name: 'complete', runType: 'llm', metadata: { thread_id: 'bench' } },
 );
 
-const rssBefore = residentBytes();
+const before = memory();
 const messages = [];
 let textBytes = 0;
 for (let turn = 0; turn < TURNS; turn++) {
@@ -31,12 +31,18 @@ for (let turn = 0; turn < TURNS; turn++) {
   await (isSent ? flush() : new Promise(setImmediate));
 }
 if (!isSent) await sleep(SETTLED_AFTER_MS);
-const { backlog, created: runs } = stats();
-process.send({ textBytes, heldBytes: backlog.bytes, rssBytes: residentBytes() - rssBefore, runs }, () =>
-  process.exit(),
-);
+const { backlog, created: runs, dropped } = stats();
+const after = memory();
+const figures = {
+  textBytes,
+  heldBytes: backlog.bytes,
+  usedBytes: after.used - before.used,
+  residentBytes: after.resident - before.resident,
+};
+process.send({ figures, runs, dropped }, () => process.exit());
 
-function residentBytes() {
+function memory() {
   for (let pass = 0; pass < 2; pass++) globalThis.gc();
-  return process.memoryUsage().rss;
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return { used: heapUsed + external, resident: rss };
 }

@@ -6,18 +6,19 @@ import { textTable } from '../text-table.mjs';
 import { runProgram } from './program.mjs';
 
 const BUILDS = ['runspan', 'beside'];
+const TITLES = ['200 turns, MB', 'texts', 'held', 'in memory', 'resident', 'sent, gzip', 'sent, zstd'];
 
 export async function history({ sink, beside }) {
   const figures = [];
   for (const name of BUILDS.slice(0, beside === undefined ? 1 : 2)) {
     const run = (mode, behaviour) =>
       converse(mode, behaviour, { sink, beside: name === 'beside' ? beside : undefined });
-    const { textBytes, heldBytes, rssBytes } = await run('held', { isDown: true });
+    const { figures: held } = await run('held', { isDown: true });
     const [gzip, zstd] = [await run('sent', { encoding: 'gzip' }), await run('sent', { encoding: 'zstd' })];
-    figures.push({ name, textBytes, heldBytes, rssBytes, gzipBytes: gzip.wireBytes, zstdBytes: zstd.wireBytes });
+    figures.push({ name, ...held, gzipBytes: gzip.wireBytes, zstdBytes: zstd.wireBytes });
   }
   const rows = figures.map(({ name, ...bytes }) => [name, ...Object.values(bytes).map((count) => megabytes(count))]);
-  return { table: textTable(['200 turns, MB', 'texts', 'held', 'memory', 'sent, gzip', 'sent, zstd'], rows), figures };
+  return { table: textTable(TITLES, rows), figures };
 }
 
 async function converse(mode, behaviour, { sink, beside }) {
@@ -29,11 +30,12 @@ async function converse(mode, behaviour, { sink, beside }) {
     RUNSPAN_LOG: 'silent',
     ...(beside && { BENCH_BESIDE: beside }),
   };
-  const { textBytes, heldBytes, rssBytes, runs } = await runProgram('history-program.mjs', [mode], env);
+  const { figures, runs, dropped } = await runProgram('history-program.mjs', [mode], env);
   const { bytes: wireBytes, complete } = await sink.ask('count');
   await sink.ask('behave', {});
-  if (mode === 'sent' && complete !== runs) throw new Error(`${runs} runs created, ${complete} arrived whole`);
-  return { textBytes, heldBytes, rssBytes, wireBytes };
+  const lost = mode === 'sent' ? runs - complete : dropped;
+  if (lost !== 0) throw new Error(`${lost} of ${runs} runs are lost`);
+  return { figures, wireBytes };
 }
 
 function megabytes(bytes) {
