@@ -33,9 +33,8 @@ export async function createConnections(options: ConnectionOptions, sockets: Set
   const connect = buildConnector({ timeout: connectTimeoutMs });
   const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {
     const pool = given as Pool.Options;
-    const connector = pool.connect as buildConnector.connector;
-    const watchedConnector = watched(connector, { isToProxy, holdsProcess, sockets });
-    return Object.assign(new Pool(origin, { ...pool, connect: watchedConnector }), api);
+    const connector = watched(pool.connect as buildConnector.connector, { isToProxy, holdsProcess, sockets });
+    return Object.assign(new Pool(origin, { ...pool, connect: connector }), api);
   };
   const proxy = proxyFor(endpoint, proxies);
   if (typeof proxy === 'string') return poolOf(endpoint.origin, { ...timeouts, connect });
