@@ -4,8 +4,10 @@ import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
 import type { Trail } from './paths.ts';
 import { type Mask, UrlSecrets } from './urls.ts';
 
+const SPACE = 0x20;
 const QUOTE = 0x22;
 const SLASH = 0x2f;
+const COLON = 0x3a;
 const QUESTION_MARK = 0x3f;
 const CAPITAL_A = 0x41;
 const CAPITAL_Z = 0x5a;
@@ -26,8 +28,24 @@ const HEADER_NAME_MAX = 64;
 /** Matches the start of header lines, or of an HTTP request or status line. */
 const HEAD = /^(?:[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
 
-/** Matches the start of a string in JSON text that may be one of the texts above, or any character after an escape. */
-const IN_JSON_TEXT = /[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])|[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /]/y;
+/** Matches the start of a string in JSON text that may be a URL path or JSON text, or any character after an escape. */
+const IN_JSON_TEXT = /[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])/y;
+
+const IN_NAME = 1;
+const LETTER = 2;
+const CAPITAL = 3;
+/** The pattern decides about a text that begins with this character. */
+const BY_PATTERN = 4;
+
+/** What each ASCII character is in the texts above. An entry is 0 if none of the texts begins with the character. */
+const CHARACTERS = new Uint8Array(0x80);
+for (let code = 0; code < CHARACTERS.length; code++) {
+  const character = String.fromCharCode(code);
+  if (/[A-Z]/.test(character)) CHARACTERS[code] = CAPITAL;
+  else if (/[a-z]/.test(character)) CHARACTERS[code] = LETTER;
+  else if (/[\w-]/.test(character)) CHARACTERS[code] = IN_NAME;
+  else if (/[/?\s\\{[]/.test(character)) CHARACTERS[code] = BY_PATTERN;
+}
 
 /**
  * Whether a text may contain names of secrets. Returns true for JSON text, header lines, URL paths and any text with a
@@ -37,10 +55,30 @@ export function mayHoldNames(text: string): boolean {
   return text.length >= CHARACTERS_MIN && (text.includes('://') || mayStart(text));
 }
 
-/** Whether the string at index `start` of JSON text may be masked. Ignores URLs inside the string. */
+/**
+ * Whether the string at index `start` of JSON text may be masked. Ignores URLs inside the string. Runs for every string,
+ * most of which begin with a letter. Comparing characters is faster than a pattern.
+ */
 export function mayBeMasked(json: string, start: number): boolean {
-  IN_JSON_TEXT.lastIndex = start;
-  return IN_JSON_TEXT.test(json);
+  const first = CHARACTERS[json.charCodeAt(start)] ?? BY_PATTERN;
+  if (first === BY_PATTERN) {
+    IN_JSON_TEXT.lastIndex = start;
+    return IN_JSON_TEXT.test(json);
+  }
+  if (first !== LETTER && first !== CAPITAL) return false;
+  const last = start + HEADER_NAME_MAX;
+  let at = start;
+  while (at < last && CHARACTERS[json.charCodeAt(at)] === CAPITAL) at++;
+  const capitals = at - start;
+  const next = json.charCodeAt(at);
+  if (capitals >= 3 && capitals <= 7 && (next === SPACE || next === SLASH)) return true;
+  while (at < last && isInName(json.charCodeAt(at))) at++;
+  return json.charCodeAt(at) === COLON && json.charCodeAt(at + 1) === SPACE;
+}
+
+function isInName(code: number): boolean {
+  const kind = CHARACTERS[code];
+  return kind === IN_NAME || kind === LETTER || kind === CAPITAL;
 }
 
 /** Runs for every string. Looking at the first character is several times faster than the patterns. */
