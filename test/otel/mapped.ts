@@ -9,7 +9,7 @@ import { bareSpan } from '../support/bare-span.ts';
 
 const OWN_NAME = 'span';
 
-const SHOW_ALL: SpanCapture = {
+export const SHOW_ALL: SpanCapture = {
   hideInputs: false,
   hideOutputs: false,
   payload: payloadRules(defaultLimits, undefined),

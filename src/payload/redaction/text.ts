@@ -31,21 +31,9 @@ const HEAD = /^(?:[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
 /** Matches the start of a string in JSON text that may be a URL path or JSON text, or any character after an escape. */
 const IN_JSON_TEXT = /[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])/y;
 
-const IN_NAME = 1;
-const LETTER = 2;
-const CAPITAL = 3;
-/** The pattern decides about a text that begins with this character. */
-const BY_PATTERN = 4;
-
-/** What each ASCII character is in the texts above. An entry is 0 if none of the texts begins with the character. */
-const CHARACTERS = new Uint8Array(0x80);
-for (let code = 0; code < CHARACTERS.length; code++) {
-  const character = String.fromCharCode(code);
-  if (/[A-Z]/.test(character)) CHARACTERS[code] = CAPITAL;
-  else if (/[a-z]/.test(character)) CHARACTERS[code] = LETTER;
-  else if (/[\w-]/.test(character)) CHARACTERS[code] = IN_NAME;
-  else if (/[/?\s\\{[]/.test(character)) CHARACTERS[code] = BY_PATTERN;
-}
+/** An entry is 1 for an ASCII character that the name of a header may contain. */
+const IN_NAME = new Uint8Array(0x80);
+for (let code = 0; code < IN_NAME.length; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
 /**
  * Whether a text may contain names of secrets. Returns true for JSON text, header lines, URL paths and any text with a
@@ -60,25 +48,21 @@ export function mayHoldNames(text: string): boolean {
  * most of which begin with a letter. Comparing characters is faster than a pattern.
  */
 export function mayBeMasked(json: string, start: number): boolean {
-  const first = CHARACTERS[json.charCodeAt(start)] ?? BY_PATTERN;
-  if (first === BY_PATTERN) {
+  const first = json.charCodeAt(start);
+  const small = first | 0x20;
+  if (small < SMALL_A || small > SMALL_Z) {
+    // None of the texts begins with a digit, an underscore or a hyphen.
+    if (IN_NAME[first] === 1) return false;
     IN_JSON_TEXT.lastIndex = start;
     return IN_JSON_TEXT.test(json);
   }
-  if (first !== LETTER && first !== CAPITAL) return false;
   const last = start + HEADER_NAME_MAX;
   let at = start;
-  while (at < last && CHARACTERS[json.charCodeAt(at)] === CAPITAL) at++;
-  const capitals = at - start;
-  const next = json.charCodeAt(at);
-  if (capitals >= 3 && capitals <= 7 && (next === SPACE || next === SLASH)) return true;
-  while (at < last && isInName(json.charCodeAt(at))) at++;
-  return json.charCodeAt(at) === COLON && json.charCodeAt(at + 1) === SPACE;
-}
-
-function isInName(code: number): boolean {
-  const kind = CHARACTERS[code];
-  return kind === IN_NAME || kind === LETTER || kind === CAPITAL;
+  let code = first;
+  while (at < last && code >= CAPITAL_A && code <= CAPITAL_Z) code = json.charCodeAt(++at);
+  if (at - start >= 3 && at - start <= 7 && (code === SPACE || code === SLASH)) return true;
+  while (at < last && IN_NAME[code] === 1) code = json.charCodeAt(++at);
+  return code === COLON && json.charCodeAt(at + 1) === SPACE;
 }
 
 /** Runs for every string. Looking at the first character is several times faster than the patterns. */
