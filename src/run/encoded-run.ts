@@ -144,10 +144,8 @@ export interface EndOverride {
 
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
   const metadata = run.metadata && pairsJson(run.metadata);
-  return mainText(run, ended ? (override ?? run) : OPEN, extraJson(metadata, run.runtime));
+  return mainText(run, ended ? (override ?? run) : {}, extraJson(metadata, run.runtime));
 }
-
-const OPEN: RunEnd = {};
 
 type Started = 'id' | 'traceId' | 'parentRunId' | 'dottedOrder' | 'project' | 'name' | 'runType' | 'startTime';
 

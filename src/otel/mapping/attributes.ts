@@ -45,7 +45,7 @@ interface Match {
  * whose attributes have the same names in the same order.
  */
 export class AttributeReader {
-  #attributes: Attributes;
+  attributes: Attributes;
   /** The mapping tables that the span uses, in order of precedence. */
   readonly vocabularies: readonly Vocabulary[];
   readonly #index: RowIndex;
@@ -60,7 +60,7 @@ export class AttributeReader {
 
   /** If the inputs can be recorded unchanged, `knownText` is their JSON text from an earlier reader. */
   constructor(attributes: Attributes, index: RowIndex, rules: PayloadRules | undefined, knownText?: string) {
-    this.#attributes = attributes;
+    this.attributes = attributes;
     this.#index = index;
     this.#rules = rules;
     this.#knownText = knownText;
@@ -89,17 +89,13 @@ export class AttributeReader {
     }
   }
 
-  get attributes(): Attributes {
-    return this.#attributes;
-  }
-
   /**
    * Prepares a released reader for another span. The attributes of both spans must have the same names in the same order, and
    * no undefined value. Returns false if the other span uses other tables.
    */
   reuse(attributes: Attributes, rules: PayloadRules): boolean {
     if (this.#index.matchedBits(this.#candidates, attributes) !== this.#matchedBits) return false;
-    this.#attributes = attributes;
+    this.attributes = attributes;
     this.#rules = rules;
     for (let at = 0; at < this.#sources.length; at++) {
       const source = this.#sources[at] as Source;
@@ -111,7 +107,7 @@ export class AttributeReader {
 
   /** Frees the values of the span. */
   release(): void {
-    this.#attributes = NO_ATTRIBUTES;
+    this.attributes = {};
     for (let at = 0; at < this.#sources.length; at++) (this.#sources[at] as Source).value = undefined;
   }
 
@@ -139,7 +135,7 @@ export class AttributeReader {
       }
       for (const part of parts) {
         const { ignoredBy, cleaned } = this.#index.factsOf(part);
-        if ((ignoredBy & this.#matchedBits) === 0) add(part, this.#attributes[part], cleaned);
+        if ((ignoredBy & this.#matchedBits) === 0) add(part, this.attributes[part], cleaned);
       }
     }
   }
@@ -179,7 +175,7 @@ export class AttributeReader {
   #structureOf(source: Source, parts: readonly string[]): unknown {
     const { name, facts } = source;
     if (source.value === undefined) {
-      const entries = parts.map((part) => [part.slice(name.length + 1), this.#attributes[part]] as const);
+      const entries = parts.map((part) => [part.slice(name.length + 1), this.attributes[part]] as const);
       source.value = facts.isList ? unflatten(entries) : Object.fromEntries(entries);
     }
     return source.value;
@@ -205,7 +201,7 @@ export class AttributeReader {
         if (manner === 'repeats') source.isUsed = true;
         continue;
       }
-      const converted = readSafely(read, value, this.#attributes);
+      const converted = readSafely(read, value, this.attributes);
       if (converted === undefined) continue;
       if (manner !== 'kept') source.isUsed = true;
       if (converted === NOTHING_NEW) continue;
@@ -225,7 +221,7 @@ export class AttributeReader {
     const { place, source } = this.#matches[from] as Match;
     const [, key, read, manner] = place.row;
     const { value } = source;
-    if (to > from + 1 || key !== WHOLE || typeof value !== 'string' || !isVerbatim(read, this.#attributes))
+    if (to > from + 1 || key !== WHOLE || typeof value !== 'string' || !isVerbatim(read, this.attributes))
       return undefined;
     const text = group === 'inputs' && value === this.#knownText ? value : this.#recordable(value, group, read);
     if (text === undefined) return undefined;
@@ -243,8 +239,6 @@ export class AttributeReader {
     return `{"${kind === 'messages' ? kind : key}":${text}}`;
   }
 }
-
-const NO_ATTRIBUTES: Attributes = {};
 
 function isPayload(group: Group): group is PayloadGroup {
   return group === 'inputs' || group === 'outputs';

@@ -28,7 +28,6 @@ export class SpanPlans {
   #root = new Node('');
   #size = 0;
   #entries: MetadataEntries = [];
-  #entryKeys: ReadonlySet<string> = new Set();
   #entriesJson = '';
   #isReading = false;
 
@@ -67,29 +66,29 @@ export class SpanPlans {
   ): PlannedFields | undefined {
     const { index, resources } = this.#mapping;
     const rules = capture.payload;
-    this.#setEntries(resources.of(span.resource, rules));
+    const entries = resources.of(span.resource, rules);
     const fields = new PlannedFields(span, startUs);
     const { metadata } = mapEnd(fields, reader, span.kind, capture, hasUsageBelow);
     if (fields.inputs?.attachments !== undefined || fields.outputs?.attachments !== undefined) return undefined;
-    const keys = this.#entryKeys;
-    let isTwice = keys.has(ORIGIN);
+    let isTwice = entries.some(([key]) => key === ORIGIN);
     let json = '';
     const dropped = forMetadata(metadata.fields, reader, hiddenNames(capture, index), (key, value) => {
-      isTwice ||= key === ORIGIN || keys.has(key);
+      isTwice ||= key === ORIGIN || entries.some(([other]) => other === key);
       json += this.#pairs.textOf(key, value, rules);
     });
     if (isTwice || dropped > 0) return undefined;
-    fields.metadata = json + this.#entriesJson;
+    fields.metadata = json + this.#textOf(entries);
     fields.origin = originJson(span, parentIds, fields, rules);
     fields.name = shownName(fields.name, rules);
     return fields;
   }
 
-  #setEntries(entries: MetadataEntries): void {
-    if (entries === this.#entries) return;
-    this.#entries = entries;
-    this.#entryKeys = new Set(entries.map(([key]) => key));
-    this.#entriesJson = entries.map(([key, json]) => `${jsonName(key)}:${json},`).join('');
+  #textOf(entries: MetadataEntries): string {
+    if (entries !== this.#entries) {
+      this.#entries = entries;
+      this.#entriesJson = entries.map(([key, json]) => `${jsonName(key)}:${json},`).join('');
+    }
+    return this.#entriesJson;
   }
 
   /** Returns the last node of the names. Undefined if a value is undefined, because the tables do not read such attributes. */
