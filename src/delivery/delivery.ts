@@ -3,9 +3,7 @@ import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
-import type { Failure } from './retry-policy.ts';
 import type { Segment } from './spool/spool.ts';
-import type { Encoding } from './wire/compress.ts';
 
 /**
  * The stages of a run's delivery. At most one update of a run is in delivery at a time:
@@ -78,9 +76,6 @@ export class Delivery {
   endOverride: EndOverride | undefined;
   /** The run's size for the queue limits, in bytes. */
   bytes = 0;
-  /** The metadata whose size is stored in `metadataBytes`. Unchanged metadata is not measured again. */
-  countedMetadata: EncodedRun['metadata'];
-  metadataBytes = 0;
   /** The flush group that waits until nothing of the run is in memory. */
   group: FlushGroup | undefined;
   /** The segment files that contain the run's start and end if `durability` is `write-ahead`. */
@@ -138,49 +133,6 @@ export class Item {
   }
 }
 
-export interface RequestBody {
-  readonly contentType: string;
-  readonly chunks: readonly Uint8Array[];
-  /** Size of the body without compression, in bytes. */
-  readonly plainBytes: number;
-  /** Size of `chunks`, in bytes. */
-  readonly sizeBytes: number;
-  /** The `Content-Encoding` of `chunks`. Undefined if they are not compressed. */
-  readonly encoding: Encoding | undefined;
-}
-
-/** Runs that are sent in one request, with the evidence that decides about them. A moment of 0 means never. */
-export class Batch {
-  readonly items: readonly Item[];
-  /** The request body. Retries reuse the body of the first attempt. */
-  body: RequestBody | undefined;
-  brokenUploads = 0;
-  /** The moments at which the batch was sent and failed, see `Endpoint`. */
-  sentAt: number;
-  firstFailedAt: number;
-  lastFailedAt: number;
-  /** Whether the batch is half of a failed batch or was put back unsent, and has not failed itself since. */
-  isNew = false;
-  /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
-  isProbe: boolean;
-  /** The kind and the time of the last failure. */
-  failure: Failure | undefined;
-  failedAtMs = 0;
-  /** Time after which the request counts as lost. Used on edge runtimes. */
-  endMs = 0;
-  /** Number of failures of a lone run. The failures of a batch do not count. */
-  strikes = 0;
-
-  /** `origin` is the batch from which the items were taken. */
-  constructor(items: readonly Item[], origin?: Batch) {
-    this.items = items;
-    this.sentAt = origin?.sentAt ?? 0;
-    this.firstFailedAt = origin?.firstFailedAt ?? 0;
-    this.lastFailedAt = origin?.lastFailedAt ?? 0;
-    this.isProbe = origin?.isProbe ?? false;
-  }
-}
-
 const LEFT_OUT = '{"runspan":"left out: the queue was full"}';
 const NO_ATTACHMENTS: readonly HeldAttachment[] = [];
 
@@ -200,14 +152,9 @@ export function isOpen({ stage }: Delivery): boolean {
 }
 
 /** Returns a run's estimated size in bytes. Counts one byte per character, because counting UTF-8 bytes is too slow. */
-export function sizeOfContent(delivery: Delivery): number {
-  const { run } = delivery;
-  if (run.metadata !== delivery.countedMetadata) {
-    delivery.countedMetadata = run.metadata;
-    delivery.metadataBytes = 0;
-    if (run.metadata !== undefined) for (const json of run.metadata.values()) delivery.metadataBytes += json.length;
-  }
-  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length + delivery.metadataBytes;
+export function sizeOfContent({ run }: Delivery): number {
+  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length;
+  if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
   bytes +=
     (run.inputs?.length ?? 0) + (run.outputs?.length ?? 0) + (run.events?.length ?? 0) + (run.error?.length ?? 0);
   if (run.tags !== undefined) for (const tag of run.tags) bytes += tag.length;

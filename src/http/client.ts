@@ -5,7 +5,7 @@ import { addressOf } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { type Attempt, BaseClient } from './base-client.ts';
-import { createConnections, isReusedConnectionError } from './connections.ts';
+import { createConnections, isReusedConnectionError, isWriting } from './connections.ts';
 import {
   bodyBytes,
   type HttpClientOptions,
@@ -26,6 +26,11 @@ export class HttpClient extends BaseClient {
     super(options);
     this.#origin = options.endpoint.origin;
     this.#basePath = addressOf(options.endpoint).slice(this.#origin.length);
+  }
+
+  isWriting(): boolean {
+    // A dispatcher of the application may keep bodies.
+    return this.options.dispatcher !== undefined || isWriting();
   }
 
   /** Closes all connections. A dispatcher from the `dispatcher` option stays open. */

@@ -99,11 +99,19 @@ function watched(
   };
 }
 
-const watchedSockets = new WeakSet<Socket>();
+/** The open sockets of all connections. */
+const watchedSockets = new Set<Socket>();
+
+/** Whether a socket has not passed all that was written to it to the operating system. */
+export function isWriting(): boolean {
+  for (const { writableLength } of watchedSockets) if (writableLength > 0) return true;
+  return false;
+}
 
 function watch(socket: Socket, holdsProcess: boolean): void {
   if (watchedSockets.has(socket)) return;
   watchedSockets.add(socket);
+  socket.once('close', () => watchedSockets.delete(socket));
   if (!holdsProcess) {
     socket.unref();
     // undici calls `ref` for each request on a keep-alive socket. `ref` is disabled, so that a pending request does not
