@@ -28,6 +28,7 @@ export class SpanPlans {
   #root = new Node('');
   #size = 0;
   #entries: MetadataEntries = [];
+  #entryKeys: ReadonlySet<string> = new Set();
   #entriesJson = '';
   #isReading = false;
 
@@ -66,29 +67,29 @@ export class SpanPlans {
   ): PlannedFields | undefined {
     const { index, resources } = this.#mapping;
     const rules = capture.payload;
-    const entries = resources.of(span.resource, rules);
+    this.#setEntries(resources.of(span.resource, rules));
     const fields = new PlannedFields(span, startUs);
     const { metadata } = mapEnd(fields, reader, span.kind, capture, hasUsageBelow);
     if (fields.inputs?.attachments !== undefined || fields.outputs?.attachments !== undefined) return undefined;
-    let isTwice = entries.some(([key]) => key === ORIGIN);
+    const keys = this.#entryKeys;
+    let isTwice = keys.has(ORIGIN);
     let json = '';
     const dropped = forMetadata(metadata.fields, reader, hiddenNames(capture, index), (key, value) => {
-      isTwice ||= key === ORIGIN || entries.some(([other]) => other === key);
+      isTwice ||= key === ORIGIN || keys.has(key);
       json += this.#pairs.textOf(key, value, rules);
     });
     if (isTwice || dropped > 0) return undefined;
-    fields.metadata = json + this.#textOf(entries);
+    fields.metadata = json + this.#entriesJson;
     fields.origin = originJson(span, parentIds, fields, rules);
     fields.name = shownName(fields.name, rules);
     return fields;
   }
 
-  #textOf(entries: MetadataEntries): string {
-    if (entries !== this.#entries) {
-      this.#entries = entries;
-      this.#entriesJson = entries.map(([key, json]) => `${jsonName(key)}:${json},`).join('');
-    }
-    return this.#entriesJson;
+  #setEntries(entries: MetadataEntries): void {
+    if (entries === this.#entries) return;
+    this.#entries = entries;
+    this.#entryKeys = new Set(entries.map(([key]) => key));
+    this.#entriesJson = entries.map(([key, json]) => `${jsonName(key)}:${json},`).join('');
   }
 
   /** Returns the last node of the names. Undefined if a value is undefined, because the tables do not read such attributes. */
@@ -139,7 +140,6 @@ export class SpanPlans {
   }
 }
 
-/** The mapping is that of the plans. */
 type Surroundings = Omit<SpanSurroundings, 'mapping'>;
 
 type MetadataEntries = ReturnType<SpanMapping['resources']['of']>;
