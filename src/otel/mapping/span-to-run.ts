@@ -60,7 +60,7 @@ export interface SpanSurroundings {
 export class SpanFields extends MappedFields {
   tags: readonly string[] | undefined = undefined;
   /** Values are JSON text. */
-  readonly metadata = new Map<string, string>();
+  readonly metadata: Map<string, string> = new Map();
   error: string | undefined = undefined;
   /** JSON text. */
   events: string | undefined = undefined;
