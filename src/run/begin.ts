@@ -9,6 +9,7 @@ import {
   isOff,
   otelIdsBelow,
   type RunContext,
+  type RunOwner,
   sinkOf,
   spanIdsOf,
   untraced,
@@ -23,6 +24,24 @@ import { type SamplingResult, sample } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
+/** Fields of a run from the record of another library, encoded like those of an `EncodedRun`. */
+export interface MappedFields {
+  readonly name: string;
+  readonly runType: string;
+  readonly inputs: EncodedPayload | undefined;
+  readonly outputs?: EncodedPayload | undefined;
+  readonly tags?: readonly string[] | undefined;
+  readonly metadata: ReadonlyMap<string, string>;
+  readonly error?: string | undefined;
+  readonly events?: string | undefined;
+}
+
+/** The span that a run records. Its context is that of the run. */
+export interface SpanOwner extends RunOwner {
+  /** Returns the fields of the open span. Called before the start of the run is sent, or passed to hooks. */
+  describe(capture: CapturePolicy): MappedFields | undefined;
+}
+
 /** The data of a run before it starts. */
 export interface RunStart<Options extends StartOptions = StartOptions> {
   readonly options: Options;
@@ -33,6 +52,7 @@ export interface RunStart<Options extends StartOptions = StartOptions> {
   readonly inputs?: EncodedPayload | undefined;
   /** What an integration knows of the call that the run records. Undefined for a run of the application itself. */
   readonly call?: CallStart | undefined;
+  readonly span?: SpanOwner | undefined;
 }
 
 /** Prepares a run in the context `around`. `inputs` can be a function, which is called only if the inputs are recorded. */
@@ -82,19 +102,13 @@ export function sinkFor(
   return sink && exporter?.over ? exporter.over(sink) : sink;
 }
 
-export function newRecord(
-  options: StartOptions,
-  parent: RunContext | undefined,
-  sink: RunSink | undefined,
-  capture: CapturePolicy,
-  sampledId: string | undefined,
-  startUs: number,
-): EncodedRun {
+export function newRecord(start: RunStart, startUs: number): EncodedRun {
+  const { options, parent, sink, sampling, capture, span } = start;
   const inherited = inheritedFrom(parent, sink);
   const { tags, metadata } = sink === undefined ? NOTHING_ADDED : options;
-  const above = spanIdsOf(parent);
+  const above = span === undefined ? spanIdsOf(parent) : undefined;
   const record = new EncodedRun({
-    id: sampledId ?? options.id?.toLowerCase() ?? newRunId(startUs),
+    id: sampling.id ?? options.id?.toLowerCase() ?? newRunId(startUs),
     startUs,
     parent,
     project: projectIn(options) ?? parent?.project ?? capture.project,

@@ -6,10 +6,18 @@ import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
 import { parseExact } from '../payload/fields.ts';
-import { ChunkList, encodePayload, shownName } from '../payload/serialize.ts';
+import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
-import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
-import { endCall, type RecordedCall, startCall } from './calls.ts';
+import {
+  callHooks,
+  hooksOf,
+  type MappedFields,
+  newRecord,
+  prepareRun,
+  type RunStart,
+  type SpanOwner,
+} from './begin.ts';
+import { type CallStart, callsOf, endCall, RecordedCall, startCall } from './calls.ts';
 import {
   activeSpan,
   contextOf,
@@ -22,7 +30,7 @@ import {
   type RunStatus,
   urlOf,
 } from './context.ts';
-import type { EncodedRun } from './encoded-run.ts';
+import { describeOpenRun, type EncodedRun } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
@@ -51,7 +59,6 @@ export class Run implements HookedRun {
   readonly traceId: string;
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
-  readonly runType: RunType;
   /** @internal */
   readonly sink: RunSink | undefined;
   /** @internal The context for nested runs. */
@@ -71,6 +78,7 @@ export class Run implements HookedRun {
   readonly #capture: CapturePolicy;
   /** The run above, which is told when the call has ended. */
   #above: RunOwner | undefined;
+  #isNameSet = false;
   #areInputsSet = false;
   #areOutputsSet = false;
   /** Undefined if there are no hooks, or after `onEnd` was called. */
@@ -78,27 +86,29 @@ export class Run implements HookedRun {
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
   #late: LateContent | undefined;
+  /** Resolves when all metadata of the ended run is known. */
+  #awaited: Promise<unknown> | undefined;
 
   /** @internal */
-  constructor({ options, parent, sink, sampling, capture, inputs, call }: RunStart) {
+  constructor(start: RunStart) {
+    const { options, parent, sink, sampling, capture, inputs, span } = start;
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
-    const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
+    const record = newRecord(start, startUs);
     this.id = record.id;
     this.traceId = record.traceId;
     this.dottedOrder = record.dottedOrder;
     this.parentRunId = record.parentRunId;
-    this.runType = record.runType;
     this.sink = sink;
     this.#record = record;
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
     this.#capture = capture;
-    if (inputs !== undefined) {
-      record.inputs = inputs.json;
-      if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
-    }
+    // Nested runs inherit what a run starts with. The fields of a span are not inherited.
+    const inherited = span === undefined ? record : { tags: record.tags, metadata: record.metadata };
+    if (span !== undefined) record.source = { describe: () => this.#describe(span) };
+    this.#keepPayload('inputs', inputs);
     let status: RunStatus = 'kept';
     if (sink === undefined) {
       status = 'off';
@@ -111,13 +121,13 @@ export class Run implements HookedRun {
     this.isOpen = status === 'kept';
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
-    if (this.isOpen && sink !== undefined && isCallType(record.runType)) {
-      this.call = startCall(sink, record, { source: options.source, ...call });
-      if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
-      this.#above = ownerWith(sink, parent);
-      this.#above?.callStarted?.(this.call);
-    }
-    this.context = contextOf(record, record, status, activeSpan(), this, parent, options.hiding);
+    if (this.isOpen) this.#startCall(start);
+    const active = span === undefined ? activeSpan() : undefined;
+    this.context = contextOf(record, inherited, status, active, span ?? this, parent, options.hiding);
+  }
+
+  get runType(): RunType {
+    return Run.#recordOf(this)?.runType ?? '';
   }
 
   get name(): string {
@@ -222,7 +232,44 @@ export class Run implements HookedRun {
 
   /** @internal Calls the `onStart` hooks, once the run has started. */
   started(): void {
-    if (this.#hooks !== undefined) callHooks('onStart', this.#hooks, this);
+    if (this.#hooks === undefined) return;
+    describeOpenRun(this.#record);
+    callHooks('onStart', this.#hooks, this);
+  }
+
+  /** @internal Takes fields of the span. A name and payloads that a hook has set are kept. */
+  keepFields({ name, runType, inputs, outputs, tags, metadata, error, events }: MappedFields): void {
+    const record = this.#record;
+    const { payload } = this.#capture;
+    if (!this.#isNameSet && name !== record.name) record.name = shownName(name, payload);
+    record.runType = runType;
+    record.tags = withTags(record.tags, tags, payload);
+    record.metadata = record.metadata === undefined ? metadata : new Map([...record.metadata, ...metadata]);
+    record.error = error;
+    record.events = events;
+    if (!this.#areInputsSet) this.#keepPayload('inputs', inputs);
+    if (!this.#areOutputsSet) this.#keepPayload('outputs', outputs);
+  }
+
+  /** @internal Sets the type of call that the span records, which may differ from what its start told. */
+  keepCall(type: string | undefined, start: CallStart = {}): RecordedCall | undefined {
+    const { call, sink } = this;
+    if (call?.type === type || sink === undefined) return call;
+    if (call !== undefined) callsOf(sink).leave(call);
+    this.call = type === undefined ? undefined : new RecordedCall(this.#record, type, start);
+    if (this.call !== undefined) this.call.isLate = true;
+    return this.call;
+  }
+
+  /**
+   * @internal Delays the delivery of the ended run until `settled` resolves. The run then gets the metadata that `read`
+   *   returns and that it does not have.
+   */
+  awaitMetadata(settled: Promise<void>, read: () => Iterable<readonly [key: string, json: string]>): void {
+    const add = (): void => {
+      this.#record.metadata = new Map([...read(), ...(this.#record.metadata ?? [])]);
+    };
+    this.#awaited = settled.then(() => guard('metadata', add));
   }
 
   /** @internal Adds hooks, which are called after existing hooks. */
@@ -263,8 +310,7 @@ export class Run implements HookedRun {
   /** @internal Like `keepResult`, but takes the outputs as JSON text. */
   keepOutputs(outputs: string): void {
     if (!this.isOpen || this.#areOutputsSet || this.#capture.hideOutputs) return;
-    this.#attachments?.forget('outputs');
-    this.#record.outputs = outputs;
+    this.#keepPayload('outputs', { json: outputs, attachments: undefined });
   }
 
   /**
@@ -284,10 +330,18 @@ export class Run implements HookedRun {
     return typeof self === 'object' && self !== null && #record in self ? self.#record : undefined;
   }
 
+  #describe(span: SpanOwner): void {
+    const fields = span.describe(this.#capture);
+    if (fields !== undefined) this.keepFields(fields);
+  }
+
   #change(changes: Partial<RunChanges>): void {
     const record = this.#record;
     const { payload, hideInputs } = this.#capture;
-    if (changes.name !== undefined) record.name = shownName(changes.name, payload);
+    if (changes.name !== undefined) {
+      this.#isNameSet = true;
+      record.name = shownName(changes.name, payload);
+    }
     record.tags = withTags(record.tags, changes.tags, payload);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     const { usage } = changes;
@@ -308,7 +362,7 @@ export class Run implements HookedRun {
     // A getter on the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
-    this.#record.error = error;
+    this.#record.error ??= error;
     this.finish(endUs);
   }
 
@@ -327,10 +381,12 @@ export class Run implements HookedRun {
     }
     if (this.#events !== undefined) {
       const { dropped } = this.#events;
-      record.events = this.#events.toJson();
+      const json = this.#events.toJson();
+      record.events = record.events === undefined ? json : `${record.events.slice(0, -1)},${json.slice(1)}`;
       if (dropped > 0) this.#addMetadata({ dropped_events: dropped });
     }
     record.endTime = isoTimestamp(endUs);
+    record.source = undefined;
     this.isOpen = false;
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
@@ -339,16 +395,27 @@ export class Run implements HookedRun {
     else this.#late.whenSettled(() => this.#deliver());
   }
 
+  #startCall({ options, parent, sink, call, span }: RunStart): void {
+    const type = span === undefined ? this.#record.runType : call?.type;
+    if (sink === undefined || !isCallType(type)) return;
+    this.call = startCall(sink, this.#record, { source: options.source, ...call });
+    if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
+    this.#above = ownerWith(sink, parent);
+    this.#above?.callStarted?.(this.call);
+  }
+
   #deliver(): void {
     const { call, sink } = this;
+    const record = this.#record;
     this.call = undefined;
     if (call !== undefined && sink !== undefined) {
-      endCall(sink, call, this.#record);
-      this.#above?.callEnded?.(call);
-      this.#above = undefined;
+      endCall(sink, call, record);
+      if (!call.isLate) this.#above?.callEnded?.(call);
     }
-    observeRun(this.#record, sink);
-    sink?.end(this.#record);
+    this.#above = undefined;
+    observeRun(record, sink);
+    if (this.#awaited === undefined) sink?.end(record);
+    else void this.#awaited.then(() => sink?.end(record));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {
@@ -375,6 +442,13 @@ export class Run implements HookedRun {
     const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
     if (attachments !== undefined) this.#ownAttachments.keep(field, attachments);
     return json;
+  }
+
+  #keepPayload(field: 'inputs' | 'outputs', payload: EncodedPayload | undefined): void {
+    if (payload === undefined) return;
+    this.#attachments?.forget(field);
+    this.#record[field] = payload.json;
+    if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
   }
 
   get #ownAttachments(): RunAttachments {

@@ -1,6 +1,7 @@
 import { guard } from '../../base/guard.ts';
 import { env, parseFlag } from '../../config/environment.ts';
 import { defined, definedOrNone, parsedJson } from '../../payload/fields.ts';
+import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
 import type { Hiding } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
@@ -9,6 +10,7 @@ import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
+import { unwatchEnd, watchForEnd } from './flushing.ts';
 
 const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];
 
@@ -89,4 +91,37 @@ export function inputsIn(span: SpanLike, logged: Attributes | undefined, index: 
 
 export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
   return (instrumentationScope ?? instrumentationLibrary)?.name;
+}
+
+/** Ends the run of a span whose call has ended, because the span itself may never end. */
+export class LateEnd {
+  /** The number of open records of calls inside the span that other sources have started. */
+  #openCalls = 0;
+  #end: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  callStarted(): void {
+    this.#openCalls++;
+    this.stop();
+  }
+
+  /** Returns whether other calls are still open. */
+  callEnded(): boolean {
+    return --this.#openCalls > 0;
+  }
+
+  /** Calls `end` after `idleMs`, or when the process is about to end. */
+  await(idleMs: number, end: () => void): void {
+    this.stop();
+    this.#end = end;
+    this.#timer = setTimer(end, Math.min(DELAY_MAX_MS, idleMs)).unref();
+    watchForEnd(end);
+  }
+
+  stop(): void {
+    if (this.#end === undefined) return;
+    clearTimer(this.#timer);
+    unwatchEnd(this.#end);
+    this.#end = undefined;
+  }
 }
