@@ -1,7 +1,10 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
-import { Batch, type Delivery, halves, type Item, reportBug, strip } from './delivery.ts';
+import { Batch } from './batch.ts';
+import { type Delivery, type Item, reportBug, strip } from './delivery.ts';
 import { decide, isRefusal } from './retry-policy.ts';
+import type { Slab } from './slab.ts';
+import type { SlabWriter } from './slab-writer.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
 import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
@@ -30,19 +33,22 @@ export class Attempts {
   /** Called after each response, when every run in the batch is delivered, dropped or queued for a retry. */
   readonly #changed: () => void;
   readonly #sender: Sender;
+  readonly #slabs: SlabWriter | undefined;
   /** A `Set` would delay garbage collection of sent batches. */
   readonly inFlight: Batch[] = [];
-  /** Batches that are sent again. */
+  /** Batches that are sent again, and slabs that were never sent. */
   readonly retries: Batch[] = [];
   /** Age at which a failed run is dropped, in milliseconds. */
   readonly #ageMs: number;
   #isFailing = false;
+  #isCompressing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, changed: () => void) {
+  constructor(parts: ExporterParts, states: DeliveryStates, slabs: SlabWriter | undefined, changed: () => void) {
     const { spool, limits } = parts;
     this.#parts = parts;
     this.#states = states;
+    this.#slabs = slabs;
     this.#changed = changed;
     this.#sender = parts.sender((bytes) => states.hold(bytes));
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
@@ -55,7 +61,9 @@ export class Attempts {
     return this.retries.some((batch) => endpoint.isReady(batch));
   }
 
+  /** The runs in delivery. Called when they can no longer be sent. */
   get unsettled(): Delivery[] {
+    this.#slabs?.seal();
     const sent = [...this.retries, ...this.inFlight].flatMap(({ items }) => items.map(({ delivery }) => delivery));
     return [...this.#states.queue.all(), ...sent].filter(({ stage }) => stage !== 'settled');
   }
@@ -64,10 +72,8 @@ export class Attempts {
   oldestAtMs(nowMs: number): number {
     const { firstStart, firstReady } = this.#states.queue;
     let oldestMs = Math.min(nowMs, firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
-    for (const { items } of [...this.retries, ...this.inFlight]) {
-      for (const { delivery } of items) oldestMs = Math.min(oldestMs, delivery.queuedAtMs);
-    }
-    return oldestMs;
+    oldestMs = Math.min(oldestMs, this.#slabs?.firstAtMs ?? NEVER);
+    return [...this.retries, ...this.inFlight].reduce((atMs, batch) => Math.min(atMs, batch.oldestAtMs), oldestMs);
   }
 
   /** Time at which the next request may be sent. Infinity until a response arrives if too many requests are in flight. */
@@ -85,13 +91,13 @@ export class Attempts {
 
   /** Whether a run has failed, and waits for evidence. */
   isWaiting(delivery: Delivery): boolean {
-    return this.retries.some((batch) => !this.#parts.endpoint.isReady(batch) && has(batch, delivery));
+    return this.retries.some((batch) => !this.#parts.endpoint.isReady(batch) && batch.isWith(delivery));
   }
 
   /** Takes the start of a run out of delivery, because the complete run was read from disk. */
   replaced(delivery: Delivery): void {
-    const batch = this.retries.find((one) => has(one, delivery));
-    if (batch !== undefined) this.#queueOthers(this.#take(batch), delivery);
+    const batch = this.retries.find((one) => one.isWith(delivery));
+    if (batch !== undefined) this.#takeOut(this.#take(batch), ({ items }, at) => items[at]?.delivery === delivery);
     this.#states.replaced(delivery);
   }
 
@@ -127,7 +133,9 @@ export class Attempts {
   }
 
   get #hasWork(): boolean {
-    return this.#states.queue.runs + this.retries.length > 0 || this.#parts.spool?.hasNext === true;
+    const { queue } = this.#states;
+    const hasRuns = queue.runs + this.retries.length > 0 || this.#slabs?.isEmpty === false;
+    return hasRuns || this.#parts.spool?.hasNext === true;
   }
 
   /** Removes a batch from those that are sent again. */
@@ -137,18 +145,38 @@ export class Attempts {
   }
 
   #releaseBody(batch: Batch): void {
-    this.#states.hold(-(batch.body?.sizeBytes ?? 0));
+    this.#states.hold(-(batch.body?.heldBytes ?? 0));
     batch.body = undefined;
+  }
+
+  /** Queues a slab, and compresses it if it cannot be sent soon. */
+  add(slab: Slab): void {
+    this.#sendAgain(new Batch(slab, undefined, this.#slabs?.thaw), true);
+    void this.#compressWaiting();
+  }
+
+  /** While the endpoint is closed, compresses the slabs that wait, one after another. Never rejects. */
+  async #compressWaiting(): Promise<void> {
+    if (this.#isCompressing) return;
+    this.#isCompressing = true;
+    for (let next = this.#uncompressed; next !== undefined; next = this.#uncompressed) {
+      const { slab } = next;
+      const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
+      await this.#slabs?.compress(slab as Slab, isWaiting);
+    }
+    this.#isCompressing = false;
+  }
+
+  get #uncompressed(): Batch | undefined {
+    if (!this.#parts.endpoint.isClosed) return undefined;
+    return this.retries.find(({ slab }) => slab !== undefined && !slab.isTried);
   }
 
   /** Returns the batch, or one of its runs as a probe. The other runs are queued. */
   #begin(batch: Batch, isProbe: boolean): Batch {
-    let sent = batch;
-    if (isProbe && batch.items.length > 1) {
-      const probe = this.#anyOf(batch.items) as Item;
-      sent = new Batch([probe], batch);
-      this.#queueOthers(batch, probe.delivery);
-    }
+    const index = isProbe && batch.runs > 1 ? this.#anyIndex(batch.runs) : undefined;
+    const sent = index === undefined ? batch : this.#takeOut(batch, (_, at) => at === index);
+    if (sent.slab !== undefined) this.#slabs?.begin(sent.slab);
     sent.isProbe = isProbe;
     sent.isNew = false;
     this.#parts.endpoint.sending(sent);
@@ -156,11 +184,24 @@ export class Attempts {
     return sent;
   }
 
-  /** Queues a batch again without one of its runs. */
-  #queueOthers(batch: Batch, delivery: Delivery): void {
+  /** Returns a batch with the run for which `isIt` returns true. The other runs are queued. */
+  #takeOut(batch: Batch, isIt: (batch: Batch, at: number) => boolean): Batch {
     this.#releaseBody(batch);
-    const others = batch.items.filter((item) => item.delivery !== delivery);
-    this.#sendAgain(new Batch(others, batch), batch.isNew);
+    const [one, others] = this.#divided(batch, (at) => isIt(batch, at));
+    this.#sendAgain(others, batch.isNew);
+    return one;
+  }
+
+  /** Returns a batch with the runs for whose index `isFirst` returns true, and one with the others. */
+  #divided(batch: Batch, isFirst: (at: number) => boolean): [Batch, Batch] {
+    const { slab } = batch;
+    const withRuns = (content: readonly Item[] | Slab): Batch => new Batch(content, batch);
+    if (slab !== undefined && this.#slabs !== undefined) {
+      const [one, others] = this.#slabs.split(slab, isFirst);
+      return [withRuns(one), withRuns(others)];
+    }
+    const { items } = batch;
+    return [withRuns(items.filter((_, at) => isFirst(at))), withRuns(items.filter((_, at) => !isFirst(at)))];
   }
 
   /** Chooses at random. In a fixed order, a row of runs at fault could take up all probes. */
@@ -194,9 +235,10 @@ export class Attempts {
       const [first] = [outcome].flat() as [Outcome];
       if (!Array.isArray(outcome) || outcome.length === 1) this.#settle(batch, first);
       else this.#settleSingly(batch, outcome);
-      if (!this.retries.includes(batch)) this.#releaseBody(batch);
+      if (batch.slab !== undefined || !this.retries.includes(batch)) this.#releaseBody(batch);
       this.endPausedFlushes();
       this.#changed();
+      void this.#compressWaiting();
     } catch (thrown) {
       reportBug('delivery', thrown);
     }
@@ -228,6 +270,10 @@ export class Attempts {
     switch (outcome.kind) {
       case 'accepted':
         this.#noteAccepted(batch);
+        if (batch.slab !== undefined) {
+          this.#slabs?.accepted(batch.slab);
+          break;
+        }
         rejected = outcome.rejectedRuns ?? 0;
         for (const item of batch.items) {
           // OTLP does not say which runs it rejects, and forbids sending them again. An open run is sent when it ends.
@@ -254,20 +300,21 @@ export class Attempts {
     const states = this.#states;
     const nowMs = monotonicMs();
     const { loneFailures, isClosed } = endpoint;
-    const [item] = batch.items as [Item];
-    if (isTooLarge === true && batch.items.length === 1 && item.stripped !== 'payloads') {
-      if (isClosed) endpoint.failed(batch, failure, 'closed', nowMs);
-      strip(item);
-      this.#releaseBody(batch);
-      this.#sendAgain(batch, true);
-      return;
+    if (isTooLarge === true && batch.runs === 1) {
+      const [item] = batch.items as [Item];
+      if (item.stripped !== 'payloads') {
+        if (isClosed) endpoint.failed(batch, failure, 'closed', nowMs);
+        strip(item);
+        this.#releaseBody(batch);
+        this.#sendAgain(batch, true);
+        return;
+      }
     }
-    for (const { delivery } of batch.items) delivery.detail = detail;
+    batch.detail = detail;
     const evidence = endpoint.evidenceFor(batch);
     // Strikes of another kind say nothing about this one.
     const strikes = batch.failure === failure ? batch.strikes : 0;
-    const runs = batch.items.length;
-    const decision = decide({ failure, runs, evidence, strikes, loneFailures, isClosed });
+    const decision = decide({ failure, runs: batch.runs, evidence, strikes, loneFailures, isClosed });
     endpoint.failed(batch, failure, decision.endpoint, nowMs, afterMs);
     batch.strikes = decision.strikes;
     if (!isClosed && endpoint.isClosed) {
@@ -276,28 +323,33 @@ export class Attempts {
     if (endpoint.isFailing || batch.isProbe) this.#noteFailure(detail, nowMs);
     const isStrike = failure === 'invalid' && decision.strikes > strikes;
     if (batch.isProbe && isRefusal(failure) && !isStrike) states.flushes.refused(status ?? detail);
-    const items = this.#dropExpired(batch.items, nowMs);
+    const rest = this.#dropExpired(batch, nowMs);
     if (decision.runs === 'drop') {
-      for (const { delivery } of items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected');
-    } else if (decision.runs === 'halve') {
-      for (const half of halves(items)) this.#sendAgain(new Batch(half, batch), true);
+      for (const { delivery } of rest.items) states.drop(delivery, isTooLarge ? 'too_large' : 'rejected');
+    } else if (decision.runs === 'halve' && rest.runs > 0) {
+      const middle = Math.ceil(rest.runs / 2);
+      for (const half of this.#divided(rest, (at) => at < middle)) this.#sendAgain(half, true);
     } else {
-      this.#sendAgain(items.length === runs ? batch : new Batch(items, batch), false);
+      this.#sendAgain(rest, false);
     }
   }
 
-  #dropExpired(items: readonly Item[], nowMs: number): readonly Item[] {
+  /** Returns the batch, or one without the expired runs. */
+  #dropExpired(batch: Batch, nowMs: number): Batch {
     const oldestMs = this.#parts.endpoint.activeAt(nowMs) - this.#ageMs;
-    return items.filter(({ delivery }) => {
+    if (batch.slab !== undefined && batch.slab.oldestActiveAtMs >= oldestMs) return batch;
+    const { items } = batch;
+    const rest = items.filter(({ delivery }) => {
       if (delivery.activeAtMs >= oldestMs) return true;
       this.#states.drop(delivery, 'expired');
       return false;
     });
+    return rest.length === items.length ? batch : new Batch(rest, batch);
   }
 
   /** Queues a batch: as new, or to wait for evidence. */
   #sendAgain(batch: Batch, isNew: boolean): void {
-    if (batch.items.length === 0) return;
+    if (batch.runs === 0) return;
     batch.isNew = isNew;
     this.retries.push(batch);
   }
@@ -337,16 +389,12 @@ function isHalfKnown({ delivery, op, isEnded }: Item): boolean {
 
 /** Of two halves of the same age, the smaller one is sent first, so that a run at fault is isolated soon. */
 function isOlder(one: Batch, other: Batch): boolean {
-  const [a, b] = [one, other].map(({ items }) => (items[0] as Item).delivery.queuedAtMs) as [number, number];
-  return a < b || (a === b && one.items.length < other.items.length);
+  const [a, b] = [one.queuedAtMs, other.queuedAtMs];
+  return a < b || (a === b && one.firstFailedAt > 0 && one.runs < other.runs);
 }
 
 function first(batches: readonly Batch[], precedes: (one: Batch, other: Batch) => boolean): Batch | undefined {
   let found: Batch | undefined;
   for (const batch of batches) if (found === undefined || precedes(batch, found)) found = batch;
   return found;
-}
-
-function has({ items }: Batch, delivery: Delivery): boolean {
-  return items.some((item) => item.delivery === delivery);
 }

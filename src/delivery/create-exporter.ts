@@ -76,6 +76,7 @@ export function exporterFor(
     notice: new DropNotice(settings.onDrop, monotonicMs, endpoint.origin),
     address: endpoint.origin,
     urlOf: (run) => (otlp === undefined ? runUrl(settings, run) : undefined),
+    isWriting: () => client.isWriting?.() ?? true,
     abort: client.abort?.bind(client),
     opened: (exporter) => {
       if (!isPerRequest) flushAtEnd(exporter, limits.exitFlushMs, settings.signals);

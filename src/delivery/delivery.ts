@@ -3,9 +3,7 @@ import { messageOf } from '../base/text.ts';
 import { type HeldAttachment, sizeOf } from '../payload/attachment.ts';
 import type { EncodedRun, EndOverride } from '../run/encoded-run.ts';
 import type { FlushGroup, RunCounter } from './ledger.ts';
-import type { Failure } from './retry-policy.ts';
 import type { Segment } from './spool/spool.ts';
-import type { Encoding } from './wire/compress.ts';
 
 /**
  * The stages of a run's delivery. At most one update of a run is in delivery at a time:
@@ -135,49 +133,6 @@ export class Item {
     this.outputs = this.isEnded ? run.outputs : undefined;
     this.events = this.isEnded ? run.events : undefined;
     this.attachments = run.attachments?.slice() ?? NO_ATTACHMENTS;
-  }
-}
-
-export interface RequestBody {
-  readonly contentType: string;
-  readonly chunks: readonly Uint8Array[];
-  /** Size of the body without compression, in bytes. */
-  readonly plainBytes: number;
-  /** Size of `chunks`, in bytes. */
-  readonly sizeBytes: number;
-  /** The `Content-Encoding` of `chunks`. Undefined if they are not compressed. */
-  readonly encoding: Encoding | undefined;
-}
-
-/** Runs that are sent in one request, with the evidence that decides about them. A moment of 0 means never. */
-export class Batch {
-  readonly items: readonly Item[];
-  /** The request body. Retries reuse the body of the first attempt. */
-  body: RequestBody | undefined;
-  brokenUploads = 0;
-  /** The moments at which the batch was sent and failed, see `Endpoint`. */
-  sentAt: number;
-  firstFailedAt: number;
-  lastFailedAt: number;
-  /** Whether the batch is half of a failed batch or was put back unsent, and has not failed itself since. */
-  isNew = false;
-  /** Whether the batch was sent to find out whether the endpoint accepts requests again. */
-  isProbe: boolean;
-  /** The kind and the time of the last failure. */
-  failure: Failure | undefined;
-  failedAtMs = 0;
-  /** Time after which the request counts as lost. Used on edge runtimes. */
-  endMs = 0;
-  /** Number of failures of a lone run. The failures of a batch do not count. */
-  strikes = 0;
-
-  /** `origin` is the batch from which the items were taken. */
-  constructor(items: readonly Item[], origin?: Batch) {
-    this.items = items;
-    this.sentAt = origin?.sentAt ?? 0;
-    this.firstFailedAt = origin?.firstFailedAt ?? 0;
-    this.lastFailedAt = origin?.lastFailedAt ?? 0;
-    this.isProbe = origin?.isProbe ?? false;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Batch } from './delivery.ts';
+import type { Batch } from './batch.ts';
 import {
   againMs,
   type BackOff,

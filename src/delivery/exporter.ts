@@ -1,5 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
+import { isPerRequest } from '../platform/node.ts';
 import { clearTimer, DELAY_MAX_MS, setSoon, setTimer } from '../platform/timers.ts';
 import { type EncodedRun, releaseRun } from '../run/encoded-run.ts';
 import { lateContentSettled, releaseAll } from '../run/late-content.ts';
@@ -11,7 +12,10 @@ import { isoTimestamp } from '../run/time.ts';
 import { Attempts } from './attempts.ts';
 import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
+import { LightRuns } from './light-runs.ts';
 import { DeliveryLoop } from './loop.ts';
+import type { Slab } from './slab.ts';
+import { SlabWriter } from './slab-writer.ts';
 import { Replay } from './spool/replay.ts';
 import { Spill } from './spool/spill.ts';
 import { DeliveryStates, type ExporterParts } from './states.ts';
@@ -30,6 +34,8 @@ export class Exporter implements RunSink {
   readonly #states: DeliveryStates;
   readonly #attempts: Attempts;
   readonly #loop: DeliveryLoop;
+  readonly #slabs: SlabWriter | undefined;
+  readonly light: LightRuns | undefined;
   readonly #spill: Spill | undefined;
   readonly #replay: Replay | undefined;
   #state: 'open' | 'retiring' | 'closing' | 'closed' = 'open';
@@ -46,7 +52,22 @@ export class Exporter implements RunSink {
     this.capture = capture;
     const states = new DeliveryStates(parts);
     this.#states = states;
-    const attempts = new Attempts(parts, states, () => this.#changed());
+    // Runs on disk are read and written one by one. On edge runtimes, a body may belong to a request that has ended.
+    if (parts.sendsStarts && spool === undefined && !isPerRequest) {
+      const sealed = (slab: Slab): void => {
+        this.#attempts.add(slab);
+        this.#loop.wake();
+      };
+      this.#slabs = new SlabWriter(parts, states, sealed, () => this.#loop.recorded());
+      this.light = new LightRuns(
+        parts,
+        states,
+        this.#slabs,
+        () => this.#acceptsLight,
+        () => this.#watchQueue(),
+      );
+    }
+    const attempts = new Attempts(parts, states, this.#slabs, () => this.#changed());
     this.#attempts = attempts;
     if (spool !== undefined) {
       const spooling = { ...parts, spool };
@@ -55,7 +76,7 @@ export class Exporter implements RunSink {
       this.#spill = spill;
       if (parts.isWriteAhead) spool.writeAgain = () => spill.again(attempts.unsettled);
     }
-    this.#loop = new DeliveryLoop(parts, states, attempts, this.#spill);
+    this.#loop = new DeliveryLoop(parts, states, attempts, { spill: this.#spill, slabs: this.#slabs });
     // Bound, because applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
@@ -64,10 +85,7 @@ export class Exporter implements RunSink {
   }
 
   start(run: EncodedRun): boolean {
-    if (++this.#parts.ledger.counts.created === 1) {
-      this.#parts.opened(this);
-      if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
-    }
+    if (++this.#parts.ledger.counts.created === 1) this.#open();
     const refusal = this.#refusal(run);
     if (refusal !== undefined) {
       this.#states.countDrop(run, refusal);
@@ -75,9 +93,29 @@ export class Exporter implements RunSink {
     }
     const delivery = this.#states.start(run);
     this.#spill?.started(delivery);
-    if (this.#states.queue.openRuns > this.#parts.limits.openRuns) this.#sendIncomplete();
+    if (this.#states.openRuns > this.#parts.limits.openRuns) {
+      this.light?.begin();
+      this.#sendIncomplete();
+    }
+    this.#watchQueue();
+    return true;
+  }
+
+  #open(): void {
+    this.#parts.opened(this);
+    if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
+  }
+
+  #watchQueue(): void {
     if (this.#openRunTimer === undefined) this.#watchOpenRuns();
     this.#loop.recorded();
+  }
+
+  /** Whether a run may be light: a flush sends the start of each open run. */
+  get #acceptsLight(): boolean {
+    if (this.#state !== 'open' || this.#loop.waiters > 0) return false;
+    if (this.#states.openRuns >= this.#parts.limits.openRuns) return false;
+    if (this.#parts.ledger.counts.created === 0) this.#open();
     return true;
   }
 
@@ -101,6 +139,7 @@ export class Exporter implements RunSink {
       return;
     }
     if (this.#states.isOverfull) this.#dropPayloadsIfFull(delivery);
+    if (this.#slabs?.end(delivery) === true) return;
     this.#states.end(delivery);
     this.#spill?.ended(delivery);
     this.#loop.recorded();
@@ -116,6 +155,7 @@ export class Exporter implements RunSink {
     const isClosing = this.#state === 'closing';
     try {
       const { leftMs, waitingRuns } = await lateContentSettled(limitMs);
+      this.light?.begin();
       // A closed exporter would drop the runs that still wait.
       if (isClosing && waitingRuns > 0) releaseAll();
       const late = isClosing ? 0 : waitingRuns;
@@ -193,11 +233,13 @@ export class Exporter implements RunSink {
   }
 
   backlog(): Backlog {
+    this.#slabs?.write();
     const nowMs = this.#parts.monotonicMs();
     return { bytes: this.#states.bytes, oldestMs: nowMs - this.#attempts.oldestAtMs(nowMs) };
   }
 
   endProcess(): void {
+    this.light?.close();
     this.#state = 'closed';
     this.#parts.notice.report();
     if (!this.#parts.sendsStarts) this.#interruptOpenRuns();
@@ -212,6 +254,7 @@ export class Exporter implements RunSink {
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
+    this.light?.close();
     this.#state = 'closing';
     try {
       return await this.flush(limit);
@@ -277,7 +320,7 @@ export class Exporter implements RunSink {
 
   #changed(): void {
     const states = this.#states;
-    if (this.#state === 'retiring' && states.pendingRuns === 0 && states.queue.openRuns === 0) void this.close();
+    if (this.#state === 'retiring' && states.pendingRuns === 0 && states.openRuns === 0) void this.close();
     if (this.#waiting.length === 0 || !this.#isReady) return;
     clearTimer(this.#waitTimer);
     this.#waitTimer = undefined;

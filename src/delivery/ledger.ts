@@ -120,9 +120,19 @@ export class FlushTracker {
    * delivered or dropped.
    */
   enter(): FlushGroup {
-    const group = this.#groups[this.#groups.length - 1] as FlushGroup;
-    group.pending++;
-    return group;
+    return this.join(this.#groups[this.#groups.length - 1] as FlushGroup);
+  }
+
+  /** Counts another run update in a group. */
+  join(group: FlushGroup): FlushGroup {
+    const counting = countedIn(group);
+    counting.pending++;
+    return counting;
+  }
+
+  /** Whether no flush has begun since the group was entered. */
+  isNewest(group: FlushGroup | undefined): boolean {
+    return group !== undefined && countedIn(group) === this.#groups.at(-1);
   }
 
   enterOldest(deliveries: readonly { readonly group: FlushGroup | undefined }[]): FlushGroup {

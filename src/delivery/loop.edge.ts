@@ -1,6 +1,7 @@
 import { clearTimer, delay, setTimer } from '../platform/timers.ts';
 import type { Attempts, NewRuns } from './attempts.ts';
-import { type Batch, isOpen } from './delivery.ts';
+import type { Batch } from './batch.ts';
+import { isOpen } from './delivery.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
 import { type Outcome, UNSENT } from './wire/outcome.ts';
 

@@ -2,18 +2,27 @@ import { setMaxListeners } from 'node:events';
 import { isJest } from '../config/environment.ts';
 import { clearTimer, runInRootContext, setSoon, setTimer } from '../platform/timers.ts';
 import type { Attempts } from './attempts.ts';
-import { type Batch, reportBug } from './delivery.ts';
+import type { Batch } from './batch.ts';
+import { reportBug } from './delivery.ts';
+import type { SlabWriter } from './slab-writer.ts';
 import type { Spill } from './spool/spill.ts';
 import type { DeliveryStates, ExporterParts } from './states.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 
+/** The ways that runs take besides the queue. */
+interface Ways {
+  readonly spill: Spill | undefined;
+  readonly slabs: SlabWriter | undefined;
+}
+
 /** Decides when a batch is created and sent. A single timer fires when the next batch or disk write is due. */
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
   readonly #spill: Spill | undefined;
+  readonly #slabs: SlabWriter | undefined;
   readonly #attempts: Attempts;
   readonly #abort = new AbortController();
   /** Time after which a run that has not ended is sent, in milliseconds. */
@@ -28,10 +37,11 @@ export class DeliveryLoop {
   #sleep: AbortController | undefined;
   #hasGivenUp = false;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, attempts: Attempts, spill: Spill | undefined) {
+  constructor(parts: ExporterParts, states: DeliveryStates, attempts: Attempts, given: Ways) {
     this.#parts = parts;
     this.#states = states;
-    this.#spill = spill;
+    this.#spill = given.spill;
+    this.#slabs = given.slabs;
     this.#attempts = attempts;
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
     // Each request adds a listener to the abort signal, so Node's limit of ten listeners is lifted.
@@ -42,7 +52,7 @@ export class DeliveryLoop {
   recorded(): void {
     this.#hasGivenUp = false;
     if (this.#isPumpScheduled) return;
-    const sendAtMs = Math.max(this.#attempts.opensAtMs, this.#newRunsDueMs);
+    const sendAtMs = Math.max(this.#attempts.opensAtMs, Math.min(this.#newRunsDueMs, this.#slabDueMs));
     this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, sendAtMs));
   }
 
@@ -55,6 +65,7 @@ export class DeliveryLoop {
     const { flushes } = this.#states;
     this.waiters++;
     this.#hasGivenUp = false;
+    this.#slabs?.seal();
     const flush = flushes.begin(this.#parts.monotonicMs() + limitMs, isClosing);
     runInRootContext(() => this.#pump());
     this.#attempts.endPausedFlushes();
@@ -105,10 +116,12 @@ export class DeliveryLoop {
     try {
       const nowMs = this.#parts.monotonicMs();
       this.#spill?.run(nowMs);
+      const slabDueMs = Math.max(this.#slabDueMs, this.#attempts.opensAtMs);
+      if (slabDueMs <= nowMs) this.#slabs?.seal();
       const newRuns = { dueMs: this.#newRunsDueMs, startsUntilMs: this.#startsUntilMs(nowMs) };
       const next = this.#hasGivenUp && this.waiters === 0 ? NEVER : this.#attempts.next(nowMs, newRuns);
       if (typeof next === 'number') {
-        this.#pumpAt(Math.min(next, this.#spill?.dueMs ?? NEVER));
+        this.#pumpAt(Math.min(next, this.#spill?.dueMs ?? NEVER, slabDueMs > nowMs ? slabDueMs : NEVER));
       } else {
         this.#send(next);
         // At most one batch is encoded per turn of the event loop.
@@ -127,6 +140,12 @@ export class DeliveryLoop {
     if (this.waiters > 0 || readyRuns >= info.batch.runs || bytes >= info.batch.bytes) return AT_ONCE;
     const readyDueMs = firstReady === undefined ? NEVER : firstReady.queuedAtMs + limits.lingerMs;
     return firstStart === undefined ? readyDueMs : Math.min(readyDueMs, firstStart.startedAtMs + this.#startDueMs);
+  }
+
+  /** Time at which the open body is sent, even if it is not full. */
+  get #slabDueMs(): number {
+    const firstAtMs = this.#slabs?.firstAtMs ?? NEVER;
+    return this.waiters > 0 && firstAtMs < NEVER ? AT_ONCE : firstAtMs + this.#parts.limits.lingerMs;
   }
 
   /** A batch includes open runs that started by this time. */

@@ -14,6 +14,7 @@ import {
 } from './ledger.ts';
 import type { EndingExporter } from './process-end.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
+import type { Slab } from './slab.ts';
 import type { RunName, Spool } from './spool/spool.ts';
 import type { Sender, SenderOptions } from './wire/sender.ts';
 import type { ServiceInfo } from './wire/service-info.ts';
@@ -59,6 +60,8 @@ export interface ExporterParts {
   readonly monotonicMs: () => number;
   readonly random: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Whether a connection may still read the body of an answered request. */
+  readonly isWriting: () => boolean;
   /** Aborts all requests. Undefined if requests do not keep the process alive. */
   readonly abort: (() => void) | undefined;
   readonly opened: (exporter: EndingExporter) => void;
@@ -82,6 +85,8 @@ export class DeliveryStates {
   #bytes = 0;
   /** Number of undelivered runs of this process on disk. */
   #diskRuns = 0;
+  /** Number of open runs without an `EncodedRun`. */
+  lightRuns = 0;
 
   constructor(parts: ExporterParts) {
     this.#parts = parts;
@@ -97,7 +102,11 @@ export class DeliveryStates {
     return this.#runs + this.#diskRuns;
   }
 
-  isFullFor({ parentRunId }: EncodedRun, runs: number = this.#runs, bytes: number = this.#bytes): boolean {
+  isFullFor(
+    { parentRunId }: Pick<EncodedRun, 'parentRunId'>,
+    runs: number = this.#runs,
+    bytes: number = this.#bytes,
+  ): boolean {
     const { queueRuns, queueBytes } = this.#parts.limits;
     const share = parentRunId === undefined ? 1 : ACCEPTED_SHARE;
     return runs >= queueRuns * share || bytes >= queueBytes * share;
@@ -109,6 +118,10 @@ export class DeliveryStates {
    */
   get isOverfull(): boolean {
     return this.#bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
+  }
+
+  get openRuns(): number {
+    return this.queue.openRuns + this.lightRuns;
   }
 
   get hasRoom(): boolean {
@@ -126,8 +139,7 @@ export class DeliveryStates {
     this.#bytes += bytes;
   }
 
-  start(run: EncodedRun): Delivery {
-    const nowMs = this.#parts.monotonicMs();
+  start(run: EncodedRun, nowMs: number = this.#parts.monotonicMs()): Delivery {
     const delivery = new Delivery(run, nowMs, this.#parts.endpoint.activeAt(nowMs));
     run.sinkState = delivery;
     this.#counts.open++;
@@ -138,6 +150,31 @@ export class DeliveryStates {
     } else delivery.stage = 'posted';
     this.queue.addOpen(delivery);
     return delivery;
+  }
+
+  startLight(): void {
+    this.#counts.created++;
+    this.#counts.open++;
+    this.#runs++;
+    this.lightRuns++;
+  }
+
+  /** Called for a light run that gets a `Delivery`. */
+  beginLight(run: EncodedRun, startedAtMs: number): void {
+    this.#forgetLight();
+    this.#runs--;
+    this.start(run, startedAtMs);
+  }
+
+  /** Called for a light run that is part of a slab. */
+  endLight(): void {
+    this.#forgetLight();
+    this.#counts.queued++;
+  }
+
+  #forgetLight(): void {
+    this.#counts.open--;
+    this.lightRuns--;
   }
 
   end(delivery: Delivery): void {
@@ -164,6 +201,58 @@ export class DeliveryStates {
       this.#runs++;
       this.#addPatch(delivery);
     }
+  }
+
+  /** Ends a run of which nothing was sent, which `SlabWriter` then writes into a request body. */
+  endWhole(delivery: Delivery): void {
+    this.#move('open', 'queued');
+    this.queue.removeOpen(delivery, true);
+    delivery.stage = 'whole';
+  }
+
+  /** Queues a run after `endWhole`, if it could not be written. */
+  queueWhole(delivery: Delivery): void {
+    this.#measure(delivery);
+    this.#queueAgain(delivery);
+    this.queue.addReady(delivery);
+  }
+
+  /** Frees a run that is part of a slab. */
+  written(delivery: Delivery): void {
+    this.#measure(delivery, 0);
+    delivery.stage = 'settled';
+    delivery.countedMetadata = undefined;
+    this.#leave(delivery);
+    releaseRun(delivery.run);
+  }
+
+  countAs(slab: Slab, counter: Slab['counter']): void {
+    this.#counts[slab.counter] -= slab.runs;
+    this.#counts[counter] += slab.runs;
+    slab.counter = counter;
+  }
+
+  delivered(slab: Slab): void {
+    this.#counts[slab.counter] -= slab.runs;
+    this.#counts.sent += slab.runs;
+    this.#runs -= slab.runs;
+    this.#bytes -= slab.kept.bytes.length;
+    this.flushes.leave(slab.group);
+  }
+
+  /** Returns the part of a run that was in a slab. */
+  thawed(delivery: Delivery): Item {
+    this.#measure(delivery);
+    const item = new Item(delivery);
+    delivery.stage = 'finishing';
+    return item;
+  }
+
+  /** Drops a run that was in a slab, and whose text cannot be parsed. */
+  unreadable(): void {
+    this.#counts.inFlight--;
+    this.#runs--;
+    this.countDrop({ id: '', traceId: '', name: '' }, 'corrupt');
   }
 
   /**

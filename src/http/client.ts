@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { ignoreErrors } from '../base/guard.ts';
@@ -5,7 +6,7 @@ import { addressOf } from '../config/checker.ts';
 import { nodeModule } from '../platform/node.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { type Attempt, BaseClient } from './base-client.ts';
-import { createConnections, isReusedConnectionError } from './connections.ts';
+import { createConnections, isReusedConnectionError, isWriting } from './connections.ts';
 import {
   bodyBytes,
   type HttpClientOptions,
@@ -20,12 +21,18 @@ import {
 export class HttpClient extends BaseClient {
   readonly #origin: string;
   readonly #basePath: string;
+  readonly #sockets = new Set<Socket>();
   #pool: Promise<Dispatcher> | undefined;
 
   constructor(options: HttpClientOptions) {
     super(options);
     this.#origin = options.endpoint.origin;
     this.#basePath = addressOf(options.endpoint).slice(this.#origin.length);
+  }
+
+  isWriting(): boolean {
+    // A dispatcher of the application may keep bodies.
+    return this.options.dispatcher !== undefined || isWriting(this.#sockets);
   }
 
   /** Closes all connections. A dispatcher from the `dispatcher` option stays open. */
@@ -73,7 +80,7 @@ export class HttpClient extends BaseClient {
   }
 
   #connect(): Promise<Dispatcher> {
-    this.#pool = withoutTracing(() => createConnections(this.options));
+    this.#pool = withoutTracing(() => createConnections(this.options, this.#sockets));
     this.#pool.catch(() => {
       this.#pool = undefined;
     });

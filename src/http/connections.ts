@@ -19,7 +19,8 @@ export interface ConnectionOptions {
   readonly holdsProcess?: boolean;
 }
 
-export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
+/** Opens connections to an endpoint when they are needed. `sockets` holds the open ones. */
+export async function createConnections(options: ConnectionOptions, sockets: Set<Socket>): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
   // On Bun, undici's classes have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
@@ -33,7 +34,7 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
   const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {
     const pool = given as Pool.Options;
     const connector = pool.connect as buildConnector.connector;
-    return new Pool(origin, { ...pool, connect: watched(connector, { isToProxy, holdsProcess }) });
+    return new Pool(origin, { ...pool, connect: watched(connector, { isToProxy, holdsProcess, sockets }) });
   };
   const proxy = proxyFor(endpoint, proxies);
   if (typeof proxy === 'string') return poolOf(endpoint.origin, { ...timeouts, connect });
@@ -63,6 +64,18 @@ export function isReusedConnectionError(error: unknown): boolean {
   return (code === 'ECONNRESET' || code === 'EPIPE') && reusedConnectionErrors.has(error);
 }
 
+/** Whether a socket has not passed all that was written to it to the operating system. */
+export function isWriting(sockets: ReadonlySet<Socket>): boolean {
+  for (const { writableLength } of sockets) if (writableLength > 0) return true;
+  return false;
+}
+
+interface Watch {
+  readonly isToProxy: boolean;
+  readonly holdsProcess: boolean;
+  readonly sockets: Set<Socket>;
+}
+
 /**
  * Wraps a connector. Sockets do not keep the process alive, unless `holdsProcess` is set.
  *
@@ -71,7 +84,7 @@ export function isReusedConnectionError(error: unknown): boolean {
  */
 function watched(
   connect: buildConnector.connector,
-  { isToProxy, holdsProcess }: { readonly isToProxy: boolean; readonly holdsProcess: boolean },
+  { isToProxy, holdsProcess, sockets }: Watch,
 ): buildConnector.connector {
   let hasClosedEmpty = false;
   return (options, callback) => {
@@ -86,7 +99,7 @@ function watched(
     // return value.
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
-      if (connected) watch(connected, holdsProcess);
+      if (connected) watch(connected, holdsProcess, sockets);
       else if (isToProxy && error) markProxyError(error);
       if (isToProxy) {
         connected?.once('close', () => {
@@ -95,15 +108,17 @@ function watched(
       }
       callback(...result);
     }) as unknown as Socket | Promise<void>;
-    if ('unref' in socket) watch(socket, holdsProcess);
+    if ('unref' in socket) watch(socket, holdsProcess, sockets);
   };
 }
 
 const watchedSockets = new WeakSet<Socket>();
 
-function watch(socket: Socket, holdsProcess: boolean): void {
+function watch(socket: Socket, holdsProcess: boolean, sockets: Set<Socket>): void {
   if (watchedSockets.has(socket)) return;
   watchedSockets.add(socket);
+  sockets.add(socket);
+  socket.once('close', () => sockets.delete(socket));
   if (!holdsProcess) {
     socket.unref();
     // undici calls `ref` for each request on a keep-alive socket. `ref` is disabled, so that a pending request does not

@@ -92,6 +92,8 @@ export interface RunSink {
    * @internal Called once when a run starts. Returns false to refuse the run. For a refused run, `end` is not called.
    */
   start(run: EncodedRun): boolean;
+  /** @internal Takes runs of spans. Undefined if each run needs an `EncodedRun` from its start. */
+  readonly light?: LightSink | undefined;
   /** @internal Called once when an accepted run has ended and all its data is recorded. */
   end(run: EncodedRun): void;
   /** @internal Called instead of `start` for runs in a trace that sampling left out. */
@@ -107,6 +109,31 @@ export interface RunSink {
   flush(limit?: FlushLimit): Promise<FlushResult>;
   /** Flushes and then closes the sink. Runs that start after this call are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
+}
+
+/** A run that has no `EncodedRun`. Most runs of spans end before something needs one. */
+export interface LightRun {
+  readonly parentRunId: string | undefined;
+  /** Monotonic time of the start, in milliseconds. */
+  readonly startedAtMs: number;
+  /** Whether the run is open, and has no `EncodedRun`. */
+  readonly isLight: boolean;
+  /** Makes an `EncodedRun` of it, and passes it to `begun`. Does nothing if the run is not light. */
+  begin(): void;
+  /** Passes the ended run to `end`, or to the sink's own methods. */
+  finish(): void;
+}
+
+/** The part of a sink that takes light runs. */
+export interface LightSink {
+  /** Called instead of the sink's `start`. Returns false if the run must be passed to that. */
+  start(run: LightRun): boolean;
+  /** Called instead of the sink's `start` for a run that is no longer light. */
+  begun(run: LightRun, record: EncodedRun): void;
+  /** Calls `finish` of an ended run in the next turn of the event loop, or earlier. */
+  finishSoon(run: LightRun): void;
+  /** Takes an ended light run as JSON texts. Returns false if it must become an `EncodedRun`. */
+  end(id: string, main: string, texts: Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>): boolean;
 }
 
 /** The sink that is used while tracing is off. */

@@ -67,13 +67,14 @@ describe('a batch', () => {
   });
 
   it('is sent at once when it reaches `batchBytes`, and not one byte earlier', async () => {
-    const sizes = await delivery();
-    sizes.whole('r', { inputs: { text: 'x'.repeat(5_000) } });
-    const { bytes } = sizes.stats().backlog;
+    const sizes = await delivery({ limits: onFlush });
+    for (let count = 0; count < 2; count++) sizes.whole('r', { inputs: { text: 'x'.repeat(5_000) } });
+    await sizes.flush();
+    const bytes = sizes.service.requests[0]?.body.length as number;
     for (const [batchBytes, sent] of [
-      [2 * bytes + 1, 0],
-      [2 * bytes, 1],
-      [2 * bytes - 1, 1],
+      [bytes + 1, 0],
+      [bytes, 1],
+      [bytes - 1, 1],
     ] as const) {
       const { whole, service } = await delivery({ limits: { batchBytes } });
       for (let count = 0; count < 2; count++) whole('r', { inputs: { text: 'x'.repeat(5_000) } });

@@ -8,8 +8,12 @@ export type Encoding = 'zstd' | 'gzip';
 /** Node's zlib, with the names that exist since Node 22.15. */
 type Zlib = typeof zlib & {
   readonly createZstdCompress?: (options: object) => zlib.Gzip;
+  readonly zstdDecompressSync?: (bytes: Uint8Array) => Buffer;
   readonly constants: { readonly ZSTD_c_compressionLevel: number; readonly ZSTD_c_windowLog: number };
 };
+
+/** Minimum size of the JSON in a body that is compressed, in bytes. Compressing smaller bodies costs more than it saves. */
+export const COMPRESSED_BYTES_MIN: number = 256 * 1024;
 
 /** Size of the buffers for compressed data, in bytes. Each full buffer is passed to the event loop. */
 const CHUNK_BYTES = 64 * 1024;
@@ -39,7 +43,7 @@ export async function compress(
   chunks: readonly Uint8Array[],
   encoding: Encoding,
   signal: AbortSignal,
-): Promise<Uint8Array> {
+): Promise<Buffer> {
   const stream = compressor(encoding);
   const compressed: Buffer[] = [];
   const abort = (): void => void stream.destroy(new Error('the compression was aborted'));
@@ -57,6 +61,12 @@ export async function compress(
     signal.removeEventListener('abort', abort);
   }
   return Buffer.concat(compressed);
+}
+
+/** Returns what `compress` has compressed. */
+export function decompress(bytes: Uint8Array, encoding: Encoding): Buffer {
+  const { gunzipSync, zstdDecompressSync } = zlibOf();
+  return encoding === 'gzip' || zstdDecompressSync === undefined ? gunzipSync(bytes) : zstdDecompressSync(bytes);
 }
 
 function compressor(encoding: Encoding): zlib.Gzip {

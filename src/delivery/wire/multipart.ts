@@ -5,10 +5,10 @@ import { withoutPrototype } from '../../config/checker.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import { type EncodedRun, isFilled, mainJson } from '../../run/encoded-run.ts';
-import { randomHex } from '../../run/ids.ts';
 import type { Attachment } from '../../run/record.ts';
 import { dropAttachments, type Item } from '../delivery.ts';
 import type { RunEncoder } from './encoder.ts';
+import { contentTypeOf, newBoundary, PartBuffer } from './part-buffer.ts';
 
 export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this run too large"}';
 
@@ -16,8 +16,8 @@ export const multipartEncoder: RunEncoder = {
   kind: 'multipart',
   path: '/runs/multipart',
   encode: (items, signal) => {
-    const boundary = `runspan-${randomHex(32)}`;
-    const contentType = `multipart/form-data; boundary=${boundary}`;
+    const boundary = newBoundary();
+    const contentType = contentTypeOf(boundary);
     const chunks = encodeMultipart(items, boundary, signal);
     // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
     return chunks instanceof Promise ? chunks.then((all) => ({ contentType, chunks: all })) : { contentType, chunks };
@@ -46,23 +46,19 @@ function encodeMultipart(
   boundary: string,
   signal: AbortSignal,
 ): Uint8Array[] | Promise<Uint8Array[]> {
-  const body = new PartBuffer(boundary, items);
+  const body = new BatchBody(boundary, items);
   const attached = items.filter(({ stripped, attachments }) => stripped === 'nothing' && attachments.length > 0);
-  return attached.length === 0 && body.addRuns(items) ? [body.close()] : encodeInSlices(body, items, attached, signal);
+  return attached.length === 0 && body.addSlice() ? [body.parts.close()] : encodeInSlices(body, attached, signal);
 }
 
-async function encodeInSlices(
-  body: PartBuffer,
-  items: readonly Item[],
-  attached: readonly Item[],
-  signal: AbortSignal,
-): Promise<Uint8Array[]> {
+async function encodeInSlices(body: BatchBody, attached: readonly Item[], signal: AbortSignal): Promise<Uint8Array[]> {
   // Attachments are read first, because the metadata contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
   do await new Promise<void>((resolve) => void setSoon(resolve));
-  while (!body.addRuns(items));
-  if (attachments.length === 0) return [body.close()];
-  return [body.bytes(), ...(await attachmentFrames(attachments, body.boundary))];
+  while (!body.addSlice());
+  const { parts } = body;
+  if (attachments.length === 0) return [parts.close()];
+  return [parts.bytes(), ...(await attachmentFrames(attachments, parts.boundary))];
 }
 
 /** Maximum number of bytes to encode per turn of the event loop. */
@@ -71,100 +67,35 @@ const SLICE_BYTES = 2 * 1024 * 1024;
 /** Estimated size of a run without its payloads, in bytes. */
 const RUN_BYTES = 1_600;
 
-/** JSON text up to this length is written in one call with its header, which is faster. */
-const JOINED_CHARACTERS_MAX = 1_024;
+/** A `PartBuffer` grows if fewer bytes are free after a write. */
+const FREE_BYTES_MIN = 8;
 
-/** Maximum UTF-8 bytes per character. If fewer bytes are free after a write, the text may have been truncated. */
-const CHARACTER_BYTES_MAX = 4;
-
-const CRLF_BYTES = 2;
-
-const EMPTY_OBJECT_CHARACTERS = '{}'.length;
-
-/** A growing buffer for the JSON parts of the request body. */
-class PartBuffer {
-  readonly boundary: string;
-  readonly #frame: string;
-  #buffer: Buffer;
-  #length = 0;
+/** Encodes the runs of a batch, in slices if they are large. */
+class BatchBody {
+  readonly parts: PartBuffer;
+  readonly #items: readonly Item[];
   #runs = 0;
 
   constructor(boundary: string, items: readonly Item[]) {
-    this.boundary = boundary;
-    this.#frame = `--${boundary}\r\nContent-Disposition: form-data; name="`;
-    let capacity = CHARACTER_BYTES_MAX * 2;
+    let capacity = FREE_BYTES_MIN;
     for (const { inputs, outputs, events } of items) {
       capacity += RUN_BYTES + (inputs?.length ?? 0) + (outputs?.length ?? 0) + (events?.length ?? 0);
     }
-    this.#buffer = Buffer.allocUnsafeSlow(capacity);
+    this.parts = new PartBuffer(boundary, Buffer.allocUnsafeSlow(capacity));
+    this.#items = items;
   }
 
-  addRuns(items: readonly Item[]): boolean {
-    const sliceEnd = this.#length + SLICE_BYTES;
-    while (this.#runs < items.length && this.#length < sliceEnd) this.#addRun(items[this.#runs++] as Item);
-    return this.#runs === items.length;
-  }
-
-  /** Returns a view of the buffer. Add no parts afterwards. */
-  bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  close(): Buffer {
-    this.#write(`--${this.boundary}--\r\n`);
-    return this.bytes();
-  }
-
-  #addRun(item: Item): void {
-    const { run } = item.delivery;
-    const name = `${item.op}.${run.id}`;
-    const { inputs, outputs, events } = item.stripped === 'payloads' ? strippedPayloads(item) : item;
-    this.#addPart(name, mainJson(run, item.isEnded, item.endOverride));
-    if (inputs !== undefined) this.#addPart(`${name}.inputs`, inputs);
-    if (outputs !== undefined) this.#addPart(`${name}.outputs`, outputs);
-    if (events !== undefined) this.#addPart(`${name}.events`, events);
-  }
-
-  /**
-   * Adds a part, unless the JSON is empty. `Content-Length` is first set to the number of characters, which is correct
-   * for ASCII text. For other text, `Content-Length` is corrected after writing, because counting bytes beforehand is
-   * slower.
-   */
-  #addPart(name: string, json: string): void {
-    if (json.length <= EMPTY_OBJECT_CHARACTERS) return;
-    const start = this.#length;
-    let lengthBytes = json.length;
-    for (;;) {
-      const length = String(lengthBytes);
-      const header = `${this.#frame}${name}"\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
-      if (json.length <= JOINED_CHARACTERS_MAX) {
-        this.#write(`${header}${json}\r\n`);
-      } else {
-        this.#write(header);
-        this.#write(json);
-        this.#write('\r\n');
-      }
-      const writtenBytes = this.#length - start - header.length - CRLF_BYTES;
-      if (writtenBytes === lengthBytes) return;
-      const corrected = String(writtenBytes);
-      if (corrected.length === length.length) {
-        this.#buffer.write(corrected, start + header.length - 2 * CRLF_BYTES - length.length, 'latin1');
-        return;
-      }
-      lengthBytes = writtenBytes;
-      this.#length = start;
+  /** Returns whether all runs are encoded. */
+  addSlice(): boolean {
+    const { parts } = this;
+    const sliceEnd = parts.length + SLICE_BYTES;
+    while (this.#runs < this.#items.length && parts.length < sliceEnd) {
+      const item = this.#items[this.#runs++] as Item;
+      const { run } = item.delivery;
+      const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
+      parts.addRun(item.op, run.id, mainJson(run, item.isEnded, item.endOverride), payloads);
     }
-  }
-
-  #write(text: string): void {
-    let written = this.#buffer.write(text, this.#length, 'utf8');
-    while (this.#buffer.length - this.#length - written < CHARACTER_BYTES_MAX) {
-      const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + text.length);
-      this.#buffer.copy(grown, 0, 0, this.#length);
-      this.#buffer = grown;
-      written = this.#buffer.write(text, this.#length, 'utf8');
-    }
-    this.#length += written;
+    return this.#runs === this.#items.length;
   }
 }
 

@@ -4,16 +4,14 @@ import { isBreak } from '../../http/failure.ts';
 import { probeDelayMs } from '../../http/retry.ts';
 import { bodyBytes } from '../../http/transport.ts';
 import { isPerRequest } from '../../platform/node.ts';
-import type { Batch, Item, RequestBody } from '../delivery.ts';
+import type { Batch, RequestBody } from '../batch.ts';
 import { isRefusal } from '../retry-policy.ts';
-import { compress, type Encoding, firstSupported } from './compress.ts';
+import type { Slab } from '../slab.ts';
+import { COMPRESSED_BYTES_MIN, compress, type Encoding, firstSupported } from './compress.ts';
 import type { RunEncoder } from './encoder.ts';
 import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple.ts';
-
-/** Minimum size of the JSON in a body that is compressed, in bytes. Compressing smaller bodies costs more than it saves. */
-const COMPRESSED_BYTES_MIN = 256 * 1024;
 
 /** If an upload of at least this many bytes fails midway, the batch may be too large for the service. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
@@ -81,24 +79,25 @@ export class Sender {
     let { body } = batch;
     if (body === undefined) {
       try {
-        body = await this.#encode(batch.items, signal);
+        body =
+          batch.slab === undefined ? await this.#encode(batch.items, signal) : await this.#bodyOf(batch.slab, signal);
       } catch (thrown) {
-        return signal.aborted ? UNSENT : unencodable(batch.items.length, messageOf(thrown));
+        return signal.aborted ? UNSENT : unencodable(batch.runs, messageOf(thrown));
       }
       this.#setBody(batch, body);
     }
-    const result = await this.#post(body, batch.items.length, signal);
-    if (body.encoding !== undefined && refusesEncoding(result, batch.items.length)) {
+    const result = await this.#post(body, batch.runs, signal);
+    if (body.encoding !== undefined && refusesEncoding(result, batch.runs)) {
       info.encodings = [];
       this.#setBody(batch, undefined);
       return this.#sendBatch(batch, signal);
     }
     const outcome = result.status === undefined ? outcomeOfBreak(batch, body, result) : result.outcome;
     if (result.status !== undefined) {
-      diagnostics.debug(`${batch.items.length} posts and patches sent as ${encoder.kind}: ${outcome.kind}`);
+      diagnostics.debug(`${batch.runs} posts and patches sent as ${encoder.kind}: ${outcome.kind}`);
     }
     // A single oversized run does not change the batch size limit.
-    if (outcome.kind === 'failed' && outcome.isTooLarge && batch.items.length > 1) info.tooLarge(body.plainBytes);
+    if (outcome.kind === 'failed' && outcome.isTooLarge && batch.runs > 1) info.tooLarge(body.plainBytes);
     if (outcome.kind === 'accepted') {
       this.#fallbacks = 0;
       info.accepted(body.plainBytes);
@@ -107,24 +106,46 @@ export class Sender {
   }
 
   #setBody(batch: Batch, body: RequestBody | undefined): void {
-    this.#options.heldBytes((body?.sizeBytes ?? 0) - (batch.body?.sizeBytes ?? 0));
+    this.#options.heldBytes((body?.heldBytes ?? 0) - (batch.body?.heldBytes ?? 0));
     batch.body = body;
   }
 
-  async #encode(items: readonly Item[], signal: AbortSignal): Promise<RequestBody> {
+  async #encode(items: Batch['items'], signal: AbortSignal): Promise<RequestBody> {
     const encoded = this.#options.encoder.encode(items, signal);
     const { contentType, chunks } = encoded instanceof Promise ? await encoded : encoded;
     const plainBytes = bodyBytes(chunks);
-    const encoding = this.#encodingOf(chunks);
-    if (encoding !== undefined) {
-      try {
-        const compressed = await compress(chunks, encoding, signal);
-        return { contentType, chunks: [compressed], plainBytes, sizeBytes: compressed.length, encoding };
-      } catch {
-        // The body is sent uncompressed, for example if memory is short or every thread is busy.
-      }
+    const compressed = await this.#compressed(chunks, signal);
+    const sizeBytes = compressed?.bytes.length ?? plainBytes;
+    const content = { chunks: compressed === undefined ? chunks : [compressed.bytes], encoding: compressed?.encoding };
+    return { contentType, plainBytes, sizeBytes, heldBytes: sizeBytes, ...content };
+  }
+
+  /** Returns the body of a slab. Compresses the slab itself if the service accepts that. */
+  async #bodyOf(slab: Slab, signal: AbortSignal): Promise<RequestBody> {
+    const { contentType, plainBytes, kept } = slab;
+    const { compresses, info, heldBytes } = this.#options;
+    const isAccepted = compresses && kept.encoding !== undefined && info.encodings.includes(kept.encoding);
+    const plain = isAccepted ? kept.bytes : slab.plain();
+    const compressed = isAccepted ? undefined : await this.#compressed([plain], signal);
+    if (compressed !== undefined) {
+      heldBytes(compressed.bytes.length - kept.bytes.length);
+      slab.keepCompressed(compressed.bytes, compressed.encoding);
     }
-    return { contentType, chunks, plainBytes, sizeBytes: plainBytes, encoding: undefined };
+    const isOfSlab = plain === kept.bytes || compressed !== undefined;
+    const { bytes, encoding } = isOfSlab ? slab.kept : { bytes: plain, encoding: undefined };
+    const sizeBytes = bytes.length;
+    return { contentType, chunks: [bytes], plainBytes, sizeBytes, heldBytes: isOfSlab ? 0 : sizeBytes, encoding };
+  }
+
+  /** Compresses a body if the service accepts that. Returns undefined if the body is sent as it is. */
+  async #compressed(
+    chunks: readonly Uint8Array[],
+    signal: AbortSignal,
+  ): Promise<{ readonly bytes: Buffer; readonly encoding: Encoding } | undefined> {
+    const encoding = this.#encodingOf(chunks);
+    // Compression fails, for example, if memory is short or every thread is busy.
+    const bytes = encoding && (await compress(chunks, encoding, signal).catch(() => undefined));
+    return encoding && bytes && { bytes, encoding };
   }
 
   /** Returns how to compress a body, whose first chunk contains the JSON. Attachments are often compressed already. */
@@ -174,7 +195,7 @@ function refusesEncoding({ status, outcome }: IngestResult, runs: number): boole
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
 function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
-  if (batch.items.length === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
+  if (batch.runs === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
   const detail = `the connection broke ${BROKEN_UPLOADS_MAX} times during an upload of ${sizeBytes} bytes`;

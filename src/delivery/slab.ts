@@ -1,0 +1,158 @@
+import { ignoreErrors } from '../base/guard.ts';
+import { type EncodedRun, parseMainJson } from '../run/encoded-run.ts';
+import type { FlushGroup } from './ledger.ts';
+import { decompress, type Encoding } from './wire/compress.ts';
+import { contentTypeOf, partsIn } from './wire/part-buffer.ts';
+
+/** A run in a slab. */
+interface WrittenRun {
+  readonly startAt: number;
+  endAt: number;
+  /** The JSON texts of its parts, by the end of the part's name. */
+  readonly texts: Map<string, string>;
+}
+
+/** What is known of a slab when it is sealed. */
+interface SealedBody {
+  /** The whole body. */
+  readonly bytes: Buffer;
+  readonly boundary: string;
+  /** When each run was written, by the clock that stops during pauses. */
+  readonly activeAtMs: readonly number[];
+  /** Monotonic time at which the first run was written, in milliseconds. */
+  readonly firstAtMs: number;
+  /** The flush group that waits for these runs. */
+  readonly group: FlushGroup;
+  readonly buffer?: Buffer | undefined;
+}
+
+/**
+ * A request body with whole runs, of which nothing was sent before. Each run was written once, at its end. The body never
+ * changes, so a retry sends the same one. While the endpoint is closed, it is kept compressed.
+ */
+export class Slab {
+  readonly contentType: string;
+  readonly group: FlushGroup;
+  readonly firstAtMs: number;
+  /** The buffer of the body. Undefined if it must not be used again. */
+  buffer: Buffer | undefined;
+  /** Whether compression was tried. */
+  isTried = false;
+  /** Size of the body without compression, in bytes. */
+  readonly plainBytes: number;
+  /** The ledger's counter of these runs. */
+  counter: 'queued' | 'inFlight' = 'queued';
+  /** Why the last request with these runs failed. */
+  detail: string | undefined;
+  /** The body as it is kept, and its encoding. Without an encoding, the body is not compressed. */
+  #kept: { readonly bytes: Buffer; readonly encoding: Encoding | undefined };
+  readonly #boundary: string;
+  readonly #activeAtMs: readonly number[];
+
+  constructor({ bytes, boundary, activeAtMs, firstAtMs, group, buffer }: SealedBody) {
+    this.contentType = contentTypeOf(boundary);
+    this.group = group;
+    this.firstAtMs = firstAtMs;
+    this.buffer = buffer;
+    this.plainBytes = bytes.length;
+    this.#kept = { bytes, encoding: undefined };
+    this.#boundary = boundary;
+    this.#activeAtMs = activeAtMs;
+  }
+
+  get runs(): number {
+    return this.#activeAtMs.length;
+  }
+
+  get kept(): { readonly bytes: Buffer; readonly encoding: Encoding | undefined } {
+    return this.#kept;
+  }
+
+  /** The smallest of the times in `activeAtMs`. */
+  get oldestActiveAtMs(): number {
+    return this.#activeAtMs[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Keeps the body compressed. */
+  keepCompressed(bytes: Buffer, encoding: Encoding): void {
+    this.#kept = { bytes, encoding };
+    this.buffer = undefined;
+  }
+
+  plain(): Buffer {
+    const { bytes, encoding } = this.#kept;
+    return encoding === undefined ? bytes : decompress(bytes, encoding);
+  }
+
+  /** Returns the runs as they were before they were written. A run is undefined if its text cannot be parsed. */
+  read(): { readonly run: EncodedRun | undefined; readonly activeAtMs: number }[] {
+    return runsIn(this.plain(), this.#boundary).map(({ texts }, at) => ({
+      run: ignoreErrors(() => runOf(texts)),
+      activeAtMs: this.#activeAtMs[at] as number,
+    }));
+  }
+
+  /** Returns a slab with the runs for whose index `isFirst` returns true, and one with the others. */
+  split(isFirst: (at: number) => boolean): [Slab, Slab] {
+    const bytes = this.plain();
+    const runs = runsIn(bytes, this.#boundary);
+    const end = bytes.subarray(runs.at(-1)?.endAt);
+    const withRuns = (isFirstPart: boolean): Slab => {
+      const isIn = (_: unknown, at: number): boolean => isFirst(at) === isFirstPart;
+      const parts = runs.filter(isIn).map(({ startAt, endAt }) => bytes.subarray(startAt, endAt));
+      const activeAtMs = this.#activeAtMs.filter(isIn);
+      const body = { bytes: Buffer.concat([...parts, end]), boundary: this.#boundary, activeAtMs };
+      const slab = new Slab({ ...body, firstAtMs: this.firstAtMs, group: this.group });
+      return Object.assign(slab, { counter: this.counter, detail: this.detail });
+    };
+    return [withRuns(true), withRuns(false)];
+  }
+}
+
+function runsIn(bytes: Buffer, boundary: string): WrittenRun[] {
+  const runs: WrittenRun[] = [];
+  for (const { name, startAt, textAt, endAt, nextAt } of partsIn(bytes, boundary)) {
+    const [, payload = ''] = name.split('.');
+    if (payload === '') runs.push({ startAt, endAt: nextAt, texts: new Map() });
+    const run = runs.at(-1) as WrittenRun;
+    run.texts.set(payload, bytes.toString('utf8', textAt, endAt));
+    run.endAt = nextAt;
+  }
+  return runs;
+}
+
+function runOf(texts: WrittenRun['texts']): EncodedRun | undefined {
+  const run = parseMainJson(texts.get('') ?? '');
+  const payloads = { inputs: texts.get('inputs'), outputs: texts.get('outputs'), events: texts.get('events') };
+  return run && Object.assign(run, payloads);
+}
+
+/** Maximum number of buffers that are kept, and the size above which none is kept, in bytes. */
+const POOLED_MAX = 4;
+const POOLED_BYTES_MAX = 8 * 1024 * 1024;
+
+const START_BYTES = 256 * 1024;
+
+/** Buffers for request bodies. The memory of a new buffer is slow at first, so those of delivered bodies are used again. */
+export class BufferPool {
+  readonly #free: Buffer[] = [];
+  readonly #isRead: () => boolean;
+  /** Size of the largest buffer so far. Growing a buffer copies it. */
+  #usualBytes = START_BYTES;
+
+  /** `isRead` returns whether a connection may still read a buffer of an answered request. */
+  constructor(isRead: () => boolean) {
+    this.#isRead = isRead;
+  }
+
+  take(): Buffer {
+    const free = this.#free.length === 0 || this.#isRead() ? undefined : this.#free.pop();
+    return free ?? Buffer.allocUnsafeSlow(this.#usualBytes);
+  }
+
+  give(buffer: Buffer): void {
+    if (buffer.length > POOLED_BYTES_MAX) return;
+    this.#usualBytes = Math.max(this.#usualBytes, buffer.length);
+    if (this.#free.length < POOLED_MAX) this.#free.push(buffer);
+  }
+}

@@ -1,0 +1,145 @@
+import type { EncodedRun } from '../../run/encoded-run.ts';
+import { randomHex } from '../../run/ids.ts';
+
+/** The texts of a run that become parts of a request body. */
+export type RunTexts = Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>;
+
+/** A part of a request body. */
+interface Part {
+  /** The name without the operation, for example `<run id>.inputs`. */
+  readonly name: string;
+  /** Where the part starts with its boundary, and where its JSON text starts and ends. */
+  readonly startAt: number;
+  readonly textAt: number;
+  readonly endAt: number;
+  /** Where the next part starts. */
+  readonly nextAt: number;
+}
+
+/** JSON text up to this length is written in one call with its header, which is faster. */
+const JOINED_CHARACTERS_MAX = 1_024;
+
+/** Maximum UTF-8 bytes per character. If fewer bytes are free after a write, the text may have been truncated. */
+const CHARACTER_BYTES_MAX = 4;
+
+const CRLF = '\r\n';
+const HEADERS_END = `${CRLF}${CRLF}`;
+
+const EMPTY_OBJECT_CHARACTERS = '{}'.length;
+
+/** A growing buffer for the JSON parts of the body of `POST /runs/multipart`. `multipart.ts` shows the format. */
+export class PartBuffer {
+  readonly boundary: string;
+  readonly #frame: string;
+  readonly #close: string;
+  #buffer: Buffer;
+  /** Number of bytes written. */
+  length = 0;
+
+  constructor(boundary: string, buffer: Buffer) {
+    this.boundary = boundary;
+    this.#frame = frameOf(boundary);
+    this.#close = `--${boundary}--${CRLF}`;
+    this.#buffer = buffer;
+  }
+
+  /** Size of the body if it is closed now, in bytes. */
+  get closedLength(): number {
+    return this.length + this.#close.length;
+  }
+
+  get buffer(): Buffer {
+    return this.#buffer;
+  }
+
+  /** Removes what was written after the first `length` bytes. */
+  cut(length: number): void {
+    this.length = length;
+  }
+
+  addRun(op: 'post' | 'patch', id: string, main: string, { inputs, outputs, events }: RunTexts): void {
+    const name = `${op}.${id}`;
+    this.#addPart(name, main);
+    if (inputs !== undefined) this.#addPart(`${name}.inputs`, inputs);
+    if (outputs !== undefined) this.#addPart(`${name}.outputs`, outputs);
+    if (events !== undefined) this.#addPart(`${name}.events`, events);
+  }
+
+  /** Returns a view of the buffer. Add no parts afterwards. */
+  bytes(): Buffer {
+    return this.#buffer.subarray(0, this.length);
+  }
+
+  close(): Buffer {
+    this.#write(this.#close);
+    return this.bytes();
+  }
+
+  /**
+   * Adds a part, unless the JSON is empty. `Content-Length` is first set to the number of characters, which is correct
+   * for ASCII text. For other text, `Content-Length` is corrected after writing, because counting bytes beforehand is
+   * slower.
+   */
+  #addPart(name: string, json: string): void {
+    if (json.length <= EMPTY_OBJECT_CHARACTERS) return;
+    const start = this.length;
+    let lengthBytes = json.length;
+    for (;;) {
+      const length = String(lengthBytes);
+      const header = `${this.#frame}${name}"\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+      if (json.length <= JOINED_CHARACTERS_MAX) {
+        this.#write(`${header}${json}${CRLF}`);
+      } else {
+        this.#write(header);
+        this.#write(json);
+        this.#write(CRLF);
+      }
+      const writtenBytes = this.length - start - header.length - CRLF.length;
+      if (writtenBytes === lengthBytes) return;
+      const corrected = String(writtenBytes);
+      if (corrected.length === length.length) {
+        this.#buffer.write(corrected, start + header.length - 2 * CRLF.length - length.length, 'latin1');
+        return;
+      }
+      lengthBytes = writtenBytes;
+      this.length = start;
+    }
+  }
+
+  #write(text: string): void {
+    let written = this.#buffer.write(text, this.length, 'utf8');
+    while (this.#buffer.length - this.length - written < CHARACTER_BYTES_MAX) {
+      const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + text.length);
+      this.#buffer.copy(grown, 0, 0, this.length);
+      this.#buffer = grown;
+      written = this.#buffer.write(text, this.length, 'utf8');
+    }
+    this.length += written;
+  }
+}
+
+/** Returns the parts of a body that a `PartBuffer` has written, in order. */
+export function* partsIn(bytes: Buffer, boundary: string): Generator<Part> {
+  const frame = frameOf(boundary);
+  for (let startAt = 0; bytes.toString('latin1', startAt, startAt + frame.length) === frame; ) {
+    const textAt = bytes.indexOf(HEADERS_END, startAt) + HEADERS_END.length;
+    const header = bytes.toString('latin1', startAt + frame.length, textAt);
+    const [, name = '', length] = /^\w+\.([^"]+)".*: (\d+)\s+$/s.exec(header) ?? [];
+    const endAt = textAt + Number(length);
+    const nextAt = endAt + CRLF.length;
+    yield { name, startAt, textAt, endAt, nextAt };
+    startAt = nextAt;
+  }
+}
+
+export function newBoundary(): string {
+  return `runspan-${randomHex(32)}`;
+}
+
+export function contentTypeOf(boundary: string): string {
+  return `multipart/form-data; boundary=${boundary}`;
+}
+
+function frameOf(boundary: string): string {
+  return `--${boundary}\r\nContent-Disposition: form-data; name="`;
+}
