@@ -39,7 +39,9 @@ export interface MappedFields {
 /** The span that a run records. Its context is that of the run. */
 export interface SpanOwner extends RunOwner {
   /** Returns the fields of the open span. Called before the start of the run is sent, or passed to hooks. */
-  describe(capture: CapturePolicy): MappedFields | undefined;
+  describe(): MappedFields | undefined;
+  /** Passes the new run to its sink. Returns false if the sink refuses it. */
+  pass(record: EncodedRun): boolean;
 }
 
 /** The data of a run before it starts. */

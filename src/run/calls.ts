@@ -8,8 +8,6 @@ import type { RunSink } from './sink.ts';
 
 /** A call whose record is about to start. */
 export interface CallStart {
-  /** The type of the call, if the type of its run does not tell. Only the fields of a span tell the type of its run. */
-  readonly type?: string | undefined;
   /** Identifies the source, if the option `source` of the run does not. */
   readonly source?: CallRecord['source'];
   /**
@@ -31,7 +29,11 @@ export class RecordedCall extends CallRecord {
   isUndecided = false;
   #inputs: (() => unknown) | undefined;
 
-  constructor(run: EncodedRun, type: string, start: CallStart) {
+  constructor(
+    run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'parentRunId' | 'name' | 'inputs'>,
+    type: string,
+    start: CallStart,
+  ) {
     const { source, inputs, isSender = false } = start;
     const { id, traceId, parentRunId: parentId, name, inputs: json } = run;
     super({ id, traceId, parentId, type, source, name, model: undefined });
@@ -231,7 +233,7 @@ export function callsOf(sink: RunSink): CallsOfSink {
 
 /** Starts the record of a call. Its run must be sent to `sink`. */
 export function startCall(sink: RunSink, run: EncodedRun, start: CallStart): RecordedCall {
-  const call = new RecordedCall(run, start.type ?? run.runType, start);
+  const call = new RecordedCall(run, run.runType, start);
   callsOf(sink).start(call);
   return call;
 }

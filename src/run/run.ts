@@ -17,7 +17,7 @@ import {
   type RunStart,
   type SpanOwner,
 } from './begin.ts';
-import { type CallStart, callsOf, endCall, RecordedCall, startCall } from './calls.ts';
+import { endCall, type RecordedCall, startCall } from './calls.ts';
 import {
   activeSpan,
   contextOf,
@@ -115,13 +115,13 @@ export class Run implements HookedRun {
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-    } else if (!sink.start(record)) {
+    } else if (!(span === undefined ? sink.start(record) : span.pass(record))) {
       status = 'refused';
     }
     this.isOpen = status === 'kept';
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
-    if (this.isOpen) this.#startCall(start);
+    if (this.isOpen && span === undefined) this.#startCall(start);
     const active = span === undefined ? activeSpan() : undefined;
     this.context = contextOf(record, inherited, status, active, span ?? this, parent, options.hiding);
   }
@@ -251,16 +251,6 @@ export class Run implements HookedRun {
     if (!this.#areOutputsSet) this.#keepPayload('outputs', outputs);
   }
 
-  /** @internal Sets the type of call that the span records, which may differ from what its start told. */
-  keepCall(type: string | undefined, start: CallStart = {}): RecordedCall | undefined {
-    const { call, sink } = this;
-    if (call?.type === type || sink === undefined) return call;
-    if (call !== undefined) callsOf(sink).leave(call);
-    this.call = type === undefined ? undefined : new RecordedCall(this.#record, type, start);
-    if (this.call !== undefined) this.call.isLate = true;
-    return this.call;
-  }
-
   /**
    * @internal Delays the delivery of the ended run until `settled` resolves. The run then gets the metadata that `read`
    *   returns and that it does not have.
@@ -331,7 +321,7 @@ export class Run implements HookedRun {
   }
 
   #describe(span: SpanOwner): void {
-    const fields = span.describe(this.#capture);
+    const fields = span.describe();
     if (fields !== undefined) this.keepFields(fields);
   }
 
@@ -395,9 +385,8 @@ export class Run implements HookedRun {
     else this.#late.whenSettled(() => this.#deliver());
   }
 
-  #startCall({ options, parent, sink, call, span }: RunStart): void {
-    const type = span === undefined ? this.#record.runType : call?.type;
-    if (sink === undefined || !isCallType(type)) return;
+  #startCall({ options, parent, sink, call }: RunStart): void {
+    if (sink === undefined || !isCallType(this.#record.runType)) return;
     this.call = startCall(sink, this.#record, { source: options.source, ...call });
     if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
     this.#above = ownerWith(sink, parent);
@@ -410,9 +399,9 @@ export class Run implements HookedRun {
     this.call = undefined;
     if (call !== undefined && sink !== undefined) {
       endCall(sink, call, record);
-      if (!call.isLate) this.#above?.callEnded?.(call);
+      this.#above?.callEnded?.(call);
+      this.#above = undefined;
     }
-    this.#above = undefined;
     observeRun(record, sink);
     if (this.#awaited === undefined) sink?.end(record);
     else void this.#awaited.then(() => sink?.end(record));

@@ -1,10 +1,11 @@
-// The hooks of an exporter, called for the runs of spans. The same spans also go to an exporter without hooks.
-import { type Attributes, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api';
+// The same spans go to an exporter without hooks and to one with hooks, for which their runs take another way.
+import { type Attributes, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createExporter, type HookedRun, type Run, type RunChanges, type RunHooks } from '#src/index.ts';
-import { RunSpanProcessor } from '#src/otel.ts';
+import { createExporter, type HookedRun, type Run, type RunChanges, type RunHooks, traceable } from '#src/index.ts';
+import { RunLogRecordProcessor, RunSpanProcessor } from '#src/otel.ts';
 import { createReceiver, type Receiver, type StoredRun } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -17,15 +18,19 @@ let hooked: Receiver;
 let projects = 0;
 
 beforeAll(async () => {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   [plain, hooked] = await Promise.all([createReceiver(), createReceiver()]);
 });
 
-afterAll(() => Promise.all([plain.close(), hooked.close()]));
+afterAll(async () => {
+  context.disable();
+  await Promise.all([plain.close(), hooked.close()]);
+});
 
 /** Records spans without and with hooks, and returns both runs of each span. */
 async function record(
   hooks: RunHooks,
-  perform: (tracer: Tracer) => readonly Span[],
+  perform: (tracer: Tracer, flush: () => Promise<unknown>) => Promise<readonly Span[]> | readonly Span[],
   shouldExport: 'llm' | 'all' = 'all',
   protocol: Protocol = 'runs',
 ) {
@@ -35,9 +40,14 @@ async function record(
   );
   const spanProcessors = exporters.map((exporter) => new RunSpanProcessor({ exporter, shouldExport }));
   const provider = new BasicTracerProvider({ spanProcessors });
-  const spans = perform(provider.getTracer('test'));
+  const spans = await perform(provider.getTracer('test'), () => provider.forceFlush());
   await provider.shutdown();
   await Promise.all(exporters.map((exporter) => exporter.close()));
+  for (const exporter of exporters) {
+    const { created, sent } = exporter.stats();
+    expect(exporter.stats()).toMatchObject({ created: sent, open: 0, queued: 0, inFlight: 0, dropped: 0 });
+    expect(created).toBeGreaterThanOrEqual(spans.length);
+  }
   const all = await Promise.all([plain, hooked].map((receiver) => receiver.runs({ project })));
   return spans.map((span) => {
     const { spanId } = span.spanContext();
@@ -71,8 +81,9 @@ const plan = fc.record({
   atStart: attributes,
   atEnd: attributes,
   isFailed: fc.boolean(),
-  /** Undefined if the span does not end before the shutdown. */
-  ends: fc.boolean(),
+  inside: fc.constantFrom('nothing', 'flush', 'function', 'message', 'exception'),
+  /** The shutdown ends the other spans. */
+  ends: fc.constantFrom('in start order', 'in reverse order', 'never'),
   inStart: changes,
   inEnd: changes,
   throws: fc.constantFrom('onStart', 'onEnd', undefined),
@@ -96,19 +107,42 @@ function changed(run: StoredRun, { inStart, inEnd, throws }: Plan): object {
   };
 }
 
-/** Starts the spans of the plans below each other, and ends the later ones first. */
-function perform(tracer: Tracer, plans: readonly Plan[]): Span[] {
+const logs = new RunLogRecordProcessor();
+
+async function happen(inside: Plan['inside'], span: Span, flush: () => Promise<unknown>): Promise<void> {
+  const spanContext = span.spanContext();
+  const body = { content: 'logged' };
+  if (inside === 'flush') await flush();
+  if (inside === 'function')
+    context.with(
+      below(span),
+      traceable(() => {}, { name: 'function' }),
+    );
+  if (inside === 'message')
+    logs.onEmit({ spanContext, eventName: 'gen_ai.user.message', attributes: { 'gen_ai.system': 'openai' }, body });
+  if (inside === 'exception')
+    logs.onEmit({ spanContext, eventName: 'exception', attributes: { 'exception.message': 'no milk' } });
+}
+
+/** Starts the spans of the plans below each other, and ends them. */
+async function perform(tracer: Tracer, plans: readonly Plan[], flush: () => Promise<unknown>): Promise<Span[]> {
   const spans: Span[] = [];
-  for (const { kind, above, atStart } of plans) {
+  for (const { kind, above, atStart, inside } of plans) {
     const parent = spans[spans.length - 1 - above];
     const given = { attributes: { 'openinference.span.kind': kind, ...atStart } };
     spans.push(tracer.startSpan('span', given, parent && below(parent)));
+    await happen(inside, spans.at(-1) as Span, flush);
   }
-  for (const [at, { atEnd, isFailed, ends }] of [...plans.entries()].toReversed()) {
+  const end = (at: number): void => {
+    const { atEnd, isFailed, ends } = plans[at] as Plan;
     const span = spans[at]?.setAttributes(atEnd).addEvent('step');
     if (isFailed) span?.setStatus({ code: SpanStatusCode.ERROR, message: 'no tea' });
-    if (ends) span?.end();
-  }
+    if (ends !== 'never') span?.end();
+  };
+  const [early, late] = [[...plans.keys()], [...plans.keys()].toReversed()].map((order, at) =>
+    order.filter((index) => (plans[index]?.ends === 'in start order') === (at === 0)),
+  );
+  for (const at of [...(early ?? []), ...(late ?? [])]) end(at);
   return spans;
 }
 
@@ -126,7 +160,7 @@ describe('the hooks of an exporter', () => {
         run.set(hook === 'onStart' ? inStart : inEnd);
       };
       const hooks = { onStart: call('onStart'), onEnd: call('onEnd') };
-      const runs = await record(hooks, (tracer) => perform(tracer, plans), 'all', protocol);
+      const runs = await record(hooks, (tracer, flush) => perform(tracer, plans, flush), 'all', protocol);
       for (const [at, [run, ...others]] of runs.entries()) {
         expect(others).toEqual([run && changed(run, plans[at] as Plan)]);
         expect(called.filter((line) => line.endsWith(`${run?.id}`))).toEqual([

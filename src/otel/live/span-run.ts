@@ -1,25 +1,31 @@
+import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { safeText } from '../../base/text.ts';
 import type { Fields } from '../../payload/fields.ts';
-import type { EncodedPayload } from '../../payload/serialize.ts';
-import type { MappedFields, RunStart, SpanOwner } from '../../run/begin.ts';
-import { type CallStart, callsOf, type RecordedCall } from '../../run/calls.ts';
+import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
+import type { MappedFields, SpanOwner } from '../../run/begin.ts';
+import { callsOf, endCall, RecordedCall } from '../../run/calls.ts';
 import {
   belowRequest,
+  contextOf,
   enclosingSpanIds,
   inheritedFrom,
+  observeRun,
   otelTraceIdOf,
+  ownerWith,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
   startsTrace,
 } from '../../run/context.ts';
-import type { Project } from '../../run/encoded-run.ts';
+import { EncodedRun, mainJson, type Project } from '../../run/encoded-run.ts';
+import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { captureFor, type Hiding, hiddenByEither, type StartOptions } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
-import type { CapturePolicy, RunSink } from '../../run/sink.ts';
+import type { CapturePolicy, EncodedFields, LightRun, RunSink } from '../../run/sink.ts';
+import { dottedOrder } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { LogMessages } from '../mapping/message-events.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
@@ -72,71 +78,74 @@ function startInRequest(given: SpanStart): SpanStart {
 }
 
 /**
- * What the run of a span has beyond that of a function. Attributes are mapped when the span ends. If there are hooks, or
- * the start is sent earlier, attributes are also mapped then.
+ * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
+ * the span ends. If there are hooks, or the start is sent earlier, attributes are also mapped then.
  */
-export class SpanRun implements SpanEntry, SpanOwner {
+export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   readonly ids: SpanContextLike;
   isOpen = true;
+  isLight: boolean;
+  readonly startedAtMs: number;
+  readonly parentRunId: string | undefined;
   readonly sink: RunSink;
   readonly context: RunContext;
   /** The ids of the span, in the trace of its root run. The SDK starts another trace for a span below a function. */
   readonly spanIds: RunOwner['spanIds'];
   readonly #startUs: number;
-  readonly #parentIds: SpanContextLike | undefined;
-  /** The span id of a caller, if the span has no parent in OpenTelemetry. */
-  readonly #enclosingId: string | undefined;
-  readonly #mapping: SpanMapping;
-  /** Undefined if the span has ended, or its run is not recorded. */
+  readonly #capture: CapturePolicy;
+  /** The scope of the span, which is the source of its record. */
+  readonly #source: string;
+  /** Undefined if the span has ended, or its run is not recorded, so that a long chain of spans does not stay in memory. */
+  #start: SpanStart | undefined;
+  /** Undefined if the run is light, or the span has ended. */
   #run: Run | undefined;
   /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
+  /** A light run between its end and its delivery. */
+  #ended: EncodedRun | undefined;
   #logMessages: LogMessages | undefined;
   /** Attributes of the last exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** The parent run. Removed when the span ends, so that a long chain of spans does not stay in memory. */
-  #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  /** The number of the start among the starts and ends of the sink's calls. */
-  readonly #startSequence: number;
-  /** The scope of the span, which is the source of its record. */
-  readonly #source: string;
+  /** The record of a call. Undefined if the span is not known to record one. */
+  #call: RecordedCall | undefined;
   /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
   #isUndecided = false;
   /** Undefined if no call of another source has started inside the span. */
   #lateEnd: LateEnd | undefined;
 
   constructor(span: SpanLike, start: SpanStart) {
-    const { ids, parentIds, parent, sink, mapping, startSequence, isEnded } = start;
+    const { ids, parent, sink } = start;
     this.ids = ids;
     this.sink = sink;
+    this.startedAtMs = monotonicNowMs();
+    this.parentRunId = parent?.id;
     const traceId = otelTraceIdOf(parent) ?? ids.traceId;
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
-    this.#enclosingId = parent && parentIds === undefined ? enclosingSpanIds(parent)?.spanId : undefined;
     this.#startUs = startUsOf(span);
-    this.#parentIds = parentIds;
-    this.#mapping = mapping;
-    this.#span = span;
-    this.#startSequence = startSequence;
+    this.#capture = captureFor(hiddenByEither(start.hiding, parent?.hiding) ?? {}, sink.capture);
     this.#source = scopeOf(span) ?? '';
-    const type = isEnded === true ? undefined : callTypeOf(span, mapping.index);
-    const call = { type, source: this.#source, inputs: () => this.#inputsIn(this.#openSpan) };
-    const run = new Run({ ...runStartOf(span, this.#startUs, start), call, span: this });
-    this.context = run.context;
-    if (!run.isOpen) {
-      this.#span = undefined;
-      return;
+    this.#start = start;
+    this.#span = span;
+    const id = runIdOf(this.#startUs, ids);
+    const project = projectOf(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
+    this.isLight = mayBeLight(start);
+    this.isLight = this.isLight && sink.light?.start(this) === true;
+    if (this.isLight) {
+      this.context = this.#lightContext(id, project, span, start);
+    } else {
+      const run = this.#newRun(id, project, span, start);
+      this.context = run.context;
+      this.#run = run;
+      if (!run.isOpen) {
+        this.#release();
+        return;
+      }
     }
-    this.#run = run;
-    this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
-    if (type === undefined && isEnded !== true) this.#isUndecided = callsOf(sink).startUndecided(this.#source);
-    if (mayRefuseLater(span)) {
-      const get = (): Hiding | undefined =>
-        hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
-      Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
-    }
-    run.started();
+    if (mayRefuseLater(span)) this.#hideLater(parent);
+    if (start.isEnded !== true) this.#startCall(span, start);
+    this.#run?.started();
   }
 
   get packageCopy(): object {
@@ -146,7 +155,7 @@ export class SpanRun implements SpanEntry, SpanOwner {
   /** Determined on each access, because some instrumentations set attributes only after the start. */
   get call(): RunOwner['call'] {
     const span = this.#openSpan;
-    const type = span && callTypeOf(span, this.#mapping.index);
+    const type = span && this.#start && callTypeOf(span, this.#start.mapping.index);
     return type === undefined ? undefined : { type, source: this.#source };
   }
 
@@ -159,39 +168,71 @@ export class SpanRun implements SpanEntry, SpanOwner {
    * ended.
    */
   addLog(values: Attributes, isException: boolean): boolean {
-    const run = this.#run;
-    if (run === undefined) return this.context.refused || !this.context.sampled;
+    if (this.#start === undefined) return this.context.refused || !this.context.sampled;
+    this.begin();
     if (isException) {
       this.#exception = exceptionFields(values);
       return true;
     }
-    const isHidden = hiddenNames(run.capture, this.#mapping.index);
+    const isHidden = hiddenNames(this.#capture, this.#start.mapping.index);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
-    this.#logMessages ??= new LogMessages(run.capture.payload);
+    this.#logMessages ??= new LogMessages(this.#capture.payload);
     this.#logMessages.add(Object.fromEntries(shown));
     return true;
   }
 
-  describe(capture: CapturePolicy): MappedFields | undefined {
+  begin(): void {
     const span = this.#openSpan;
-    if (span === undefined) return undefined;
-    const fields = spanToOpenRun(span, capture, this.#mapping.index);
+    if (!this.isLight || span === undefined || this.#start === undefined) return;
+    const { id, project } = this.context;
+    this.#run = this.#newRun(id as string, project as Project, span, this.#start);
+  }
+
+  pass(record: EncodedRun): boolean {
+    if (!this.isLight) return this.sink.start(record);
+    this.isLight = false;
+    this.sink.light?.begun(this, record);
+    return true;
+  }
+
+  describe(): MappedFields | undefined {
+    const span = this.#openSpan;
+    const start = this.#start;
+    if (span === undefined || start === undefined) return undefined;
+    const fields = spanToOpenRun(span, this.#capture, start.mapping.index);
     this.#span = new WeakRef(span);
     this.#sentInputs = fields.inputs;
-    const metadata = new Map([['otel', this.#inTrace(openOriginJson(this.ids, this.#parentIds))]]);
-    return { ...fields, metadata };
+    const origin = this.#inTrace(openOriginJson(this.ids, start.parentIds), start);
+    return { ...fields, metadata: new Map([['otel', origin]]) };
   }
 
   /** Records the end of the span, unless its run has already ended. `span` is undefined if it is no longer in memory. */
   end(span: SpanLike | undefined, interruption?: string): void {
+    const start = this.#start;
+    if (start === undefined) return;
+    const mayStayLight = this.isLight && span !== undefined && interruption === undefined;
+    if (mayStayLight && guard(OPERATION, () => this.#endLight(span, start)) === true) return;
+    this.begin();
     const run = this.#run;
-    if (run === undefined) return;
-    if (span === undefined) run.keepCall(undefined);
-    else if (run.isOpen) guard(OPERATION, () => this.#fill(run, span));
+    const call = span && run?.isOpen ? guard(OPERATION, () => this.#fill(run, span, start)) : undefined;
+    // A hook may do what ends open spans.
+    this.#start = undefined;
+    if (run !== undefined) run.call = call;
+    if (interruption !== undefined) run?.interrupt(interruption);
+    else run?.finish(Math.max(this.#startUs, hrTimeUs(span?.endTime) ?? this.#startUs));
     this.#release();
-    if (interruption !== undefined) run.interrupt(interruption);
-    else run.finish(Math.max(this.#startUs, hrTimeUs(span?.endTime) ?? this.#startUs));
+    if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
+  }
+
+  finish(): void {
+    const record = this.#ended;
+    const { light } = this.sink;
+    if (record === undefined || light === undefined) return;
+    this.#ended = undefined;
+    if (guard(OPERATION, () => light.end(record.id, mainJson(record, true), record)) === true) return;
+    light.begun(this, record);
+    this.sink.end(record);
   }
 
   /**
@@ -214,97 +255,176 @@ export class SpanRun implements SpanEntry, SpanOwner {
    * nothing about the span's own call.
    */
   callEnded({ type, source, key }: RecordedCall): void {
-    const run = this.#run;
-    if (
-      source === this.#source ||
-      this.#lateEnd?.callEnded() !== false ||
-      run === undefined ||
-      this.call?.type !== type
-    )
-      return;
-    if (key !== undefined && (run.call?.readKey() ?? key) !== key) return;
+    const isLast = source !== this.#source && this.#lateEnd?.callEnded() === false;
+    if (!isLast || this.#start === undefined || this.call?.type !== type) return;
+    if (key !== undefined && (this.#call?.readKey() ?? key) !== key) return;
     // Keeps the span, because its attributes are recorded if the run is interrupted.
     this.#span = this.#openSpan;
     const interrupt = (): void => this.interrupt('the span of a call that has ended did not end');
-    this.#lateEnd.await(run.capture.streamIdleMs, interrupt);
+    this.#lateEnd?.await(this.#capture.streamIdleMs, interrupt);
   }
 
-  #fill(run: Run, span: SpanLike): void {
-    const sent = this.#sentInputs;
-    const fields = spanToRun(span, run.capture, {
+  #lightContext(id: string, project: Project, span: SpanLike, { parent, sink }: SpanStart): RunContext {
+    const order = dottedOrder(parent?.dottedOrder, this.#startUs, id);
+    const place = { id, traceId: parent?.traceId ?? id, dottedOrder: order, project };
+    return contextOf(place, inheritedFrom(parent, sink), 'kept', undefined, this, parent, refusedContent(span));
+  }
+
+  #newRun(id: string, project: Project, span: SpanLike, { ids, parent, sink, baggage }: SpanStart): Run {
+    const options: StartOptions = {
+      ...namedProject(project),
+      name: safeText(span.name),
+      id,
       startUs: this.#startUs,
-      parentIds: this.#parentIds,
-      messages: this.#logMessages?.attributes,
-      droppedMessages: this.#logMessages?.leftOut,
-      exception: this.#exception,
-      mapping: this.#mapping,
-      sentInputs: sent?.json,
-      hasUsageBelow: this.#hasUsageBelow,
+      hiding: refusedContent(span),
+    };
+    if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink));
+    const sampling = sample(options, parent, sink, ids.traceId);
+    return new Run({ options, parent, sink, sampling, capture: this.#capture, span: this });
+  }
+
+  #hideLater(parent: RunContext | undefined): void {
+    const get = (): Hiding | undefined =>
+      hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
+    Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
+  }
+
+  /** Ends the run without a `Run`. Returns false if it needs one. */
+  #endLight(span: SpanLike, start: SpanStart): boolean {
+    if (resourceWait(span.resource) !== undefined) return false;
+    const fields = this.#fieldsOf(span, start);
+    if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
+    const record = this.#recordOf(fields, start);
+    const call = this.#callAt(span, fields, start);
+    if (call !== undefined) endCall(this.sink, call, record);
+    this.isLight = false;
+    this.#ended = record;
+    this.#release();
+    if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
+    observeRun(record, this.sink);
+    this.sink.light?.finishSoon(this);
+    return true;
+  }
+
+  #recordOf({ inputs, outputs, error, events, endTime, ...fields }: SpanFields, { parent }: SpanStart): EncodedRun {
+    const { id, project, tags, metadata } = this.context;
+    const { payload } = this.#capture;
+    const record = new EncodedRun({
+      id: id as string,
+      startUs: this.#startUs,
+      parent,
+      project: project as Project,
+      name: shownName(fields.name, payload),
+      runType: fields.runType,
+      tags: withTags(tags, fields.tags, payload),
+      metadata: metadata === undefined ? fields.metadata : new Map([...metadata, ...fields.metadata]),
     });
-    if (this.#parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) this.#parent.#hasUsageBelow = true;
-    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string));
+    return Object.assign(record, { inputs: inputs?.json, outputs: outputs?.json, error, events, endTime });
+  }
+
+  /** Gives the run the fields of the ended span, and returns the call that the span records. */
+  #fill(run: Run, span: SpanLike, start: SpanStart): RecordedCall | undefined {
+    const fields = this.#fieldsOf(span, start);
+    const sent = this.#sentInputs;
     // If inputs were sent with the start, they are sent again only if they have changed.
     if (fields.inputs !== undefined && sent !== undefined && isSamePayload(fields.inputs, sent))
       fields.inputs = undefined;
     run.keepFields(fields);
-    this.#fillCall(run, span, fields);
     const { resource } = span;
     const settled = resourceWait(resource);
-    if (settled === undefined) return;
-    const { payload } = run.capture;
-    run.awaitMetadata(settled, () => this.#mapping.resources.of(resource, payload));
+    const { payload } = this.#capture;
+    if (settled !== undefined) run.awaitMetadata(settled, () => start.mapping.resources.of(resource, payload));
+    return this.#callAt(span, fields, start);
   }
 
-  /** Only at the end of a span is it certain whether it records a call. */
-  #fillCall(run: Run, span: SpanLike, { runType, model, responseId }: SpanFields): void {
-    const start: CallStart = { source: this.#source, inputs: () => this.#inputsIn(span) };
-    const call = run.keepCall(isCallType(runType) ? runType : undefined, start);
-    if (call === undefined) return;
-    call.startSequence = this.#startSequence;
+  #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
+    const { parentIds, parent, mapping } = start;
+    const fields = spanToRun(span, this.#capture, {
+      startUs: this.#startUs,
+      parentIds,
+      messages: this.#logMessages?.attributes,
+      droppedMessages: this.#logMessages?.leftOut,
+      exception: this.#exception,
+      mapping,
+      sentInputs: this.#sentInputs?.json,
+      hasUsageBelow: this.#hasUsageBelow,
+    });
+    if (parent?.owner instanceof SpanRun && (this.#hasUsageBelow || fields.hasUsage))
+      parent.owner.#hasUsageBelow = true;
+    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));
+    return fields;
+  }
+
+  #startCall(span: SpanLike, { parent, mapping }: SpanStart): void {
+    const calls = callsOf(this.sink);
+    const type = callTypeOf(span, mapping.index);
+    if (type === undefined) {
+      this.#isUndecided = calls.startUndecided(this.#source);
+      return;
+    }
+    this.#call = this.#newCall(type, span.name, () => this.#inputsIn(this.#openSpan, mapping));
+    calls.start(this.#call);
+    ownerWith(this.sink, parent)?.callStarted?.(this.#call);
+  }
+
+  #newCall(type: string, name: string, inputs: () => unknown): RecordedCall {
+    const { id = '', traceId = '', dottedOrder: order = '' } = this.context;
+    const run = { id, traceId, dottedOrder: order, parentRunId: this.parentRunId, name, inputs: undefined };
+    return new RecordedCall(run, type, { source: this.#source, inputs });
+  }
+
+  /** Returns the record of the call. Only at the end of the span is it certain whether the span records one. */
+  #callAt(span: SpanLike, fields: SpanFields, { startSequence, mapping }: SpanStart): RecordedCall | undefined {
+    const { runType, model, responseId } = fields;
+    if (!isCallType(runType)) return undefined;
+    let call = this.#call;
+    if (call?.type === runType) {
+      this.#call = undefined;
+    } else {
+      call = this.#newCall(runType, fields.name, () => this.#inputsIn(span, mapping));
+      call.isLate = true;
+      call.isUndecided = this.#isUndecided;
+      this.#isUndecided = false;
+    }
+    call.startSequence = startSequence;
     if (runType === 'tool') call.name = toolNameOf(span);
     call.model = model;
     call.responseId = responseId;
-    call.isUndecided = this.#isUndecided;
-    this.#isUndecided = false;
+    return call;
   }
 
-  #inputsIn(span: SpanLike | undefined): unknown {
-    return span && inputsIn(span, this.#logMessages?.attributes, this.#mapping.index);
+  #inputsIn(span: SpanLike | undefined, { index }: SpanMapping): unknown {
+    return span && inputsIn(span, this.#logMessages?.attributes, index);
   }
 
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */
-  #inTrace(origin: string): string {
+  #inTrace(origin: string, { parent, parentIds }: SpanStart): string {
     const { spanIds } = this;
     if (spanIds === this.ids) return origin;
-    const enclosing = this.#enclosingId === undefined ? '' : `,"enclosing_span_id":"${this.#enclosingId}"`;
+    const callerId = parent && parentIds === undefined ? enclosingSpanIds(parent)?.spanId : undefined;
+    const enclosing = callerId === undefined ? '' : `,"enclosing_span_id":"${callerId}"`;
     return `${origin.slice(0, -1)},"root_trace_id":"${spanIds?.traceId}"${enclosing}}`;
   }
 
   #release(): void {
+    this.#start = undefined;
     this.#run = undefined;
     this.#span = undefined;
     this.#sentInputs = undefined;
-    this.#parent = undefined;
     this.#lateEnd?.stop();
+    if (this.#call !== undefined) callsOf(this.sink).leave(this.#call);
     if (this.#isUndecided) callsOf(this.sink).endUndecided(this.#source);
+    this.#call = undefined;
     this.#isUndecided = false;
     this.#logMessages = undefined;
   }
 }
 
-function runStartOf(span: SpanLike, startUs: number, start: SpanStart): RunStart {
-  const { ids, parent, sink, project, baggage, hiding } = start;
-  const options: StartOptions = {
-    ...namedProject(projectOf(span.attributes) ?? parent?.project ?? project),
-    name: safeText(span.name),
-    id: runIdOf(startUs, ids),
-    startUs,
-    hiding: refusedContent(span),
-  };
-  if (baggage !== undefined) options.metadata = notInherited(baggage, start);
-  const sampling = sample(options, parent, sink, ids.traceId);
-  const capture = captureFor(hiddenByEither(hiding, parent?.hiding) ?? {}, sink.capture);
-  return { options, parent, sink, sampling, capture };
+/** Whether the run of a span may be light: nothing needs more of it than its end. */
+function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
+  const { hooks, sampling } = sink.capture;
+  const isPlain = hooks === undefined && sampling === undefined && baggage === undefined;
+  return isPlain && parent?.sampled !== false && parent?.refused !== true;
 }
 
 function namedProject(project: Project | undefined): Pick<StartOptions, 'project' | 'projectId'> {
@@ -313,8 +433,7 @@ function namedProject(project: Project | undefined): Pick<StartOptions, 'project
 }
 
 /** Returns the baggage that no run above has set as metadata. */
-function notInherited(baggage: Fields, { parent, sink }: SpanStart): Fields {
-  const { metadata } = inheritedFrom(parent, sink);
+function notInherited(baggage: Fields, { metadata }: EncodedFields): Fields {
   return Object.fromEntries(Object.entries(baggage).filter(([key]) => metadata?.has(key) !== true));
 }
 
