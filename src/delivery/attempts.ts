@@ -70,9 +70,7 @@ export class Attempts {
 
   /** Time at which the oldest waiting run was queued, or `nowMs`. */
   oldestAtMs(nowMs: number): number {
-    const { firstStart, firstReady } = this.#states.queue;
-    let oldestMs = Math.min(nowMs, firstStart?.queuedAtMs ?? NEVER, firstReady?.queuedAtMs ?? NEVER);
-    oldestMs = Math.min(oldestMs, this.#slabs?.firstAtMs ?? NEVER);
+    const oldestMs = Math.min(nowMs, this.#states.queue.oldestAtMs, this.#slabs?.firstAtMs ?? NEVER);
     return [...this.retries, ...this.inFlight].reduce((atMs, batch) => Math.min(atMs, batch.oldestAtMs), oldestMs);
   }
 
@@ -115,9 +113,10 @@ export class Attempts {
     const isFlushing = this.#states.flushes.waiting.size > 0;
     const ready = this.retries.filter((batch) => endpoint.readyAtMs(batch, isFlushing) <= nowMs);
     // Without the other half, batches of runs at fault could take up all probes.
-    const isFromQueue = isClosed && queue.readyRuns > 0 && this.#anyIndex(2) === 0;
-    const next = isFromQueue ? undefined : isClosed ? this.#anyOf(ready) : first(ready, isOlder);
-    if (next !== undefined) return this.#begin(this.#take(next), isClosed);
+    const isProbeFromQueue = isClosed && queue.readyRuns > 0 && this.#anyIndex(2) === 0;
+    const next = isProbeFromQueue ? undefined : isClosed ? this.#anyOf(ready) : first(ready, isOlder);
+    const isFromQueue = !isClosed && dueMs <= nowMs && next?.sentAt === 0 && queue.oldestAtMs < next.queuedAtMs;
+    if (next !== undefined && !isFromQueue) return this.#begin(this.#take(next), isClosed);
     if (dueMs <= nowMs || (isClosed && queue.readyRuns > 0)) {
       // The other runs stay in the queue, where they can be written to disk.
       if (isClosed && queue.readyRuns > 0) queue.exchangeFirst(this.#anyIndex(queue.readyRuns));
@@ -155,14 +154,18 @@ export class Attempts {
     void this.#compressWaiting();
   }
 
-  /** While the endpoint is closed, compresses the slabs that wait, one after another. Never rejects. */
+  /** While the endpoint is closed, compresses the slabs that wait, one after another. */
   async #compressWaiting(): Promise<void> {
     if (this.#isCompressing) return;
     this.#isCompressing = true;
-    for (let next = this.#uncompressed; next !== undefined; next = this.#uncompressed) {
-      const { slab } = next;
-      const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
-      await this.#slabs?.compress(slab as Slab, isWaiting);
+    try {
+      for (let next = this.#uncompressed; next !== undefined; next = this.#uncompressed) {
+        const { slab } = next;
+        const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
+        await this.#slabs?.compress(slab as Slab, isWaiting);
+      }
+    } catch (thrown) {
+      reportBug('delivery', thrown);
     }
     this.#isCompressing = false;
   }

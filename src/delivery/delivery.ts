@@ -76,9 +76,6 @@ export class Delivery {
   endOverride: EndOverride | undefined;
   /** The run's size for the queue limits, in bytes. */
   bytes = 0;
-  /** The metadata whose size is stored in `metadataBytes`. Unchanged metadata is not measured again. */
-  countedMetadata: EncodedRun['metadata'];
-  metadataBytes = 0;
   /** The flush group that waits until nothing of the run is in memory. */
   group: FlushGroup | undefined;
   /** The segment files that contain the run's start and end if `durability` is `write-ahead`. */
@@ -155,14 +152,9 @@ export function isOpen({ stage }: Delivery): boolean {
 }
 
 /** Returns a run's estimated size in bytes. Counts one byte per character, because counting UTF-8 bytes is too slow. */
-export function sizeOfContent(delivery: Delivery): number {
-  const { run } = delivery;
-  if (run.metadata !== delivery.countedMetadata) {
-    delivery.countedMetadata = run.metadata;
-    delivery.metadataBytes = 0;
-    if (run.metadata !== undefined) for (const json of run.metadata.values()) delivery.metadataBytes += json.length;
-  }
-  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length + delivery.metadataBytes;
+export function sizeOfContent({ run }: Delivery): number {
+  let bytes = RECORD_BYTES + run.dottedOrder.length + run.name.length;
+  if (run.metadata !== undefined) for (const json of run.metadata.values()) bytes += json.length;
   bytes +=
     (run.inputs?.length ?? 0) + (run.outputs?.length ?? 0) + (run.events?.length ?? 0) + (run.error?.length ?? 0);
   if (run.tags !== undefined) for (const tag of run.tags) bytes += tag.length;

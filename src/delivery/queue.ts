@@ -52,6 +52,12 @@ export class DeliveryQueue {
     return this.#ready[this.#head];
   }
 
+  /** Monotonic time at which the first run was queued, in milliseconds. Infinity if there is none. */
+  get oldestAtMs(): number {
+    const never = Number.POSITIVE_INFINITY;
+    return Math.min(this.firstStart?.queuedAtMs ?? never, this.firstReady?.queuedAtMs ?? never);
+  }
+
   /** Adds a run that has started. Its start is queued unless it has nothing to send yet. */
   addOpen(delivery: Delivery): void {
     delivery.older = this.#newestOpen;

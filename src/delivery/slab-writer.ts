@@ -1,3 +1,4 @@
+import { guard } from '../base/guard.ts';
 import { setSoon } from '../platform/timers.ts';
 import { mainJson } from '../run/encoded-run.ts';
 import type { LightRun } from '../run/sink.ts';
@@ -89,7 +90,7 @@ export class SlabWriter {
     this.#ended = [];
     this.#endedCharacters = 0;
     for (const one of ended) {
-      if (!(one instanceof Delivery)) one.finish();
+      if (!(one instanceof Delivery)) guard('delivery', () => one.finish());
       else if (this.#appendRun(one)) this.#states.written(one);
       else this.#states.queueWhole(one);
     }

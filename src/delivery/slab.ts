@@ -2,15 +2,7 @@ import { ignoreErrors } from '../base/guard.ts';
 import { type EncodedRun, parseMainJson } from '../run/encoded-run.ts';
 import type { FlushGroup } from './ledger.ts';
 import { decompress, type Encoding } from './wire/compress.ts';
-import { contentTypeOf, partsIn } from './wire/part-buffer.ts';
-
-/** A run in a slab. */
-interface WrittenRun {
-  readonly startAt: number;
-  endAt: number;
-  /** The JSON texts of its parts, by the end of the part's name. */
-  readonly texts: Map<string, string>;
-}
+import { contentTypeOf, type Part, partsIn } from './wire/part-buffer.ts';
 
 /** What is known of a slab when it is sealed. */
 interface SealedBody {
@@ -86,8 +78,9 @@ export class Slab {
 
   /** Returns the runs as they were before they were written. A run is undefined if its text cannot be parsed. */
   read(): { readonly run: EncodedRun | undefined; readonly activeAtMs: number }[] {
-    return runsIn(this.plain(), this.#boundary).map(({ texts }, at) => ({
-      run: ignoreErrors(() => runOf(texts)),
+    const bytes = this.plain();
+    return runsIn(bytes, this.#boundary).map((parts, at) => ({
+      run: ignoreErrors(() => runOf(bytes, parts)),
       activeAtMs: this.#activeAtMs[at] as number,
     }));
   }
@@ -96,10 +89,12 @@ export class Slab {
   split(isFirst: (at: number) => boolean): [Slab, Slab] {
     const bytes = this.plain();
     const runs = runsIn(bytes, this.#boundary);
-    const end = bytes.subarray(runs.at(-1)?.endAt);
+    const end = bytes.subarray(runs.at(-1)?.at(-1)?.nextAt);
     const withRuns = (isFirstPart: boolean): Slab => {
       const isIn = (_: unknown, at: number): boolean => isFirst(at) === isFirstPart;
-      const parts = runs.filter(isIn).map(({ startAt, endAt }) => bytes.subarray(startAt, endAt));
+      const parts = runs
+        .filter(isIn)
+        .flatMap((own) => own.map(({ startAt, nextAt }) => bytes.subarray(startAt, nextAt)));
       const activeAtMs = this.#activeAtMs.filter(isIn);
       const body = { bytes: Buffer.concat([...parts, end]), boundary: this.#boundary, activeAtMs };
       const slab = new Slab({ ...body, firstAtMs: this.firstAtMs, group: this.group });
@@ -109,21 +104,20 @@ export class Slab {
   }
 }
 
-function runsIn(bytes: Buffer, boundary: string): WrittenRun[] {
-  const runs: WrittenRun[] = [];
-  for (const { name, startAt, textAt, endAt, nextAt } of partsIn(bytes, boundary)) {
-    const [, payload = ''] = name.split('.');
-    if (payload === '') runs.push({ startAt, endAt: nextAt, texts: new Map() });
-    const run = runs.at(-1) as WrittenRun;
-    run.texts.set(payload, bytes.toString('utf8', textAt, endAt));
-    run.endAt = nextAt;
+/** Returns the parts of each run. The main part, whose name has no suffix, comes first. */
+function runsIn(bytes: Buffer, boundary: string): Part[][] {
+  const runs: Part[][] = [];
+  for (const part of partsIn(bytes, boundary)) {
+    if (part.payload === '') runs.push([]);
+    runs.at(-1)?.push(part);
   }
   return runs;
 }
 
-function runOf(texts: WrittenRun['texts']): EncodedRun | undefined {
-  const run = parseMainJson(texts.get('') ?? '');
-  const payloads = { inputs: texts.get('inputs'), outputs: texts.get('outputs'), events: texts.get('events') };
+function runOf(bytes: Buffer, parts: readonly Part[]): EncodedRun | undefined {
+  const texts = parts.map(({ payload, textAt, endAt }) => [payload, bytes.toString('utf8', textAt, endAt)] as const);
+  const { '': main = '', ...payloads } = Object.fromEntries(texts);
+  const run = parseMainJson(main);
   return run && Object.assign(run, payloads);
 }
 

@@ -22,12 +22,6 @@ import type { ServiceInfo } from './wire/service-info.ts';
 /** Factor by which child runs and outputs may exceed the queue limits. */
 const ACCEPTED_SHARE = 1.25;
 
-/**
- * Maximum UTF-8 bytes per UTF-16 code unit. The exact size of a batch is computed only if this maximum could exceed the
- * size limit.
- */
-const CHARACTER_BYTES_MAX = 3;
-
 /** `Exporter.ready()` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
 
@@ -221,7 +215,6 @@ export class DeliveryStates {
   written(delivery: Delivery): void {
     this.#measure(delivery, 0);
     delivery.stage = 'settled';
-    delivery.countedMetadata = undefined;
     this.#leave(delivery);
     releaseRun(delivery.run);
   }
@@ -287,8 +280,6 @@ export class DeliveryStates {
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;
-    /** Number of items whose UTF-8 bytes were counted. */
-    let counted = 0;
     while (items.length < size.runs) {
       const start = this.queue.firstStart;
       const isStart = start !== undefined && start.startedAtMs <= startsUntilMs;
@@ -299,12 +290,7 @@ export class DeliveryStates {
         describeOpenRun(delivery.run);
         this.queue.bytes += this.#measure(delivery);
       }
-      bytes += delivery.bytes;
-      if (bytes * CHARACTER_BYTES_MAX > size.bytes) {
-        for (; counted < items.length; counted++) bytes += bytesBeyondLength((items[counted] as Item).delivery);
-        bytes += bytesBeyondLength(delivery);
-        counted++;
-      }
+      bytes += delivery.bytes + bytesBeyondLength(delivery);
       if (items.length > 0 && bytes > size.bytes) break;
       if (isStart) this.queue.shiftStart();
       else this.queue.shiftReady();
@@ -441,7 +427,6 @@ export class DeliveryStates {
     else if (delivery.stage !== 'posted') this.#runs--;
     this.#measure(delivery, 0);
     delivery.stage = 'settled';
-    delivery.countedMetadata = undefined;
     this.#leave(delivery);
     if (delivery.endSegment !== undefined) this.#parts.spool?.release(delivery.endSegment);
     delivery.endSegment = undefined;

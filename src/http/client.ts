@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { ignoreErrors } from '../base/guard.ts';
@@ -21,7 +20,6 @@ import {
 export class HttpClient extends BaseClient {
   readonly #origin: string;
   readonly #basePath: string;
-  readonly #sockets = new Set<Socket>();
   #pool: Promise<Dispatcher> | undefined;
 
   constructor(options: HttpClientOptions) {
@@ -32,7 +30,7 @@ export class HttpClient extends BaseClient {
 
   isWriting(): boolean {
     // A dispatcher of the application may keep bodies.
-    return this.options.dispatcher !== undefined || isWriting(this.#sockets);
+    return this.options.dispatcher !== undefined || isWriting();
   }
 
   /** Closes all connections. A dispatcher from the `dispatcher` option stays open. */
@@ -80,7 +78,7 @@ export class HttpClient extends BaseClient {
   }
 
   #connect(): Promise<Dispatcher> {
-    this.#pool = withoutTracing(() => createConnections(this.options, this.#sockets));
+    this.#pool = withoutTracing(() => createConnections(this.options));
     this.#pool.catch(() => {
       this.#pool = undefined;
     });

@@ -19,8 +19,7 @@ export interface ConnectionOptions {
   readonly holdsProcess?: boolean;
 }
 
-/** Opens connections to an endpoint when they are needed. `sockets` holds the open ones. */
-export async function createConnections(options: ConnectionOptions, sockets: Set<Socket>): Promise<Dispatcher> {
+export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
   const { buildConnector, Pool, ProxyAgent } = await import('undici');
   // On Bun, undici's classes have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
@@ -34,7 +33,7 @@ export async function createConnections(options: ConnectionOptions, sockets: Set
   const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {
     const pool = given as Pool.Options;
     const connector = pool.connect as buildConnector.connector;
-    return new Pool(origin, { ...pool, connect: watched(connector, { isToProxy, holdsProcess, sockets }) });
+    return new Pool(origin, { ...pool, connect: watched(connector, { isToProxy, holdsProcess }) });
   };
   const proxy = proxyFor(endpoint, proxies);
   if (typeof proxy === 'string') return poolOf(endpoint.origin, { ...timeouts, connect });
@@ -64,18 +63,6 @@ export function isReusedConnectionError(error: unknown): boolean {
   return (code === 'ECONNRESET' || code === 'EPIPE') && reusedConnectionErrors.has(error);
 }
 
-/** Whether a socket has not passed all that was written to it to the operating system. */
-export function isWriting(sockets: ReadonlySet<Socket>): boolean {
-  for (const { writableLength } of sockets) if (writableLength > 0) return true;
-  return false;
-}
-
-interface Watch {
-  readonly isToProxy: boolean;
-  readonly holdsProcess: boolean;
-  readonly sockets: Set<Socket>;
-}
-
 /**
  * Wraps a connector. Sockets do not keep the process alive, unless `holdsProcess` is set.
  *
@@ -84,7 +71,7 @@ interface Watch {
  */
 function watched(
   connect: buildConnector.connector,
-  { isToProxy, holdsProcess, sockets }: Watch,
+  { isToProxy, holdsProcess }: { readonly isToProxy: boolean; readonly holdsProcess: boolean },
 ): buildConnector.connector {
   let hasClosedEmpty = false;
   return (options, callback) => {
@@ -99,7 +86,7 @@ function watched(
     // return value.
     const socket = connect(options, (...result) => {
       const [error, connected] = result;
-      if (connected) watch(connected, holdsProcess, sockets);
+      if (connected) watch(connected, holdsProcess);
       else if (isToProxy && error) markProxyError(error);
       if (isToProxy) {
         connected?.once('close', () => {
@@ -108,17 +95,23 @@ function watched(
       }
       callback(...result);
     }) as unknown as Socket | Promise<void>;
-    if ('unref' in socket) watch(socket, holdsProcess, sockets);
+    if ('unref' in socket) watch(socket, holdsProcess);
   };
 }
 
-const watchedSockets = new WeakSet<Socket>();
+/** The open sockets of all connections. */
+const watchedSockets = new Set<Socket>();
 
-function watch(socket: Socket, holdsProcess: boolean, sockets: Set<Socket>): void {
+/** Whether a socket has not passed all that was written to it to the operating system. */
+export function isWriting(): boolean {
+  for (const { writableLength } of watchedSockets) if (writableLength > 0) return true;
+  return false;
+}
+
+function watch(socket: Socket, holdsProcess: boolean): void {
   if (watchedSockets.has(socket)) return;
   watchedSockets.add(socket);
-  sockets.add(socket);
-  socket.once('close', () => sockets.delete(socket));
+  socket.once('close', () => watchedSockets.delete(socket));
   if (!holdsProcess) {
     socket.unref();
     // undici calls `ref` for each request on a keep-alive socket. `ref` is disabled, so that a pending request does not

@@ -93,7 +93,7 @@ export interface Transport {
    */
   open(request: HttpRequest): Promise<UnreadResponse>;
   setHeaders(headers: HttpClientOptions['headers']): void;
-  /** Whether a connection may still read the body of an answered request. Unknown, and so undefined, for other people's connections. */
+  /** Whether a connection may still read the body of an answered request. Undefined if that cannot be known. */
   isWriting?(): boolean;
   /** Aborts all requests, if requests keep the process alive. */
   abort?(): void;

@@ -5,9 +5,9 @@ import { randomHex } from '../../run/ids.ts';
 export type RunTexts = Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>;
 
 /** A part of a request body. */
-interface Part {
-  /** The name without the operation, for example `<run id>.inputs`. */
-  readonly name: string;
+export interface Part {
+  /** The payload in the part, for example `inputs`. Empty for the main part. */
+  readonly payload: string;
   /** Where the part starts with its boundary, and where its JSON text starts and ends. */
   readonly startAt: number;
   readonly textAt: number;
@@ -124,10 +124,10 @@ export function* partsIn(bytes: Buffer, boundary: string): Generator<Part> {
   for (let startAt = 0; bytes.toString('latin1', startAt, startAt + frame.length) === frame; ) {
     const textAt = bytes.indexOf(HEADERS_END, startAt) + HEADERS_END.length;
     const header = bytes.toString('latin1', startAt + frame.length, textAt);
-    const [, name = '', length] = /^\w+\.([^"]+)".*: (\d+)\s+$/s.exec(header) ?? [];
+    const [, payload = '', length] = /^\w+\.[^."]+\.?(\w*)".*: (\d+)\s+$/s.exec(header) ?? [];
     const endAt = textAt + Number(length);
     const nextAt = endAt + CRLF.length;
-    yield { name, startAt, textAt, endAt, nextAt };
+    yield { payload, startAt, textAt, endAt, nextAt };
     startAt = nextAt;
   }
 }
