@@ -2,13 +2,16 @@ import { guard } from '../../base/guard.ts';
 import { env, parseFlag } from '../../config/environment.ts';
 import { defined, definedOrNone, parsedJson } from '../../payload/fields.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
+import { callsOf, RecordedCall } from '../../run/calls.ts';
+import type { RunContext, RunOwner } from '../../run/context.ts';
 import type { Hiding } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
+import type { RunSink } from '../../run/sink.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
 import { AttributeReader } from '../mapping/attributes.ts';
 import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
-import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
+import { OPERATION, runTypeOf, type SpanFields } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
 import { unwatchEnd, watchForEnd } from './flushing.ts';
 
@@ -77,7 +80,7 @@ export function callTypeOf({ attributes }: SpanLike, index: RowIndex): string | 
 }
 
 /** Returns the name of the tool in a span. */
-export function toolNameOf({ attributes, name }: SpanLike): string {
+function toolNameOf({ attributes, name }: SpanLike): string {
   return TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? name;
 }
 
@@ -91,6 +94,78 @@ export function inputsIn(span: SpanLike, logged: Attributes | undefined, index: 
 
 export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
   return (instrumentationScope ?? instrumentationLibrary)?.name;
+}
+
+interface PlacedRun {
+  readonly context: RunContext;
+  readonly parentRunId: string | undefined;
+}
+
+/** The record of a call of a span. Only at the end of the span is it certain whether it records one. */
+export class SpanCall {
+  readonly #sink: RunSink;
+  readonly #source: string;
+  readonly #inputs: (span?: SpanLike) => unknown;
+  /** Undefined if the span is not known to record a call. */
+  #call: RecordedCall | undefined;
+  /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
+  #isUndecided = false;
+
+  /** `inputs` returns the inputs in the given span, or in the open span. */
+  constructor(sink: RunSink, source: string, inputs: (span?: SpanLike) => unknown) {
+    this.#sink = sink;
+    this.#source = source;
+    this.#inputs = inputs;
+  }
+
+  start(run: PlacedRun, type: string | undefined, name: string, above: RunOwner | undefined): void {
+    const calls = callsOf(this.#sink);
+    if (type === undefined) {
+      this.#isUndecided = calls.startUndecided(this.#source);
+      return;
+    }
+    this.#call = this.#callOf(run, type, name, () => this.#inputs());
+    calls.start(this.#call);
+    above?.callStarted?.(this.#call);
+  }
+
+  readKey(): string | undefined {
+    return this.#call?.readKey();
+  }
+
+  /** Returns the record of the ended span's call, which has not ended yet. `startSequence` is that of the span. */
+  at(run: PlacedRun, span: SpanLike, fields: SpanFields, startSequence: number): RecordedCall | undefined {
+    const { runType, name, model, responseId } = fields;
+    if (!isCallType(runType)) return undefined;
+    let call = this.#call;
+    if (call?.type === runType) {
+      this.#call = undefined;
+    } else {
+      call = this.#callOf(run, runType, name, () => this.#inputs(span));
+      call.isLate = true;
+      call.isUndecided = this.#isUndecided;
+      this.#isUndecided = false;
+    }
+    call.startSequence = startSequence;
+    if (runType === 'tool') call.name = toolNameOf(span);
+    call.model = model;
+    call.responseId = responseId;
+    return call;
+  }
+
+  /** Called when the span has ended. What `at` has returned does not change. */
+  leave(): void {
+    if (this.#call !== undefined) callsOf(this.#sink).leave(this.#call);
+    if (this.#isUndecided) callsOf(this.#sink).endUndecided(this.#source);
+    this.#call = undefined;
+    this.#isUndecided = false;
+  }
+
+  #callOf({ context, parentRunId }: PlacedRun, type: string, name: string, inputs: () => unknown): RecordedCall {
+    const { id = '', traceId = '', dottedOrder = '' } = context;
+    const run = { id, traceId, dottedOrder, parentRunId, name, inputs: undefined };
+    return new RecordedCall(run, type, { source: this.#source, inputs });
+  }
 }
 
 /** Ends the run of a span whose call has ended, because the span itself may never end. */

@@ -1,12 +1,9 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
-import { safeText } from '../../base/text.ts';
-import type { Fields } from '../../payload/fields.ts';
 import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
 import type { MappedFields, SpanOwner } from '../../run/begin.ts';
-import { callsOf, endCall, RecordedCall } from '../../run/calls.ts';
+import { endCall, type RecordedCall } from '../../run/calls.ts';
 import {
-  belowRequest,
   contextOf,
   enclosingSpanIds,
   inheritedFrom,
@@ -16,15 +13,13 @@ import {
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
-  startsTrace,
 } from '../../run/context.ts';
 import { EncodedRun, mainJson, type Project } from '../../run/encoded-run.ts';
 import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
-import { captureFor, type Hiding, hiddenByEither, type StartOptions } from '../../run/run-options.ts';
-import { isCallType } from '../../run/same-call.ts';
+import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
-import type { CapturePolicy, EncodedFields, LightRun, RunSink } from '../../run/sink.ts';
+import type { CapturePolicy, LightRun, RunSink } from '../../run/sink.ts';
 import { dottedOrder } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { LogMessages } from '../mapping/message-events.ts';
@@ -36,46 +31,14 @@ import {
   OPERATION,
   projectOf,
   type SpanFields,
-  type SpanMapping,
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
-import { callTypeOf, inputsIn, LateEnd, mayRefuseLater, refusedContent, scopeOf, toolNameOf } from './span-call.ts';
+import { callTypeOf, inputsIn, LateEnd, mayRefuseLater, refusedContent, SpanCall, scopeOf } from './span-call.ts';
 import type { SpanEntry } from './span-registry.ts';
-
-/** Data that is known when the run of a span starts. */
-export interface SpanStart {
-  readonly ids: SpanContextLike;
-  /** Ids of the parent span, even if the parent span has no run. */
-  readonly parentIds: SpanContextLike | undefined;
-  readonly parent: RunContext | undefined;
-  /** Whether the span belongs to no run of an incoming request: it records the request itself, or starts a new trace. */
-  readonly isAboveRequest?: boolean;
-  readonly sink: RunSink;
-  /** The project for a run without a parent. A project in the span's attributes takes precedence. */
-  readonly project: Project | undefined;
-  readonly mapping: SpanMapping;
-  /** Metadata from the baggage of the span's parent context. */
-  readonly baggage?: Fields | undefined;
-  /** Payloads that the run must not record, even if its sink records payloads. */
-  readonly hiding?: Hiding;
-  /** The number of the start among the starts and ends of the sink's calls. */
-  readonly startSequence: number;
-  /** Whether the span has ended already, because only its last attributes have selected it. */
-  readonly isEnded?: boolean;
-}
-
-/** Starts the run of a span. */
-export function startSpanRun(span: SpanLike, given: SpanStart): SpanRun {
-  return new SpanRun(span, given.isAboveRequest === true || !startsTrace(given.parent) ? given : startInRequest(given));
-}
-
-function startInRequest(given: SpanStart): SpanStart {
-  const { parent, sink, project } = given;
-  return { ...given, parent: belowRequest(parent, sink, namedProject(project)) };
-}
+import { mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
 
 /**
  * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
@@ -108,15 +71,12 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   /** Attributes of the last exception that was emitted as a log record. */
   #exception: Attributes | undefined;
   #hasUsageBelow = false;
-  /** The record of a call. Undefined if the span is not known to record one. */
-  #call: RecordedCall | undefined;
-  /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
-  #isUndecided = false;
+  readonly #call: SpanCall;
   /** Undefined if no call of another source has started inside the span. */
   #lateEnd: LateEnd | undefined;
 
   constructor(span: SpanLike, start: SpanStart) {
-    const { ids, parent, sink } = start;
+    const { ids, parent, sink, mapping } = start;
     this.ids = ids;
     this.sink = sink;
     this.startedAtMs = monotonicNowMs();
@@ -130,6 +90,9 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     this.#span = span;
     const id = runIdOf(this.#startUs, ids);
     const project = projectOf(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
+    const inputs = (given = this.#openSpan): unknown =>
+      given && inputsIn(given, this.#logMessages?.attributes, mapping.index);
+    this.#call = new SpanCall(sink, this.#source, inputs);
     this.isLight = mayBeLight(start);
     this.isLight = this.isLight && sink.light?.start(this) === true;
     if (this.isLight) {
@@ -144,7 +107,8 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
       }
     }
     if (mayRefuseLater(span)) this.#hideLater(parent);
-    if (start.isEnded !== true) this.#startCall(span, start);
+    if (start.isEnded !== true)
+      this.#call.start(this, callTypeOf(span, mapping.index), span.name, ownerWith(sink, parent));
     this.#run?.started();
   }
 
@@ -257,7 +221,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   callEnded({ type, source, key }: RecordedCall): void {
     const isLast = source !== this.#source && this.#lateEnd?.callEnded() === false;
     if (!isLast || this.#start === undefined || this.call?.type !== type) return;
-    if (key !== undefined && (this.#call?.readKey() ?? key) !== key) return;
+    if (key !== undefined && (this.#call.readKey() ?? key) !== key) return;
     // Keeps the span, because its attributes are recorded if the run is interrupted.
     this.#span = this.#openSpan;
     const interrupt = (): void => this.interrupt('the span of a call that has ended did not end');
@@ -270,15 +234,9 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     return contextOf(place, inheritedFrom(parent, sink), 'kept', undefined, this, parent, refusedContent(span));
   }
 
-  #newRun(id: string, project: Project, span: SpanLike, { ids, parent, sink, baggage }: SpanStart): Run {
-    const options: StartOptions = {
-      ...namedProject(project),
-      name: safeText(span.name),
-      id,
-      startUs: this.#startUs,
-      hiding: refusedContent(span),
-    };
-    if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink));
+  #newRun(id: string, project: Project, span: SpanLike, start: SpanStart): Run {
+    const { ids, parent, sink } = start;
+    const options = optionsOf(id, project, span, this.#startUs, start);
     const sampling = sample(options, parent, sink, ids.traceId);
     return new Run({ options, parent, sink, sampling, capture: this.#capture, span: this });
   }
@@ -295,7 +253,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     const fields = this.#fieldsOf(span, start);
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
     const record = this.#recordOf(fields, start);
-    const call = this.#callAt(span, fields, start);
+    const call = this.#call.at(this, span, fields, start.startSequence);
     if (call !== undefined) endCall(this.sink, call, record);
     this.isLight = false;
     this.#ended = record;
@@ -334,7 +292,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     const settled = resourceWait(resource);
     const { payload } = this.#capture;
     if (settled !== undefined) run.awaitMetadata(settled, () => start.mapping.resources.of(resource, payload));
-    return this.#callAt(span, fields, start);
+    return this.#call.at(this, span, fields, start.startSequence);
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
@@ -355,48 +313,6 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     return fields;
   }
 
-  #startCall(span: SpanLike, { parent, mapping }: SpanStart): void {
-    const calls = callsOf(this.sink);
-    const type = callTypeOf(span, mapping.index);
-    if (type === undefined) {
-      this.#isUndecided = calls.startUndecided(this.#source);
-      return;
-    }
-    this.#call = this.#newCall(type, span.name, () => this.#inputsIn(this.#openSpan, mapping));
-    calls.start(this.#call);
-    ownerWith(this.sink, parent)?.callStarted?.(this.#call);
-  }
-
-  #newCall(type: string, name: string, inputs: () => unknown): RecordedCall {
-    const { id = '', traceId = '', dottedOrder: order = '' } = this.context;
-    const run = { id, traceId, dottedOrder: order, parentRunId: this.parentRunId, name, inputs: undefined };
-    return new RecordedCall(run, type, { source: this.#source, inputs });
-  }
-
-  /** Returns the record of the call. Only at the end of the span is it certain whether the span records one. */
-  #callAt(span: SpanLike, fields: SpanFields, { startSequence, mapping }: SpanStart): RecordedCall | undefined {
-    const { runType, model, responseId } = fields;
-    if (!isCallType(runType)) return undefined;
-    let call = this.#call;
-    if (call?.type === runType) {
-      this.#call = undefined;
-    } else {
-      call = this.#newCall(runType, fields.name, () => this.#inputsIn(span, mapping));
-      call.isLate = true;
-      call.isUndecided = this.#isUndecided;
-      this.#isUndecided = false;
-    }
-    call.startSequence = startSequence;
-    if (runType === 'tool') call.name = toolNameOf(span);
-    call.model = model;
-    call.responseId = responseId;
-    return call;
-  }
-
-  #inputsIn(span: SpanLike | undefined, { index }: SpanMapping): unknown {
-    return span && inputsIn(span, this.#logMessages?.attributes, index);
-  }
-
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */
   #inTrace(origin: string, { parent, parentIds }: SpanStart): string {
     const { spanIds } = this;
@@ -412,29 +328,9 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     this.#span = undefined;
     this.#sentInputs = undefined;
     this.#lateEnd?.stop();
-    if (this.#call !== undefined) callsOf(this.sink).leave(this.#call);
-    if (this.#isUndecided) callsOf(this.sink).endUndecided(this.#source);
-    this.#call = undefined;
-    this.#isUndecided = false;
+    this.#call.leave();
     this.#logMessages = undefined;
   }
-}
-
-/** Whether the run of a span may be light: nothing needs more of it than its end. */
-function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
-  const { hooks, sampling } = sink.capture;
-  const isPlain = hooks === undefined && sampling === undefined && baggage === undefined;
-  return isPlain && parent?.sampled !== false && parent?.refused !== true;
-}
-
-function namedProject(project: Project | undefined): Pick<StartOptions, 'project' | 'projectId'> {
-  if (project === undefined) return {};
-  return typeof project === 'string' ? { project } : { projectId: project.id };
-}
-
-/** Returns the baggage that no run above has set as metadata. */
-function notInherited(baggage: Fields, { metadata }: EncodedFields): Fields {
-  return Object.fromEntries(Object.entries(baggage).filter(([key]) => metadata?.has(key) !== true));
 }
 
 function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
