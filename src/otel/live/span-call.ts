@@ -96,35 +96,35 @@ export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLi
   return (instrumentationScope ?? instrumentationLibrary)?.name;
 }
 
-interface PlacedRun {
+/** The run of a span that may record a call. */
+interface CallingRun {
+  readonly sink: RunSink;
+  readonly source: string;
   readonly context: RunContext;
   readonly parentRunId: string | undefined;
+  /** Returns the inputs in the given span, or in the open span. */
+  inputsIn(span?: SpanLike): unknown;
 }
 
 /** The record of a call of a span. Only at the end of the span is it certain whether it records one. */
 export class SpanCall {
-  readonly #sink: RunSink;
-  readonly #source: string;
-  readonly #inputs: (span?: SpanLike) => unknown;
+  readonly #run: CallingRun;
   /** Undefined if the span is not known to record a call. */
   #call: RecordedCall | undefined;
   /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
   #isUndecided = false;
 
-  /** `inputs` returns the inputs in the given span, or in the open span. */
-  constructor(sink: RunSink, source: string, inputs: (span?: SpanLike) => unknown) {
-    this.#sink = sink;
-    this.#source = source;
-    this.#inputs = inputs;
+  constructor(run: CallingRun) {
+    this.#run = run;
   }
 
-  start(run: PlacedRun, type: string | undefined, name: string, above: RunOwner | undefined): void {
-    const calls = callsOf(this.#sink);
+  start(type: string | undefined, name: string, above: RunOwner | undefined): void {
+    const calls = callsOf(this.#run.sink);
     if (type === undefined) {
-      this.#isUndecided = calls.startUndecided(this.#source);
+      this.#isUndecided = calls.startUndecided(this.#run.source);
       return;
     }
-    this.#call = this.#callOf(run, type, name, () => this.#inputs());
+    this.#call = this.#callOf(type, name);
     calls.start(this.#call);
     above?.callStarted?.(this.#call);
   }
@@ -134,14 +134,14 @@ export class SpanCall {
   }
 
   /** Returns the record of the ended span's call, which has not ended yet. `startSequence` is that of the span. */
-  at(run: PlacedRun, span: SpanLike, fields: SpanFields, startSequence: number): RecordedCall | undefined {
+  at(span: SpanLike, fields: SpanFields, startSequence: number): RecordedCall | undefined {
     const { runType, name, model, responseId } = fields;
     if (!isCallType(runType)) return undefined;
     let call = this.#call;
     if (call?.type === runType) {
       this.#call = undefined;
     } else {
-      call = this.#callOf(run, runType, name, () => this.#inputs(span));
+      call = this.#callOf(runType, name, span);
       call.isLate = true;
       call.isUndecided = this.#isUndecided;
       this.#isUndecided = false;
@@ -155,16 +155,18 @@ export class SpanCall {
 
   /** Called when the span has ended. What `at` has returned does not change. */
   leave(): void {
-    if (this.#call !== undefined) callsOf(this.#sink).leave(this.#call);
-    if (this.#isUndecided) callsOf(this.#sink).endUndecided(this.#source);
+    const { sink, source } = this.#run;
+    if (this.#call !== undefined) callsOf(sink).leave(this.#call);
+    if (this.#isUndecided) callsOf(sink).endUndecided(source);
     this.#call = undefined;
     this.#isUndecided = false;
   }
 
-  #callOf({ context, parentRunId }: PlacedRun, type: string, name: string, inputs: () => unknown): RecordedCall {
+  #callOf(type: string, name: string, span?: SpanLike): RecordedCall {
+    const { source, context, parentRunId } = this.#run;
     const { id = '', traceId = '', dottedOrder = '' } = context;
     const run = { id, traceId, dottedOrder, parentRunId, name, inputs: undefined };
-    return new RecordedCall(run, type, { source: this.#source, inputs });
+    return new RecordedCall(run, type, { source, inputs: () => this.#run.inputsIn(span) });
   }
 }
 

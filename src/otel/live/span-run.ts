@@ -23,6 +23,7 @@ import type { CapturePolicy, LightRun, RunSink } from '../../run/sink.ts';
 import { dottedOrder } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import { LogMessages } from '../mapping/message-events.ts';
+import type { RowIndex } from '../mapping/row-index.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
 import { hrTimeUs, runIdOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
@@ -51,13 +52,14 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   readonly startedAtMs: number;
   readonly parentRunId: string | undefined;
   readonly sink: RunSink;
+  /** The scope of the span, which is the source of its record. */
+  readonly source: string;
   readonly context: RunContext;
   /** The ids of the span, in the trace of its root run. The SDK starts another trace for a span below a function. */
   readonly spanIds: RunOwner['spanIds'];
   readonly #startUs: number;
   readonly #capture: CapturePolicy;
-  /** The scope of the span, which is the source of its record. */
-  readonly #source: string;
+  readonly #index: RowIndex;
   /** Undefined if the span has ended, or its run is not recorded, so that a long chain of spans does not stay in memory. */
   #start: SpanStart | undefined;
   /** Undefined if the run is light, or the span has ended. */
@@ -71,12 +73,12 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   /** Attributes of the last exception that was emitted as a log record. */
   #exception: Attributes | undefined;
   #hasUsageBelow = false;
-  readonly #call: SpanCall;
+  readonly #call = new SpanCall(this);
   /** Undefined if no call of another source has started inside the span. */
   #lateEnd: LateEnd | undefined;
 
   constructor(span: SpanLike, start: SpanStart) {
-    const { ids, parent, sink, mapping } = start;
+    const { ids, parent, sink } = start;
     this.ids = ids;
     this.sink = sink;
     this.startedAtMs = monotonicNowMs();
@@ -85,14 +87,12 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
     this.#startUs = startUsOf(span);
     this.#capture = captureFor(hiddenByEither(start.hiding, parent?.hiding) ?? {}, sink.capture);
-    this.#source = scopeOf(span) ?? '';
+    this.source = scopeOf(span) ?? '';
+    this.#index = start.mapping.index;
     this.#start = start;
     this.#span = span;
     const id = runIdOf(this.#startUs, ids);
     const project = projectOf(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
-    const inputs = (given = this.#openSpan): unknown =>
-      given && inputsIn(given, this.#logMessages?.attributes, mapping.index);
-    this.#call = new SpanCall(sink, this.#source, inputs);
     this.isLight = mayBeLight(start);
     this.isLight = this.isLight && sink.light?.start(this) === true;
     if (this.isLight) {
@@ -107,8 +107,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
       }
     }
     if (mayRefuseLater(span)) this.#hideLater(parent);
-    if (start.isEnded !== true)
-      this.#call.start(this, callTypeOf(span, mapping.index), span.name, ownerWith(sink, parent));
+    if (start.isEnded !== true) this.#call.start(callTypeOf(span, this.#index), span.name, ownerWith(sink, parent));
     this.#run?.started();
   }
 
@@ -119,8 +118,8 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   /** Determined on each access, because some instrumentations set attributes only after the start. */
   get call(): RunOwner['call'] {
     const span = this.#openSpan;
-    const type = span && this.#start && callTypeOf(span, this.#start.mapping.index);
-    return type === undefined ? undefined : { type, source: this.#source };
+    const type = span && callTypeOf(span, this.#index);
+    return type === undefined ? undefined : { type, source: this.source };
   }
 
   get #openSpan(): SpanLike | undefined {
@@ -138,12 +137,16 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
       this.#exception = exceptionFields(values);
       return true;
     }
-    const isHidden = hiddenNames(this.#capture, this.#start.mapping.index);
+    const isHidden = hiddenNames(this.#capture, this.#index);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
     this.#logMessages ??= new LogMessages(this.#capture.payload);
     this.#logMessages.add(Object.fromEntries(shown));
     return true;
+  }
+
+  inputsIn(span: SpanLike | undefined = this.#openSpan): unknown {
+    return span && inputsIn(span, this.#logMessages?.attributes, this.#index);
   }
 
   begin(): void {
@@ -164,7 +167,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     const span = this.#openSpan;
     const start = this.#start;
     if (span === undefined || start === undefined) return undefined;
-    const fields = spanToOpenRun(span, this.#capture, start.mapping.index);
+    const fields = spanToOpenRun(span, this.#capture, this.#index);
     this.#span = new WeakRef(span);
     this.#sentInputs = fields.inputs;
     const origin = this.#inTrace(openOriginJson(this.ids, start.parentIds), start);
@@ -208,7 +211,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   }
 
   callStarted({ source }: RecordedCall): void {
-    if (source === this.#source) return;
+    if (source === this.source) return;
     this.#lateEnd ??= new LateEnd();
     this.#lateEnd.callStarted();
   }
@@ -219,7 +222,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
    * nothing about the span's own call.
    */
   callEnded({ type, source, key }: RecordedCall): void {
-    const isLast = source !== this.#source && this.#lateEnd?.callEnded() === false;
+    const isLast = source !== this.source && this.#lateEnd?.callEnded() === false;
     if (!isLast || this.#start === undefined || this.call?.type !== type) return;
     if (key !== undefined && (this.#call.readKey() ?? key) !== key) return;
     // Keeps the span, because its attributes are recorded if the run is interrupted.
@@ -253,7 +256,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     const fields = this.#fieldsOf(span, start);
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
     const record = this.#recordOf(fields, start);
-    const call = this.#call.at(this, span, fields, start.startSequence);
+    const call = this.#call.at(span, fields, start.startSequence);
     if (call !== undefined) endCall(this.sink, call, record);
     this.isLight = false;
     this.#ended = record;
@@ -292,7 +295,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     const settled = resourceWait(resource);
     const { payload } = this.#capture;
     if (settled !== undefined) run.awaitMetadata(settled, () => start.mapping.resources.of(resource, payload));
-    return this.#call.at(this, span, fields, start.startSequence);
+    return this.#call.at(span, fields, start.startSequence);
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {

@@ -34,7 +34,8 @@ export interface SpanStart {
 export function inRequest(start: SpanStart): SpanStart {
   const { parent, isAboveRequest, sink, project } = start;
   if (isAboveRequest === true || !startsTrace(parent)) return start;
-  return { ...start, parent: belowRequest(parent, sink, namedProject(project)) };
+  const call = typeof project === 'object' ? { projectId: project.id } : { project };
+  return { ...start, parent: belowRequest(parent, sink, call) };
 }
 
 /** Whether the run may be light: nothing needs more of it than its end. */
@@ -51,15 +52,11 @@ export function optionsOf(
   startUs: number,
   { parent, sink, baggage }: SpanStart,
 ): StartOptions {
-  const hiding = refusedContent(span);
-  const options: StartOptions = { ...namedProject(project), name: safeText(span.name), id, startUs, hiding };
+  const options: StartOptions = { name: safeText(span.name), id, startUs, hiding: refusedContent(span) };
+  if (typeof project === 'string') options.project = project;
+  else options.projectId = project.id;
   if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink));
   return options;
-}
-
-function namedProject(project: Project | undefined): Pick<StartOptions, 'project' | 'projectId'> {
-  if (project === undefined) return {};
-  return typeof project === 'string' ? { project } : { projectId: project.id };
 }
 
 /** Returns the baggage that no run above has set as metadata. */
