@@ -24,24 +24,10 @@ import { type SamplingResult, sample } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
-/** Fields of a run from the record of another library, encoded like those of an `EncodedRun`. */
-export interface MappedFields {
-  readonly name: string;
-  readonly runType: string;
-  readonly inputs: EncodedPayload | undefined;
-  readonly outputs?: EncodedPayload | undefined;
-  readonly tags?: readonly string[] | undefined;
-  readonly metadata: ReadonlyMap<string, string>;
-  readonly error?: string | undefined;
-  readonly events?: string | undefined;
-}
-
-/** The span that a run records. Its context is that of the run. */
+/** The span that a run records. It owns the context of the run, and fills the record. */
 export interface SpanOwner extends RunOwner {
-  /** Returns the fields of the open span. Called before the start of the run is sent, or passed to hooks. */
-  describe(): MappedFields | undefined;
-  /** Passes the new run to its sink. Returns false if the sink refuses it. */
-  pass(record: EncodedRun): boolean;
+  /** Passes the record of the new run to its sink. Returns false if the sink refuses it. */
+  pass(record: EncodedRun, run: HookedRun): boolean;
 }
 
 /** The data of a run before it starts. */

@@ -8,15 +8,7 @@ import { errorText, isAbort } from '../payload/errors.ts';
 import { parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
-import {
-  callHooks,
-  hooksOf,
-  type MappedFields,
-  newRecord,
-  prepareRun,
-  type RunStart,
-  type SpanOwner,
-} from './begin.ts';
+import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
 import { endCall, type RecordedCall, startCall } from './calls.ts';
 import {
   activeSpan,
@@ -72,13 +64,14 @@ export class Run implements HookedRun {
    * traced stream and keep the stream in memory.
    */
   signal: WeakRef<AbortSignal> | undefined;
+  /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
+  complete: Promise<unknown> | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
   /** The run above, which is told when the call has ended. */
   #above: RunOwner | undefined;
-  #isNameSet = false;
   #areInputsSet = false;
   #areOutputsSet = false;
   /** Undefined if there are no hooks, or after `onEnd` was called. */
@@ -86,8 +79,6 @@ export class Run implements HookedRun {
   #events: EventList | undefined;
   #attachments: RunAttachments | undefined;
   #late: LateContent | undefined;
-  /** Resolves when all metadata of the ended run is known. */
-  #awaited: Promise<unknown> | undefined;
 
   /** @internal */
   constructor(start: RunStart) {
@@ -107,15 +98,14 @@ export class Run implements HookedRun {
     this.#capture = capture;
     // Nested runs inherit what a run starts with. The fields of a span are not inherited.
     const inherited = span === undefined ? record : { tags: record.tags, metadata: record.metadata };
-    if (span !== undefined) record.source = { describe: () => this.#describe(span) };
-    this.#keepPayload('inputs', inputs);
+    this.keepPayload('inputs', inputs);
     let status: RunStatus = 'kept';
     if (sink === undefined) {
       status = 'off';
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-    } else if (!(span === undefined ? sink.start(record) : span.pass(record))) {
+    } else if (!(span === undefined ? sink.start(record) : span.pass(record, this))) {
       status = 'refused';
     }
     this.isOpen = status === 'kept';
@@ -237,31 +227,6 @@ export class Run implements HookedRun {
     callHooks('onStart', this.#hooks, this);
   }
 
-  /** @internal Takes fields of the span. A name and payloads that a hook has set are kept. */
-  keepFields({ name, runType, inputs, outputs, tags, metadata, error, events }: MappedFields): void {
-    const record = this.#record;
-    const { payload } = this.#capture;
-    if (!this.#isNameSet && name !== record.name) record.name = shownName(name, payload);
-    record.runType = runType;
-    record.tags = withTags(record.tags, tags, payload);
-    record.metadata = record.metadata === undefined ? metadata : new Map([...record.metadata, ...metadata]);
-    record.error = error;
-    record.events = events;
-    if (!this.#areInputsSet) this.#keepPayload('inputs', inputs);
-    if (!this.#areOutputsSet) this.#keepPayload('outputs', outputs);
-  }
-
-  /**
-   * @internal Delays the delivery of the ended run until `settled` resolves. The run then gets the metadata that `read`
-   *   returns and that it does not have.
-   */
-  awaitMetadata(settled: Promise<void>, read: () => Iterable<readonly [key: string, json: string]>): void {
-    const add = (): void => {
-      this.#record.metadata = new Map([...read(), ...(this.#record.metadata ?? [])]);
-    };
-    this.#awaited = settled.then(() => guard('metadata', add));
-  }
-
   /** @internal Adds hooks, which are called after existing hooks. */
   addHooks(hooks: RunHooks): void {
     if (this.isOpen) this.#hooks = [...(this.#hooks ?? []), hooks];
@@ -299,8 +264,16 @@ export class Run implements HookedRun {
 
   /** @internal Like `keepResult`, but takes the outputs as JSON text. */
   keepOutputs(outputs: string): void {
-    if (!this.isOpen || this.#areOutputsSet || this.#capture.hideOutputs) return;
-    this.#keepPayload('outputs', { json: outputs, attachments: undefined });
+    if (this.isOpen && !this.#capture.hideOutputs)
+      this.keepPayload('outputs', { json: outputs, attachments: undefined });
+  }
+
+  /** @internal Records an encoded payload, unless the application has set the field. */
+  keepPayload(field: 'inputs' | 'outputs', payload: EncodedPayload | undefined): void {
+    if (payload === undefined || (field === 'inputs' ? this.#areInputsSet : this.#areOutputsSet)) return;
+    this.#attachments?.forget(field);
+    this.#record[field] = payload.json;
+    if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
   }
 
   /**
@@ -320,18 +293,10 @@ export class Run implements HookedRun {
     return typeof self === 'object' && self !== null && #record in self ? self.#record : undefined;
   }
 
-  #describe(span: SpanOwner): void {
-    const fields = span.describe();
-    if (fields !== undefined) this.keepFields(fields);
-  }
-
   #change(changes: Partial<RunChanges>): void {
     const record = this.#record;
     const { payload, hideInputs } = this.#capture;
-    if (changes.name !== undefined) {
-      this.#isNameSet = true;
-      record.name = shownName(changes.name, payload);
-    }
+    if (changes.name !== undefined) record.name = shownName(changes.name, payload);
     record.tags = withTags(record.tags, changes.tags, payload);
     if (changes.metadata !== undefined) this.#addMetadata(changes.metadata);
     const { usage } = changes;
@@ -403,8 +368,8 @@ export class Run implements HookedRun {
       this.#above = undefined;
     }
     observeRun(record, sink);
-    if (this.#awaited === undefined) sink?.end(record);
-    else void this.#awaited.then(() => sink?.end(record));
+    if (this.complete === undefined) sink?.end(record);
+    else void this.complete.then(() => sink?.end(record));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {
@@ -431,13 +396,6 @@ export class Run implements HookedRun {
     const { json, attachments } = encodePayload(field, value, this.#capture, this.#attachments);
     if (attachments !== undefined) this.#ownAttachments.keep(field, attachments);
     return json;
-  }
-
-  #keepPayload(field: 'inputs' | 'outputs', payload: EncodedPayload | undefined): void {
-    if (payload === undefined) return;
-    this.#attachments?.forget(field);
-    this.#record[field] = payload.json;
-    if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
   }
 
   get #ownAttachments(): RunAttachments {

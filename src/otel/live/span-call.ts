@@ -113,6 +113,10 @@ export class SpanCall {
   #call: RecordedCall | undefined;
   /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
   #isUndecided = false;
+  /** The number of open records of calls inside the span that other sources have started. */
+  #openInside = 0;
+  #endLate: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(run: CallingRun) {
     this.#run = run;
@@ -129,8 +133,35 @@ export class SpanCall {
     above?.callStarted?.(this.#call);
   }
 
-  readKey(): string | undefined {
-    return this.#call?.readKey();
+  startedInside({ source }: RecordedCall): void {
+    if (source === this.#run.source) return;
+    this.#openInside++;
+    this.#stopWaiting();
+  }
+
+  /** Returns whether a call of another source has ended, and no other one is open inside the span. */
+  endedInside({ source }: RecordedCall): boolean {
+    return source !== this.#run.source && --this.#openInside <= 0;
+  }
+
+  /** Whether the span may record the same call. A call with another request says nothing about that of the span. */
+  mayBeSame({ key }: RecordedCall): boolean {
+    return key === undefined || (this.#call?.readKey() ?? key) === key;
+  }
+
+  /** Calls `end` after `idleMs`, or when the process is about to end, unless the span ends or a call starts inside. */
+  awaitEnd(idleMs: number, end: () => void): void {
+    this.#stopWaiting();
+    this.#endLate = end;
+    this.#timer = setTimer(end, Math.min(DELAY_MAX_MS, idleMs)).unref();
+    watchForEnd(end);
+  }
+
+  #stopWaiting(): void {
+    if (this.#endLate === undefined) return;
+    clearTimer(this.#timer);
+    unwatchEnd(this.#endLate);
+    this.#endLate = undefined;
   }
 
   /** Returns the record of the ended span's call, which has not ended yet. `startSequence` is that of the span. */
@@ -156,6 +187,7 @@ export class SpanCall {
   /** Called when the span has ended. What `at` has returned does not change. */
   leave(): void {
     const { sink, source } = this.#run;
+    this.#stopWaiting();
     if (this.#call !== undefined) callsOf(sink).leave(this.#call);
     if (this.#isUndecided) callsOf(sink).endUndecided(source);
     this.#call = undefined;
@@ -167,38 +199,5 @@ export class SpanCall {
     const { id = '', traceId = '', dottedOrder = '' } = context;
     const run = { id, traceId, dottedOrder, parentRunId, name, inputs: undefined };
     return new RecordedCall(run, type, { source, inputs: () => this.#run.inputsIn(span) });
-  }
-}
-
-/** Ends the run of a span whose call has ended, because the span itself may never end. */
-export class LateEnd {
-  /** The number of open records of calls inside the span that other sources have started. */
-  #openCalls = 0;
-  #end: (() => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
-
-  callStarted(): void {
-    this.#openCalls++;
-    this.stop();
-  }
-
-  /** Returns whether other calls are still open. */
-  callEnded(): boolean {
-    return --this.#openCalls > 0;
-  }
-
-  /** Calls `end` after `idleMs`, or when the process is about to end. */
-  await(idleMs: number, end: () => void): void {
-    this.stop();
-    this.#end = end;
-    this.#timer = setTimer(end, Math.min(DELAY_MAX_MS, idleMs)).unref();
-    watchForEnd(end);
-  }
-
-  stop(): void {
-    if (this.#end === undefined) return;
-    clearTimer(this.#timer);
-    unwatchEnd(this.#end);
-    this.#end = undefined;
   }
 }

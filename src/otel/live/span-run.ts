@@ -1,12 +1,10 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
-import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
-import type { MappedFields, SpanOwner } from '../../run/begin.ts';
+import { type EncodedPayload, isSamePayload, shownName } from '../../payload/serialize.ts';
+import type { SpanOwner } from '../../run/begin.ts';
 import { endCall, type RecordedCall } from '../../run/calls.ts';
 import {
-  contextOf,
   enclosingSpanIds,
-  inheritedFrom,
   observeRun,
   otelTraceIdOf,
   ownerWith,
@@ -14,7 +12,7 @@ import {
   type RunContext,
   type RunOwner,
 } from '../../run/context.ts';
-import { EncodedRun, mainJson, type Project } from '../../run/encoded-run.ts';
+import { EncodedRun, mainJson, type Project, type RunSource } from '../../run/encoded-run.ts';
 import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
@@ -32,20 +30,21 @@ import {
   OPERATION,
   projectOf,
   type SpanFields,
+  type SpanStartFields,
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
-import { callTypeOf, inputsIn, LateEnd, mayRefuseLater, refusedContent, SpanCall, scopeOf } from './span-call.ts';
+import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall, scopeOf } from './span-call.ts';
 import type { SpanEntry } from './span-registry.ts';
-import { mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
+import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
 
 /**
  * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
  * the span ends. If there are hooks, or the start is sent earlier, attributes are also mapped then.
  */
-export class SpanRun implements SpanEntry, SpanOwner, LightRun {
+export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   readonly ids: SpanContextLike;
   isOpen = true;
   isLight: boolean;
@@ -67,15 +66,15 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
-  /** A light run between its end and its delivery. */
-  #ended: EncodedRun | undefined;
+  /** The record of a `Run`, or of a light run that has ended. */
+  #record: EncodedRun | undefined;
+  /** The recorded name. A hook may give the run another one. */
+  #name = '';
   #logMessages: LogMessages | undefined;
   /** Attributes of the last exception that was emitted as a log record. */
   #exception: Attributes | undefined;
   #hasUsageBelow = false;
-  readonly #call = new SpanCall(this);
-  /** Undefined if no call of another source has started inside the span. */
-  #lateEnd: LateEnd | undefined;
+  readonly #call: SpanCall = new SpanCall(this);
 
   constructor(span: SpanLike, start: SpanStart) {
     const { ids, parent, sink } = start;
@@ -96,11 +95,11 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     this.isLight = mayBeLight(start);
     this.isLight = this.isLight && sink.light?.start(this) === true;
     if (this.isLight) {
-      this.context = this.#lightContext(id, project, span, start);
+      const place = { id, project, dottedOrder: dottedOrder(parent?.dottedOrder, this.#startUs, id) };
+      this.context = lightContext(place, span, this, start);
     } else {
       const run = this.#newRun(id, project, span, start);
       this.context = run.context;
-      this.#run = run;
       if (!run.isOpen) {
         this.#release();
         return;
@@ -153,25 +152,30 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     const span = this.#openSpan;
     if (!this.isLight || span === undefined || this.#start === undefined) return;
     const { id, project } = this.context;
-    this.#run = this.#newRun(id as string, project as Project, span, this.#start);
+    this.#newRun(id as string, project as Project, span, this.#start);
   }
 
-  pass(record: EncodedRun): boolean {
+  pass(record: EncodedRun, run: Run): boolean {
+    this.#run = run;
+    this.#record = record;
+    this.#name = record.name;
+    record.source = this;
     if (!this.isLight) return this.sink.start(record);
     this.isLight = false;
     this.sink.light?.begun(this, record);
     return true;
   }
 
-  describe(): MappedFields | undefined {
+  describe(): void {
     const span = this.#openSpan;
     const start = this.#start;
-    if (span === undefined || start === undefined) return undefined;
+    const record = this.#record;
+    if (span === undefined || start === undefined || record === undefined) return;
     const fields = spanToOpenRun(span, this.#capture, this.#index);
     this.#span = new WeakRef(span);
     this.#sentInputs = fields.inputs;
     const origin = this.#inTrace(openOriginJson(this.ids, start.parentIds), start);
-    return { ...fields, metadata: new Map([['otel', origin]]) };
+    this.#fill(record, { ...fields, metadata: new Map([['otel', origin]]) });
   }
 
   /** Records the end of the span, unless its run has already ended. `span` is undefined if it is no longer in memory. */
@@ -182,7 +186,7 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     if (mayStayLight && guard(OPERATION, () => this.#endLight(span, start)) === true) return;
     this.begin();
     const run = this.#run;
-    const call = span && run?.isOpen ? guard(OPERATION, () => this.#fill(run, span, start)) : undefined;
+    const call = span && run?.isOpen ? guard(OPERATION, () => this.#fillRun(run, span, start)) : undefined;
     // A hook may do what ends open spans.
     this.#start = undefined;
     if (run !== undefined) run.call = call;
@@ -193,10 +197,10 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   }
 
   finish(): void {
-    const record = this.#ended;
+    const record = this.#record;
     const { light } = this.sink;
     if (record === undefined || light === undefined) return;
-    this.#ended = undefined;
+    this.#record = undefined;
     if (guard(OPERATION, () => light.end(record.id, mainJson(record, true), record)) === true) return;
     light.begun(this, record);
     this.sink.end(record);
@@ -210,31 +214,27 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     this.end(this.#openSpan, reason);
   }
 
-  callStarted({ source }: RecordedCall): void {
-    if (source === this.source) return;
-    this.#lateEnd ??= new LateEnd();
-    this.#lateEnd.callStarted();
+  callStarted(call: RecordedCall): void {
+    this.#call.startedInside(call);
   }
 
   /**
    * Some instrumentations never end the span of a call that fails or is aborted. The run is therefore interrupted after
-   * `streamIdleMs`, or when the process is about to end, unless another call starts inside. A call with another request says
-   * nothing about the span's own call.
+   * `streamIdleMs`, or when the process is about to end, unless another call starts inside.
    */
-  callEnded({ type, source, key }: RecordedCall): void {
-    const isLast = source !== this.source && this.#lateEnd?.callEnded() === false;
-    if (!isLast || this.#start === undefined || this.call?.type !== type) return;
-    if (key !== undefined && (this.#call.readKey() ?? key) !== key) return;
+  callEnded(call: RecordedCall): void {
+    if (!this.#call.endedInside(call) || this.#start === undefined) return;
+    if (this.call?.type !== call.type || !this.#call.mayBeSame(call)) return;
     // Keeps the span, because its attributes are recorded if the run is interrupted.
     this.#span = this.#openSpan;
     const interrupt = (): void => this.interrupt('the span of a call that has ended did not end');
-    this.#lateEnd?.await(this.#capture.streamIdleMs, interrupt);
+    this.#call.awaitEnd(this.#capture.streamIdleMs, interrupt);
   }
 
-  #lightContext(id: string, project: Project, span: SpanLike, { parent, sink }: SpanStart): RunContext {
-    const order = dottedOrder(parent?.dottedOrder, this.#startUs, id);
-    const place = { id, traceId: parent?.traceId ?? id, dottedOrder: order, project };
-    return contextOf(place, inheritedFrom(parent, sink), 'kept', undefined, this, parent, refusedContent(span));
+  #hideLater(parent: RunContext | undefined): void {
+    const get = (): Hiding | undefined =>
+      hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
+    Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
   }
 
   #newRun(id: string, project: Project, span: SpanLike, start: SpanStart): Run {
@@ -244,57 +244,67 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
     return new Run({ options, parent, sink, sampling, capture: this.#capture, span: this });
   }
 
-  #hideLater(parent: RunContext | undefined): void {
-    const get = (): Hiding | undefined =>
-      hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
-    Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
-  }
-
   /** Ends the run without a `Run`. Returns false if it needs one. */
   #endLight(span: SpanLike, start: SpanStart): boolean {
     if (resourceWait(span.resource) !== undefined) return false;
     const fields = this.#fieldsOf(span, start);
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
-    const record = this.#recordOf(fields, start);
+    const { id, project, tags, metadata } = this.context as RunContext & {
+      readonly id: string;
+      readonly project: Project;
+    };
+    const { parent } = start;
+    const given = { id, startUs: this.#startUs, parent, project, name: this.#name, runType: 'chain', tags, metadata };
+    const record = new EncodedRun(given);
+    this.#fill(record, fields);
+    record.endTime = fields.endTime;
     const call = this.#call.at(span, fields, start.startSequence);
     if (call !== undefined) endCall(this.sink, call, record);
     this.isLight = false;
-    this.#ended = record;
     this.#release();
-    if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
+    this.#record = record;
+    if (call?.isLate === false) ownerWith(this.sink, parent)?.callEnded?.(call);
     observeRun(record, this.sink);
     this.sink.light?.finishSoon(this);
     return true;
   }
 
-  #recordOf({ inputs, outputs, error, events, endTime, ...fields }: SpanFields, { parent }: SpanStart): EncodedRun {
-    const { id, project, tags, metadata } = this.context;
+  #fill(record: EncodedRun, fields: SpanStartFields & Partial<SpanFields>): void {
+    const { inputs, outputs, metadata = new Map() } = fields;
     const { payload } = this.#capture;
-    const record = new EncodedRun({
-      id: id as string,
-      startUs: this.#startUs,
-      parent,
-      project: project as Project,
-      name: shownName(fields.name, payload),
-      runType: fields.runType,
-      tags: withTags(tags, fields.tags, payload),
-      metadata: metadata === undefined ? fields.metadata : new Map([...metadata, ...fields.metadata]),
-    });
-    return Object.assign(record, { inputs: inputs?.json, outputs: outputs?.json, error, events, endTime });
+    if (record.name === this.#name && fields.name !== this.#name) {
+      record.name = shownName(fields.name, payload);
+      this.#name = record.name;
+    }
+    record.runType = fields.runType;
+    record.tags = withTags(record.tags, fields.tags, payload);
+    record.metadata = record.metadata === undefined ? metadata : new Map([...record.metadata, ...metadata]);
+    record.error = fields.error;
+    record.events = fields.events;
+    if (this.#run === undefined) {
+      record.inputs = inputs?.json;
+      record.outputs = outputs?.json;
+      return;
+    }
+    this.#run.keepPayload('inputs', inputs);
+    this.#run.keepPayload('outputs', outputs);
   }
 
   /** Gives the run the fields of the ended span, and returns the call that the span records. */
-  #fill(run: Run, span: SpanLike, start: SpanStart): RecordedCall | undefined {
+  #fillRun(run: Run, span: SpanLike, start: SpanStart): RecordedCall | undefined {
     const fields = this.#fieldsOf(span, start);
     const sent = this.#sentInputs;
     // If inputs were sent with the start, they are sent again only if they have changed.
     if (fields.inputs !== undefined && sent !== undefined && isSamePayload(fields.inputs, sent))
       fields.inputs = undefined;
-    run.keepFields(fields);
+    const record = this.#record as EncodedRun;
+    this.#fill(record, fields);
     const { resource } = span;
-    const settled = resourceWait(resource);
-    const { payload } = this.#capture;
-    if (settled !== undefined) run.awaitMetadata(settled, () => start.mapping.resources.of(resource, payload));
+    const addResource = (): void => {
+      const known = start.mapping.resources.of(resource, this.#capture.payload);
+      record.metadata = new Map([...known, ...(record.metadata ?? [])]);
+    };
+    run.complete = resourceWait(resource)?.then(() => guard(OPERATION, addResource));
     return this.#call.at(span, fields, start.startSequence);
   }
 
@@ -328,19 +338,10 @@ export class SpanRun implements SpanEntry, SpanOwner, LightRun {
   #release(): void {
     this.#start = undefined;
     this.#run = undefined;
+    this.#record = undefined;
     this.#span = undefined;
     this.#sentInputs = undefined;
-    this.#lateEnd?.stop();
     this.#call.leave();
     this.#logMessages = undefined;
   }
-}
-
-function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
-  if (one.json !== other.json) return false;
-  return (one.attachments ?? []).every(({ bytes }, at) => {
-    const before = other.attachments?.[at]?.bytes;
-    // Attachments of spans are never `Blob` objects.
-    return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
-  });
 }

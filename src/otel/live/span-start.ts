@@ -1,7 +1,14 @@
 import { safeText } from '../../base/text.ts';
 import type { Fields } from '../../payload/fields.ts';
-import { belowRequest, inheritedFrom, type RunContext, startsTrace } from '../../run/context.ts';
-import type { Project } from '../../run/encoded-run.ts';
+import {
+  belowRequest,
+  contextOf,
+  inheritedFrom,
+  type RunContext,
+  type RunOwner,
+  startsTrace,
+} from '../../run/context.ts';
+import type { EncodedRun, Project } from '../../run/encoded-run.ts';
 import type { Hiding, StartOptions } from '../../run/run-options.ts';
 import type { EncodedFields, RunSink } from '../../run/sink.ts';
 import type { SpanMapping } from '../mapping/span-to-run.ts';
@@ -43,6 +50,17 @@ export function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
   const { hooks, sampling } = sink.capture;
   const isPlain = hooks === undefined && sampling === undefined && baggage === undefined;
   return isPlain && parent?.sampled !== false && parent?.refused !== true;
+}
+
+/** Returns the context of a run that is not passed to its sink yet. */
+export function lightContext(
+  place: Pick<EncodedRun, 'id' | 'project' | 'dottedOrder'>,
+  span: SpanLike,
+  owner: RunOwner,
+  { parent, sink }: SpanStart,
+): RunContext {
+  const run = { ...place, traceId: parent?.traceId ?? place.id };
+  return contextOf(run, inheritedFrom(parent, sink), 'kept', undefined, owner, parent, refusedContent(span));
 }
 
 export function optionsOf(

@@ -68,7 +68,7 @@ interface SpanSurroundings {
 }
 
 /** Run fields that are known when the span starts. */
-interface SpanStartFields {
+export interface SpanStartFields {
   name: string;
   runType: string;
   inputs: EncodedPayload | undefined;
