@@ -24,7 +24,8 @@ import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-s
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
-import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
+import { SpanRun } from './live/span-run.ts';
+import { inRequest, type SpanStart } from './live/span-start.ts';
 import { namesCheck } from './mapping/resource.ts';
 import { mappingWith, type SpanMapping } from './mapping/span-to-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
@@ -202,14 +203,14 @@ export class RunSpanProcessor implements SpanProcessorLike {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
     }
-    return startSpanRun(span, above === undefined ? given : { ...given, parent: above.context });
+    return new SpanRun(span, inRequest(above === undefined ? given : { ...given, parent: above.context }));
   }
 
   /** Starts the runs of an open span and of the open spans above it, because a run starts below them. */
   #promoted(span: SpanLike, { start, above }: FilteredSpan): SpanEntry {
     const recorded = recordedRun(span, start.sink);
     if (recorded !== undefined) return { ids: start.ids, isOpen: true, context: recorded.context };
-    const entry = startSpanRun(span, above === undefined ? start : { ...start, parent: above.context });
+    const entry = new SpanRun(span, inRequest(above === undefined ? start : { ...start, parent: above.context }));
     this.#spans.add(span, entry);
     return entry;
   }

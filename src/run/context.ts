@@ -71,7 +71,7 @@ export type RunStatus = 'kept' | 'refused' | 'sampledOut' | 'off';
  * nested calls the hiding.
  */
 export function contextOf(
-  run: EncodedRun,
+  run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>,
   from: EncodedFields,
   status: RunStatus,
   span: object | undefined,
