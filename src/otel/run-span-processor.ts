@@ -27,6 +27,7 @@ import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
 import { SpanRun } from './live/span-run.ts';
 import { inRequest, type SpanStart } from './live/span-start.ts';
 import { namesCheck } from './mapping/resource.ts';
+import { SpanPlans } from './mapping/span-plan.ts';
 import { mappingWith, type SpanMapping } from './mapping/span-to-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
@@ -106,6 +107,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   readonly #project: Project | undefined;
   readonly #shouldExport: ShouldExport;
   readonly #mapping: SpanMapping;
+  readonly #plans: SpanPlans;
   readonly #spans = new SpanRegistry();
   #flushTime = new FlushTime();
   /** Number of ended spans that became no run. */
@@ -117,6 +119,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#project = projectIn(this.#options);
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
     this.#mapping = mappingOf(this.#options);
+    this.#plans = new SpanPlans(this.#mapping);
     attach(this.#spans);
   }
 
@@ -180,6 +183,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       sink,
       project: this.#project,
       mapping: this.#mapping,
+      plans: this.#plans,
       baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
       startSequence: callsOf(sink).nextSequence,

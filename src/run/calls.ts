@@ -243,9 +243,24 @@ export function startCall(sink: RunSink, run: EncodedRun, start: CallStart): Rec
  * metadata, and its usage moves aside if the other one has usage.
  */
 export function endCall(sink: RunSink, call: RecordedCall, run: EncodedRun): void {
-  call.hasFailed = run.error !== undefined;
-  call.hasUsage = run.metadata?.has(USAGE) === true;
-  if (!callsOf(sink).end(call)) return;
+  const end = { hasFailed: run.error !== undefined, hasUsageMetadata: run.metadata?.has(USAGE) === true };
+  if (endsBeside(sink, call, end)) markSame(call, run);
+}
+
+interface CallEnd {
+  readonly hasFailed: boolean;
+  readonly hasUsageMetadata: boolean;
+}
+
+/** Ends a record of a call. Returns whether it was compared with others, so that `markSame` must be called. */
+export function endsBeside(sink: RunSink, call: RecordedCall, { hasFailed, hasUsageMetadata }: CallEnd): boolean {
+  call.hasFailed = hasFailed;
+  call.hasUsage = hasUsageMetadata;
+  return callsOf(sink).end(call);
+}
+
+/** Marks the run if another record of its call has ended before. */
+export function markSame(call: RecordedCall, run: EncodedRun): void {
   const usage = run.metadata?.get(USAGE) ?? usageIn(run.outputs)?.usage;
   call.hasUsage = usage !== undefined;
   const { same } = call;

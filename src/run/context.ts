@@ -373,6 +373,11 @@ export function observeRun(run: EncodedRun, sink: RunSink | undefined): void {
   if (sources.requests !== undefined) sources.requests.observe(run, sink);
 }
 
+/** Whether `observeRun` has an effect. */
+export function areRunsObserved(): boolean {
+  return sources.requests !== undefined;
+}
+
 /** Returns a function that removes the step source. */
 export function addStepSource(source: StepSource): () => void {
   sources.steps.add(source);

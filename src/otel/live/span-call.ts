@@ -9,9 +9,10 @@ import { isCallType } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
 import { AttributeReader } from '../mapping/attributes.ts';
+import type { MappedFields } from '../mapping/mapped-fields.ts';
 import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
-import { OPERATION, runTypeOf, type SpanFields } from '../mapping/span-to-run.ts';
+import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
 import { unwatchEnd, watchForEnd } from './flushing.ts';
 
@@ -165,7 +166,7 @@ export class SpanCall {
   }
 
   /** Returns the record of the ended span's call, which has not ended yet. `startSequence` is that of the span. */
-  at(span: SpanLike, fields: SpanFields, startSequence: number): RecordedCall | undefined {
+  at(span: SpanLike, fields: MappedFields, startSequence: number): RecordedCall | undefined {
     const { runType, name, model, responseId } = fields;
     if (!isCallType(runType)) return undefined;
     let call = this.#call;

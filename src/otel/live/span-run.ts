@@ -2,8 +2,9 @@ import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type EncodedPayload, isSamePayload, shownName } from '../../payload/serialize.ts';
 import type { SpanOwner } from '../../run/begin.ts';
-import { endCall, type RecordedCall } from '../../run/calls.ts';
+import { endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
 import {
+  areRunsObserved,
   enclosingSpanIds,
   observeRun,
   otelTraceIdOf,
@@ -12,25 +13,36 @@ import {
   type RunContext,
   type RunOwner,
 } from '../../run/context.ts';
-import { EncodedRun, mainJson, type Project, type RunSource } from '../../run/encoded-run.ts';
+import {
+  EncodedRun,
+  extraJson,
+  mainJson,
+  mainText,
+  type Project,
+  parseMainJson,
+  type RunSource,
+  runtimeJson,
+} from '../../run/encoded-run.ts';
 import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
 import type { CapturePolicy, LightRun, RunSink } from '../../run/sink.ts';
-import { dottedOrder } from '../../run/time.ts';
+import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
-import type { StartFields } from '../mapping/mapped-fields.ts';
+import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
 import { LogMessages } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
 import { hrTimeUs, runIdOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
+import type { PlannedFields } from '../mapping/span-plan.ts';
 import {
   hiddenNames,
   OPERATION,
   projectOf,
-  type SpanFields,
+  SpanFields,
+  type SpanSurroundings,
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
@@ -39,6 +51,14 @@ import { resourceWait } from './flushing.ts';
 import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall, scopeOf } from './span-call.ts';
 import type { SpanEntry } from './span-registry.ts';
 import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
+
+/** The context of a run that is recorded. */
+type RecordedContext = RunContext & Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>;
+
+/** The JSON texts of an ended run. */
+interface EndedTexts extends Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
+  readonly main: string;
+}
 
 /**
  * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
@@ -66,7 +86,9 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
-  /** The record of a `Run`, or of a light run that has ended. */
+  /** A light run that has ended, until it is passed to the sink. */
+  #ended: EncodedRun | EndedTexts | undefined;
+  /** The record of the `Run`. */
   #record: EncodedRun | undefined;
   /** The recorded name. A hook may give the run another one. */
   #name = '';
@@ -197,11 +219,15 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   finish(): void {
-    const record = this.#record;
+    const ended = this.#ended;
     const { light } = this.sink;
-    if (record === undefined || light === undefined) return;
-    this.#record = undefined;
-    if (guard(OPERATION, () => light.end(record.id, mainJson(record, true), record)) === true) return;
+    if (ended === undefined || light === undefined) return;
+    this.#ended = undefined;
+    const isRecord = ended instanceof EncodedRun;
+    const id = this.context.id as string;
+    const main = isRecord ? () => mainJson(ended, true) : () => ended.main;
+    if (guard(OPERATION, () => light.end(id, main(), ended)) === true) return;
+    const record = isRecord ? ended : readEnded(ended);
     light.begun(this, record);
     this.sink.end(record);
   }
@@ -247,26 +273,44 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   /** Ends the run without a `Run`. Returns false if it needs one. */
   #endLight(span: SpanLike, start: SpanStart): boolean {
     if (resourceWait(span.resource) !== undefined) return false;
-    const fields = this.#fieldsOf(span, start);
+    const planned = this.#plannedFields(span, start);
+    const fields = planned ?? this.#fieldsOf(span, start);
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
-    const { id, project, tags, metadata } = this.context as RunContext & {
-      readonly id: string;
-      readonly project: Project;
-    };
-    const { parent } = start;
+    const call = this.#call.at(span, fields, start.startSequence);
+    const isAlone = call === undefined || !endsBeside(this.sink, call, fields);
+    if (planned !== undefined && isAlone) {
+      this.#ended = this.#textsOf(planned, start);
+    } else {
+      const record = this.#recordOf(fields instanceof SpanFields ? fields : this.#fieldsOf(span, start), start);
+      if (!isAlone) markSame(call, record);
+      observeRun(record, this.sink);
+      this.#ended = record;
+    }
+    this.isLight = false;
+    this.#release();
+    if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
+    this.sink.light?.finishSoon(this);
+    return true;
+  }
+
+  #recordOf(fields: SpanFields, { parent }: SpanStart): EncodedRun {
+    const { id, project, tags, metadata } = this.context as RecordedContext;
     const given = { id, startUs: this.#startUs, parent, project, name: this.#name, runType: 'chain', tags, metadata };
     const record = new EncodedRun(given);
     this.#fill(record, fields);
     record.endTime = fields.endTime;
-    const call = this.#call.at(span, fields, start.startSequence);
-    if (call !== undefined) endCall(this.sink, call, record);
-    this.isLight = false;
-    this.#release();
-    this.#record = record;
-    if (call?.isLate === false) ownerWith(this.sink, parent)?.callEnded?.(call);
-    observeRun(record, this.sink);
-    this.sink.light?.finishSoon(this);
-    return true;
+    return record;
+  }
+
+  #textsOf(fields: PlannedFields, start: SpanStart): EndedTexts {
+    const { parentRunId } = this;
+    const { id, traceId, dottedOrder, project } = this.context as RecordedContext;
+    const startTime = isoTimestamp(this.#startUs);
+    const { name, runType, inputs, outputs } = fields;
+    const run = { id, traceId, parentRunId, dottedOrder, project, startTime, name, runType };
+    const metadata = `${fields.metadata}"otel":${this.#inTrace(fields.origin, start)}`;
+    const main = mainText(run, fields, extraJson(metadata, parentRunId === undefined ? runtimeJson() : undefined));
+    return { main, inputs: inputs?.json, outputs: outputs?.json, events: undefined };
   }
 
   #fill(record: EncodedRun, fields: StartFields & Partial<SpanFields>): void {
@@ -309,8 +353,23 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   }
 
   #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
-    const { parentIds, parent, mapping } = start;
-    const fields = spanToRun(span, this.#capture, {
+    const fields = spanToRun(span, this.#capture, this.#around(start));
+    this.#noteUsage(fields, start);
+    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));
+    return fields;
+  }
+
+  /** Returns the fields of a run with nothing of its own but its span. Undefined if they need the full mapping. */
+  #plannedFields(span: SpanLike, start: SpanStart): PlannedFields | undefined {
+    const { tags, metadata } = this.context;
+    if (tags !== undefined || metadata !== undefined || areRunsObserved()) return undefined;
+    const fields = start.plans.fieldsOf(span, this.#capture, this.#around(start));
+    if (fields !== undefined) this.#noteUsage(fields, start);
+    return fields;
+  }
+
+  #around({ parentIds, mapping }: SpanStart): SpanSurroundings {
+    return {
       startUs: this.#startUs,
       parentIds,
       messages: this.#logMessages?.attributes,
@@ -319,11 +378,11 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
       mapping,
       sentInputs: this.#sentInputs?.json,
       hasUsageBelow: this.#hasUsageBelow,
-    });
-    if (parent?.owner instanceof SpanRun && (this.#hasUsageBelow || fields.hasUsage))
-      parent.owner.#hasUsageBelow = true;
-    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));
-    return fields;
+    };
+  }
+
+  #noteUsage({ hasUsage }: MappedFields, { parent }: SpanStart): void {
+    if (parent?.owner instanceof SpanRun && (this.#hasUsageBelow || hasUsage)) parent.owner.#hasUsageBelow = true;
   }
 
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */
@@ -344,4 +403,8 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#call.leave();
     this.#logMessages = undefined;
   }
+}
+
+function readEnded({ main, inputs, outputs, events }: EndedTexts): EncodedRun {
+  return Object.assign(parseMainJson(main) as EncodedRun, { inputs, outputs, events });
 }

@@ -11,6 +11,7 @@ import {
 import type { EncodedRun, Project } from '../../run/encoded-run.ts';
 import type { Hiding, StartOptions } from '../../run/run-options.ts';
 import type { EncodedFields, RunSink } from '../../run/sink.ts';
+import type { SpanPlans } from '../mapping/span-plan.ts';
 import type { SpanMapping } from '../mapping/span-to-run.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
 import { refusedContent } from './span-call.ts';
@@ -27,6 +28,7 @@ export interface SpanStart {
   /** The project for a run without a parent. A project in the span's attributes takes precedence. */
   readonly project: Project | undefined;
   readonly mapping: SpanMapping;
+  readonly plans: SpanPlans;
   /** Metadata from the baggage of the span's parent context. */
   readonly baggage?: Fields | undefined;
   /** Payloads that the run must not record, even if its sink records payloads. */
