@@ -183,14 +183,14 @@ function shortOfMemory(bytesMin: number): () => void {
 }
 
 /** Starts a span that has no record until it ends without memory. */
-function lightRun({ exporter }: Delivery): LightRun {
+function lightRun({ exporter }: Delivery, begin: () => void = () => {}): LightRun {
   const light = exporter.light as LightSink;
   const record = ended(makeRun({ name: 'light' }));
   const run: LightRun = {
     parentRunId: undefined,
     startedAtMs: 0,
     isLight: true,
-    begin: () => {},
+    begin,
     finish: () => {
       if (light.end(record.id, mainJson(record, true), record)) return;
       light.begun(run, record);
@@ -236,6 +236,16 @@ describe('if memory is short, a run arrives', () => {
     restore();
     expect([await scene.flush(), scene.stats()]).toMatchObject([{ ok: true }, { open: 0, sent: 1 }]);
   });
+});
+
+it('a span that cannot become a record does not hinder the flush of others', async () => {
+  const scene = await delivery({ limits: onFlush });
+  lightRun(scene, () => {
+    throw new Error('no record');
+  });
+  scene.whole('other');
+  await scene.flush();
+  expect(scene.service.batches).toEqual([['whole other']]);
 });
 
 describe('while the endpoint is closed', () => {
