@@ -249,6 +249,22 @@ it('a span that cannot become a record does not hinder the flush of others', asy
 });
 
 describe('while the endpoint is closed', () => {
+  it('`ready` resolves when compressed bodies leave room', async () => {
+    const { start, exporter, service } = await delivery({
+      limits: { batchBytes: 2 ** 20, queueBytes: 4 * 2 ** 20, requestsInFlight: 1 },
+      reply: () => 503,
+    });
+    const inputs = { text: 'the history of a conversation '.repeat(4_000) };
+    for (let runs = 0; runs < 34; runs++) start('run', { inputs }).end();
+    let isReady = false;
+    void exporter.ready().then(() => {
+      isReady = true;
+    });
+    await settle();
+    await advance(0);
+    expect([isReady, service.requests.length]).toEqual([true, 1]);
+  });
+
   it('bodies are kept compressed, each probe carries one run, and every run arrives unchanged', async () => {
     let verdict = 503;
     const { start, exporter, stats, service } = await delivery({
