@@ -68,6 +68,7 @@ export class Slab {
   /** Keeps the body compressed. */
   keepCompressed(bytes: Buffer, encoding: Encoding): void {
     this.#kept = { bytes, encoding };
+    this.isTried = true;
     this.buffer = undefined;
   }
 
