@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { delay } from '../platform/timers.ts';
 import { publish } from '../run/stats.ts';
 import { Batch } from './batch.ts';
 import { type Delivery, type Item, reportBug, strip } from './delivery.ts';
@@ -167,6 +168,8 @@ export class Attempts {
         const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
         await this.#slabs?.compress(slab as Slab, isWaiting);
         this.#changed();
+        // A compression keeps the process alive, but this timer does not.
+        await delay(0, undefined);
       }
     } catch (thrown) {
       reportBug('delivery', thrown);

@@ -82,6 +82,28 @@ describe('the end of a program', () => {
     expect(stderr).toContain('the process exits with undelivered runs (1)');
   });
 
+  it('is not delayed by the compression of runs that wait', async () => {
+    await using server = await ingestServer(() => ({ status: 503 }));
+    const program = `
+      import { subscribe } from 'node:diagnostics_channel';
+      import { configure, startRun, stats } from 'runspan';
+      configure({ limits: { batchBytes: 2 ** 20 } });
+      startRun({ name: 'work' }).end();
+      const alive = setInterval(() => {}, 1_000);
+      await new Promise((resolve) => subscribe('runspan:delivery:outage', resolve));
+      clearInterval(alive);
+      const inputs = { text: 'the history of a conversation '.repeat(2 ** 15) };
+      for (let runs = 0; runs < 32; runs++) startRun({ name: 'work', inputs }).end();
+      process.on('beforeExit', () => {
+        console.log(stats().backlog.bytes > 2 ** 24);
+        process.exit();
+      });
+    `;
+
+    const { code, stdout } = await runNode(moduleText(program), { RUNSPAN_ENDPOINT: server.url });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'true\n' });
+  });
+
   it('waits for an awaited flush up to its timeout if the service hangs', async () => {
     await using server = await ingestServer(() => 'hold');
     const program = `
