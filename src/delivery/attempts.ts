@@ -46,6 +46,8 @@ export class Attempts {
   readonly #ageMs: number;
   #isFailing = false;
   #isCompressing = false;
+  /** Whether the process ends. A compression would keep it alive. */
+  #isEnding = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ExporterParts, states: DeliveryStates, slabs: SlabWriter | undefined, changed: () => void) {
@@ -154,8 +156,15 @@ export class Attempts {
 
   /** Queues a slab, and compresses it if it cannot be sent soon. */
   add(slab: Slab): void {
+    this.#isEnding = false;
     this.#sendAgain(new Batch(slab, undefined, this.#slabs?.thaw), true);
     void this.#compressWaiting();
+  }
+
+  /** Called before a flush at the end of the process. Slabs are compressed again if another one is added. */
+  ending(): void {
+    this.#slabs?.seal();
+    this.#isEnding = true;
   }
 
   /** While the endpoint is closed, compresses the slabs that wait, one after another. */
@@ -178,7 +187,7 @@ export class Attempts {
   }
 
   get #uncompressed(): Batch | undefined {
-    if (!this.#parts.endpoint.isClosed) return undefined;
+    if (this.#isEnding || !this.#parts.endpoint.isClosed) return undefined;
     return this.retries.find(({ slab }) => slab !== undefined && !slab.isTried);
   }
 
