@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { delay } from '../platform/timers.ts';
 import { publish } from '../run/stats.ts';
 import { Batch } from './batch.ts';
 import { type Delivery, type Item, reportBug, strip } from './delivery.ts';
@@ -45,6 +46,8 @@ export class Attempts {
   readonly #ageMs: number;
   #isFailing = false;
   #isCompressing = false;
+  /** Whether the process ends. A compression would keep it alive. */
+  #isEnding = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ExporterParts, states: DeliveryStates, slabs: SlabWriter | undefined, changed: () => void) {
@@ -153,8 +156,15 @@ export class Attempts {
 
   /** Queues a slab, and compresses it if it cannot be sent soon. */
   add(slab: Slab): void {
+    this.#isEnding = false;
     this.#sendAgain(new Batch(slab, undefined, this.#slabs?.thaw), true);
     void this.#compressWaiting();
+  }
+
+  /** Called before a flush at the end of the process. Slabs are compressed again if another one is added. */
+  ending(): void {
+    this.#slabs?.seal();
+    this.#isEnding = true;
   }
 
   /** While the endpoint is closed, compresses the slabs that wait, one after another. */
@@ -167,6 +177,8 @@ export class Attempts {
         const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
         await this.#slabs?.compress(slab as Slab, isWaiting);
         this.#changed();
+        // A compression keeps the process alive, but this timer does not.
+        await delay(0, undefined);
       }
     } catch (thrown) {
       reportBug('delivery', thrown);
@@ -175,7 +187,7 @@ export class Attempts {
   }
 
   get #uncompressed(): Batch | undefined {
-    if (!this.#parts.endpoint.isClosed) return undefined;
+    if (this.#isEnding || !this.#parts.endpoint.isClosed) return undefined;
     return this.retries.find(({ slab }) => slab !== undefined && !slab.isTried);
   }
 

@@ -82,6 +82,27 @@ describe('the end of a program', () => {
     expect(stderr).toContain('the process exits with undelivered runs (1)');
   });
 
+  it('is not delayed by the compression of runs that wait', async () => {
+    await using server = await ingestServer(() => ({ status: 503 }));
+    const program = `
+      import { subscribe } from 'node:diagnostics_channel';
+      import { configure, startRun, stats } from 'runspan';
+      configure({ limits: { batchBytes: 2 ** 20, exitFlushMs: 1 } });
+      startRun({ name: 'work' }).end();
+      const alive = setInterval(() => {}, 1_000);
+      await new Promise((resolve) => subscribe('runspan:delivery:outage', resolve));
+      clearInterval(alive);
+      const inputs = { text: 'the history of a conversation '.repeat(2 ** 15) };
+      for (let runs = 0; runs < 32; runs++) startRun({ name: 'work', inputs }).end();
+      const waitingBytes = [];
+      process.on('beforeExit', () => waitingBytes.push(stats().backlog.bytes));
+      process.on('exit', () => console.log(waitingBytes.length, waitingBytes[1] > 2 ** 24));
+    `;
+
+    const { code, stdout } = await runNode(moduleText(program), { RUNSPAN_ENDPOINT: server.url });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '2 true\n' });
+  });
+
   it('waits for an awaited flush up to its timeout if the service hangs', async () => {
     await using server = await ingestServer(() => 'hold');
     const program = `

@@ -261,7 +261,7 @@ describe('while the endpoint is closed', () => {
       isReady = true;
     });
     await settle();
-    await advance(0);
+    await advance(10);
     expect([isReady, service.requests.length]).toEqual([true, 1]);
   });
 
