@@ -13,8 +13,8 @@ export interface RunEncoder {
   readonly kind: RequestKind;
   /** Path of the request, below the endpoint's. */
   readonly path: string;
-  /** Returns a promise if the body is encoded in several turns of the event loop. Rejects if the signal aborts. */
-  encode(items: readonly Item[], signal: AbortSignal): EncodedBody | Promise<EncodedBody>;
+  /** Rejects if the signal aborts. */
+  encode(items: readonly Item[], signal: AbortSignal): Promise<EncodedBody>;
   /** Returns the fields of a response as in JSON. Undefined if responses are JSON. */
   readonly fieldsIn?: (response: HttpResponse) => Fields;
 }

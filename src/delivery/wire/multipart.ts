@@ -15,14 +15,14 @@ export const STRIPPED_PAYLOAD = '{"runspan":"left out: the service found this ru
 export const multipartEncoder: RunEncoder = {
   kind: 'multipart',
   path: '/runs/multipart',
-  encode: (items, signal) => {
+  encode: async (items, signal) => {
     const boundary = newBoundary();
-    const contentType = contentTypeOf(boundary);
-    const chunks = encodeMultipart(items, boundary, signal);
-    // Avoids `await` for batches without attachments, so that they are sent in the same turn of the event loop.
-    return chunks instanceof Promise ? chunks.then((all) => ({ contentType, chunks: all })) : { contentType, chunks };
+    return { contentType: contentTypeOf(boundary), chunks: await encodeMultipart(items, boundary, signal) };
   },
 };
+
+/** Maximum number of bytes to encode per turn of the event loop. */
+const SLICE_BYTES = 2 * 1024 * 1024;
 
 /**
  * Encodes the request body of `POST /runs/multipart` in chunks. Example:
@@ -38,62 +38,26 @@ export const multipartEncoder: RunEncoder = {
  *     …
  *     --<boundary>--
  *
- * The first chunk contains all JSON parts. Attachments follow in further chunks, without copying their bytes. Returns a
- * promise only if the batch has attachments or is larger than 2 MiB.
+ * The first chunk contains all JSON parts. Attachments follow in further chunks, without copying their bytes.
  */
-function encodeMultipart(
-  items: readonly Item[],
-  boundary: string,
-  signal: AbortSignal,
-): Uint8Array[] | Promise<Uint8Array[]> {
-  const body = new BatchBody(boundary, items);
+async function encodeMultipart(items: readonly Item[], boundary: string, signal: AbortSignal): Promise<Uint8Array[]> {
   const attached = items.filter(({ stripped, attachments }) => stripped === 'nothing' && attachments.length > 0);
-  return attached.length === 0 && body.addSlice() ? [body.parts.close()] : encodeInSlices(body, attached, signal);
-}
-
-async function encodeInSlices(body: BatchBody, attached: readonly Item[], signal: AbortSignal): Promise<Uint8Array[]> {
   // Attachments are read first, because the metadata contains the number of unreadable attachments.
   const attachments = await readAttachments(attached, signal);
-  do await new Promise<void>((resolve) => void setSoon(resolve));
-  while (!body.addSlice());
-  const { parts } = body;
+  const sizeBytes = items.reduce((sum, { delivery }) => sum + delivery.bytes, 0);
+  const parts = new PartBuffer(boundary, Buffer.allocUnsafeSlow(sizeBytes));
+  let sliceEnd = SLICE_BYTES;
+  for (const item of items) {
+    if (parts.length >= sliceEnd) {
+      await new Promise<void>((resolve) => void setSoon(resolve));
+      sliceEnd = parts.length + SLICE_BYTES;
+    }
+    const { run } = item.delivery;
+    const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
+    parts.addRun(item.op, run.id, mainJson(run, item.isEnded, item.endOverride), payloads);
+  }
   if (attachments.length === 0) return [parts.close()];
-  return [parts.bytes(), ...(await attachmentFrames(attachments, parts.boundary))];
-}
-
-/** Maximum number of bytes to encode per turn of the event loop. */
-const SLICE_BYTES = 2 * 1024 * 1024;
-
-/** Estimated size of a run without its payloads, in bytes. */
-const RUN_BYTES = 1_600;
-
-/** Encodes the runs of a batch, in slices if they are large. */
-class BatchBody {
-  readonly parts: PartBuffer;
-  readonly #items: readonly Item[];
-  #runs = 0;
-
-  constructor(boundary: string, items: readonly Item[]) {
-    let capacity = 0;
-    for (const { inputs, outputs, events } of items) {
-      capacity += RUN_BYTES + (inputs?.length ?? 0) + (outputs?.length ?? 0) + (events?.length ?? 0);
-    }
-    this.parts = new PartBuffer(boundary, Buffer.allocUnsafeSlow(capacity));
-    this.#items = items;
-  }
-
-  /** Returns whether all runs are encoded. */
-  addSlice(): boolean {
-    const { parts } = this;
-    const sliceEnd = parts.length + SLICE_BYTES;
-    while (this.#runs < this.#items.length && parts.length < sliceEnd) {
-      const item = this.#items[this.#runs++] as Item;
-      const { run } = item.delivery;
-      const payloads = item.stripped === 'payloads' ? strippedPayloads(item) : item;
-      parts.addRun(item.op, run.id, mainJson(run, item.isEnded, item.endOverride), payloads);
-    }
-    return this.#runs === this.#items.length;
-  }
+  return [parts.bytes(), ...(await attachmentFrames(attachments, boundary))];
 }
 
 export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {

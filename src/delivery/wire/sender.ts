@@ -111,8 +111,7 @@ export class Sender {
   }
 
   async #encode(items: Batch['items'], signal: AbortSignal): Promise<RequestBody> {
-    const encoded = this.#options.encoder.encode(items, signal);
-    const { contentType, chunks } = encoded instanceof Promise ? await encoded : encoded;
+    const { contentType, chunks } = await this.#options.encoder.encode(items, signal);
     const plainBytes = bodyBytes(chunks);
     const compressed = await this.#compressed(chunks, signal);
     const sizeBytes = compressed?.bytes.length ?? plainBytes;
