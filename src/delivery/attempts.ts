@@ -3,10 +3,11 @@ import { delay } from '../platform/timers.ts';
 import { publish } from '../run/stats.ts';
 import { Batch } from './batch.ts';
 import { type Delivery, type Item, reportBug, strip } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import { decide, isRefusal } from './retry-policy.ts';
 import type { Slab } from './slab.ts';
 import type { SlabWriter } from './slab-writer.ts';
-import type { DeliveryStates, ExporterParts } from './states.ts';
+import { type DeliveryStates, UNKNOWN_RUN } from './states.ts';
 import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
 
@@ -157,7 +158,7 @@ export class Attempts {
   /** Queues a slab, and compresses it if it cannot be sent soon. */
   add(slab: Slab): void {
     this.#isEnding = false;
-    this.#sendAgain(new Batch(slab, undefined, this.#slabs?.thaw), true);
+    this.#sendAgain(new Batch(slab, undefined, this.#states.thaw), true);
     void this.#compressWaiting();
   }
 
@@ -195,7 +196,7 @@ export class Attempts {
   #begin(batch: Batch, isProbe: boolean): Batch {
     const index = isProbe && batch.runs > 1 ? this.#anyIndex(batch.runs) : undefined;
     const sent = index === undefined ? batch : this.#takeOut(batch, (_, at) => at === index);
-    if (sent.slab !== undefined) this.#slabs?.begin(sent.slab);
+    if (sent.slab !== undefined && sent.sentAt === 0) this.#states.sending(sent.slab);
     sent.isProbe = isProbe;
     sent.isNew = false;
     this.#parts.endpoint.sending(sent);
@@ -215,8 +216,8 @@ export class Attempts {
   #divided(batch: Batch, isFirst: (at: number) => boolean): [Batch, Batch] {
     const { slab } = batch;
     const withRuns = (content: readonly Item[] | Slab): Batch => new Batch(content, batch);
-    if (slab !== undefined && this.#slabs !== undefined) {
-      const [one, others] = this.#slabs.split(slab, isFirst);
+    if (slab !== undefined) {
+      const [one, others] = this.#states.split(slab, isFirst);
       return [withRuns(one), withRuns(others)];
     }
     const { items } = batch;
@@ -297,7 +298,7 @@ export class Attempts {
         for (const item of batch.items) {
           // OTLP does not say which runs it rejects, and forbids sending them again. An open run is sent when it ends.
           if (item.delivery.stage === 'finishing' && rejected-- > 0) {
-            this.#states.drop(item.delivery, 'rejected', outcome.detail, { id: '', traceId: '', name: '' });
+            this.#states.drop(item.delivery, 'rejected', outcome.detail, UNKNOWN_RUN);
           } else if (outcome.isRepetition !== true || !isHalfKnown(item)) this.#states.accepted(item);
           else this.#sendAgain(new Batch([Object.assign(item, { op: 'patch' })], batch), true);
         }

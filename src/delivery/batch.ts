@@ -18,8 +18,8 @@ export interface RequestBody {
   readonly encoding: Encoding | undefined;
 }
 
-/** Returns the runs of a slab one by one. */
-export type Thaw = (slab: Slab) => readonly Item[];
+/** Returns the runs of a slab one by one. `isSent` is whether the slab was ever sent. */
+type Thaw = (slab: Slab, isSent: boolean) => readonly Item[];
 
 /** Runs that are sent in one request, with the evidence that decides about them. A moment of 0 means never. */
 export class Batch {
@@ -66,7 +66,7 @@ export class Batch {
     const { slab } = this;
     if (slab !== undefined) {
       this.slab = undefined;
-      this.#items = this.thaw?.(slab) ?? [];
+      this.#items = this.thaw?.(slab, this.sentAt > 0) ?? [];
     }
     return this.#items;
   }

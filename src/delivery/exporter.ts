@@ -11,6 +11,7 @@ import type { Backlog } from '../run/stats.ts';
 import { isoTimestamp } from '../run/time.ts';
 import { Attempts } from './attempts.ts';
 import { type Delivery, dropEndPayloads, isOpen, reportBug } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import { type DropReason, type Stats, totalStats } from './ledger.ts';
 import { LightRuns } from './light-runs.ts';
 import { DeliveryLoop } from './loop.ts';
@@ -18,7 +19,7 @@ import type { Slab } from './slab.ts';
 import { SlabWriter } from './slab-writer.ts';
 import { Replay } from './spool/replay.ts';
 import { Spill } from './spool/spill.ts';
-import { DeliveryStates, type ExporterParts } from './states.ts';
+import { DeliveryStates } from './states.ts';
 
 export const FLUSH_TIMEOUT_MS = 30_000;
 

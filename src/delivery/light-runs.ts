@@ -2,8 +2,9 @@ import { guard } from '../base/guard.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../platform/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { LightRun, LightSink } from '../run/sink.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import type { SlabWriter } from './slab-writer.ts';
-import type { DeliveryStates, ExporterParts } from './states.ts';
+import type { DeliveryStates } from './states.ts';
 import type { RunTexts } from './wire/part-buffer.ts';
 
 /** Ended runs are removed from the list when it has at least this length. */

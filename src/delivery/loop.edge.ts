@@ -2,7 +2,8 @@ import { clearTimer, delay, setTimer } from '../platform/timers.ts';
 import type { Attempts, NewRuns } from './attempts.ts';
 import type { Batch } from './batch.ts';
 import { isOpen } from './delivery.ts';
-import type { DeliveryStates, ExporterParts } from './states.ts';
+import type { ExporterParts } from './exporter-parts.ts';
+import type { DeliveryStates } from './states.ts';
 import { type Outcome, UNSENT } from './wire/outcome.ts';
 
 /** How often a flush checks whether other requests have sent their batches, in milliseconds. */

@@ -4,9 +4,10 @@ import { clearTimer, runInRootContext, setSoon, setTimer } from '../platform/tim
 import type { Attempts } from './attempts.ts';
 import type { Batch } from './batch.ts';
 import { reportBug } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import type { SlabWriter } from './slab-writer.ts';
 import type { Spill } from './spool/spill.ts';
-import type { DeliveryStates, ExporterParts } from './states.ts';
+import type { DeliveryStates } from './states.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const AT_ONCE = Number.NEGATIVE_INFINITY;

@@ -2,10 +2,11 @@ import { guard, ignoreErrors } from '../base/guard.ts';
 import { setSoon } from '../platform/timers.ts';
 import { mainJson } from '../run/encoded-run.ts';
 import type { LightRun } from '../run/sink.ts';
-import { Delivery, type Item } from './delivery.ts';
+import { Delivery } from './delivery.ts';
+import type { ExporterParts } from './exporter-parts.ts';
 import type { FlushGroup } from './ledger.ts';
 import { BufferPool, Slab } from './slab.ts';
-import type { DeliveryStates, ExporterParts } from './states.ts';
+import type { DeliveryStates } from './states.ts';
 import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './wire/compress.ts';
 import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
 
@@ -106,11 +107,6 @@ export class SlabWriter {
     this.#seal();
   }
 
-  /** Called when a slab is sent. */
-  begin(slab: Slab): void {
-    this.#states.countAs(slab, 'inFlight');
-  }
-
   /** Keeps a slab compressed, if it is still waiting afterwards. Never rejects. */
   async compress(slab: Slab, isWaiting: () => boolean): Promise<void> {
     slab.isTried = true;
@@ -127,35 +123,6 @@ export class SlabWriter {
     this.#states.delivered(slab);
     if (slab.buffer !== undefined) this.#pool.give(slab.buffer);
   }
-
-  /** Returns the slabs with the runs for whose index `isFirst` returns true, and with the others. */
-  split(slab: Slab, isFirst: (at: number) => boolean): [Slab, Slab] {
-    const [one, other] = slab.split(isFirst);
-    this.#states.hold(one.kept.bytes.length + other.kept.bytes.length - slab.kept.bytes.length);
-    this.#states.flushes.join(slab.group);
-    return [one, other];
-  }
-
-  /** Returns the runs of a slab as they would be if they had gone through the queue. */
-  readonly thaw = (slab: Slab): Item[] => {
-    const states = this.#states;
-    this.begin(slab);
-    states.hold(-slab.kept.bytes.length);
-    const items: Item[] = [];
-    for (const { run, activeAtMs } of slab.read()) {
-      if (run === undefined) {
-        states.unreadable();
-        continue;
-      }
-      const delivery = new Delivery(run, slab.firstAtMs, activeAtMs);
-      delivery.stage = 'whole';
-      delivery.detail = slab.detail;
-      delivery.group = states.flushes.join(slab.group);
-      items.push(states.thawed(delivery));
-    }
-    states.flushes.leave(slab.group);
-    return items;
-  };
 
   #appendRun({ run }: Delivery): boolean {
     try {

@@ -32,8 +32,6 @@ export class Slab {
   isTried = false;
   /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;
-  /** The ledger's counter of these runs. */
-  counter: 'queued' | 'inFlight' = 'queued';
   /** Why the last request with these runs failed. */
   detail: string | undefined;
   /** The body as it is kept, and its encoding. Without an encoding, the body is not compressed. */
@@ -99,7 +97,8 @@ export class Slab {
       const activeAtMs = this.#activeAtMs.filter(isIn);
       const body = { bytes: Buffer.concat([...parts, end]), boundary: this.#boundary, activeAtMs };
       const slab = new Slab({ ...body, firstAtMs: this.firstAtMs, group: this.group });
-      return Object.assign(slab, { counter: this.counter, detail: this.detail });
+      slab.detail = this.detail;
+      return slab;
     };
     return [withRuns(true), withRuns(false)];
   }

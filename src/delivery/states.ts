@@ -1,23 +1,10 @@
-import type { Limits } from '../config/limits.ts';
 import { describeOpenRun, type EncodedRun, type EndOverride, releaseRun } from '../run/encoded-run.ts';
-import type { CapturePolicy, RunPlace } from '../run/sink.ts';
 import { bytesBeyondLength, counterOf, Delivery, Item, isOpen, releasePosted, sizeOfContent } from './delivery.ts';
-import type { Endpoint } from './endpoint.ts';
-import {
-  type Counts,
-  type DropNotice,
-  type DropReason,
-  type FlushGroup,
-  FlushTracker,
-  type Ledger,
-  type RunCounter,
-} from './ledger.ts';
-import type { EndingExporter } from './process-end.ts';
+import type { ExporterParts } from './exporter-parts.ts';
+import { type Counts, type DropReason, type FlushGroup, FlushTracker, type RunCounter } from './ledger.ts';
 import { type BatchSize, DeliveryQueue } from './queue.ts';
 import type { Slab } from './slab.ts';
-import type { RunName, Spool } from './spool/spool.ts';
-import type { Sender, SenderOptions } from './wire/sender.ts';
-import type { ServiceInfo } from './wire/service-info.ts';
+import type { RunName } from './spool/spool.ts';
 
 /** Factor by which child runs and outputs may exceed the queue limits. */
 const ACCEPTED_SHARE = 1.25;
@@ -31,38 +18,8 @@ const ROOM_SHARE = 0.75;
  */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
-/** Objects that the classes of an exporter share. */
-export interface ExporterParts {
-  readonly capture: CapturePolicy;
-  readonly limits: Limits;
-  readonly sender: (heldBytes: SenderOptions['heldBytes']) => Sender;
-  readonly info: ServiceInfo;
-  /** Whether the start of a run may be sent before its end. */
-  readonly sendsStarts: boolean;
-  readonly endpoint: Endpoint;
-  /** The folder for undelivered runs. Undefined if `durability` is `memory`. */
-  readonly spool: Spool | undefined;
-  /** The command that sends the runs which this process leaves on disk. Undefined if `runspan dev` sends them. */
-  readonly sendCommand: string | undefined;
-  readonly isWriteAhead: boolean;
-  readonly ledger: Ledger;
-  readonly notice: DropNotice;
-  /** The endpoint's origin, for log lines. */
-  readonly address: string;
-  /** Returns the address of a run's page. */
-  readonly urlOf: (run: RunPlace) => string | undefined;
-  readonly monotonicMs: () => number;
-  readonly random: () => number;
-  readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Whether a connection may still read the body of an answered request. */
-  readonly isWriting: () => boolean;
-  /** Aborts all requests. Undefined if requests do not keep the process alive. */
-  readonly abort: (() => void) | undefined;
-  readonly opened: (exporter: EndingExporter) => void;
-  readonly closed: (exporter: EndingExporter) => Promise<void>;
-}
-
-export type SpoolingParts = ExporterParts & { readonly spool: Spool };
+/** Names a run in the report of a drop if it is not known which run was dropped. */
+export const UNKNOWN_RUN: RunName = { id: '', traceId: '', name: '' };
 
 /**
  * Stores the states of all runs in delivery. Each method moves runs from one stage to another. Only this class changes
@@ -154,10 +111,10 @@ export class DeliveryStates {
   }
 
   /** Called for a light run that gets a `Delivery`. */
-  beginLight(run: EncodedRun, startedAtMs: number): void {
+  beginLight(run: EncodedRun, startedAtMs: number): Delivery {
     this.#forgetLight();
     this.#runs--;
-    this.start(run, startedAtMs);
+    return this.start(run, startedAtMs);
   }
 
   /** Called for a light run that is part of a slab. */
@@ -173,9 +130,13 @@ export class DeliveryStates {
 
   end(delivery: Delivery): void {
     const { stage } = delivery;
-    this.#counts.open--;
-    this.#counts.queued++;
-    this.queue.removeOpen(delivery, stage === 'started');
+    if (stage === 'started') {
+      this.endWhole(delivery);
+      this.queueWhole(delivery);
+      return;
+    }
+    this.#move('open', 'queued');
+    this.queue.removeOpen(delivery, false);
     delivery.group ??= this.flushes.enter();
     // Removes the error that was sent with the incomplete run.
     if (delivery.endOverride !== undefined) delivery.run.error ??= '';
@@ -185,11 +146,7 @@ export class DeliveryStates {
       return;
     }
     this.#measure(delivery);
-    if (stage === 'started') {
-      delivery.stage = 'whole';
-      this.#queueAgain(delivery);
-      this.queue.addReady(delivery);
-    } else if (stage === 'posting') {
+    if (stage === 'posting') {
       delivery.stage = 'held';
     } else {
       this.#runs++;
@@ -219,34 +176,51 @@ export class DeliveryStates {
     releaseRun(delivery.run);
   }
 
-  countAs(slab: Slab, counter: Slab['counter']): void {
-    this.#counts[slab.counter] -= slab.runs;
-    this.#counts[counter] += slab.runs;
-    slab.counter = counter;
+  /** Called when a slab is sent for the first time, or thawed before. */
+  sending({ runs }: Slab): void {
+    this.#counts.queued -= runs;
+    this.#counts.inFlight += runs;
   }
 
   delivered(slab: Slab): void {
-    this.#counts[slab.counter] -= slab.runs;
+    this.#counts.inFlight -= slab.runs;
     this.#counts.sent += slab.runs;
     this.#runs -= slab.runs;
     this.#bytes -= slab.kept.bytes.length;
     this.flushes.leave(slab.group);
   }
 
-  /** Returns the part of a run that was in a slab. */
-  thawed(delivery: Delivery): Item {
-    this.#measure(delivery);
-    const item = new Item(delivery);
-    delivery.stage = 'finishing';
-    return item;
+  /** Returns the slabs with the runs for whose index `isFirst` returns true, and with the others. */
+  split(slab: Slab, isFirst: (at: number) => boolean): [Slab, Slab] {
+    const [one, other] = slab.split(isFirst);
+    this.#bytes += one.kept.bytes.length + other.kept.bytes.length - slab.kept.bytes.length;
+    this.flushes.join(slab.group);
+    return [one, other];
   }
 
-  /** Drops a run that was in a slab, and whose text cannot be parsed. */
-  unreadable(): void {
-    this.#counts.inFlight--;
-    this.#runs--;
-    this.countDrop({ id: '', traceId: '', name: '' }, 'corrupt');
-  }
+  /** Returns the runs of a slab as they would be if they had gone through the queue. */
+  readonly thaw = (slab: Slab, isSent: boolean): Item[] => {
+    if (!isSent) this.sending(slab);
+    this.#bytes -= slab.kept.bytes.length;
+    const items: Item[] = [];
+    for (const { run, activeAtMs } of slab.read()) {
+      if (run === undefined) {
+        this.#counts.inFlight--;
+        this.#runs--;
+        this.countDrop(UNKNOWN_RUN, 'corrupt');
+        continue;
+      }
+      const delivery = new Delivery(run, slab.firstAtMs, activeAtMs);
+      delivery.stage = 'whole';
+      delivery.detail = slab.detail;
+      delivery.group = this.flushes.join(slab.group);
+      this.#measure(delivery);
+      items.push(new Item(delivery));
+      delivery.stage = 'finishing';
+    }
+    this.flushes.leave(slab.group);
+    return items;
+  };
 
   /**
    * Queues an open run to be sent as incomplete. If a batch contains the run's start, the run is queued after the

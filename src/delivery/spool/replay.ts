@@ -2,8 +2,9 @@ import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
 import type { EncodedRun } from '../../run/encoded-run.ts';
 import type { Attempts } from '../attempts.ts';
 import { Delivery, type Ticket } from '../delivery.ts';
+import type { SpoolingParts } from '../exporter-parts.ts';
 import type { FlushGroup } from '../ledger.ts';
-import type { DeliveryStates, Origin, SpoolingParts } from '../states.ts';
+import type { DeliveryStates, Origin } from '../states.ts';
 import type { ReadSegment, RunName, Segment, SpooledRecord } from './spool.ts';
 
 /** Runs are read from disk only while the queue is less full than this share of its limits. */

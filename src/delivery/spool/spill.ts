@@ -1,6 +1,7 @@
 import { describeOpenRun } from '../../run/encoded-run.ts';
 import { type Delivery, halves } from '../delivery.ts';
-import type { DeliveryStates, SpoolingParts } from '../states.ts';
+import type { SpoolingParts } from '../exporter-parts.ts';
+import type { DeliveryStates } from '../states.ts';
 import type { Replay } from './replay.ts';
 import type { Segment, SpooledRecord } from './spool.ts';
 
