@@ -61,7 +61,6 @@ export class Exporter implements RunSink {
       };
       this.#slabs = new SlabWriter(parts, states, sealed, () => this.#loop.recorded());
       this.light = new LightRuns(
-        parts,
         states,
         this.#slabs,
         () => this.#acceptsLight,
@@ -77,7 +76,11 @@ export class Exporter implements RunSink {
       this.#spill = spill;
       if (parts.isWriteAhead) spool.writeAgain = () => spill.again(attempts.unsettled);
     }
-    this.#loop = new DeliveryLoop(parts, states, attempts, { spill: this.#spill, slabs: this.#slabs });
+    this.#loop = new DeliveryLoop(parts, states, attempts, {
+      spill: this.#spill,
+      slabs: this.#slabs,
+      light: this.light,
+    });
     // Bound, because applications pass these methods as callbacks, as in `process.once('SIGTERM', exporter.close)`.
     this.flush = this.flush.bind(this);
     this.close = this.close.bind(this);
@@ -240,7 +243,7 @@ export class Exporter implements RunSink {
   }
 
   endProcess(): void {
-    this.light?.close();
+    this.light?.begin();
     this.#state = 'closed';
     this.#parts.notice.report();
     if (!this.#parts.sendsStarts) this.#interruptOpenRuns();
@@ -255,7 +258,7 @@ export class Exporter implements RunSink {
   }
 
   async #close(limit: FlushLimit | undefined): Promise<FlushResult> {
-    this.light?.close();
+    this.light?.begin();
     this.#state = 'closing';
     try {
       return await this.flush(limit);

@@ -5,6 +5,7 @@ import type { Attempts } from './attempts.ts';
 import type { Batch } from './batch.ts';
 import { reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
+import type { LightRuns } from './light-runs.ts';
 import type { SlabWriter } from './slab-writer.ts';
 import type { Spill } from './spool/spill.ts';
 import type { DeliveryStates } from './states.ts';
@@ -16,6 +17,7 @@ const AT_ONCE = Number.NEGATIVE_INFINITY;
 interface Ways {
   readonly spill: Spill | undefined;
   readonly slabs: SlabWriter | undefined;
+  readonly light: LightRuns | undefined;
 }
 
 /** Decides when a batch is created and sent. A single timer fires when the next batch or disk write is due. */
@@ -24,6 +26,7 @@ export class DeliveryLoop {
   readonly #states: DeliveryStates;
   readonly #spill: Spill | undefined;
   readonly #slabs: SlabWriter | undefined;
+  readonly #light: LightRuns | undefined;
   readonly #attempts: Attempts;
   readonly #abort = new AbortController();
   /** Time after which a run that has not ended is sent, in milliseconds. */
@@ -43,6 +46,7 @@ export class DeliveryLoop {
     this.#states = states;
     this.#spill = given.spill;
     this.#slabs = given.slabs;
+    this.#light = given.light;
     this.#attempts = attempts;
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
     // Each request adds a listener to the abort signal, so Node's limit of ten listeners is lifted.
@@ -54,7 +58,7 @@ export class DeliveryLoop {
     this.#hasGivenUp = false;
     if (this.#isPumpScheduled) return;
     const sendAtMs = Math.max(this.#attempts.opensAtMs, Math.min(this.#newRunsDueMs, this.#slabDueMs));
-    this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, sendAtMs));
+    this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, this.#lightDueMs, sendAtMs));
   }
 
   /**
@@ -117,12 +121,14 @@ export class DeliveryLoop {
     try {
       const nowMs = this.#parts.monotonicMs();
       this.#spill?.run(nowMs);
+      if (this.#lightDueMs <= nowMs) this.#light?.begin(this.#startedBy(nowMs));
       const slabDueMs = Math.max(this.#slabDueMs, this.#attempts.opensAtMs);
       if (slabDueMs <= nowMs) this.#slabs?.seal();
       const newRuns = { dueMs: this.#newRunsDueMs, startsUntilMs: this.#startsUntilMs(nowMs) };
       const next = this.#hasGivenUp && this.waiters === 0 ? NEVER : this.#attempts.next(nowMs, newRuns);
       if (typeof next === 'number') {
-        this.#pumpAt(Math.min(next, this.#spill?.dueMs ?? NEVER, slabDueMs > nowMs ? slabDueMs : NEVER));
+        const slabAtMs = slabDueMs > nowMs ? slabDueMs : NEVER;
+        this.#pumpAt(Math.min(next, this.#spill?.dueMs ?? NEVER, this.#lightDueMs, slabAtMs));
       } else {
         this.#send(next);
         // At most one batch is encoded per turn of the event loop.
@@ -143,6 +149,11 @@ export class DeliveryLoop {
     return firstStart === undefined ? readyDueMs : Math.min(readyDueMs, firstStart.startedAtMs + this.#startDueMs);
   }
 
+  /** Time at which the oldest light run becomes a run of the queue, because its start is due. */
+  get #lightDueMs(): number {
+    return (this.#light?.firstAtMs ?? NEVER) + this.#startDueMs;
+  }
+
   /** Time at which the open body is sent, even if it is not full. */
   get #slabDueMs(): number {
     const firstAtMs = this.#slabs?.firstAtMs ?? NEVER;
@@ -154,7 +165,11 @@ export class DeliveryLoop {
     const { firstStart, bytes } = this.#states.queue;
     if (this.waiters > 0 || bytes >= this.#parts.info.batch.bytes) return NEVER;
     if (firstStart === undefined || firstStart.startedAtMs + this.#startDueMs > nowMs) return AT_ONCE;
-    // To save requests, the batch includes open runs that would be due within `lingerMs`.
+    return this.#startedBy(nowMs);
+  }
+
+  /** To save requests, open runs that would be due within `lingerMs` are sent, too. */
+  #startedBy(nowMs: number): number {
     return nowMs - this.#startDueMs + this.#parts.limits.lingerMs;
   }
 

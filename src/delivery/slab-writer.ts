@@ -1,8 +1,8 @@
 import { guard, ignoreErrors } from '../base/guard.ts';
 import { setSoon } from '../platform/timers.ts';
-import { mainJson } from '../run/encoded-run.ts';
-import type { LightRun } from '../run/sink.ts';
-import { Delivery } from './delivery.ts';
+import { type EncodedRun, mainJson, parseMainJson } from '../run/encoded-run.ts';
+import type { EndedTexts } from '../run/sink.ts';
+import { Delivery, dropEndPayloads } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { FlushGroup } from './ledger.ts';
 import { BufferPool, Slab } from './slab.ts';
@@ -43,7 +43,7 @@ export class SlabWriter {
   readonly #sealed: (slab: Slab) => void;
   /** Called when a run has ended, and may have to wait for others. */
   readonly #added: () => void;
-  #ended: (Delivery | LightRun)[] = [];
+  #ended: (Delivery | EndedTexts)[] = [];
   #endedAtMs = NEVER;
   #endedCharacters = 0;
   #open: OpenBody | undefined;
@@ -68,17 +68,12 @@ export class SlabWriter {
     if (stage !== 'started' || run.attachments !== undefined || !this.#states.flushes.isNewest(group)) return false;
     this.#states.endWhole(delivery);
     this.#endedCharacters += (run.outputs?.length ?? 0) + (run.events?.length ?? 0);
-    this.#add(delivery);
+    this.add(delivery);
     return true;
   }
 
-  /** Calls `finish` of a light run when the other ended runs are written. */
-  finishSoon(run: LightRun): void {
-    this.#add(run);
-  }
-
   /** The application does not wait for what happens in the next turn of the event loop, if there is one. */
-  #add(ended: Delivery | LightRun): void {
+  add(ended: Delivery | EndedTexts): void {
     const runs = this.#ended.push(ended);
     if (runs === 1) {
       this.#endedAtMs = this.#parts.monotonicMs();
@@ -95,7 +90,7 @@ export class SlabWriter {
     this.#endedAtMs = NEVER;
     this.#endedCharacters = 0;
     for (const one of ended) {
-      if (!(one instanceof Delivery)) guard('delivery', () => one.finish());
+      if (!(one instanceof Delivery)) guard('delivery', () => this.#writeLight(one));
       else if (this.#appendRun(one)) this.#states.written(one);
       else this.#states.queueWhole(one);
     }
@@ -124,9 +119,23 @@ export class SlabWriter {
     if (slab.buffer !== undefined) this.#pool.give(slab.buffer);
   }
 
+  /** A run that cannot be written goes through the queue. */
+  #writeLight(ended: EndedTexts): void {
+    const states = this.#states;
+    const { id, startedAtMs, main, inputs, outputs, events } = ended;
+    if (!states.isOverfull && this.#append(id, main, ended)) {
+      states.endLight();
+      return;
+    }
+    const run = Object.assign(parseMainJson(main) as EncodedRun, { inputs, outputs, events });
+    const delivery = states.beginLight(run, startedAtMs);
+    if (states.isOverfull) dropEndPayloads(delivery);
+    states.end(delivery);
+  }
+
   #appendRun({ run }: Delivery): boolean {
     try {
-      return this.append(run.id, mainJson(run, true), run);
+      return this.#append(run.id, mainJson(run, true), run);
     } catch {
       // For example, the text of the run exceeds the maximum string length.
       return false;
@@ -134,7 +143,7 @@ export class SlabWriter {
   }
 
   /** Writes a run into the open body. Returns false, and writes nothing, if there is no memory for it. */
-  append(id: string, main: string, texts: RunTexts): boolean {
+  #append(id: string, main: string, texts: RunTexts): boolean {
     const { info, endpoint, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
     const open = this.#open ?? ignoreErrors(() => this.#begin(nowMs));
@@ -150,7 +159,7 @@ export class SlabWriter {
     if (activeAtMs.length > 0 && parts.closedLength > info.batch.bytes) {
       parts.cut(length);
       this.#seal();
-      return this.append(id, main, texts);
+      return this.#append(id, main, texts);
     }
     activeAtMs.push(endpoint.activeAt(nowMs));
     this.#states.hold(parts.length - length);

@@ -120,8 +120,13 @@ export interface LightRun {
   readonly isLight: boolean;
   /** Makes an `EncodedRun` of it, and passes it to `begun`. Does nothing if the run is not light. */
   begin(): void;
-  /** Passes the ended run to `end`, or to the sink's own methods. */
-  finish(): void;
+}
+
+/** A light run that has ended, as JSON texts. */
+export interface EndedTexts extends Pick<EncodedRun, 'id' | 'inputs' | 'outputs' | 'events'> {
+  readonly startedAtMs: number;
+  /** The run without its payloads. */
+  readonly main: string;
 }
 
 /** The part of a sink that takes light runs. */
@@ -130,10 +135,7 @@ export interface LightSink {
   start(run: LightRun): boolean;
   /** Called instead of the sink's `start` for a run that is no longer light. */
   begun(run: LightRun, record: EncodedRun): void;
-  /** Calls `finish` of an ended run in the next turn of the event loop, or earlier. */
-  finishSoon(run: LightRun): void;
-  /** Takes an ended light run as JSON texts. Returns false if it must become an `EncodedRun`. */
-  end(id: string, main: string, texts: Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>): boolean;
+  end(run: EndedTexts): void;
 }
 
 /** The sink that is used while tracing is off. */

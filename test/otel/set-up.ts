@@ -137,11 +137,8 @@ export function lightInto(runs: RunRecord[], start: RunSink['start']): LightSink
   return {
     start: () => true,
     begun: (_, record) => void start(record),
-    finishSoon: (run) => run.finish(),
-    end: (_, main, { inputs = '{}', outputs = '{}' }) => {
-      runs.push({ ...JSON.parse(main), inputs: JSON.parse(inputs), outputs: JSON.parse(outputs) });
-      return true;
-    },
+    end: ({ main, inputs = '{}', outputs = '{}' }) =>
+      void runs.push({ ...JSON.parse(main), inputs: JSON.parse(inputs), outputs: JSON.parse(outputs) }),
   };
 }
 

@@ -19,7 +19,6 @@ import {
   mainJson,
   mainText,
   type Project,
-  parseMainJson,
   type RunSource,
   runtimeJson,
 } from '../../run/encoded-run.ts';
@@ -27,7 +26,7 @@ import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
 import { sample } from '../../run/sampling.ts';
-import type { CapturePolicy, LightRun, RunSink } from '../../run/sink.ts';
+import type { CapturePolicy, EndedTexts, LightRun, RunSink } from '../../run/sink.ts';
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
@@ -55,10 +54,7 @@ import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-star
 /** The context of a run that is recorded. */
 type RecordedContext = RunContext & Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>;
 
-/** The JSON texts of an ended run. */
-interface EndedTexts extends Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
-  readonly main: string;
-}
+type RunTexts = Omit<EndedTexts, 'id' | 'startedAtMs'>;
 
 /**
  * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
@@ -86,8 +82,6 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
-  /** A light run that has ended, until it is passed to the sink. */
-  #ended: EncodedRun | EndedTexts | undefined;
   /** The record of the `Run`. */
   #record: EncodedRun | undefined;
   /** The recorded name. A hook may give the run another one. */
@@ -218,20 +212,6 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
   }
 
-  finish(): void {
-    const ended = this.#ended;
-    const { light } = this.sink;
-    if (ended === undefined || light === undefined) return;
-    this.#ended = undefined;
-    const isRecord = ended instanceof EncodedRun;
-    const id = this.context.id as string;
-    const main = isRecord ? () => mainJson(ended, true) : () => ended.main;
-    if (guard(OPERATION, () => light.end(id, main(), ended)) === true) return;
-    const record = isRecord ? ended : readEnded(ended);
-    light.begun(this, record);
-    this.sink.end(record);
-  }
-
   /**
    * Ends the run as interrupted, because the end of the span cannot be observed. If the span object still exists, its
    * current attributes are recorded.
@@ -278,18 +258,20 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
     const call = this.#call.at(span, fields, start.startSequence);
     const isAlone = call === undefined || !endsBeside(this.sink, call, fields);
+    let texts: RunTexts;
     if (planned !== undefined && isAlone) {
-      this.#ended = this.#textsOf(planned, start);
+      texts = this.#textsOf(planned, start);
     } else {
       const record = this.#recordOf(fields instanceof SpanFields ? fields : this.#fieldsOf(span, start), start);
       if (!isAlone) markSame(call, record);
       observeRun(record, this.sink);
-      this.#ended = record;
+      const { inputs, outputs, events } = record;
+      texts = { main: mainJson(record, true), inputs, outputs, events };
     }
     this.isLight = false;
     this.#release();
     if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
-    this.sink.light?.finishSoon(this);
+    this.sink.light?.end({ id: this.context.id as string, startedAtMs: this.startedAtMs, ...texts });
     return true;
   }
 
@@ -302,7 +284,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     return record;
   }
 
-  #textsOf(fields: PlannedFields, start: SpanStart): EndedTexts {
+  #textsOf(fields: PlannedFields, start: SpanStart): RunTexts {
     const { parentRunId } = this;
     const { id, traceId, dottedOrder, project } = this.context as RecordedContext;
     const startTime = isoTimestamp(this.#startUs);
@@ -403,8 +385,4 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#call.leave();
     this.#logMessages = undefined;
   }
-}
-
-function readEnded({ main, inputs, outputs, events }: EndedTexts): EncodedRun {
-  return Object.assign(parseMainJson(main) as EncodedRun, { inputs, outputs, events });
 }
