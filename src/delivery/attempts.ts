@@ -1,5 +1,4 @@
 import { diagnostics } from '../base/diagnostics.ts';
-import { delay } from '../platform/timers.ts';
 import { publish } from '../run/stats.ts';
 import { Batch } from './batch.ts';
 import { type Delivery, type Item, reportBug, strip } from './delivery.ts';
@@ -46,9 +45,6 @@ export class Attempts {
   /** Age at which a failed run is dropped, in milliseconds. */
   readonly #ageMs: number;
   #isFailing = false;
-  #isCompressing = false;
-  /** Whether the process ends. A compression would keep it alive. */
-  #isEnding = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ExporterParts, states: DeliveryStates, slabs: SlabWriter | undefined, changed: () => void) {
@@ -157,39 +153,17 @@ export class Attempts {
 
   /** Queues a slab, and compresses it if it cannot be sent soon. */
   add(slab: Slab): void {
-    this.#isEnding = false;
     this.#sendAgain(new Batch(slab, undefined, this.#states.thaw), true);
-    void this.#compressWaiting();
+    this.#compressWaiting();
   }
 
-  /** Called before a flush at the end of the process. Slabs are compressed again if another one is added. */
-  ending(): void {
-    this.#slabs?.seal();
-    this.#isEnding = true;
-  }
-
-  /** While the endpoint is closed, compresses the slabs that wait, one after another. */
-  async #compressWaiting(): Promise<void> {
-    if (this.#isCompressing) return;
-    this.#isCompressing = true;
-    try {
-      for (let next = this.#uncompressed; next !== undefined; next = this.#uncompressed) {
-        const { slab } = next;
-        const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
-        await this.#slabs?.compress(slab as Slab, isWaiting);
-        this.#changed();
-        // A compression keeps the process alive, but this timer does not.
-        await delay(0, undefined);
-      }
-    } catch (thrown) {
-      reportBug('delivery', thrown);
-    }
-    this.#isCompressing = false;
-  }
-
-  get #uncompressed(): Batch | undefined {
-    if (this.#isEnding || !this.#parts.endpoint.isClosed) return undefined;
-    return this.retries.find(({ slab }) => slab !== undefined && !slab.isTried);
+  /** While the endpoint is closed, the slabs that wait are compressed. */
+  #compressWaiting(): void {
+    const next = (): Slab | undefined => {
+      if (!this.#parts.endpoint.isClosed) return undefined;
+      return this.retries.find(({ slab }) => slab?.isTried === false)?.slab;
+    };
+    void this.#slabs?.compressWaiting(next, this.#changed);
   }
 
   /** Returns the batch, or one of its runs as a probe. The other runs are queued. */
@@ -258,7 +232,7 @@ export class Attempts {
       if (batch.slab !== undefined || !this.retries.includes(batch)) this.#releaseBody(batch);
       this.endPausedFlushes();
       this.#changed();
-      void this.#compressWaiting();
+      this.#compressWaiting();
     } catch (thrown) {
       reportBug('delivery', thrown);
     }

@@ -184,7 +184,7 @@ export class Exporter implements RunSink {
   /** Flushes the queue, then delivers runs from disk until the time limit. Never rejects. */
   async finish({ timeoutMs }: Required<FlushLimit>, interrupts = false): Promise<FlushResult> {
     const endMs = this.#parts.monotonicMs() + timeoutMs;
-    this.#attempts.ending();
+    this.#slabs?.ending();
     try {
       for (;;) {
         const leftMs = Math.max(0, endMs - this.#parts.monotonicMs());

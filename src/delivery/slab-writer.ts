@@ -1,8 +1,8 @@
 import { guard, ignoreErrors } from '../base/guard.ts';
-import { setSoon } from '../platform/timers.ts';
+import { delay, setSoon } from '../platform/timers.ts';
 import { type EncodedRun, mainJson, parseMainJson } from '../run/encoded-run.ts';
 import type { EndedTexts } from '../run/sink.ts';
-import { Delivery, dropEndPayloads } from './delivery.ts';
+import { Delivery, dropEndPayloads, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import type { FlushGroup } from './ledger.ts';
 import { BufferPool, Slab } from './slab.ts';
@@ -47,6 +47,8 @@ export class SlabWriter {
   #endedAtMs = NEVER;
   #endedCharacters = 0;
   #open: OpenBody | undefined;
+  #isCompressing = false;
+  #isEnding = false;
 
   constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, added: () => void) {
     this.#parts = parts;
@@ -102,16 +104,34 @@ export class SlabWriter {
     this.#seal();
   }
 
-  /** Keeps a slab compressed, if it is still waiting afterwards. Never rejects. */
-  async compress(slab: Slab, isWaiting: () => boolean): Promise<void> {
-    slab.isTried = true;
-    const { bytes } = slab.kept;
-    const encoding = firstSupported(['zstd', 'gzip']);
-    if (encoding === undefined || bytes.length < COMPRESSED_BYTES_MIN) return;
-    const compressed = await compress([bytes], encoding, NEVER_ABORTED).catch(() => bytes);
-    if (!isWaiting() || slab.kept.bytes !== bytes || compressed.length >= bytes.length) return;
-    this.#states.hold(compressed.length - bytes.length);
-    slab.keepCompressed(compressed, encoding);
+  /** Called before a flush at the end of the process. A compression would keep it alive until another body is full. */
+  ending(): void {
+    this.seal();
+    this.#isEnding = true;
+  }
+
+  /** Keeps slabs compressed, one after another. `next` returns the next one that waits. Never rejects. */
+  async compressWaiting(next: () => Slab | undefined, changed: () => void): Promise<void> {
+    if (this.#isCompressing) return;
+    this.#isCompressing = true;
+    try {
+      for (let slab = next(); slab !== undefined && !this.#isEnding; slab = next()) {
+        const { bytes } = slab.kept;
+        const encoding = bytes.length < COMPRESSED_BYTES_MIN ? undefined : firstSupported(['zstd', 'gzip']);
+        const compressed = encoding && (await compress([bytes], encoding, NEVER_ABORTED).catch(() => undefined));
+        if (next() !== slab) continue;
+        slab.isTried = true;
+        if (encoding === undefined || compressed === undefined || compressed.length >= bytes.length) continue;
+        this.#states.hold(compressed.length - bytes.length);
+        slab.keepCompressed(compressed, encoding);
+        changed();
+        // A compression keeps the process alive, but this timer does not.
+        await delay(0, undefined);
+      }
+    } catch (thrown) {
+      reportBug('delivery', thrown);
+    }
+    this.#isCompressing = false;
   }
 
   accepted(slab: Slab): void {
@@ -189,6 +209,7 @@ export class SlabWriter {
     const copy = isSmall ? ignoreErrors(() => Buffer.from(bytes)) : undefined;
     if (copy !== undefined) this.#pool.give(parts.buffer);
     const content = copy === undefined ? { bytes, buffer: parts.buffer } : { bytes: copy };
+    this.#isEnding = false;
     this.#sealed(new Slab({ ...body, ...content, boundary: parts.boundary }));
   }
 }
