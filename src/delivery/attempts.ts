@@ -1,16 +1,14 @@
-import { diagnostics } from '../base/diagnostics.ts';
 import { publish } from '../run/stats.ts';
 import { Batch } from './batch.ts';
 import { type Delivery, type Item, reportBug, strip } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
+import { FailureNotice } from './ledger.ts';
 import { decide, isRefusal } from './retry-policy.ts';
 import type { Slab } from './slab.ts';
 import type { SlabWriter } from './slab-writer.ts';
 import { type DeliveryStates, UNKNOWN_RUN } from './states.ts';
 import { FAILED, type Outcome, UNSENT } from './wire/outcome.ts';
 import type { Sender } from './wire/sender.ts';
-
-const REPORT_EVERY_MS = 60_000;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -44,8 +42,7 @@ export class Attempts {
   readonly retries: Batch[] = [];
   /** Age at which a failed run is dropped, in milliseconds. */
   readonly #ageMs: number;
-  #isFailing = false;
-  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #notice: FailureNotice;
 
   constructor(parts: ExporterParts, states: DeliveryStates, slabs: SlabWriter | undefined, changed: () => void) {
     const { spool, limits } = parts;
@@ -54,6 +51,7 @@ export class Attempts {
     this.#slabs = slabs;
     this.#changed = changed;
     this.#sender = parts.sender((bytes) => states.hold(bytes));
+    this.#notice = new FailureNotice(parts.address, spool !== undefined);
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
@@ -314,7 +312,7 @@ export class Attempts {
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
     }
-    if (endpoint.isFailing || batch.isProbe) this.#noteFailure(detail, nowMs);
+    if (endpoint.isFailing || batch.isProbe) this.#notice.failed(detail, nowMs);
     const isStrike = failure === 'invalid' && decision.strikes > strikes;
     if (batch.isProbe && isRefusal(failure) && !isStrike) states.flushes.refused(status ?? detail);
     const rest = this.#dropExpired(batch, nowMs);
@@ -331,7 +329,9 @@ export class Attempts {
   /** Returns the batch, or one without the expired runs. */
   #dropExpired(batch: Batch, nowMs: number): Batch {
     const oldestMs = this.#parts.endpoint.activeAt(nowMs) - this.#ageMs;
-    if (batch.slab !== undefined && batch.slab.oldestActiveAtMs >= oldestMs) return batch;
+    const { slab } = batch;
+    // The first run of a slab is the oldest.
+    if (slab !== undefined && (slab.written.activeAtMs[0] as number) >= oldestMs) return batch;
     const { items } = batch;
     const rest = items.filter(({ delivery }) => {
       if (delivery.activeAtMs >= oldestMs) return true;
@@ -356,20 +356,7 @@ export class Attempts {
     if (isClosed && !endpoint.isClosed) {
       publish('runspan:delivery:recovery', () => ({ endpoint: address, durationMs: nowMs - outageSinceMs }));
     }
-    if (!this.#isFailing || endpoint.isClosed) return;
-    this.#isFailing = false;
-    diagnostics.warn(`delivery to ${address} works again`);
-  }
-
-  /** Logs the first failure since the last accepted request, at most once a minute. */
-  #noteFailure(error: string, nowMs: number): void {
-    if (this.#isFailing || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
-    this.#isFailing = true;
-    this.#reportedAtMs = nowMs;
-    const afterwards = this.#parts.spool === undefined ? '' : ', and then kept on disk';
-    diagnostics.warn(
-      `delivery to ${this.#parts.address} failed: ${error}; the runs are retried while the process runs${afterwards}`,
-    );
+    if (!endpoint.isClosed) this.#notice.accepted();
   }
 }
 

@@ -10,8 +10,6 @@ export interface RequestBody {
   readonly chunks: readonly Uint8Array[];
   /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;
-  /** Size of `chunks`, in bytes. */
-  readonly sizeBytes: number;
   /** Memory used by `chunks`, in bytes. 0 if the batch has the same bytes as a slab. */
   readonly heldBytes: number;
   /** The `Content-Encoding` of `chunks`. Undefined if they are not compressed. */
@@ -79,13 +77,13 @@ export class Batch {
 
   /** Monotonic time at which the first run was queued, in milliseconds. */
   get queuedAtMs(): number {
-    return this.slab?.firstAtMs ?? (this.#items[0] as Item).delivery.queuedAtMs;
+    return this.slab?.written.firstAtMs ?? (this.#items[0] as Item).delivery.queuedAtMs;
   }
 
   /** Monotonic time at which the oldest run was queued, in milliseconds. */
   get oldestAtMs(): number {
     const { slab } = this;
-    if (slab !== undefined) return slab.firstAtMs;
+    if (slab !== undefined) return slab.written.firstAtMs;
     return this.#items.reduce((oldestMs, { delivery }) => Math.min(oldestMs, delivery.queuedAtMs), NEVER);
   }
 

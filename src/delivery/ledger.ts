@@ -229,7 +229,7 @@ class Flush {
   }
 }
 
-// ── Reports of dropped runs ──
+// ── Reports ──
 
 /** Callback for each dropped run. */
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
@@ -285,5 +285,35 @@ export class DropNotice {
     }
     this.#unreported.clear();
     this.#reportedAtMs = this.#monotonicMs();
+  }
+}
+
+/** Logs that requests fail, at most once a minute, and that they are accepted again. */
+export class FailureNotice {
+  readonly #address: string;
+  readonly #isKept: boolean;
+  #isFailing = false;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** `isKept` is whether the runs are kept on disk when the process ends. */
+  constructor(address: string, isKept: boolean) {
+    this.#address = address;
+    this.#isKept = isKept;
+  }
+
+  failed(error: string, nowMs: number): void {
+    if (this.#isFailing || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
+    this.#isFailing = true;
+    this.#reportedAtMs = nowMs;
+    const afterwards = this.#isKept ? ', and then kept on disk' : '';
+    diagnostics.warn(
+      `delivery to ${this.#address} failed: ${error}; the runs are retried while the process runs${afterwards}`,
+    );
+  }
+
+  accepted(): void {
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
+    diagnostics.warn(`delivery to ${this.#address} works again`);
   }
 }

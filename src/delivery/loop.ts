@@ -24,9 +24,7 @@ interface Ways {
 export class DeliveryLoop {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  readonly #spill: Spill | undefined;
-  readonly #slabs: SlabWriter | undefined;
-  readonly #light: LightRuns | undefined;
+  readonly #ways: Ways;
   readonly #attempts: Attempts;
   readonly #abort = new AbortController();
   /** Time after which a run that has not ended is sent, in milliseconds. */
@@ -41,12 +39,10 @@ export class DeliveryLoop {
   #sleep: AbortController | undefined;
   #hasGivenUp = false;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, attempts: Attempts, given: Ways) {
+  constructor(parts: ExporterParts, states: DeliveryStates, attempts: Attempts, ways: Ways) {
     this.#parts = parts;
     this.#states = states;
-    this.#spill = given.spill;
-    this.#slabs = given.slabs;
-    this.#light = given.light;
+    this.#ways = ways;
     this.#attempts = attempts;
     this.#startDueMs = Math.max(parts.limits.startDelayMs, parts.limits.lingerMs);
     // Each request adds a listener to the abort signal, so Node's limit of ten listeners is lifted.
@@ -58,7 +54,7 @@ export class DeliveryLoop {
     this.#hasGivenUp = false;
     if (this.#isPumpScheduled) return;
     const sendAtMs = Math.max(this.#attempts.opensAtMs, Math.min(this.#newRunsDueMs, this.#slabDueMs));
-    this.#pumpAt(Math.min(this.#spill?.dueMs ?? NEVER, this.#lightDueMs, sendAtMs));
+    this.#pumpAt(Math.min(this.#ways.spill?.dueMs ?? NEVER, this.#lightDueMs, sendAtMs));
   }
 
   /**
@@ -70,7 +66,7 @@ export class DeliveryLoop {
     const { flushes } = this.#states;
     this.waiters++;
     this.#hasGivenUp = false;
-    this.#slabs?.seal();
+    this.#ways.slabs?.seal();
     const flush = flushes.begin(this.#parts.monotonicMs() + limitMs, isClosing);
     runInRootContext(() => this.#pump());
     this.#attempts.endPausedFlushes();
@@ -120,15 +116,15 @@ export class DeliveryLoop {
     if (this.#abort.signal.aborted) return;
     try {
       const nowMs = this.#parts.monotonicMs();
-      this.#spill?.run(nowMs);
-      if (this.#lightDueMs <= nowMs) this.#light?.begin(this.#startedBy(nowMs));
+      this.#ways.spill?.run(nowMs);
+      if (this.#lightDueMs <= nowMs) this.#ways.light?.begin(this.#startedBy(nowMs));
       const slabDueMs = Math.max(this.#slabDueMs, this.#attempts.opensAtMs);
-      if (slabDueMs <= nowMs) this.#slabs?.seal();
+      if (slabDueMs <= nowMs) this.#ways.slabs?.seal();
       const newRuns = { dueMs: this.#newRunsDueMs, startsUntilMs: this.#startsUntilMs(nowMs) };
       const next = this.#hasGivenUp && this.waiters === 0 ? NEVER : this.#attempts.next(nowMs, newRuns);
       if (typeof next === 'number') {
         const slabAtMs = slabDueMs > nowMs ? slabDueMs : NEVER;
-        this.#pumpAt(Math.min(next, this.#spill?.dueMs ?? NEVER, this.#lightDueMs, slabAtMs));
+        this.#pumpAt(Math.min(next, this.#ways.spill?.dueMs ?? NEVER, this.#lightDueMs, slabAtMs));
       } else {
         this.#send(next);
         // At most one batch is encoded per turn of the event loop.
@@ -151,12 +147,12 @@ export class DeliveryLoop {
 
   /** Time at which the oldest light run becomes a run of the queue, because its start is due. */
   get #lightDueMs(): number {
-    return (this.#light?.firstAtMs ?? NEVER) + this.#startDueMs;
+    return (this.#ways.light?.firstAtMs ?? NEVER) + this.#startDueMs;
   }
 
   /** Time at which the open body is sent, even if it is not full. */
   get #slabDueMs(): number {
-    const firstAtMs = this.#slabs?.firstAtMs ?? NEVER;
+    const firstAtMs = this.#ways.slabs?.firstAtMs ?? NEVER;
     return this.waiters > 0 && firstAtMs < NEVER ? AT_ONCE : firstAtMs + this.#parts.limits.lingerMs;
   }
 

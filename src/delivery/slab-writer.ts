@@ -4,8 +4,7 @@ import { type EncodedRun, mainJson, parseMainJson } from '../run/encoded-run.ts'
 import type { EndedTexts } from '../run/sink.ts';
 import { Delivery, dropEndPayloads, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
-import type { FlushGroup } from './ledger.ts';
-import { BufferPool, Slab } from './slab.ts';
+import { BufferPool, Slab, type WrittenRuns } from './slab.ts';
 import type { DeliveryStates } from './states.ts';
 import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './wire/compress.ts';
 import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
@@ -18,11 +17,9 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 const NEVER_ABORTED = new AbortController().signal;
 
-interface OpenBody {
+interface OpenBody extends WrittenRuns {
   readonly parts: PartBuffer;
   readonly activeAtMs: number[];
-  readonly firstAtMs: number;
-  readonly group: FlushGroup;
 }
 
 /**
@@ -188,9 +185,10 @@ export class SlabWriter {
   }
 
   #begin(firstAtMs: number): OpenBody {
-    const parts = new PartBuffer(newBoundary(), this.#pool.take());
+    const boundary = newBoundary();
+    const parts = new PartBuffer(boundary, this.#pool.take());
     this.#states.hold(parts.closedLength);
-    this.#open = { parts, activeAtMs: [], firstAtMs, group: this.#states.flushes.enter() };
+    this.#open = { parts, boundary, activeAtMs: [], firstAtMs, group: this.#states.flushes.enter() };
     return this.#open;
   }
 
@@ -198,18 +196,17 @@ export class SlabWriter {
     const open = this.#open;
     if (open === undefined) return;
     this.#open = undefined;
-    const { parts, ...body } = open;
-    if (body.activeAtMs.length === 0) {
+    const { parts, ...written } = open;
+    if (written.activeAtMs.length === 0) {
       this.#states.hold(-parts.closedLength);
-      this.#states.flushes.leave(body.group);
+      this.#states.flushes.leave(written.group);
       return;
     }
     const bytes = parts.close();
     const isSmall = bytes.length * 2 < parts.buffer.length;
     const copy = isSmall ? ignoreErrors(() => Buffer.from(bytes)) : undefined;
     if (copy !== undefined) this.#pool.give(parts.buffer);
-    const content = copy === undefined ? { bytes, buffer: parts.buffer } : { bytes: copy };
     this.#isEnding = false;
-    this.#sealed(new Slab({ ...body, ...content, boundary: parts.boundary }));
+    this.#sealed(copy === undefined ? new Slab(written, bytes, parts.buffer) : new Slab(written, copy));
   }
 }

@@ -4,10 +4,8 @@ import type { FlushGroup } from './ledger.ts';
 import { decompress, type Encoding } from './wire/compress.ts';
 import { contentTypeOf, type Part, partsIn } from './wire/part-buffer.ts';
 
-/** What is known of a slab when it is sealed. */
-interface SealedBody {
-  /** The whole body. */
-  readonly bytes: Buffer;
+/** The runs that were written into one body. */
+export interface WrittenRuns {
   readonly boundary: string;
   /** When each run was written, by the clock that stops during pauses. */
   readonly activeAtMs: readonly number[];
@@ -15,7 +13,6 @@ interface SealedBody {
   readonly firstAtMs: number;
   /** The flush group that waits for these runs. */
   readonly group: FlushGroup;
-  readonly buffer?: Buffer | undefined;
 }
 
 /**
@@ -23,80 +20,67 @@ interface SealedBody {
  * changes, so a retry sends the same one. While the endpoint is closed, it is kept compressed.
  */
 export class Slab {
-  readonly contentType: string;
-  readonly group: FlushGroup;
-  readonly firstAtMs: number;
+  readonly written: WrittenRuns;
   /** The buffer of the body. Undefined if it must not be used again. */
   buffer: Buffer | undefined;
-  /** Whether compression was tried. */
-  isTried = false;
   /** Size of the body without compression, in bytes. */
   readonly plainBytes: number;
+  /** The body as it is kept. Without an encoding, it is not compressed. */
+  kept: { readonly bytes: Buffer; readonly encoding: Encoding | undefined };
+  /** Whether compression was tried. */
+  isTried = false;
   /** Why the last request with these runs failed. */
   detail: string | undefined;
-  /** The body as it is kept, and its encoding. Without an encoding, the body is not compressed. */
-  #kept: { readonly bytes: Buffer; readonly encoding: Encoding | undefined };
-  readonly #boundary: string;
-  readonly #activeAtMs: readonly number[];
 
-  constructor({ bytes, boundary, activeAtMs, firstAtMs, group, buffer }: SealedBody) {
-    this.contentType = contentTypeOf(boundary);
-    this.group = group;
-    this.firstAtMs = firstAtMs;
+  constructor(written: WrittenRuns, bytes: Buffer, buffer?: Buffer) {
+    this.written = written;
     this.buffer = buffer;
     this.plainBytes = bytes.length;
-    this.#kept = { bytes, encoding: undefined };
-    this.#boundary = boundary;
-    this.#activeAtMs = activeAtMs;
+    this.kept = { bytes, encoding: undefined };
+  }
+
+  get contentType(): string {
+    return contentTypeOf(this.written.boundary);
   }
 
   get runs(): number {
-    return this.#activeAtMs.length;
-  }
-
-  get kept(): { readonly bytes: Buffer; readonly encoding: Encoding | undefined } {
-    return this.#kept;
-  }
-
-  /** The smallest of the times in `activeAtMs`. */
-  get oldestActiveAtMs(): number {
-    return this.#activeAtMs[0] ?? Number.POSITIVE_INFINITY;
+    return this.written.activeAtMs.length;
   }
 
   /** Keeps the body compressed. */
   keepCompressed(bytes: Buffer, encoding: Encoding): void {
-    this.#kept = { bytes, encoding };
+    this.kept = { bytes, encoding };
     this.isTried = true;
     this.buffer = undefined;
   }
 
   plain(): Buffer {
-    const { bytes, encoding } = this.#kept;
+    const { bytes, encoding } = this.kept;
     return encoding === undefined ? bytes : decompress(bytes, encoding);
   }
 
   /** Returns the runs as they were before they were written. A run is undefined if its text cannot be parsed. */
   read(): { readonly run: EncodedRun | undefined; readonly activeAtMs: number }[] {
     const bytes = this.plain();
-    return runsIn(bytes, this.#boundary).map((parts, at) => ({
+    const { boundary, activeAtMs } = this.written;
+    return runsIn(bytes, boundary).map((parts, at) => ({
       run: ignoreErrors(() => runOf(bytes, parts)),
-      activeAtMs: this.#activeAtMs[at] as number,
+      activeAtMs: activeAtMs[at] as number,
     }));
   }
 
   /** Returns a slab with the runs for whose index `isFirst` returns true, and one with the others. */
   split(isFirst: (at: number) => boolean): [Slab, Slab] {
     const bytes = this.plain();
-    const runs = runsIn(bytes, this.#boundary);
+    const runs = runsIn(bytes, this.written.boundary);
     const end = bytes.subarray(runs.at(-1)?.at(-1)?.nextAt);
     const withRuns = (isFirstPart: boolean): Slab => {
       const isIn = (_: unknown, at: number): boolean => isFirst(at) === isFirstPart;
       const parts = runs
         .filter(isIn)
         .flatMap((own) => own.map(({ startAt, nextAt }) => bytes.subarray(startAt, nextAt)));
-      const activeAtMs = this.#activeAtMs.filter(isIn);
-      const body = { bytes: Buffer.concat([...parts, end]), boundary: this.#boundary, activeAtMs };
-      const slab = new Slab({ ...body, firstAtMs: this.firstAtMs, group: this.group });
+      const written = { ...this.written, activeAtMs: this.written.activeAtMs.filter(isIn) };
+      const slab = new Slab(written, Buffer.concat([...parts, end]));
       slab.detail = this.detail;
       return slab;
     };

@@ -187,14 +187,14 @@ export class DeliveryStates {
     this.#counts.sent += slab.runs;
     this.#runs -= slab.runs;
     this.#bytes -= slab.kept.bytes.length;
-    this.flushes.leave(slab.group);
+    this.flushes.leave(slab.written.group);
   }
 
   /** Returns the slabs with the runs for whose index `isFirst` returns true, and with the others. */
   split(slab: Slab, isFirst: (at: number) => boolean): [Slab, Slab] {
     const [one, other] = slab.split(isFirst);
     this.#bytes += one.kept.bytes.length + other.kept.bytes.length - slab.kept.bytes.length;
-    this.flushes.join(slab.group);
+    this.flushes.join(slab.written.group);
     return [one, other];
   }
 
@@ -210,15 +210,15 @@ export class DeliveryStates {
         this.countDrop(UNKNOWN_RUN, 'corrupt');
         continue;
       }
-      const delivery = new Delivery(run, slab.firstAtMs, activeAtMs);
+      const delivery = new Delivery(run, slab.written.firstAtMs, activeAtMs);
       delivery.stage = 'whole';
       delivery.detail = slab.detail;
-      delivery.group = this.flushes.join(slab.group);
+      delivery.group = this.flushes.join(slab.written.group);
       this.#measure(delivery);
       items.push(new Item(delivery));
       delivery.stage = 'finishing';
     }
-    this.flushes.leave(slab.group);
+    this.flushes.leave(slab.written.group);
     return items;
   };
 

@@ -33,7 +33,7 @@ export class PartBuffer {
   readonly boundary: string;
   readonly #frame: string;
   readonly #close: string;
-  #buffer: Buffer;
+  buffer: Buffer;
   /** Number of bytes written. */
   length = 0;
 
@@ -41,16 +41,12 @@ export class PartBuffer {
     this.boundary = boundary;
     this.#frame = frameOf(boundary);
     this.#close = `--${boundary}--${CRLF}`;
-    this.#buffer = buffer;
+    this.buffer = buffer;
   }
 
   /** Size of the body if it is closed now, in bytes. */
   get closedLength(): number {
     return this.length + this.#close.length;
-  }
-
-  get buffer(): Buffer {
-    return this.#buffer;
   }
 
   /** Removes what was written after the first `length` bytes. */
@@ -68,12 +64,12 @@ export class PartBuffer {
 
   /** Returns a view of the buffer. Add no parts afterwards. */
   bytes(): Buffer {
-    return this.#buffer.subarray(0, this.length);
+    return this.buffer.subarray(0, this.length);
   }
 
   /** Cannot fail after a part was added, even if there is no memory. */
   close(): Buffer {
-    this.length += this.#buffer.write(this.#close, this.length, 'latin1');
+    this.length += this.buffer.write(this.#close, this.length, 'latin1');
     return this.bytes();
   }
 
@@ -95,14 +91,14 @@ export class PartBuffer {
         this.#write(header);
         this.#write(json);
         // `#write` leaves room for the two bytes.
-        this.#buffer[this.length++] = CR;
-        this.#buffer[this.length++] = LF;
+        this.buffer[this.length++] = CR;
+        this.buffer[this.length++] = LF;
       }
       const writtenBytes = this.length - start - header.length - CRLF.length;
       if (writtenBytes === lengthBytes) return;
       const corrected = String(writtenBytes);
       if (corrected.length === length.length) {
-        this.#buffer.write(corrected, start + header.length - 2 * CRLF.length - length.length, 'latin1');
+        this.buffer.write(corrected, start + header.length - 2 * CRLF.length - length.length, 'latin1');
         return;
       }
       lengthBytes = writtenBytes;
@@ -113,12 +109,12 @@ export class PartBuffer {
   /** Leaves room for `close`. */
   #write(text: string): void {
     const freeBytes = CHARACTER_BYTES_MAX + this.#close.length;
-    let written = this.#buffer.write(text, this.length, 'utf8');
-    while (this.#buffer.length - this.length - written < freeBytes) {
-      const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + text.length);
-      this.#buffer.copy(grown, 0, 0, this.length);
-      this.#buffer = grown;
-      written = this.#buffer.write(text, this.length, 'utf8');
+    let written = this.buffer.write(text, this.length, 'utf8');
+    while (this.buffer.length - this.length - written < freeBytes) {
+      const grown = Buffer.allocUnsafeSlow(this.buffer.length * 2 + text.length);
+      this.buffer.copy(grown, 0, 0, this.length);
+      this.buffer = grown;
+      written = this.buffer.write(text, this.length, 'utf8');
     }
     this.length += written;
   }

@@ -114,9 +114,10 @@ export class Sender {
     const { contentType, chunks } = await this.#options.encoder.encode(items, signal);
     const plainBytes = bodyBytes(chunks);
     const compressed = await this.#compressed(chunks, signal);
-    const sizeBytes = compressed?.bytes.length ?? plainBytes;
-    const content = { chunks: compressed === undefined ? chunks : [compressed.bytes], encoding: compressed?.encoding };
-    return { contentType, plainBytes, sizeBytes, heldBytes: sizeBytes, ...content };
+    if (compressed === undefined)
+      return { contentType, chunks, plainBytes, heldBytes: plainBytes, encoding: undefined };
+    const { bytes, encoding } = compressed;
+    return { contentType, chunks: [bytes], plainBytes, heldBytes: bytes.length, encoding };
   }
 
   /** Returns the body of a slab. Compresses the slab itself if the service accepts that. */
@@ -132,8 +133,7 @@ export class Sender {
     }
     const isOfSlab = plain === kept.bytes || compressed !== undefined;
     const { bytes, encoding } = isOfSlab ? slab.kept : { bytes: plain, encoding: undefined };
-    const sizeBytes = bytes.length;
-    return { contentType, chunks: [bytes], plainBytes, sizeBytes, heldBytes: isOfSlab ? 0 : sizeBytes, encoding };
+    return { contentType, chunks: [bytes], plainBytes, heldBytes: isOfSlab ? 0 : bytes.length, encoding };
   }
 
   /** Compresses a body if the service accepts that. Returns undefined if the body is sent as it is. */
@@ -193,7 +193,8 @@ function refusesEncoding({ status, outcome }: IngestResult, runs: number): boole
 }
 
 /** Returns the outcome of a broken connection. A run that was sent alone never counts as too large. */
-function outcomeOfBreak(batch: Batch, { sizeBytes }: RequestBody, { outcome, error }: IngestResult): Outcome {
+function outcomeOfBreak(batch: Batch, { chunks }: RequestBody, { outcome, error }: IngestResult): Outcome {
+  const sizeBytes = bodyBytes(chunks);
   if (batch.runs === 1 || sizeBytes < LARGE_UPLOAD_BYTES || !isBreak(error)) return outcome;
   if (++batch.brokenUploads < BROKEN_UPLOADS_MAX) return outcome;
   batch.brokenUploads = 0;
