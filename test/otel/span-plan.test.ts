@@ -145,7 +145,6 @@ test.each<[string, boolean, Attributes, object?, object?]>([
   ['HTTP', true, { 'http.request.method': 'GET', 'url.full': 'https://e.com/', 'http.response.status_code': 200 }],
   ['own vocabularies', true, { 'own.kind': 'model', 'own.counts': '{"a":1}', 'own.in': 7, ...values }],
   ['a pending resource', false, model, { resource: { attributes: {}, asyncAttributesPending: true } }],
-  ['messages in log records', false, model, {}, { messages: { 'gen_ai.input.messages': PARTS } }],
   ['a resource with the key of an attribute', false, { thread_id: 't' }, { resource: RESOURCES[1] }],
   ['the time of the first token', false, { ...operation, 'ai.response.msToFirstChunk': 5 }],
   ['too much metadata', false, { 'own.more': JSON.stringify({ ...Array(1_000).fill(0) }), note: 1 }],

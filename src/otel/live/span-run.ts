@@ -30,9 +30,8 @@ import type { CapturePolicy, EndedTexts, LightRun, RunSink } from '../../run/sin
 import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
-import { LogMessages } from '../mapping/message-events.ts';
+import { SpanLogs } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
-import { exceptionFields } from '../mapping/span-error.ts';
 import { hrTimeUs, runIdOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
 import type { PlannedFields } from '../mapping/span-plan.ts';
@@ -86,9 +85,8 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   #record: EncodedRun | undefined;
   /** The recorded name. A hook may give the run another one. */
   #name = '';
-  #logMessages: LogMessages | undefined;
-  /** Attributes of the last exception that was emitted as a log record. */
-  #exception: Attributes | undefined;
+  /** Undefined if there is no log record of the span. A light run has none. */
+  #logs: SpanLogs | undefined;
   #hasUsageBelow = false;
   readonly #call: SpanCall = new SpanCall(this);
 
@@ -148,20 +146,13 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   addLog(values: Attributes, isException: boolean): boolean {
     if (this.#start === undefined) return this.context.refused || !this.context.sampled;
     this.begin();
-    if (isException) {
-      this.#exception = exceptionFields(values);
-      return true;
-    }
-    const isHidden = hiddenNames(this.#capture, this.#index);
-    const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
-    if (shown.length === 0) return true;
-    this.#logMessages ??= new LogMessages(this.#capture.payload);
-    this.#logMessages.add(Object.fromEntries(shown));
+    this.#logs ??= new SpanLogs(this.#capture.payload, hiddenNames(this.#capture, this.#index));
+    this.#logs.add(values, isException);
     return true;
   }
 
   inputsIn(span: SpanLike | undefined = this.#openSpan): unknown {
-    return span && inputsIn(span, this.#logMessages?.attributes, this.#index);
+    return span && inputsIn(span, this.#logs?.attributes, this.#index);
   }
 
   begin(): void {
@@ -354,9 +345,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     return {
       startUs: this.#startUs,
       parentIds,
-      messages: this.#logMessages?.attributes,
-      droppedMessages: this.#logMessages?.leftOut,
-      exception: this.#exception,
+      logs: this.#logs,
       mapping,
       sentInputs: this.#sentInputs?.json,
       hasUsageBelow: this.#hasUsageBelow,
@@ -383,6 +372,6 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.#span = undefined;
     this.#sentInputs = undefined;
     this.#call.leave();
-    this.#logMessages = undefined;
+    this.#logs = undefined;
   }
 }

@@ -5,6 +5,8 @@ import { CLAUDE_REDACTED } from '../conventions/claude-code.ts';
 import { attributesOfVectorEvent } from '../conventions/traceloop.ts';
 import { type Attributes, isEmpty, json, text } from '../conventions/values.ts';
 import type { SpanEventLike } from '../span-like.ts';
+import { exceptionFields } from './span-error.ts';
+import type { IsHidden } from './span-events.ts';
 
 /** The messages in a span's events, by the name of the attribute that would otherwise contain the messages. */
 export interface EventMessages {
@@ -45,28 +47,40 @@ export function attributesOfEvent(name: string, fields: Attributes): Attributes 
 }
 
 /**
- * Stores copies of the messages that log records add to an open span. All messages together must stay within the limits
- * for one payload. Log records beyond the limits are dropped and counted.
+ * Stores what log records add to an open span: the last exception, and copies of the messages. All messages together must
+ * stay within the limits for one payload. Log records beyond the limits are dropped and counted.
  */
-export class LogMessages {
+export class SpanLogs {
+  /** The messages, by attribute name. */
   readonly attributes: Fields = {};
+  /** Attributes of the last exception. */
+  exception: Attributes | undefined;
   readonly #rules: PayloadRules;
+  readonly #isHidden: IsHidden | undefined;
   #charactersLeft: number;
   /** Number of log records that were dropped because of the limits. */
   leftOut = 0;
 
-  constructor(rules: PayloadRules) {
+  constructor(rules: PayloadRules, isHidden: IsHidden | undefined) {
+    this.#isHidden = isHidden;
     // Redaction happens when the span ends, because the paths of the values are unknown until then.
     this.#rules = { ...rules, bytes: Number.POSITIVE_INFINITY, redaction: undefined };
     this.#charactersLeft = rules.bytes;
   }
 
-  add(values: Attributes): void {
+  /** Adds the attributes of an exception, or messages by attribute name. */
+  add(values: Attributes, isException: boolean): void {
+    if (isException) {
+      this.exception = exceptionFields(values);
+      return;
+    }
+    const shown = Object.entries(values).filter(([name]) => this.#isHidden?.(name) !== true);
+    if (shown.length === 0) return;
     if (this.#charactersLeft <= 0) {
       this.leftOut++;
       return;
     }
-    const json = serialize(values, this.#rules);
+    const json = serialize(Object.fromEntries(shown), this.#rules);
     this.#charactersLeft -= json.length;
     const copy: unknown = parsedJson(json);
     addAttributes(this.attributes, copy as Attributes);

@@ -50,7 +50,7 @@ export class SpanPlans {
     this.#isReading = true;
     let reader: AttributeReader | undefined;
     try {
-      if (isRare(span, capture, around)) return undefined;
+      if (isRare(span, capture)) return undefined;
       const node = this.#nodeOf(span.attributes);
       reader = node && this.#readerOf(node, span.attributes, capture.payload);
       return reader === undefined || node?.isRare === true ? undefined : this.#read(reader, span, capture, around);
@@ -145,7 +145,7 @@ export class SpanPlans {
   }
 }
 
-type Surroundings = Omit<SpanSurroundings, 'mapping'>;
+type Surroundings = Pick<SpanSurroundings, 'startUs' | 'parentIds' | 'hasUsageBelow'>;
 
 type MetadataEntries = ReturnType<SpanMapping['resources']['of']>;
 
@@ -177,13 +177,9 @@ class Node {
 }
 
 /** Whether the run of a span has an error or events, or metadata that is not from its attributes or its resource. */
-function isRare(span: SpanLike, { payload }: SpanCapture, around: Surroundings): boolean {
-  const { messages, droppedMessages, exception, sentInputs } = around;
-  const { redaction } = payload;
+function isRare(span: SpanLike, { payload: { redaction } }: SpanCapture): boolean {
   return (
     span.events.length > 0 ||
-    (messages ?? exception ?? sentInputs) !== undefined ||
-    Boolean(droppedMessages) ||
     (redaction !== undefined && redaction.plain === undefined) ||
     span.resource.asyncAttributesPending === true ||
     spanError(span) !== undefined ||

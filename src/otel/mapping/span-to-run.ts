@@ -15,6 +15,7 @@ import {
   carriesOutputs,
   type EventMessages,
   messagesOfEvents,
+  type SpanLogs,
   withoutUsedEvents,
 } from './message-events.ts';
 import { ResourceMetadata } from './resource.ts';
@@ -46,11 +47,8 @@ export interface SpanSurroundings {
   readonly mapping: SpanMapping;
   readonly startUs: number;
   readonly parentIds: SpanContextLike | undefined;
-  /** Messages from log records, by attribute name. Span attributes take precedence. */
-  readonly messages?: Attributes | undefined;
-  /** Number of log records dropped because of the limits. */
-  readonly droppedMessages?: number | undefined;
-  readonly exception?: Attributes | undefined;
+  /** What log records say of the span. Span attributes take precedence over messages. */
+  readonly logs?: SpanLogs | undefined;
   /** JSON text of the inputs that were sent with the start of the run. */
   readonly sentInputs?: string | undefined;
   /** Whether a nested span has token counts. An agent's own token counts would repeat those of nested spans. */
@@ -146,10 +144,9 @@ const PARTS: readonly Part[] = [mapAttributes, addResource, addOrigin, addError]
 function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
   const { attributes, events } = span;
   const ofEvents = events.length === 0 ? undefined : messagesOfEvents(events);
-  const {
-    messages,
-    mapping: { index },
-  } = around;
+  const { logs, mapping } = around;
+  const { index } = mapping;
+  const messages = logs?.attributes;
   const beside = ofEvents && messages ? { ...messages, ...ofEvents.attributes } : (ofEvents?.attributes ?? messages);
   const given = beside === undefined ? attributes : { ...beside, ...defined(attributes) };
   const reader = new AttributeReader(given, index, capture.payload, around.sentInputs);
@@ -166,7 +163,7 @@ function mapAttributes(fields: SpanFields, span: SpanLike, capture: SpanCapture,
     const all = withFirstToken(shown, around.startUs, firstTokenUs);
     fields.events = spanEventsJson(all, around.startUs, capture.payload, isHidden);
   }
-  if (around.droppedMessages) fields.metadata.set('dropped_log_records', String(around.droppedMessages));
+  if (logs !== undefined && logs.leftOut > 0) fields.metadata.set('dropped_log_records', String(logs.leftOut));
   if (isCancelledCall(span)) fields.metadata.set('end_reason', '"cancelled"');
 }
 
@@ -214,7 +211,8 @@ function addOrigin(
   }
 }
 
-function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, { exception }: SpanSurroundings): void {
+function addError(fields: SpanFields, span: SpanLike, { payload }: SpanCapture, { logs }: SpanSurroundings): void {
+  const exception = logs?.exception;
   const error = spanError(span, exception);
   if (error === undefined) return;
   fields.error = shownError(error, payload.redaction);
