@@ -243,19 +243,13 @@ export function startCall(sink: RunSink, run: EncodedRun, start: CallStart): Rec
  * metadata, and its usage moves aside if the other one has usage.
  */
 export function endCall(sink: RunSink, call: RecordedCall, run: EncodedRun): void {
-  const end = { hasFailed: run.error !== undefined, hasUsageMetadata: run.metadata?.has(USAGE) === true };
-  if (endsBeside(sink, call, end)) markSame(call, run);
-}
-
-interface CallEnd {
-  readonly hasFailed: boolean;
-  readonly hasUsageMetadata: boolean;
+  call.hasFailed = run.error !== undefined;
+  if (endsBeside(sink, call, run.metadata?.has(USAGE) === true)) markSame(call, run);
 }
 
 /** Ends a record of a call. Returns whether it was compared with others, so that `markSame` must be called. */
-export function endsBeside(sink: RunSink, call: RecordedCall, { hasFailed, hasUsageMetadata }: CallEnd): boolean {
-  call.hasFailed = hasFailed;
-  call.hasUsage = hasUsageMetadata;
+export function endsBeside(sink: RunSink, call: RecordedCall, hasUsage: boolean): boolean {
+  call.hasUsage = hasUsage;
   return callsOf(sink).end(call);
 }
 

@@ -2,7 +2,7 @@ import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { type EncodedPayload, isSamePayload, shownName } from '../../payload/serialize.ts';
 import type { SpanOwner } from '../../run/begin.ts';
-import { endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
+import { endCall, endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
 import {
   areRunsObserved,
   enclosingSpanIds,
@@ -248,13 +248,14 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     const fields = planned ?? this.#fieldsOf(span, start);
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
     const call = this.#call.at(span, fields, start.startSequence);
-    const isAlone = call === undefined || !endsBeside(this.sink, call, fields);
+    const isBeside = planned && call && endsBeside(this.sink, call, planned.hasUsageMetadata);
     let texts: RunTexts;
-    if (planned !== undefined && isAlone) {
+    if (planned !== undefined && isBeside !== true) {
       texts = this.#textsOf(planned, start);
     } else {
       const record = this.#recordOf(fields instanceof SpanFields ? fields : this.#fieldsOf(span, start), start);
-      if (!isAlone) markSame(call, record);
+      if (isBeside === true) markSame(call, record);
+      else if (call !== undefined) endCall(this.sink, call, record);
       observeRun(record, this.sink);
       const { inputs, outputs, events } = record;
       texts = { main: mainJson(record, true), inputs, outputs, events };

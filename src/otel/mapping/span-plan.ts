@@ -17,7 +17,6 @@ export class PlannedFields extends MappedFields {
   metadata = '';
   /** JSON text of the metadata's `otel`. */
   origin = '';
-  readonly hasFailed = false;
   /** Whether `metadata` has token counts. */
   hasUsageMetadata = false;
 }
