@@ -38,23 +38,25 @@ export class SlabWriter {
   readonly #pool: BufferPool;
   /** Called when a body is full or flushed. */
   readonly #sealed: (slab: Slab) => void;
-  /** Called after runs were written. */
-  readonly #written: () => void;
+  /** Called after runs have ended or were written. */
+  readonly #changed: () => void;
   #ended: (Delivery | LightRun)[] = [];
   #endedCharacters = 0;
+  /** Monotonic time at which the first of `#ended` was added. */
+  #endedAtMs = 0;
   #open: OpenBody | undefined;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, written: () => void) {
+  constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, changed: () => void) {
     this.#parts = parts;
     this.#states = states;
     this.#pool = new BufferPool(parts.isWriting);
     this.#sealed = sealed;
-    this.#written = written;
+    this.#changed = changed;
   }
 
-  /** Monotonic time at which the first run of the open body was written. Infinity if there is none. */
+  /** Monotonic time at which the first run of the open body was written or has ended. Infinity if there is none. */
   get firstAtMs(): number {
-    return this.#open?.firstAtMs ?? Number.POSITIVE_INFINITY;
+    return this.#open?.firstAtMs ?? (this.#ended.length > 0 ? this.#endedAtMs : Number.POSITIVE_INFINITY);
   }
 
   get isEmpty(): boolean {
@@ -80,8 +82,15 @@ export class SlabWriter {
   /** The application does not wait for what happens in the next turn of the event loop. */
   #add(ended: Delivery | LightRun): void {
     const runs = this.#ended.push(ended);
-    if (runs === 1) setSoon(() => this.write());
+    if (runs === 1) this.#writeSoon();
     if (runs >= ENDED_MAX || this.#endedCharacters >= ENDED_CHARACTERS_MAX) this.write();
+  }
+
+  /** Does not keep the process alive. If no next turn comes, for example in an idle program, the runs are written when due. */
+  #writeSoon(): void {
+    this.#endedAtMs = this.#parts.monotonicMs();
+    setSoon(() => this.write()).unref();
+    this.#changed();
   }
 
   write(): void {
@@ -94,7 +103,7 @@ export class SlabWriter {
       else if (this.#appendRun(one)) this.#states.written(one);
       else this.#states.queueWhole(one);
     }
-    this.#written();
+    this.#changed();
   }
 
   /** Ends the open body. */
