@@ -16,6 +16,8 @@ import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
 const ENDED_MAX = 64;
 const ENDED_CHARACTERS_MAX = 256 * 1024;
 
+const NEVER = Number.POSITIVE_INFINITY;
+
 const NEVER_ABORTED = new AbortController().signal;
 
 interface OpenBody {
@@ -41,29 +43,24 @@ export class SlabWriter {
   readonly #pool: BufferPool;
   /** Called when a body is full or flushed. */
   readonly #sealed: (slab: Slab) => void;
-  /** Called after runs have ended or were written. */
-  readonly #changed: () => void;
+  /** Called when a run has ended, and may have to wait for others. */
+  readonly #added: () => void;
   #ended: (Delivery | LightRun)[] = [];
+  #endedAtMs = NEVER;
   #endedCharacters = 0;
-  /** Monotonic time at which the first of `#ended` was added. */
-  #endedAtMs = 0;
   #open: OpenBody | undefined;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, changed: () => void) {
+  constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, added: () => void) {
     this.#parts = parts;
     this.#states = states;
     this.#pool = new BufferPool(parts.isWriting);
     this.#sealed = sealed;
-    this.#changed = changed;
+    this.#added = added;
   }
 
-  /** Monotonic time at which the first run of the open body was written or has ended. Infinity if there is none. */
+  /** Monotonic time at which the first run ended that is in no slab. Infinity if there is none. */
   get firstAtMs(): number {
-    return this.#open?.firstAtMs ?? (this.#ended.length > 0 ? this.#endedAtMs : Number.POSITIVE_INFINITY);
-  }
-
-  get isEmpty(): boolean {
-    return this.#open === undefined && this.#ended.length === 0;
+    return this.#open?.firstAtMs ?? this.#endedAtMs;
   }
 
   /** Takes a run that ends. Returns false if the run must go through the queue. */
@@ -82,31 +79,28 @@ export class SlabWriter {
     this.#add(run);
   }
 
-  /** The application does not wait for what happens in the next turn of the event loop. */
+  /** The application does not wait for what happens in the next turn of the event loop, if there is one. */
   #add(ended: Delivery | LightRun): void {
     const runs = this.#ended.push(ended);
-    if (runs === 1) this.#writeSoon();
+    if (runs === 1) {
+      this.#endedAtMs = this.#parts.monotonicMs();
+      setSoon(() => this.write()).unref();
+      this.#added();
+    }
     if (runs >= ENDED_MAX || this.#endedCharacters >= ENDED_CHARACTERS_MAX) this.write();
-  }
-
-  /** Does not keep the process alive. If no next turn comes, for example in an idle program, the runs are written when due. */
-  #writeSoon(): void {
-    this.#endedAtMs = this.#parts.monotonicMs();
-    setSoon(() => this.write()).unref();
-    this.#changed();
   }
 
   write(): void {
     const ended = this.#ended;
     if (ended.length === 0) return;
     this.#ended = [];
+    this.#endedAtMs = NEVER;
     this.#endedCharacters = 0;
     for (const one of ended) {
       if (!(one instanceof Delivery)) guard('delivery', () => one.finish());
       else if (this.#appendRun(one)) this.#states.written(one);
       else this.#states.queueWhole(one);
     }
-    this.#changed();
   }
 
   /** Ends the open body. */

@@ -23,6 +23,7 @@ const JOINED_CHARACTERS_MAX = 1_024;
 const CHARACTER_BYTES_MAX = 4;
 
 const CRLF = '\r\n';
+const [CR, LF] = [0x0d, 0x0a];
 const HEADERS_END = `${CRLF}${CRLF}`;
 
 const EMPTY_OBJECT_CHARACTERS = '{}'.length;
@@ -93,7 +94,9 @@ export class PartBuffer {
       } else {
         this.#write(header);
         this.#write(json);
-        this.#write(CRLF);
+        // `#write` leaves room for the two bytes.
+        this.#buffer[this.length++] = CR;
+        this.#buffer[this.length++] = LF;
       }
       const writtenBytes = this.length - start - header.length - CRLF.length;
       if (writtenBytes === lengthBytes) return;
