@@ -23,17 +23,11 @@ export interface TracedClientOptions extends ThreadOptions {
    * provider.
    */
   metadata?: Readonly<Record<string, unknown>>;
-  /**
-   * Project for the runs.
-   * @default the project of the current run, else of the exporter
-   */
+  /** Project for the runs. @default the project of the current run, else of the exporter */
   project?: string;
   /** Id of the project, used instead of its name. */
   projectId?: string;
-  /**
-   * Exporter that receives the runs.
-   * @default the current run's exporter, else the configured one
-   */
+  /** Exporter that receives the runs. @default the current run's exporter, else the configured one */
   exporter?: RunSink;
   /** Set to `false` to return the client unchanged. @default true */
   enabled?: boolean;

@@ -202,10 +202,7 @@ function named(model: string, provider: string | undefined): string {
  * whenever it reads a single run or trace.
  */
 export interface PriceOptions {
-  /**
-   * Prices of models, which apply instead of those in the table.
-   * @default none
-   */
+  /** Prices of models, which apply instead of those in the table. @default none */
   prices?: Prices;
   /**
    * Table of prices, instead of the table that is part of runspan. With `{ name: 'none', providers: [] }`, only

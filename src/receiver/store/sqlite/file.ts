@@ -188,9 +188,7 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
   return new RunspanError('RUNSPAN_STORE_IN_USE', message);
 }
 
-/**
- * Creates a store in a temporary file, then renames the file. No incomplete store ever appears at the path.
- */
+/** Creates a store in a temporary file, then renames the file. No incomplete store ever appears at the path. */
 function create(engine: Engine, path: string): void {
   const aside = `${path}-new`;
   rmSync(aside, { force: true });

@@ -50,10 +50,7 @@ export interface SqliteStoreOptions extends PriceOptions {
    * @default 4294967296 (4 GiB)
    */
   maxBytes?: number;
-  /**
-   * Whether to open an existing file read-only, also while another process writes to it.
-   * @default false
-   */
+  /** Whether to open an existing file read-only, also while another process writes to it. @default false */
   readOnly?: boolean;
 }
 
@@ -262,9 +259,7 @@ export class SqliteStore implements Store {
     return this.#subscribers.add(scope, listener);
   }
 
-  /**
-   * Stores the receiver's address in the file, where other processes read it.
-   */
+  /** Stores the receiver's address in the file, where other processes read it. */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
   }
@@ -320,10 +315,7 @@ export class SqliteStore implements Store {
     this.#subscribers.logDeleted();
   }
 
-  /**
-   * Checks for expired traces now, and then once a minute.
-   * @internal
-   */
+  /** Checks for expired traces now, and then once a minute. @internal */
   checkAge(): void {
     const checked = this.#threads.writer?.call('checkAge').then((lagMs) => {
       this.lag = lagReport(lagMs, this.lag);
