@@ -9,7 +9,7 @@ import type { Message } from '../../services/message.ts';
 import { api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { usePayload } from '../data/payloads.ts';
-import { Paged, Pending } from '../elements/controls.tsx';
+import { Button, Paged, Pending } from '../elements/controls.tsx';
 import { latencyOf, plural } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -191,9 +191,7 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
       <div class="step-line">
         {(derived === undefined || derived.is_error) && <StatusMark status={run.status} isShort />}
         <code>
-          <button type="button" title="Show this run" onClick={() => model.select(run.id)}>
-            {visible(run.name)}
-          </button>
+          <Button text={visible(run.name)} class="" title="Show this run" onClick={() => model.select(run.id)} />
           {asked !== undefined && `(${argumentsOf(asked)})`}
         </code>
         <span class="space" />

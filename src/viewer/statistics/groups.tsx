@@ -124,9 +124,7 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
     <header class="line">
       <h2>By</h2>
       {GROUP_KEYS.map((one) => (
-        <Toggle key={one} isOn={one === groupBy} toggle={() => select(one)}>
-          {groupingOf(one).name}
-        </Toggle>
+        <Toggle key={one} text={groupingOf(one).name} isOn={one === groupBy} onClick={() => select(one)} />
       ))}
       <input
         key={key}

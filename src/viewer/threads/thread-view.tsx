@@ -11,7 +11,7 @@ import { changesOf, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
-import { CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
+import { Button, CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
 import {
   cachedShare,
   cost,
@@ -73,9 +73,7 @@ function ThreadView({ id }: { id: string }): JSX.Element {
         <ol>
           {list.hasMore && (
             <li>
-              <button type="button" class="button" onClick={() => list.grow()}>
-                Show earlier turns
-              </button>
+              <Button text="Show earlier turns" onClick={() => list.grow()} />
             </li>
           )}
           {turns.map((turn, index) => (

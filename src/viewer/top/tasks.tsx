@@ -1,6 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { lag } from '../data/api.ts';
+import { Button } from '../elements/controls.tsx';
 
 /** An import that is running. */
 interface Task {
@@ -43,9 +44,7 @@ export function Tasks(): JSX.Element {
             <p key={id} class="line popup">
               <span>{text}</span>
               <span class="space" />
-              <button type="button" class="button" onClick={cancel}>
-                Cancel
-              </button>
+              <Button text="Cancel" onClick={cancel} />
             </p>
           ))}
         </section>
