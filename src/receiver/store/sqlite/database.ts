@@ -176,16 +176,8 @@ function resultCodeOf(error: unknown): number | undefined {
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
-export function isBusy(error: unknown): boolean {
-  return resultCodeOf(error) === CODES.busy;
-}
-
-export function isNoDatabase(error: unknown): boolean {
-  return resultCodeOf(error) === CODES.noDatabase;
-}
-
-export function isDamage(error: unknown): boolean {
-  return resultCodeOf(error) === CODES.damaged;
+export function hasCode(error: unknown, name: keyof typeof CODES): boolean {
+  return resultCodeOf(error) === CODES[name];
 }
 
 /** Returns whether an error means that the file is currently unusable. */

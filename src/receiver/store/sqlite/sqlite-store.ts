@@ -91,20 +91,7 @@ const SLOW_READERS_MAX = 3;
 const RUNS_AT_ONCE = 100;
 
 /** Functions that run in the writer thread. */
-export type WriterCalls = Pick<
-  SqliteCommits,
-  | 'apply'
-  | 'addFeedback'
-  | 'removeFeedback'
-  | 'addTokenSecret'
-  | 'revokeTokens'
-  | 'remove'
-  | 'removed'
-  | 'useKey'
-  | 'setOwner'
-  | 'setProjectAges'
-  | 'checkAge'
->;
+export type WriterCalls = Omit<SqliteCommits, 'close'>;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
