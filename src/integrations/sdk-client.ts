@@ -87,14 +87,10 @@ export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
 
 export type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 
-interface FoundMethod {
-  readonly owner: object;
-  readonly key: string;
-  readonly path: string;
-  readonly call: TracedMethod;
-}
-
-function methodsOn(client: unknown, { methods }: Sdk): FoundMethod[] {
+function methodsOn(
+  client: unknown,
+  { methods }: Sdk,
+): { readonly owner: object; readonly key: string; readonly path: string; readonly call: TracedMethod }[] {
   if (typeof client !== 'object' || client === null) return [];
   const found = Object.entries(methods).flatMap(([path, call]) => {
     const names = path.split('.');

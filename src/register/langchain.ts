@@ -20,8 +20,6 @@ interface CallbackManager {
   removeHandler(handler: object): void;
 }
 
-type Configure = (...args: unknown[]) => CallbackManager | undefined;
-
 /** Adds a callback handler to each LangChain and LangGraph call, as if the application had passed one. */
 export const langchain: Instrumentation = {
   name: 'langchain',
@@ -55,7 +53,7 @@ function withoutTracer(manager: CallbackManager): CallbackManager {
 function patch({ CallbackManager }: Fields): void {
   const { _configureSync: original } = fieldsOf(CallbackManager);
   if (typeof original !== 'function') throw new Error('this version of @langchain/core is unknown');
-  const configure = original as Configure;
+  const configure = original as (...args: unknown[]) => CallbackManager | undefined;
   let ours: RunspanCallbackHandler | undefined;
   let isDuplicate = false;
   const withOurs = (configured: CallbackManager | undefined, self: unknown, args: unknown[]) => {

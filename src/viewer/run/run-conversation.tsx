@@ -192,7 +192,7 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
         {(derived === undefined || derived.is_error) && <StatusMark status={run.status} isShort />}
         <code>
           <Button text={visible(run.name)} class="" title="Show this run" onClick={() => model.select(run.id)} />
-          {asked !== undefined && `(${argumentsOf(asked)})`}
+          {asked !== undefined && `(${visible(printed(contentOf(asked), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''))})`}
         </code>
         <span class="space" />
         {derived !== undefined && <DerivedMark />}
@@ -208,10 +208,6 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
 function contentOf(payload: unknown): unknown {
   const values = Object.values(fieldsOf(payload));
   return values.length === 1 ? values[0] : payload;
-}
-
-function argumentsOf(inputs: unknown): string {
-  return visible(printed(contentOf(inputs), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''));
 }
 
 function resultOf(outputs: unknown): string {

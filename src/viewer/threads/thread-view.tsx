@@ -54,7 +54,7 @@ function ThreadView({ id }: { id: string }): JSX.Element {
   const element = useRef<HTMLElement>(null);
   useRestoredScroll(element, list);
   useFocus(element);
-  useKeys({ Escape: closeThread, m: toggleMarkdown });
+  useKeys({ Escape: () => go({ view: 'threads' }), m: toggleMarkdown });
   const turns = list.lines.value.toReversed();
   if (summary === undefined || turns.length === 0) {
     return (
@@ -83,10 +83,6 @@ function ThreadView({ id }: { id: string }): JSX.Element {
       </section>
     </>
   );
-}
-
-function closeThread(): void {
-  go({ view: 'threads' });
 }
 
 function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JSX.Element {

@@ -3,13 +3,8 @@ import type { JSX } from 'preact';
 import { lag } from '../data/api.ts';
 import { Button } from '../elements/controls.tsx';
 
-/** An import that is running. */
-interface Task {
-  readonly text: string;
-  readonly cancel: () => void;
-}
-
-const tasks: Signal<ReadonlyMap<string, Task>> = signal(new Map());
+/** The imports that are running. */
+const tasks: Signal<ReadonlyMap<string, { readonly text: string; readonly cancel: () => void }>> = signal(new Map());
 
 /** Message about the result of the last import or deletion, shown for a few seconds. */
 const notice: Signal<string | undefined> = signal(undefined);
