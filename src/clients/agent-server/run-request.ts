@@ -65,16 +65,8 @@ export interface StatelessRunRequest extends RunSettings {
 }
 
 export const STREAM_MODES: readonly StreamMode[] = [
-  'values',
-  'messages',
-  'messages-tuple',
-  'updates',
-  'events',
-  'tasks',
-  'checkpoints',
-  'debug',
-  'custom',
-  'tools',
+  ...(['values', 'messages', 'messages-tuple', 'updates', 'events'] as const),
+  ...(['tasks', 'checkpoints', 'debug', 'custom', 'tools'] as const),
 ];
 
 /**
