@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
-import { duplicateTracer, setTracerRemoved } from '../integrations/langchain/tracer.ts';
+import { duplicateTracer, tracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { currentContext } from '../run/context.ts';
 import { currentSink } from '../run/sink.ts';
@@ -75,5 +75,5 @@ function patch({ CallbackManager }: Fields): void {
     const configured = Reflect.apply(configure, this, args);
     return guard('runspan/register langchain', () => withOurs(configured, this, args)) ?? configured;
   };
-  setTracerRemoved();
+  tracer.isRemoved = true;
 }

@@ -190,7 +190,8 @@ export const DISK_FULL = 'the disk is full: free some space';
 
 /** Converts an SQLite error or a system error to a RunspanError with advice. Returns other errors unchanged. */
 export function toStoreError(error: unknown, path: string): unknown {
-  if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
+  const { syscall } = (error ?? {}) as { syscall?: unknown };
+  if (!isOfTheFile(error) && typeof syscall !== 'string') return error;
   const code = resultCodeOf(error);
   const options = { cause: error };
   if (code === CODES.damaged || code === CODES.noDatabase) return damaged(path, messageOf(error), options);
@@ -202,8 +203,4 @@ export function toStoreError(error: unknown, path: string): unknown {
 function damaged(path: string, problem: string, options: ErrorOptions): RunspanError {
   const message = `The store ${path} is damaged (${problem}): move it and ${path}-wal to another folder to start with an empty store, and recover its readable data with \`sqlite3 <file> .recover\``;
   return new RunspanError('RUNSPAN_STORE_INVALID', message, options);
-}
-
-function isOfTheSystem(error: unknown): boolean {
-  return typeof (error as { syscall?: unknown } | null)?.syscall === 'string';
 }
