@@ -33,10 +33,7 @@ export interface TracedClientOptions extends ThreadOptions {
   enabled?: boolean;
 }
 
-export const clientChecks: Checks<TracedClientOptions> = {
-  ...sharedChecks,
-  enabled: TRUE_OR_FALSE,
-};
+export const clientChecks: Checks<TracedClientOptions> = { ...sharedChecks, enabled: TRUE_OR_FALSE };
 
 /** Reads the calls of a method that calls a model. `options` are those of the request, the second argument of the method. */
 export interface MethodReader extends Omit<CallReader, 'describe'> {
