@@ -1,12 +1,14 @@
 /**
  * The benchmark's tables. A cell measures some `drivers` with one kind of work in `rounds` rounds. `jobOf(driver)`
  * returns a driver's job for `runDriver`, or for the cell's own `measure(driver, job)`. A cell without drivers has a
- * `section` that measures by itself. `npm run bench` runs the cells with `isQuick`, and `npm run bench -- full` all cells.
+ * `section({ sink, beside })` that measures by itself. `npm run bench` runs the cells with `isQuick`, and `npm run bench -- full` all cells.
  */
 import { DRIVER_NAMES, DURABLE, isUsual, turnsOf, warmupTurnsOf } from './drivers.mjs';
 import { runIntoReceiver } from './ingest.mjs';
 import { shown } from './page/numbers.mjs';
 import { INGEST_COLUMNS } from './report.mjs';
+import { firstSend } from './sections/first-send.mjs';
+import { history } from './sections/history.mjs';
 import { fetch, off } from './sections/off.mjs';
 import { register } from './sections/register.mjs';
 import { serialize } from './sections/serialize.mjs';
@@ -85,6 +87,8 @@ export const CELLS = [
     { drivers: ['untraced', 'limit', 'traceable', 'processor', 'langsmith'] },
   ),
   closed('durability', 'Levels of durability', { turns: 6_000 }, { drivers: ['limit', 'traceable', ...DURABLE] }),
+  { name: 'history', title: 'A conversation that sends its history', section: history },
+  { name: 'first-send', title: 'The first send', section: firstSend },
   { name: 'size', title: 'Size and start', section: size },
 ];
 

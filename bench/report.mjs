@@ -5,7 +5,7 @@ const COST = [
   ['runs', 'runs', 0],
   ['CPU µs/run', 'cpuUsPerRun', 2, 'toLimit', 'toOtlp'],
   ['runs/s', 'runsPerSecond', 0],
-  ['peak MiB', 'peakRssMiB', 0],
+  ['peak MiB', 'peakRssMiB', 0, 'toOtlp'],
   ['bytes/run', 'bytesPerRun', 0],
   ['requests', 'requests', 0],
 ];

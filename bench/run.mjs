@@ -2,26 +2,32 @@
 /**
  * `npm run bench`: the cost of a run, in three minutes. `npm run bench -- full`: every cell, except those that this
  * machine, Node and build have already finished. `npm run bench -- ingest`: the throughput into the receiver. Each cell has
- * a result file per Node, from which `npm run bench -- page` generates the page.
+ * a result file per Node, from which `npm run bench -- page` generates the page. `npm run bench -- --check`: whether the
+ * ratios of the README hold here.
  */
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { installLocked } from '../scripts/install-locked.mjs';
 import { CELLS } from './cells.mjs';
 import { atLeastOne, besideOf, DRIVER_NAMES, isBeside, isFromRegistry } from './drivers.mjs';
 import { describeMachine, versionsMeasured } from './machine.mjs';
+import { readResults } from './page/compact.mjs';
+import { LEADING } from './page/page.mjs';
+import { CHECKED_DRIVERS, compareRatios } from './page/readme.mjs';
 import { runDriver, startSink } from './processes.mjs';
 import { tables } from './report.mjs';
 import { isFinished, writeCell } from './results.mjs';
 import { runRounds } from './rounds.mjs';
 import { summarize } from './summary.mjs';
 
+const major = process.versions.node.split('.')[0];
 const CELL_NAMES = CELLS.map(({ name }) => name);
 const OWN_DRIVERS = DRIVER_NAMES.filter((name) => !isBeside(name));
-const USAGE = `usage: npm run bench -- [--node VERSION] [--only CELL,…] [--drivers DRIVER,…] [--beside CHECKOUT] [--rounds N] [--share N] [--fresh]
+const USAGE = `usage: npm run bench -- [--node VERSION] [--only CELL,…] [--drivers DRIVER,…] [--beside CHECKOUT] [--rounds N] [--share N] [--fresh] [--check]
 cells: ${CELL_NAMES.join(' ')}
 drivers: ${OWN_DRIVERS.join(' ')}`;
 
-const { isFull, only, drivers, beside, rounds, share, isFresh } = readOptions();
+const { isFull, only, drivers, beside, rounds, share, isFresh, isCheck } = readOptions();
 const isKept = drivers === undefined && beside === undefined && rounds === undefined;
 const { cpu, cores, node } = describeMachine();
 const versions = versionsMeasured();
@@ -44,7 +50,8 @@ for (const [at, cell] of chosen.entries()) {
     continue;
   }
   console.log(`${cell.name}, ${at + 1} of ${chosen.length} …`);
-  await runCell(cell, definition);
+  const rows = await runCell(cell, definition);
+  if (isCheck) check(rows);
 }
 sink.close();
 
@@ -57,10 +64,20 @@ async function runCell(cell, definition) {
   if (isKept) writeCell(name, { name, title, definition, startedAt, seconds, share, machine, versions, ...results });
   console.log(`${name}: ${title}, ${seconds} s\n${table}\n`);
   if (!isValid) process.exitCode = 1;
+  return results.drivers;
+}
+
+function check(rows) {
+  const text = readFileSync(new URL('../docs/benchmarks/results.json', import.meta.url), 'utf8');
+  const stated = readResults(text)[major];
+  for (const { isWithin, line } of compareRatios(stated, { cells: [{ name: 'agent', drivers: rows }] })) {
+    console.log(line);
+    if (!isWithin) process.exitCode = 1;
+  }
 }
 
 async function runSection({ section }) {
-  const { table, figures } = await section();
+  const { table, figures } = await section({ sink, beside });
   return { table, figures, isValid: true };
 }
 
@@ -103,6 +120,7 @@ function readOptions() {
         rounds: { type: 'string' },
         share: { type: 'string', default: '1' },
         fresh: { type: 'boolean', default: false },
+        check: { type: 'boolean', default: false },
       },
     });
     const share = Number(values.share);
@@ -110,10 +128,13 @@ function readOptions() {
     const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
     if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0))
       throw new Error(`Expected --rounds to be a whole number from 1, got '${values.rounds}'`);
+    if (values.check && !LEADING.includes(major))
+      throw new Error(`Expected --node ${LEADING.join(' or ')}, of which the README states figures, got Node ${major}`);
     return {
       isFull: values.full,
-      only: namesIn('--only', values.only, CELL_NAMES),
-      drivers: namesIn('--drivers', values.drivers, OWN_DRIVERS),
+      only: values.check ? ['agent'] : namesIn('--only', values.only, CELL_NAMES),
+      drivers: values.check ? CHECKED_DRIVERS : namesIn('--drivers', values.drivers, OWN_DRIVERS),
+      isCheck: values.check,
       beside: values.beside,
       rounds,
       share,

@@ -42,3 +42,23 @@ it.each<[code: string, env: Record<string, string>, isLoadedLater: boolean]>([
   expect(stderr).toBe('');
   expect(JSON.parse(stdout)).toEqual([false, false, isLoadedLater]);
 });
+
+it('the HTTP client is loaded in several turns of the event loop, and does not replace the client of the global fetch', async () => {
+  const { stdout } = await runNode(
+    moduleText(`
+      import { createRequire } from 'node:module';
+      import { configure } from 'runspan';
+      const { cache } = createRequire(import.meta.url);
+      const files = () => Object.keys(cache).filter((path) => /node_modules[\\\\/]undici[\\\\/]/.test(path));
+      configure({ endpoint: 'http://127.0.0.1:9' });
+      const seen = new Set();
+      for (let isLoaded = false; !isLoaded; isLoaded = files().some((path) => /api.index\\.js$/.test(path))) {
+        await new Promise(setImmediate);
+        seen.add(files().length);
+      }
+      console.log(JSON.stringify([seen.size > 3, Symbol.for('undici.globalDispatcher.1') in globalThis]));
+    `),
+  );
+
+  expect(JSON.parse(stdout)).toEqual([true, false]);
+});

@@ -63,6 +63,15 @@ const CELL_COLUMNS = {
     ['import of `runspan` ms', ({ importMs }) => shown(importMs)],
     ['added ms', ({ registerMs }) => shown(registerMs)],
   ],
+  history: [
+    ['texts MB', ({ textBytes }) => shown(textBytes / 1e6)],
+    ['held MB', ({ heldBytes }) => shown(heldBytes / 1e6)],
+    ['in memory MB', ({ usedBytes }) => shown(usedBytes / 1e6)],
+    ['resident MB', ({ residentBytes }) => shown(residentBytes / 1e6)],
+    ['sent with gzip MB', ({ gzipBytes }) => shown(gzipBytes / 1e6)],
+    ['sent with zstd MB', ({ zstdBytes }) => shown(zstdBytes / 1e6)],
+  ],
+  'first-send': [['longest ms', ({ longestMs }) => shown(longestMs)]],
   size: [
     ['import ms', ({ importMs }) => shown(importMs)],
     ['installed MB', ({ installedMB }) => shown(installedMB)],
@@ -110,7 +119,11 @@ function costCells(node, name) {
 }
 
 export function costLabel(name) {
-  return name === 'traceable' ? `**${LABELS[name]}**` : (LABELS[name] ?? name);
+  return name === 'traceable' || name === 'processor' ? `**${labelOf(name)}**` : labelOf(name);
+}
+
+export function labelOf(name) {
+  return LABELS[name] ?? name;
 }
 
 /** The median of the ratios of all rounds. A quotient of two medians would compare different rounds. */
@@ -161,9 +174,8 @@ function commandOf({ name, rounds, measured: { on, runspan, node, cores, cpu, pl
 function cellTable({ name: cell, drivers, figures }) {
   const columns = CELL_COLUMNS[cell] ?? COLUMNS;
   const rows = (drivers ?? figures).map(({ name, complaint, ...row }) => {
-    const label = LABELS[name] ?? name;
-    if (complaint !== undefined) return [label, `invalid: ${complaint}`, ...columns.slice(1).map(() => '')];
-    return [label, ...columns.map(([, textOf]) => textOf(row))];
+    if (complaint !== undefined) return [labelOf(name), `invalid: ${complaint}`, ...columns.slice(1).map(() => '')];
+    return [labelOf(name), ...columns.map(([, textOf]) => textOf(row))];
   });
   return markdownTable(['', ...columns.map(([title]) => title)], rows);
 }

@@ -56,6 +56,8 @@ export const HOW_TO_READ = `## How to read the tables
 - *loop p99* and *longest*: the delay of timers. In an idle program, timers fire about 1 ms late.
 - *CPU of the receiver*: the user and system CPU time of the receiver's process per run, until the last response.
 - *peak*: the highest resident memory of the process.
+- *held*, *in memory* and *resident*: what the exporter keeps while there is no service: by its own count, and the growth of the used and
+  the resident memory of the process.
 - *import*: the time that importing the package adds to the start of an empty program. The HTTP client of
   runspan is not included, because it loads after the first \`configure\` or run.
 - Ignore differences that are smaller than the spread of the rounds.`;

@@ -1,11 +1,28 @@
 /** Generates the figures in `README.md` from the committed results. */
 import { figureOf } from './goals.mjs';
 import { shown } from './numbers.mjs';
-import { costLabel, costRatio, LEADING, markdownTable } from './page.mjs';
+import { costLabel, costRatio, LEADING, labelOf, markdownTable } from './page.mjs';
 
 const BEGIN = '<!-- Generated from docs/benchmarks/results.json by `npm run bench -- page`. -->';
 const END = '<!-- End of the generated figures. -->';
 const ROWS = ['traceable', 'processor', 'otlp-json', 'langfuse', 'langsmith'];
+
+/** The drivers that measure the ratios. The limit shows whether a driver truncates payloads. */
+export const CHECKED_DRIVERS = ['limit', ...ROWS];
+const DIFFERENCE_MAX = 0.15;
+
+/**
+ * Compares the ratios to OTLP/JSON that the README states for one Node with newly measured ones. Returns whether each
+ * is within 15 % of the README's, and says so. A missing ratio is outside.
+ */
+export function compareRatios(stated, measured) {
+  return ROWS.filter((name) => name !== 'otlp-json').map((name) => {
+    const [there, here] = [stated, measured].map((node) => figureOf(node, 'agent', name, 'cpuUsPerRun', 'toOtlp'));
+    const isWithin = Math.abs(here / there - 1) <= DIFFERENCE_MAX;
+    const verdict = `${isWithin ? 'within' : 'outside'} ${100 * DIFFERENCE_MAX} %`;
+    return { isWithin, line: `${verdict}: ${labelOf(name)} × OTLP/JSON: README ${shown(there)}, here ${shown(here)}` };
+  });
+}
 
 /** Returns the text with new figures between the two comments. */
 export function withFigures(text, results) {

@@ -21,8 +21,9 @@ export interface Limits {
   /** Maximum number of undelivered runs. At the limit, new traces are dropped with the reason `queue_full`. */
   queueRuns: number;
   /**
-   * Maximum total size of undelivered runs, in bytes. Each character counts as one byte. At the limit, new traces are
-   * dropped with the reason `queue_full`.
+   * Maximum total size of undelivered runs, in bytes. Request bodies count with the size in which they are kept: compressed
+   * while the service is unavailable. In runs that wait outside a body, each character counts as one byte. At the limit,
+   * new traces are dropped with the reason `queue_full`.
    */
   queueBytes: number;
   /** Maximum nesting depth of one payload. Deeper values are replaced with a marker. */

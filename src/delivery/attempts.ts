@@ -133,7 +133,7 @@ export class Attempts {
 
   get #hasWork(): boolean {
     const { queue } = this.#states;
-    const hasRuns = queue.runs + this.retries.length > 0 || this.#slabs?.isEmpty === false;
+    const hasRuns = queue.runs + this.retries.length > 0 || (this.#slabs?.firstAtMs ?? NEVER) < NEVER;
     return hasRuns || this.#parts.spool?.hasNext === true;
   }
 

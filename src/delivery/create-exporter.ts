@@ -3,10 +3,11 @@ import { addressOf } from '../config/checker.ts';
 import { isJest } from '../config/environment.ts';
 import type { Settings } from '../config/options.ts';
 import { isOnByEnvironment } from '../config/service.ts';
+import { loadUndici } from '../http/connections.ts';
 import { createClient, usesFetch } from '../http/create-client.ts';
 import type { Transport } from '../http/transport.ts';
 import { isPerRequest } from '../platform/node.ts';
-import { delay, setTimer } from '../platform/timers.ts';
+import { delay, runInRootContext } from '../platform/timers.ts';
 import { pagePath } from '../run/page-path.ts';
 import type { RunPlace } from '../run/sink.ts';
 import { Endpoint } from './endpoint.ts';
@@ -140,21 +141,20 @@ function spoolFor(settings: Settings, time: ExporterTime): Spool {
   return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
-/** Delay before loading undici. A program that ends sooner never loads undici. */
-const PRELOAD_DELAY_MS = 10;
+/** Pause before each part of undici. A program that ends sooner loads nothing. */
+const PRELOAD_PAUSE_MS = 10;
 
 let isLoading = false;
 
 /**
- * Loads undici shortly after startup. Loading undici at the first delivery would block the event loop for tens of
- * milliseconds. Jest may end a test file before the delay, so in Jest the first delivery loads undici.
+ * Loads undici in parts, shortly after startup. At the first delivery, or as a whole, it would block the event loop for
+ * tens of milliseconds. Jest may end a test file before a pause ends, so in Jest the first delivery loads undici.
  */
 export function preloadSoon(): void {
   if (isLoading || usesFetch || isJest) return;
   isLoading = true;
-  setTimer(() => {
-    void Promise.allSettled([import('undici'), import('form-data-encoder')]);
-  }, PRELOAD_DELAY_MS).unref();
+  const loaded = runInRootContext(() => loadUndici(() => delay(PRELOAD_PAUSE_MS, undefined)));
+  loaded.then(() => import('form-data-encoder')).catch(() => {});
 }
 
 export function preloadIfConfigured(): void {

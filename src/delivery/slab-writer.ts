@@ -13,6 +13,8 @@ import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
 const ENDED_MAX = 64;
 const ENDED_CHARACTERS_MAX = 256 * 1024;
 
+const NEVER = Number.POSITIVE_INFINITY;
+
 const NEVER_ABORTED = new AbortController().signal;
 
 interface OpenBody {
@@ -38,27 +40,24 @@ export class SlabWriter {
   readonly #pool: BufferPool;
   /** Called when a body is full or flushed. */
   readonly #sealed: (slab: Slab) => void;
-  /** Called after runs were written. */
-  readonly #written: () => void;
+  /** Called when a run has ended, and may have to wait for others. */
+  readonly #added: () => void;
   #ended: (Delivery | LightRun)[] = [];
+  #endedAtMs = NEVER;
   #endedCharacters = 0;
   #open: OpenBody | undefined;
 
-  constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, written: () => void) {
+  constructor(parts: ExporterParts, states: DeliveryStates, sealed: (slab: Slab) => void, added: () => void) {
     this.#parts = parts;
     this.#states = states;
     this.#pool = new BufferPool(parts.isWriting);
     this.#sealed = sealed;
-    this.#written = written;
+    this.#added = added;
   }
 
-  /** Monotonic time at which the first run of the open body was written. Infinity if there is none. */
+  /** Monotonic time at which the first run ended that is in no slab. Infinity if there is none. */
   get firstAtMs(): number {
-    return this.#open?.firstAtMs ?? Number.POSITIVE_INFINITY;
-  }
-
-  get isEmpty(): boolean {
-    return this.#open === undefined && this.#ended.length === 0;
+    return this.#open?.firstAtMs ?? this.#endedAtMs;
   }
 
   /** Takes a run that ends. Returns false if the run must go through the queue. */
@@ -77,10 +76,14 @@ export class SlabWriter {
     this.#add(run);
   }
 
-  /** The application does not wait for what happens in the next turn of the event loop. */
+  /** The application does not wait for what happens in the next turn of the event loop, if there is one. */
   #add(ended: Delivery | LightRun): void {
     const runs = this.#ended.push(ended);
-    if (runs === 1) setSoon(() => this.write());
+    if (runs === 1) {
+      this.#endedAtMs = this.#parts.monotonicMs();
+      setSoon(() => this.write()).unref();
+      this.#added();
+    }
     if (runs >= ENDED_MAX || this.#endedCharacters >= ENDED_CHARACTERS_MAX) this.write();
   }
 
@@ -88,13 +91,13 @@ export class SlabWriter {
     const ended = this.#ended;
     if (ended.length === 0) return;
     this.#ended = [];
+    this.#endedAtMs = NEVER;
     this.#endedCharacters = 0;
     for (const one of ended) {
       if (!(one instanceof Delivery)) guard('delivery', () => one.finish());
       else if (this.#appendRun(one)) this.#states.written(one);
       else this.#states.queueWhole(one);
     }
-    this.#written();
   }
 
   /** Ends the open body. */

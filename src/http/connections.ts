@@ -20,7 +20,7 @@ export interface ConnectionOptions {
 }
 
 export async function createConnections(options: ConnectionOptions): Promise<Dispatcher> {
-  const { buildConnector, Pool, ProxyAgent } = await import('undici');
+  const { buildConnector, Pool, ProxyAgent, api }: Undici = await loadUndici().catch(() => import('undici'));
   // On Bun, undici's classes have no methods.
   if (typeof Pool?.prototype?.dispatch !== 'function') {
     throw new SetupError(
@@ -32,13 +32,13 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
   const connect = buildConnector({ timeout: connectTimeoutMs });
   const poolOf = (origin: string | URL, given: object, isToProxy = false): Pool => {
     const pool = given as Pool.Options;
-    const connector = pool.connect as buildConnector.connector;
-    return new Pool(origin, { ...pool, connect: watched(connector, { isToProxy, holdsProcess }) });
+    const connector = watched(pool.connect as buildConnector.connector, { isToProxy, holdsProcess });
+    return Object.assign(new Pool(origin, { ...pool, connect: connector }), api);
   };
   const proxy = proxyFor(endpoint, proxies);
   if (typeof proxy === 'string') return poolOf(endpoint.origin, { ...timeouts, connect });
   const tls = { timeout: connectTimeoutMs };
-  return new ProxyAgent({
+  const agent = new ProxyAgent({
     ...timeouts,
     uri: proxy.address,
     proxyTls: tls,
@@ -47,6 +47,29 @@ export async function createConnections(options: ConnectionOptions): Promise<Dis
     // Applies the timeouts to the proxy. By default, undici waits 5 minutes for a proxy's response.
     clientFactory: (origin: URL, pool: object) => poolOf(origin, { ...timeouts, ...pool }, true),
   });
+  return Object.assign(agent, api);
+}
+
+/** `api` has the methods that only undici as a whole adds to its dispatchers. */
+type Undici = Pick<typeof import('undici'), 'buildConnector' | 'Pool' | 'ProxyAgent'> & { readonly api?: object };
+
+/**
+ * Loads what connections need of undici in parts, which each take a few milliseconds, with a pause before each. Undici
+ * as a whole takes tens of milliseconds, and then sends the requests of the global `fetch`.
+ */
+export async function loadUndici(pause: () => unknown = () => undefined): Promise<Undici> {
+  const part = async <Part>(load: () => Part | Promise<Part>): Promise<Part> => {
+    await pause();
+    return load();
+  };
+  await part(() => nodeModule('node:http'));
+  await part(() => nodeModule('node:tls'));
+  const { default: buildConnector } = await part(() => import('undici/lib/core/connect.js'));
+  await part(() => import('undici/lib/dispatcher/client.js'));
+  const { default: Pool } = await part(() => import('undici/lib/dispatcher/pool.js'));
+  const { default: ProxyAgent } = await part(() => import('undici/lib/dispatcher/proxy-agent.js'));
+  const { default: api } = await part(() => import('undici/lib/api/index.js'));
+  return { buildConnector, Pool, ProxyAgent, api };
 }
 
 /** Errors on connections that had already received data. */

@@ -38,7 +38,7 @@ interface ParentRun {
  * The data of a run from its start until delivery. Payloads are encoded as JSON immediately, so later changes to a
  * value have no effect.
  *
- * If you add a field, add it to `mainJson` and `parseMainJson` too.
+ * If you add a field, add it to `mainText` and `parseMainJson` too.
  */
 export class EncodedRun {
   readonly id: string;
@@ -104,7 +104,8 @@ export function addToRuntime(read: () => object): void {
   encodedRuntime = undefined;
 }
 
-function runtimeJson(): string {
+/** Returns `extra.runtime` of a root run. */
+export function runtimeJson(): string {
   encodedRuntime ??= JSON.stringify({
     sdk: 'runspan',
     sdk_version: version,
@@ -142,18 +143,30 @@ export interface EndOverride {
 }
 
 export function mainJson(run: EncodedRun, ended: boolean, override?: EndOverride): string {
-  const { endTime, error } = override ?? run;
+  const metadata = run.metadata && pairsJson(run.metadata);
+  return mainText(run, ended ? (override ?? run) : {}, extraJson(metadata, run.runtime));
+}
+
+type Started = 'id' | 'traceId' | 'parentRunId' | 'dottedOrder' | 'project' | 'name' | 'runType' | 'startTime';
+
+/** The fields of the main part that a run without an `EncodedRun` has. */
+export type MainFields = Readonly<Pick<EncodedRun, Started> & Partial<Pick<EncodedRun, 'tags' | 'referenceExampleId'>>>;
+
+type RunEnd = Readonly<Partial<Pick<EncodedRun, 'endTime' | 'error'>>>;
+
+/** Writes the main part of a run. `extra` is the result of `extraJson`. */
+export function mainText(run: MainFields, { endTime, error }: RunEnd, extra: string): string {
   let json =
     `{"id":"${run.id}","trace_id":"${run.traceId}","name":${jsonName(run.name)},"start_time":"${run.startTime}"` +
     `,"run_type":${jsonName(run.runType)},"dotted_order":"${run.dottedOrder}"`;
   if (run.parentRunId !== undefined) json += `,"parent_run_id":"${run.parentRunId}"`;
   if (typeof run.project === 'string') json += `,"session_name":${jsonName(run.project)}`;
   else json += `,"session_id":${jsonName(run.project.id)}`;
-  if (ended && endTime !== undefined) json += `,"end_time":"${endTime}"`;
-  if (ended && error !== undefined) json += `,"error":${jsonText(error)}`;
+  if (endTime !== undefined) json += `,"end_time":"${endTime}"`;
+  if (error !== undefined) json += `,"error":${jsonText(error)}`;
   if (run.referenceExampleId !== undefined) json += `,"reference_example_id":"${run.referenceExampleId}"`;
   if (run.tags !== undefined) json += `,"tags":[${run.tags.map(jsonText).join(',')}]`;
-  return `${json}${extraJson(run)}}`;
+  return `${json}${extra}}`;
 }
 
 /** Returns a run and its payloads as JSON. Sets `outputs` to `{}` if the run ended without outputs or an error. */
@@ -170,12 +183,16 @@ export function isFilled(payload: string | undefined): payload is string {
   return payload !== undefined && payload.length > 2;
 }
 
-function extraJson(run: EncodedRun): string {
-  if (run.metadata === undefined) return run.runtime === undefined ? '' : `,"extra":{"runtime":${run.runtime}}`;
-  let metadata = '';
-  for (const [key, json] of run.metadata) metadata += `${metadata === '' ? '' : ','}${jsonName(key)}:${json}`;
-  const runtime = run.runtime === undefined ? '' : `,"runtime":${run.runtime}`;
-  return `,"extra":{"metadata":{${metadata}}${runtime}}`;
+/** Writes the `extra` field of the main part. `metadata` contains pairs of key and value, without braces. */
+export function extraJson(metadata: string | undefined, runtime: string | undefined): string {
+  if (metadata === undefined) return runtime === undefined ? '' : `,"extra":{"runtime":${runtime}}`;
+  return `,"extra":{"metadata":{${metadata}}${runtime === undefined ? '' : `,"runtime":${runtime}`}}`;
+}
+
+function pairsJson(metadata: ReadonlyMap<string, string>): string {
+  let pairs = '';
+  for (const [key, json] of metadata) pairs += `${pairs === '' ? '' : ','}${jsonName(key)}:${json}`;
+  return pairs;
 }
 
 /**
@@ -248,7 +265,7 @@ const NAMES_MAX = 1_000;
 const names = new Map<string, string>();
 
 /** Caches the JSON text of names, because most runs have one of a few names. */
-function jsonName(name: string): string {
+export function jsonName(name: string): string {
   let json = names.get(name);
   if (json !== undefined) return json;
   json = jsonText(name);

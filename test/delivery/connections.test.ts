@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo, LookupFunction } from 'node:net';
+import { type AddressInfo, createServer as createPlainServer, type LookupFunction, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -36,6 +36,27 @@ async function listen(port = 0) {
   onTestFinished(stop);
   return { port: (server.address() as AddressInfo).port, stop };
 }
+
+it('a service that responds before it has read a body still receives that body', async () => {
+  const received = new Map<Socket, Buffer[]>();
+  const server = createPlainServer((socket) => {
+    const chunks: Buffer[] = [];
+    received.set(socket, chunks);
+    socket.on('data', (chunk) => void chunks.push(chunk));
+    socket.once('data', () => socket.pause().write('HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}'));
+  });
+  const { exporter } = exporterWith(await listenInTest(server as Server), { queueBytes: 2 ** 27 });
+  const payload = (letter: string): string => JSON.stringify({ q: letter.repeat(700_000) });
+  // The operating system takes up to 4 MiB of a body that nobody reads.
+  recordSingles(exporter, 7, payload('a'));
+  expect(await exporter.flush()).toMatchObject({ ok: true });
+  recordSingles(exporter, 7, payload('b'));
+  expect(exporter.stats().backlog.bytes).toBeGreaterThan(4_900_000);
+  for (const socket of received.keys()) socket.resume();
+  const text = (): string => [...received.values()].map((chunks) => Buffer.concat(chunks).toString()).join('\n');
+  await until(() => text().includes('--\r\n'));
+  expect(text().split(payload('a'))).toHaveLength(8);
+});
 
 describe('a service that goes away', () => {
   it('receives every run after its return, and outage and return are reported in one line each', async () => {

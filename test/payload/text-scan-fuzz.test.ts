@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
 import { exactJson, parseExact } from '#src/payload/fields.ts';
 import { defaultRedaction, redact } from '#src/payload/redaction/redact.ts';
+import { mayBeMasked } from '#src/payload/redaction/text.ts';
 import { encodePayload } from '#src/payload/serialize.ts';
 import { recordableKind } from '#src/payload/text-scan.ts';
 import { type PayloadRules, payloadRules } from '#src/payload/truncate.ts';
@@ -167,4 +169,18 @@ test('JSON text that is recorded unchanged is valid, within the limits and witho
     expect([keysOf(JSON.parse(text)), text]).toEqual([keysIn(text), text]);
   }
   expect(unchanged).toBeGreaterThan(CASES / 100);
+});
+
+/** The start of a URL path, of JSON text, of header lines, or of a request or status line, with the escapes of JSON text. */
+const MASKABLE = /^(?:[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])|[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
+
+test('a string in JSON text may be masked if it has the start of a text that may contain names', () => {
+  const name = fc.stringMatching(/^[A-Za-z]{0,2}[\w-]{60,66}$/);
+  const start = fc.stringMatching(/^[A-Z]{0,9}[a-z]{0,2}[\w :/?\\"{[#.\n\u00a0é-]{0,9}$/);
+  const text = fc.tuple(fc.oneof(name, start), fc.constantFrom('', ':', ': ', ' ', '/', '\\n', '\\"['), start);
+  const property = fc.property(text, (parts) => {
+    const json = `"${parts.join('')}`;
+    expect(mayBeMasked(json, 1)).toBe(MASKABLE.test(json.slice(1)));
+  });
+  fc.assert(property, { numRuns: cases(20_000) });
 });

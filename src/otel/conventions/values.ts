@@ -29,7 +29,7 @@ export function same(value: unknown): unknown {
 
 /** Returns a finite number. Numbers as text are accepted, because some instrumentations set them. */
 export function number(value: unknown): number | undefined {
-  const result = Number(idTextOf(value));
+  const result = typeof value === 'number' ? value : Number(idTextOf(value));
   return Number.isFinite(result) ? result : undefined;
 }
 

@@ -28,7 +28,7 @@ const WHOLE_KEYS: Readonly<Record<PayloadGroup, string>> = { inputs: 'input', ou
 interface Source {
   readonly name: string;
   readonly facts: NameFacts;
-  /** The attribute value. Undefined until it is built from the parts. */
+  /** The attribute value. Undefined until it is built from the parts, and while the reader has no span. */
   value: unknown;
   isUsed: boolean;
   /** Names of the attributes that form the list or object. Undefined for a single attribute. */
@@ -40,14 +40,18 @@ interface Match {
   readonly source: Source;
 }
 
-/** Looks up the attributes of one span in the mapping tables. Keeps track of the used attributes. */
+/**
+ * Looks up the attributes of a span in the mapping tables. Keeps track of the used attributes. May be used again for a span
+ * whose attributes have the same names in the same order.
+ */
 export class AttributeReader {
-  readonly attributes: Attributes;
+  attributes: Attributes;
   /** The mapping tables that the span uses, in order of precedence. */
   readonly vocabularies: readonly Vocabulary[];
   readonly #index: RowIndex;
+  readonly #candidates: number;
   readonly #matchedBits: number;
-  readonly #rules: PayloadRules | undefined;
+  #rules: PayloadRules | undefined;
   readonly #knownText: string | undefined;
   readonly #sources: Source[] = [];
   #structures: Map<string, Source> | undefined;
@@ -73,6 +77,7 @@ export class AttributeReader {
       if (facts.prefix === undefined) this.#sources.push({ name, facts, value, isUsed: false, parts: undefined });
       else this.#addPart(facts.prefix, name, facts);
     }
+    this.#candidates = candidates;
     this.#matchedBits = index.matchedBits(candidates, attributes);
     this.vocabularies = index.vocabulariesOf(this.#matchedBits);
     for (let at = 0; at < this.#sources.length; at++) {
@@ -82,6 +87,33 @@ export class AttributeReader {
       const { places } = source.facts;
       for (let index = 0; index < places.length; index++) this.#match(places[index] as Place, source);
     }
+  }
+
+  /**
+   * Prepares a released reader for another span. The attributes of both spans must have the same names in the same order, and
+   * no undefined value. Returns false if the other span uses other tables.
+   */
+  reuse(attributes: Attributes, rules: PayloadRules): boolean {
+    if (this.#index.matchedBits(this.#candidates, attributes) !== this.#matchedBits) return false;
+    this.attributes = attributes;
+    this.#rules = rules;
+    for (let at = 0; at < this.#sources.length; at++) {
+      const source = this.#sources[at] as Source;
+      source.isUsed = false;
+      if (source.parts === undefined) source.value = attributes[source.name];
+    }
+    return true;
+  }
+
+  /** Frees the values of the span. */
+  release(): void {
+    this.attributes = {};
+    for (let at = 0; at < this.#sources.length; at++) (this.#sources[at] as Source).value = undefined;
+  }
+
+  /** Whether a row of the group may read an attribute of the span. */
+  hasRows(group: Group): boolean {
+    return this.#matches.some(({ place }) => place.group === group);
   }
 
   isUsed(name: string): boolean {
@@ -114,7 +146,8 @@ export class AttributeReader {
    */
   read(isSkipped: (group: Group, vocabulary: Vocabulary | undefined) => boolean): Groups {
     const matches = this.#matches;
-    const groups: Groups = {};
+    // Setting a key that exists is faster than adding one.
+    const groups: Groups = { inputs: undefined, outputs: undefined, usage: undefined, metadata: undefined };
     for (let from = 0, to = 0; from < matches.length; from = to) {
       const { group, rank } = (matches[from] as Match).place;
       to = from + 1;
@@ -208,7 +241,7 @@ export class AttributeReader {
 }
 
 function isPayload(group: Group): group is PayloadGroup {
-  return Object.hasOwn(WHOLE_KEYS, group);
+  return group === 'inputs' || group === 'outputs';
 }
 
 /** Calls `read` for a value. If `read` throws, the value becomes metadata. */

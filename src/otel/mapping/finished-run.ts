@@ -8,12 +8,12 @@ import { withTags } from '../../run/fields.ts';
 import type { Attachment, RunRecord } from '../../run/record.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { SpanLike } from '../span-like.ts';
+import type { SpanCapture } from './mapped-fields.ts';
 import { runIdOf, startUsOf } from './span-identity.ts';
 import { openOriginJson } from './span-origin.ts';
 import {
   DEFAULT_MAPPING,
   projectOf,
-  type SpanCapture,
   type SpanFields,
   type SpanMapping,
   spanToOpenRun,

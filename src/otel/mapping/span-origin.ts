@@ -26,7 +26,7 @@ function idsJson(ids: SpanContextLike, parent: SpanContextLike | undefined): str
 export function originJson(
   span: SpanLike,
   parent: SpanContextLike | undefined,
-  { name, protocol }: { readonly name: string; readonly protocol?: string },
+  { name, protocol }: { readonly name: string; readonly protocol: string | undefined },
   rules: PayloadRules,
 ): string {
   let json = `${idsJson(span.spanContext(), parent)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;

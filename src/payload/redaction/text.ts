@@ -4,8 +4,10 @@ import { isPlainText, type SecretNames, URL_NAMES } from './names.ts';
 import type { Trail } from './paths.ts';
 import { type Mask, UrlSecrets } from './urls.ts';
 
+const SPACE = 0x20;
 const QUOTE = 0x22;
 const SLASH = 0x2f;
+const COLON = 0x3a;
 const QUESTION_MARK = 0x3f;
 const CAPITAL_A = 0x41;
 const CAPITAL_Z = 0x5a;
@@ -26,8 +28,12 @@ const HEADER_NAME_MAX = 64;
 /** Matches the start of header lines, or of an HTTP request or status line. */
 const HEAD = /^(?:[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /])/;
 
-/** Matches the start of a string in JSON text that may be one of the texts above, or any character after an escape. */
-const IN_JSON_TEXT = /[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])|[A-Za-z][\w-]{0,63}: |[A-Z]{3,7}[ /]/y;
+/** Matches the start of a string in JSON text that may be a URL path or JSON text, or any character after an escape. */
+const IN_JSON_TEXT = /[/?]|(?:\s|\\["bfnrt])*(?:[{[]|\\[\\u])/y;
+
+/** An entry is 1 for an ASCII character that the name of a header may contain. */
+const IN_NAME = new Uint8Array(0x80);
+for (let code = 0; code < IN_NAME.length; code++) if (/[\w-]/.test(String.fromCharCode(code))) IN_NAME[code] = 1;
 
 /**
  * Whether a text may contain names of secrets. Returns true for JSON text, header lines, URL paths and any text with a
@@ -37,10 +43,26 @@ export function mayHoldNames(text: string): boolean {
   return text.length >= CHARACTERS_MIN && (text.includes('://') || mayStart(text));
 }
 
-/** Whether the string at index `start` of JSON text may be masked. Ignores URLs inside the string. */
+/**
+ * Whether the string at index `start` of JSON text may be masked. Ignores URLs inside the string. Runs for every string,
+ * most of which begin with a letter. Comparing characters is faster than a pattern.
+ */
 export function mayBeMasked(json: string, start: number): boolean {
-  IN_JSON_TEXT.lastIndex = start;
-  return IN_JSON_TEXT.test(json);
+  const first = json.charCodeAt(start);
+  const small = first | 0x20;
+  if (small < SMALL_A || small > SMALL_Z) {
+    // None of the texts begins with a digit, an underscore or a hyphen.
+    if (IN_NAME[first] === 1) return false;
+    IN_JSON_TEXT.lastIndex = start;
+    return IN_JSON_TEXT.test(json);
+  }
+  const last = start + HEADER_NAME_MAX;
+  let at = start;
+  let code = first;
+  while (at < last && code >= CAPITAL_A && code <= CAPITAL_Z) code = json.charCodeAt(++at);
+  if (at - start >= 3 && at - start <= 7 && (code === SPACE || code === SLASH)) return true;
+  while (at < last && IN_NAME[code] === 1) code = json.charCodeAt(++at);
+  return code === COLON && json.charCodeAt(at + 1) === SPACE;
 }
 
 /** Runs for every string. Looking at the first character is several times faster than the patterns. */

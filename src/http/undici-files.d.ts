@@ -1,0 +1,2 @@
+/** undici has types only for the package as a whole. */
+declare module 'undici/lib/*';
