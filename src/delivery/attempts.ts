@@ -30,7 +30,10 @@ export interface NewRuns {
 export class Attempts {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /** Called after each response, when every run in the batch is delivered, dropped or queued for a retry. */
+  /**
+   * Called after each response, when every run in the batch is delivered, dropped or queued for a retry, and when a slab
+   * was compressed.
+   */
   readonly #changed: () => void;
   readonly #sender: Sender;
   readonly #slabs: SlabWriter | undefined;
@@ -163,6 +166,7 @@ export class Attempts {
         const { slab } = next;
         const isWaiting = (): boolean => next?.slab === slab && this.retries.includes(next as Batch);
         await this.#slabs?.compress(slab as Slab, isWaiting);
+        this.#changed();
       }
     } catch (thrown) {
       reportBug('delivery', thrown);

@@ -91,12 +91,11 @@ export class Exporter implements RunSink {
       this.#states.countDrop(run, refusal);
       return false;
     }
+    // The oldest run is sent as incomplete, so the light runs must be in the queue before this one.
+    if (this.#states.openRuns >= this.#parts.limits.openRuns) this.light?.begin();
     const delivery = this.#states.start(run);
     this.#spill?.started(delivery);
-    if (this.#states.openRuns > this.#parts.limits.openRuns) {
-      this.light?.begin();
-      this.#sendIncomplete();
-    }
+    if (this.#states.openRuns > this.#parts.limits.openRuns) this.#sendIncomplete();
     this.#watchQueue();
     return true;
   }

@@ -1,3 +1,4 @@
+import { guard } from '../base/guard.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../platform/timers.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
 import type { LightRun, LightSink } from '../run/sink.ts';
@@ -67,7 +68,7 @@ export class LightRuns implements LightSink {
     this.#slabs.write();
     this.#removeEnded();
     const last = this.#runs.findLastIndex(({ startedAtMs }) => startedAtMs <= untilMs);
-    for (const run of this.#runs.splice(0, last + 1)) run.begin();
+    for (const run of this.#runs.splice(0, last + 1)) guard('delivery', () => run.begin());
     this.#watch();
   }
 

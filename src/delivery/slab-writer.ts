@@ -1,4 +1,4 @@
-import { guard } from '../base/guard.ts';
+import { guard, ignoreErrors } from '../base/guard.ts';
 import { setSoon } from '../platform/timers.ts';
 import { mainJson } from '../run/encoded-run.ts';
 import type { LightRun } from '../run/sink.ts';
@@ -170,7 +170,9 @@ export class SlabWriter {
   append(id: string, main: string, texts: RunTexts): boolean {
     const { info, endpoint, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
-    const { parts, activeAtMs } = this.#open ?? this.#begin(nowMs);
+    const open = this.#open ?? ignoreErrors(() => this.#begin(nowMs));
+    if (open === undefined) return false;
+    const { parts, activeAtMs } = open;
     const { length } = parts;
     try {
       parts.addRun('post', id, main, texts);
@@ -208,8 +210,9 @@ export class SlabWriter {
     }
     const bytes = parts.close();
     const isSmall = bytes.length * 2 < parts.buffer.length;
-    if (isSmall) this.#pool.give(parts.buffer);
-    const content = isSmall ? { bytes: Buffer.from(bytes) } : { bytes, buffer: parts.buffer };
+    const copy = isSmall ? ignoreErrors(() => Buffer.from(bytes)) : undefined;
+    if (copy !== undefined) this.#pool.give(parts.buffer);
+    const content = copy === undefined ? { bytes, buffer: parts.buffer } : { bytes: copy };
     this.#sealed(new Slab({ ...body, ...content, boundary: parts.boundary }));
   }
 }

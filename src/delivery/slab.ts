@@ -68,6 +68,7 @@ export class Slab {
   /** Keeps the body compressed. */
   keepCompressed(bytes: Buffer, encoding: Encoding): void {
     this.#kept = { bytes, encoding };
+    this.isTried = true;
     this.buffer = undefined;
   }
 
@@ -125,13 +126,14 @@ function runOf(bytes: Buffer, parts: readonly Part[]): EncodedRun | undefined {
 const POOLED_MAX = 4;
 const POOLED_BYTES_MAX = 8 * 1024 * 1024;
 
-const START_BYTES = 256 * 1024;
+/** Size of a full body of usual runs. Memory that is not written to costs nothing, and growing a buffer copies it. */
+const START_BYTES = 2 * 1024 * 1024;
 
 /** Buffers for request bodies. The memory of a new buffer is slow at first, so those of delivered bodies are used again. */
 export class BufferPool {
   readonly #free: Buffer[] = [];
   readonly #isRead: () => boolean;
-  /** Size of the largest buffer so far. Growing a buffer copies it. */
+  /** Size of the largest buffer so far. */
   #usualBytes = START_BYTES;
 
   /** `isRead` returns whether a connection may still read a buffer of an answered request. */

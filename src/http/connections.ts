@@ -1,3 +1,4 @@
+/// <reference path="./undici-files.d.ts" />
 import type { Socket } from 'node:net';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import { isLoopback } from '../config/checker.ts';

@@ -68,8 +68,7 @@ function join({ spanContext, attributes, body, eventName }: LogRecordLike): void
     : attributesOfEvent(name, isFields(body) ? { ...body, ...attributes } : attributes);
   if (values === undefined) return;
   for (const entry of entriesOf({ spanContext: () => spanContext })) {
-    if (!(entry instanceof SpanRun)) continue;
-    if (isException ? entry.addException(values) : entry.addMessages(values)) continue;
+    if (!(entry instanceof SpanRun) || entry.addLog(values, isException)) continue;
     diagnostics.warnOnce(
       'late log records',
       'log records with messages or exceptions arrived after the end of their span and are dropped.',

@@ -24,8 +24,10 @@ import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-s
 import { extractedFor } from './live/extracted-run.ts';
 import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
-import { SpanRun, type SpanStart, startSpanRun } from './live/span-run.ts';
+import { SpanRun } from './live/span-run.ts';
+import { inRequest, type SpanStart } from './live/span-start.ts';
 import { namesCheck } from './mapping/resource.ts';
+import { SpanPlans } from './mapping/span-plan.ts';
 import { mappingWith, type SpanMapping } from './mapping/span-to-run.ts';
 import { isExported, type ShouldExport, shouldExportCheck } from './span-filter.ts';
 import type { SpanContextLike, SpanLike, SpanProcessorLike } from './span-like.ts';
@@ -105,6 +107,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
   readonly #project: Project | undefined;
   readonly #shouldExport: ShouldExport;
   readonly #mapping: SpanMapping;
+  readonly #plans: SpanPlans;
   readonly #spans = new SpanRegistry();
   #flushTime = new FlushTime();
   /** Number of ended spans that became no run. */
@@ -116,6 +119,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     this.#project = projectIn(this.#options);
     this.#shouldExport = this.#options.shouldExport ?? 'llm';
     this.#mapping = mappingOf(this.#options);
+    this.#plans = new SpanPlans(this.#mapping);
     attach(this.#spans);
   }
 
@@ -179,6 +183,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       sink,
       project: this.#project,
       mapping: this.#mapping,
+      plans: this.#plans,
       baggage: this.#options.baggage && baggageIn(parentContext, this.#options.baggage),
       hiding: this.#options,
       startSequence: callsOf(sink).nextSequence,
@@ -202,14 +207,14 @@ export class RunSpanProcessor implements SpanProcessorLike {
       const promote = (filtered: FilteredSpan): SpanEntry => this.#promoted(span, filtered);
       return new FilteredSpan(given, above, this.#shouldExport === 'llm' ? promote : undefined);
     }
-    return startSpanRun(span, above === undefined ? given : { ...given, parent: above.context });
+    return new SpanRun(span, inRequest(above === undefined ? given : { ...given, parent: above.context }));
   }
 
   /** Starts the runs of an open span and of the open spans above it, because a run starts below them. */
   #promoted(span: SpanLike, { start, above }: FilteredSpan): SpanEntry {
     const recorded = recordedRun(span, start.sink);
     if (recorded !== undefined) return { ids: start.ids, isOpen: true, context: recorded.context };
-    const entry = startSpanRun(span, above === undefined ? start : { ...start, parent: above.context });
+    const entry = new SpanRun(span, inRequest(above === undefined ? start : { ...start, parent: above.context }));
     this.#spans.add(span, entry);
     return entry;
   }

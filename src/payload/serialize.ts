@@ -50,6 +50,15 @@ export interface EncodedPayload {
 
 const PATHS: Readonly<Record<AttachingField, ValuePath>> = { inputs: ['inputs'], outputs: ['outputs'] };
 
+export function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
+  if (one.json !== other.json) return false;
+  return (one.attachments ?? []).every(({ bytes }, at) => {
+    const before = other.attachments?.[at]?.bytes;
+    // Attachments of spans are never `Blob` objects.
+    return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
+  });
+}
+
 /**
  * Encodes a payload as a JSON object. If the value is not a plain object, wraps it in an object with the property
  * `input` or `outputs`. `room` is undefined if the run has no attachments yet.

@@ -9,6 +9,7 @@ import {
   isOff,
   otelIdsBelow,
   type RunContext,
+  type RunOwner,
   sinkOf,
   spanIdsOf,
   untraced,
@@ -23,6 +24,12 @@ import { type SamplingResult, sample } from './sampling.ts';
 import { type CapturePolicy, noopSink, type RunSink } from './sink.ts';
 import { parseDottedOrder } from './time.ts';
 
+/** The span that a run records. It owns the context of the run, and fills the record. */
+export interface SpanOwner extends RunOwner {
+  /** Passes the record of the new run to its sink. Returns false if the sink refuses it. */
+  pass(record: EncodedRun, run: HookedRun): boolean;
+}
+
 /** The data of a run before it starts. */
 export interface RunStart<Options extends StartOptions = StartOptions> {
   readonly options: Options;
@@ -33,6 +40,7 @@ export interface RunStart<Options extends StartOptions = StartOptions> {
   readonly inputs?: EncodedPayload | undefined;
   /** What an integration knows of the call that the run records. Undefined for a run of the application itself. */
   readonly call?: CallStart | undefined;
+  readonly span?: SpanOwner | undefined;
 }
 
 /** Prepares a run in the context `around`. `inputs` can be a function, which is called only if the inputs are recorded. */
@@ -82,19 +90,13 @@ export function sinkFor(
   return sink && exporter?.over ? exporter.over(sink) : sink;
 }
 
-export function newRecord(
-  options: StartOptions,
-  parent: RunContext | undefined,
-  sink: RunSink | undefined,
-  capture: CapturePolicy,
-  sampledId: string | undefined,
-  startUs: number,
-): EncodedRun {
+export function newRecord(start: RunStart, startUs: number): EncodedRun {
+  const { options, parent, sink, sampling, capture, span } = start;
   const inherited = inheritedFrom(parent, sink);
   const { tags, metadata } = sink === undefined ? NOTHING_ADDED : options;
-  const above = spanIdsOf(parent);
+  const above = span === undefined ? spanIdsOf(parent) : undefined;
   const record = new EncodedRun({
-    id: sampledId ?? options.id?.toLowerCase() ?? newRunId(startUs),
+    id: sampling.id ?? options.id?.toLowerCase() ?? newRunId(startUs),
     startUs,
     parent,
     project: projectIn(options) ?? parent?.project ?? capture.project,

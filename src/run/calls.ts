@@ -23,9 +23,17 @@ export interface CallStart {
 export class RecordedCall extends CallRecord {
   readonly dottedOrder: string;
   readonly isSender: boolean;
+  /** Whether only the end of the run has told that it records a call. */
+  isLate = false;
+  /** Whether the run was one of those that may turn out to record a call. */
+  isUndecided = false;
   #inputs: (() => unknown) | undefined;
 
-  constructor(run: EncodedRun, type: string, start: CallStart) {
+  constructor(
+    run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'parentRunId' | 'name' | 'inputs'>,
+    type: string,
+    start: CallStart,
+  ) {
     const { source, inputs, isSender = false } = start;
     const { id, traceId, parentRunId: parentId, name, inputs: json } = run;
     super({ id, traceId, parentId, type, source, name, model: undefined });
@@ -90,10 +98,10 @@ class CallsOfType {
    * Ends a record, which may not have been started here if its run type was unknown. Returns whether it was compared with
    * others.
    */
-  end(call: RecordedCall, isBesideOthers: boolean, isLate: boolean): boolean {
+  end(call: RecordedCall, isBesideOthers: boolean): boolean {
     this.#open.delete(call);
     this.#unread.delete(call);
-    const isBesideLatest = isLate && this.#latest.some(({ source }) => source !== call.source);
+    const isBesideLatest = call.isLate && this.#latest.some(({ source }) => source !== call.source);
     const table = this.#tableFor(call, isBesideOthers || isBesideLatest);
     table?.end(call);
     if (table === undefined && call.responseId !== undefined && this.#latest.push(call) > 2 * LATEST_MAX) {
@@ -155,11 +163,15 @@ class CallsOfSink {
     this.#callsOf(call).start(call, this.#isBesideUndecided(call));
   }
 
-  /** Returns whether the record was compared with others. `isLate` tells that nothing was known of it at its start. */
-  end(call: RecordedCall, isLate = false): boolean {
+  /** Returns whether the record was compared with others. */
+  end(call: RecordedCall): boolean {
+    const { source, isLate, isUndecided } = call;
+    if (isUndecided) this.#forgetUndecided(source);
+    // The next spans of the source are then in doubt.
+    if (isLate) this.#withoutCall.set(source, Number.NEGATIVE_INFINITY);
     call.endSequence = this.nextSequence;
     const calls = this.#callsOf(call);
-    const isCompared = calls.end(call, this.#isBesideUndecided(call), isLate);
+    const isCompared = calls.end(call, this.#isBesideUndecided(call));
     call.forgetInputs();
     if (this.#undecided.size === 0) calls.forgetEnded();
     return isCompared;
@@ -179,24 +191,20 @@ class CallsOfSink {
     return true;
   }
 
-  /** Ends the doubt about a span. `call` is its record, if it turned out to record a call that has ended. */
-  endUndecided(source: CallRecord['source'], call?: RecordedCall): boolean {
-    const others = (this.#undecided.get(source) ?? 0) - 1;
-    if (others > 0) this.#undecided.set(source, others);
-    else this.#undecided.delete(source);
-    if (call !== undefined) return this.endLate(call);
+  /** Ends the doubt about a span that has recorded no call. */
+  endUndecided(source: CallRecord['source']): void {
+    this.#forgetUndecided(source);
     const ended = (this.#withoutCall.get(source) ?? 0) + 1;
     this.#withoutCall.set(source, ended);
     // Spans that never end are no longer in doubt either.
     if (ended >= WITHOUT_CALL_MIN) this.#undecided.delete(source);
     if (this.#undecided.size === 0) for (const calls of this.#byType.values()) calls.forgetEnded();
-    return false;
   }
 
-  /** Ends a record of which nothing was known at its start. The next spans of its source are then in doubt. */
-  endLate(call: RecordedCall): boolean {
-    this.#withoutCall.set(call.source, Number.NEGATIVE_INFINITY);
-    return this.end(call, true);
+  #forgetUndecided(source: CallRecord['source']): void {
+    const others = (this.#undecided.get(source) ?? 0) - 1;
+    if (others > 0) this.#undecided.set(source, others);
+    else this.#undecided.delete(source);
   }
 
   #callsOf({ type }: CallRecord): CallsOfType {
@@ -234,15 +242,25 @@ export function startCall(sink: RunSink, run: EncodedRun, start: CallStart): Rec
  * Ends a record of a call with its run. If another record of the call has ended before, the run names that one in its
  * metadata, and its usage moves aside if the other one has usage.
  */
-export function endCall(
-  sink: RunSink,
-  call: RecordedCall,
-  run: EncodedRun,
-  end: () => boolean = () => callsOf(sink).end(call),
-): void {
-  call.hasFailed = run.error !== undefined;
-  call.hasUsage = run.metadata?.has(USAGE) === true;
-  if (!end()) return;
+export function endCall(sink: RunSink, call: RecordedCall, run: EncodedRun): void {
+  const end = { hasFailed: run.error !== undefined, hasUsageMetadata: run.metadata?.has(USAGE) === true };
+  if (endsBeside(sink, call, end)) markSame(call, run);
+}
+
+interface CallEnd {
+  readonly hasFailed: boolean;
+  readonly hasUsageMetadata: boolean;
+}
+
+/** Ends a record of a call. Returns whether it was compared with others, so that `markSame` must be called. */
+export function endsBeside(sink: RunSink, call: RecordedCall, { hasFailed, hasUsageMetadata }: CallEnd): boolean {
+  call.hasFailed = hasFailed;
+  call.hasUsage = hasUsageMetadata;
+  return callsOf(sink).end(call);
+}
+
+/** Marks the run if another record of its call has ended before. */
+export function markSame(call: RecordedCall, run: EncodedRun): void {
   const usage = run.metadata?.get(USAGE) ?? usageIn(run.outputs)?.usage;
   call.hasUsage = usage !== undefined;
   const { same } = call;

@@ -71,7 +71,7 @@ export type RunStatus = 'kept' | 'refused' | 'sampledOut' | 'off';
  * nested calls the hiding.
  */
 export function contextOf(
-  run: EncodedRun,
+  run: Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>,
   from: EncodedFields,
   status: RunStatus,
   span: object | undefined,
@@ -371,6 +371,11 @@ export function startsTrace(context: RunContext | undefined): boolean {
 /** Passes a run that has started or ended to the run of its request. */
 export function observeRun(run: EncodedRun, sink: RunSink | undefined): void {
   if (sources.requests !== undefined) sources.requests.observe(run, sink);
+}
+
+/** Whether `observeRun` has an effect. */
+export function areRunsObserved(): boolean {
+  return sources.requests !== undefined;
 }
 
 /** Returns a function that removes the step source. */

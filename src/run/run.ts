@@ -6,7 +6,7 @@ import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
 import { errorText, isAbort } from '../payload/errors.ts';
 import { parseExact } from '../payload/fields.ts';
-import { ChunkList, encodePayload, shownName } from '../payload/serialize.ts';
+import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
 import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
 import { endCall, type RecordedCall, startCall } from './calls.ts';
@@ -22,7 +22,7 @@ import {
   type RunStatus,
   urlOf,
 } from './context.ts';
-import type { EncodedRun } from './encoded-run.ts';
+import { describeOpenRun, type EncodedRun } from './encoded-run.ts';
 import { addMetadata, EventList, type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
@@ -51,7 +51,6 @@ export class Run implements HookedRun {
   readonly traceId: string;
   readonly dottedOrder: string;
   readonly parentRunId: string | undefined;
-  readonly runType: RunType;
   /** @internal */
   readonly sink: RunSink | undefined;
   /** @internal The context for nested runs. */
@@ -65,6 +64,8 @@ export class Run implements HookedRun {
    * traced stream and keep the stream in memory.
    */
   signal: WeakRef<AbortSignal> | undefined;
+  /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
+  complete: Promise<unknown> | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
@@ -80,44 +81,43 @@ export class Run implements HookedRun {
   #late: LateContent | undefined;
 
   /** @internal */
-  constructor({ options, parent, sink, sampling, capture, inputs, call }: RunStart) {
+  constructor(start: RunStart) {
+    const { options, parent, sink, sampling, capture, inputs, span } = start;
     const startMonotonicUs = clock.monotonicUs();
     const stampUs = clock.stampUs(startMonotonicUs);
     const startUs = options.startUs ?? stampUs;
-    const record = newRecord(options, parent, sink, capture, sampling.id, startUs);
+    const record = newRecord(start, startUs);
     this.id = record.id;
     this.traceId = record.traceId;
     this.dottedOrder = record.dottedOrder;
     this.parentRunId = record.parentRunId;
-    this.runType = record.runType;
     this.sink = sink;
     this.#record = record;
     this.#startUs = startUs;
     this.#startMonotonicUs = startMonotonicUs - (stampUs - startUs);
     this.#capture = capture;
-    if (inputs !== undefined) {
-      record.inputs = inputs.json;
-      if (inputs.attachments !== undefined) this.#ownAttachments.keep('inputs', inputs.attachments);
-    }
+    // Nested runs inherit what a run starts with. The fields of a span are not inherited.
+    const inherited = span === undefined ? record : { tags: record.tags, metadata: record.metadata };
+    this.keepPayload('inputs', inputs);
     let status: RunStatus = 'kept';
     if (sink === undefined) {
       status = 'off';
     } else if (!sampling.isSampled) {
       sink.skip();
       status = 'sampledOut';
-    } else if (!sink.start(record)) {
+    } else if (!(span === undefined ? sink.start(record) : span.pass(record, this))) {
       status = 'refused';
     }
     this.isOpen = status === 'kept';
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
-    if (this.isOpen && sink !== undefined && isCallType(record.runType)) {
-      this.call = startCall(sink, record, { source: options.source, ...call });
-      if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
-      this.#above = ownerWith(sink, parent);
-      this.#above?.callStarted?.(this.call);
-    }
-    this.context = contextOf(record, record, status, activeSpan(), this, parent, options.hiding);
+    if (this.isOpen && span === undefined) this.#startCall(start);
+    const active = span === undefined ? activeSpan() : undefined;
+    this.context = contextOf(record, inherited, status, active, span ?? this, parent, options.hiding);
+  }
+
+  get runType(): RunType {
+    return Run.#recordOf(this)?.runType ?? '';
   }
 
   get name(): string {
@@ -222,7 +222,9 @@ export class Run implements HookedRun {
 
   /** @internal Calls the `onStart` hooks, once the run has started. */
   started(): void {
-    if (this.#hooks !== undefined) callHooks('onStart', this.#hooks, this);
+    if (this.#hooks === undefined) return;
+    describeOpenRun(this.#record);
+    callHooks('onStart', this.#hooks, this);
   }
 
   /** @internal Adds hooks, which are called after existing hooks. */
@@ -262,9 +264,16 @@ export class Run implements HookedRun {
 
   /** @internal Like `keepResult`, but takes the outputs as JSON text. */
   keepOutputs(outputs: string): void {
-    if (!this.isOpen || this.#areOutputsSet || this.#capture.hideOutputs) return;
-    this.#attachments?.forget('outputs');
-    this.#record.outputs = outputs;
+    if (this.isOpen && !this.#capture.hideOutputs)
+      this.keepPayload('outputs', { json: outputs, attachments: undefined });
+  }
+
+  /** @internal Records an encoded payload, unless the application has set the field. */
+  keepPayload(field: 'inputs' | 'outputs', payload: EncodedPayload | undefined): void {
+    if (payload === undefined || (field === 'inputs' ? this.#areInputsSet : this.#areOutputsSet)) return;
+    this.#attachments?.forget(field);
+    this.#record[field] = payload.json;
+    if (payload.attachments !== undefined) this.#ownAttachments.keep(field, payload.attachments);
   }
 
   /**
@@ -308,7 +317,7 @@ export class Run implements HookedRun {
     // A getter on the error may have ended the run in the meantime.
     if (!this.isOpen) return;
     if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
-    this.#record.error = error;
+    this.#record.error ??= error;
     this.finish(endUs);
   }
 
@@ -327,10 +336,12 @@ export class Run implements HookedRun {
     }
     if (this.#events !== undefined) {
       const { dropped } = this.#events;
-      record.events = this.#events.toJson();
+      const json = this.#events.toJson();
+      record.events = record.events === undefined ? json : `${record.events.slice(0, -1)},${json.slice(1)}`;
       if (dropped > 0) this.#addMetadata({ dropped_events: dropped });
     }
     record.endTime = isoTimestamp(endUs);
+    record.source = undefined;
     this.isOpen = false;
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
@@ -339,16 +350,26 @@ export class Run implements HookedRun {
     else this.#late.whenSettled(() => this.#deliver());
   }
 
+  #startCall({ options, parent, sink, call }: RunStart): void {
+    if (sink === undefined || !isCallType(this.#record.runType)) return;
+    this.call = startCall(sink, this.#record, { source: options.source, ...call });
+    if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
+    this.#above = ownerWith(sink, parent);
+    this.#above?.callStarted?.(this.call);
+  }
+
   #deliver(): void {
     const { call, sink } = this;
+    const record = this.#record;
     this.call = undefined;
     if (call !== undefined && sink !== undefined) {
-      endCall(sink, call, this.#record);
+      endCall(sink, call, record);
       this.#above?.callEnded?.(call);
       this.#above = undefined;
     }
-    observeRun(this.#record, sink);
-    sink?.end(this.#record);
+    observeRun(record, sink);
+    if (this.complete === undefined) sink?.end(record);
+    else void this.complete.then(() => sink?.end(record));
   }
 
   #endUsIn(place: string, options: EndOptions): number | undefined {

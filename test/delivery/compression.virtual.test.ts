@@ -185,6 +185,28 @@ it('a retry sends the same bytes, and only their size counts towards `queueBytes
   expect(exporter.backlog().bytes).toBe(0);
 });
 
+it('a body that was compressed for a request is not compressed again during an outage', async () => {
+  const info = infoWith({ gzip_body_enabled: true });
+  const { whole, flush, service, later, stats } = await informed({ info });
+  // Its gzip could be compressed again.
+  const inputs = {
+    text: Array.from({ length: 100_000 }, (_, at) => at)
+      .join(' ')
+      .repeat(3),
+  };
+  service.reply = () => 503;
+  whole('sent', { inputs });
+  whole('sent', { inputs });
+  await flush({ timeoutMs: 5_000 });
+  await advance(10_000);
+  service.reply = () => 202;
+  expect(await flush()).toMatchObject({ ok: true });
+
+  expect(later().length).toBeGreaterThan(2);
+  for (const { arrivals } of later()) for (const { fields } of arrivals) expect(fields.inputs).toEqual(inputs);
+  expect(stats()).toMatchObject({ queued: 0, inFlight: 0, dropped: 0 });
+});
+
 /** A batch that is compressed. */
 const LARGEST: [{ text: string; kib: number }[][], { gzip_body_enabled: boolean; zstd_compression_enabled: boolean }] =
   [[[{ text: 'x', kib: 300 }]], { gzip_body_enabled: true, zstd_compression_enabled: true }];

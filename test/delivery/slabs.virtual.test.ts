@@ -2,11 +2,14 @@
 import '../support/virtual-timers.ts';
 
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { mainJson } from '#src/run/encoded-run.ts';
 import type { RunOptions } from '#src/run/run-options.ts';
+import type { LightRun, LightSink } from '#src/run/sink.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
 import { advance, type Delivery, delivery, finished, onFlush, settle, until } from '../support/delivery.ts';
+import { ended, makeRun } from '../support/encoded-run.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { gate } from '../support/gate.ts';
 import type { Arrival, IngestRequest, Verdict } from '../support/scripted-service.ts';
@@ -162,7 +165,106 @@ describe('a run that is written when it ends', () => {
   });
 });
 
+/** Allocations of at least this many bytes fail until the returned function is called. */
+function shortOfMemory(bytesMin: number): () => void {
+  const { allocUnsafeSlow, from } = Buffer;
+  const failFrom = (bytes: number): void => {
+    if (bytes >= bytesMin) throw new RangeError('Array buffer allocation failed');
+  };
+  const allocation = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((bytes) => {
+    failFrom(bytes);
+    return allocUnsafeSlow(bytes);
+  });
+  const copy = vi.spyOn(Buffer, 'from').mockImplementation((...given: unknown[]) => {
+    if (Buffer.isBuffer(given[0])) failFrom(given[0].length);
+    return Reflect.apply(from, Buffer, given);
+  });
+  return () => [allocation, copy].forEach((spy) => void spy.mockRestore());
+}
+
+/** Starts a span that has no record until it ends without memory. */
+function lightRun({ exporter }: Delivery, begin: () => void = () => {}): LightRun {
+  const light = exporter.light as LightSink;
+  const record = ended(makeRun({ name: 'light' }));
+  const run: LightRun = {
+    parentRunId: undefined,
+    startedAtMs: 0,
+    isLight: true,
+    begin,
+    finish: () => {
+      if (light.end(record.id, mainJson(record, true), record)) return;
+      light.begun(run, record);
+      exporter.end(record);
+    },
+  };
+  light.start(run);
+  return run;
+}
+
+describe('if memory is short, a run arrives', () => {
+  const KIB = 1024;
+
+  it.each([-60, -30, 0, 20])('although its body cannot grow, with %i free bytes', async (freeBytes) => {
+    const { whole, flush, stats, service } = await delivery({ limits: onFlush });
+    const text = (length: number) => ({ inputs: { text: 'x'.repeat(length) } });
+    whole('one', text(200 * KIB));
+    await flush();
+    const { plainBytes } = service.requests[0] as IngestRequest;
+    const restore = shortOfMemory(300 * KIB);
+    whole('two', text(456 * KIB - plainBytes - freeBytes));
+    const isFlushed = await flush();
+    restore();
+    expect([isFlushed, stats()]).toMatchObject([{ ok: true }, { sent: 2, backlog: { bytes: 0 } }]);
+  });
+
+  it('although its body cannot be copied', async () => {
+    const { whole, exporter, stats } = await delivery({ limits: onFlush });
+    whole('run', { inputs: { text: 'x'.repeat(10 * KIB) } });
+    stats();
+    const restore = shortOfMemory(10 * KIB);
+    const flushed = exporter.flush();
+    await settle();
+    restore();
+    expect([await finished(flushed), stats()]).toMatchObject([{ ok: true }, { sent: 1 }]);
+  });
+
+  it('although a body for a span without a record cannot begin', async () => {
+    const scene = await delivery({ limits: onFlush });
+    scene.exporter.light?.finishSoon(lightRun(scene));
+    const restore = shortOfMemory(100 * KIB);
+    scene.stats();
+    restore();
+    expect([await scene.flush(), scene.stats()]).toMatchObject([{ ok: true }, { open: 0, sent: 1 }]);
+  });
+});
+
+it('a span that cannot become a record does not hinder the flush of others', async () => {
+  const scene = await delivery({ limits: onFlush });
+  lightRun(scene, () => {
+    throw new Error('no record');
+  });
+  scene.whole('other');
+  await scene.flush();
+  expect(scene.service.batches).toEqual([['whole other']]);
+});
+
 describe('while the endpoint is closed', () => {
+  it('`ready` resolves when compressed bodies leave room', async () => {
+    const { start, exporter, service } = await delivery({
+      limits: { batchBytes: 2 ** 20, queueBytes: 4 * 2 ** 20, requestsInFlight: 1 },
+      reply: () => 503,
+    });
+    const inputs = { text: 'the history of a conversation '.repeat(4_000) };
+    for (let runs = 0; runs < 34; runs++) start('run', { inputs }).end();
+    let isReady = false;
+    void exporter.ready().then(() => {
+      isReady = true;
+    });
+    await settle();
+    await advance(0);
+    expect([isReady, service.requests.length]).toEqual([true, 1]);
+  });
+
   it('bodies are kept compressed, each probe carries one run, and every run arrives unchanged', async () => {
     let verdict = 503;
     const { start, exporter, stats, service } = await delivery({

@@ -28,7 +28,7 @@ import {
   recordersOf,
   tokensOf,
 } from './call-plans.ts';
-import { soon } from './set-up.ts';
+import { lightInto, soon } from './set-up.ts';
 
 // A property takes long on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -49,7 +49,8 @@ async function sent(plan: Plan, { isOn = () => true, outer }: Surroundings = {})
     if (plan.arePosted) describeOpenRun(run);
     return sink.start(run);
   };
-  const stop = overrideSink({ ...sink, start, end: (run) => void runs.push(JSON.parse(wholeJson(run))) });
+  const end = (run: EncodedRun) => void runs.push(JSON.parse(wholeJson(run)));
+  const stop = overrideSink({ ...sink, start, end, light: plan.arePosted ? undefined : lightInto(runs, start) });
   const provider = new BasicTracerProvider({ spanProcessors: [new RunSpanProcessor({ shouldExport: 'all' })] });
   const performance = new Performance(callsOf(plan), isOn, provider);
   vi.stubGlobal('fetch', performance.answer);

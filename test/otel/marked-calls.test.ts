@@ -21,10 +21,12 @@ import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { wrapOpenAI } from '#src/openai.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
+import { type EncodedRun, wholeJson } from '#src/run/encoded-run.ts';
+import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareClient, localModel, sharedModel, tea } from '../integrations/local-openai.ts';
 import { ask, makeClient } from '../integrations/sdks.ts';
-import { inSpan, noting, setUp, soon, tree } from './set-up.ts';
+import { below, inSpan, lightInto, noting, setUp, soon, tree } from './set-up.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -325,6 +327,27 @@ describe("Anthropic's client, which emits spans", () => {
     await vi.waitFor(() => expect(calls).toContain('end busy'));
   });
 });
+
+test.each([false, true])(
+  'a span is compared with one inside that tells its call only after the first has ended, light %s',
+  (isLight) => {
+    const recorder = recordRuns();
+    recorder.stop();
+    const runs: RunRecord[] = [];
+    const light = isLight ? lightInto(runs, () => true) : undefined;
+    const end = (run: EncodedRun) => void runs.push(JSON.parse(wholeJson(run)));
+    const exporter = { ...recorder.exporter, light, start: () => true, end };
+    const { provider } = setUp({ processors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })] });
+    const outer = provider.getTracer('one').startSpan('outer', { attributes: withText('hi') });
+    const inner = provider.getTracer('other').startSpan('inner', {}, below(outer));
+    outer.end();
+    inner.setAttributes(withText('hi')).end();
+    expect(runs.map(({ name, extra }) => [name, extra?.metadata?.same_call])).toEqual([
+      ['outer', undefined],
+      ['inner', runs[0]?.id],
+    ]);
+  },
+);
 
 test('two spans of one instrumentation are two calls, such as the requests of embedMany', async () => {
   const { tracer, recorder } = setUp();

@@ -6,7 +6,7 @@ import { traceable } from '#src/index.ts';
 import { RunSpanProcessor, type SpanLike } from '#src/otel.ts';
 import { describeOpenRun, type EncodedRun } from '#src/run/encoded-run.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import type { RunSink } from '#src/run/sink.ts';
+import type { LightSink, RunSink } from '#src/run/sink.ts';
 import { type RunRecorder, recordRuns } from '#src/testing.ts';
 import { bareSpan } from '../support/bare-span.ts';
 
@@ -130,6 +130,19 @@ export function notingSink(capture: Partial<RunSink['capture']> = {}, accepts = 
     },
   };
   return { sink, asked, runs };
+}
+
+/** Creates the part of a sink that takes light runs. Runs that end light are added to a list. */
+export function lightInto(runs: RunRecord[], start: RunSink['start']): LightSink {
+  return {
+    start: () => true,
+    begun: (_, record) => void start(record),
+    finishSoon: (run) => run.finish(),
+    end: (_, main, { inputs = '{}', outputs = '{}' }) => {
+      runs.push({ ...JSON.parse(main), inputs: JSON.parse(inputs), outputs: JSON.parse(outputs) });
+      return true;
+    },
+  };
 }
 
 /** Creates a set-up whose processor sends to such a sink. */

@@ -8,6 +8,7 @@ import { spanRunId } from '#src/run/ids.ts';
 import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
 import { moduleText, runNode } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { expectRun, mapped } from './mapped.ts';
 import { below, finished, noting, runNamed, setUp } from './set-up.ts';
 
@@ -202,6 +203,24 @@ describe('the end of a span', () => {
     const [run] = await receiver.runs({ filter: 'name:first' });
     expect(run).toMatchObject({ inputs: { input: 'hi' }, outputs: { output: 'ho' }, error: '' });
     expect(exporter.stats()).toMatchObject({ created: 2, sent: 2, dropped: 0 });
+  });
+
+  test('completes its run after the start was due and sent with the inputs', async () => {
+    const receiver = await startReceiver();
+    const exporter = createExporter({
+      endpoint: receiver.url,
+      apiKey: 'key',
+      limits: { startDelayMs: 1, lingerMs: 1 },
+    });
+    const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })] });
+    const span = tracer.startSpan('a', { attributes: { 'openinference.span.kind': 'LLM', 'input.value': 'hi' } });
+    const sent = await vi.waitUntil(async () => (await receiver.runs())[0]);
+    expect(sent).toMatchObject({ run_type: 'llm', inputs: { input: 'hi' } });
+    expect(sent).not.toHaveProperty('end_time');
+    span.setAttribute('output.value', 'ho').end();
+    await provider.forceFlush();
+    expect(await receiver.runs()).toMatchObject([{ id: sent.id, inputs: { input: 'hi' }, outputs: { output: 'ho' } }]);
+    await exporter.close();
   });
 });
 

@@ -67,9 +67,6 @@ const SLICE_BYTES = 2 * 1024 * 1024;
 /** Estimated size of a run without its payloads, in bytes. */
 const RUN_BYTES = 1_600;
 
-/** A `PartBuffer` grows if fewer bytes are free after a write. */
-const FREE_BYTES_MIN = 8;
-
 /** Encodes the runs of a batch, in slices if they are large. */
 class BatchBody {
   readonly parts: PartBuffer;
@@ -77,7 +74,7 @@ class BatchBody {
   #runs = 0;
 
   constructor(boundary: string, items: readonly Item[]) {
-    let capacity = FREE_BYTES_MIN;
+    let capacity = 0;
     for (const { inputs, outputs, events } of items) {
       capacity += RUN_BYTES + (inputs?.length ?? 0) + (outputs?.length ?? 0) + (events?.length ?? 0);
     }

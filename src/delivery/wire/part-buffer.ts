@@ -70,8 +70,9 @@ export class PartBuffer {
     return this.#buffer.subarray(0, this.length);
   }
 
+  /** Cannot fail after a part was added, even if there is no memory. */
   close(): Buffer {
-    this.#write(this.#close);
+    this.length += this.#buffer.write(this.#close, this.length, 'latin1');
     return this.bytes();
   }
 
@@ -106,9 +107,11 @@ export class PartBuffer {
     }
   }
 
+  /** Leaves room for `close`. */
   #write(text: string): void {
+    const freeBytes = CHARACTER_BYTES_MAX + this.#close.length;
     let written = this.#buffer.write(text, this.length, 'utf8');
-    while (this.#buffer.length - this.length - written < CHARACTER_BYTES_MAX) {
+    while (this.#buffer.length - this.length - written < freeBytes) {
       const grown = Buffer.allocUnsafeSlow(this.#buffer.length * 2 + text.length);
       this.#buffer.copy(grown, 0, 0, this.length);
       this.#buffer = grown;

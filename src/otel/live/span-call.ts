@@ -1,14 +1,20 @@
 import { guard } from '../../base/guard.ts';
 import { env, parseFlag } from '../../config/environment.ts';
 import { defined, definedOrNone, parsedJson } from '../../payload/fields.ts';
+import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
+import { callsOf, RecordedCall } from '../../run/calls.ts';
+import type { RunContext, RunOwner } from '../../run/context.ts';
 import type { Hiding } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
+import type { RunSink } from '../../run/sink.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
 import { AttributeReader } from '../mapping/attributes.ts';
+import type { MappedFields } from '../mapping/mapped-fields.ts';
 import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
 import type { SpanLike } from '../span-like.ts';
+import { unwatchEnd, watchForEnd } from './flushing.ts';
 
 const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];
 
@@ -75,7 +81,7 @@ export function callTypeOf({ attributes }: SpanLike, index: RowIndex): string | 
 }
 
 /** Returns the name of the tool in a span. */
-export function toolNameOf({ attributes, name }: SpanLike): string {
+function toolNameOf({ attributes, name }: SpanLike): string {
   return TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? name;
 }
 
@@ -89,4 +95,110 @@ export function inputsIn(span: SpanLike, logged: Attributes | undefined, index: 
 
 export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
   return (instrumentationScope ?? instrumentationLibrary)?.name;
+}
+
+/** The run of a span that may record a call. */
+interface CallingRun {
+  readonly sink: RunSink;
+  readonly source: string;
+  readonly context: RunContext;
+  readonly parentRunId: string | undefined;
+  /** Returns the inputs in the given span, or in the open span. */
+  inputsIn(span?: SpanLike): unknown;
+}
+
+/** The record of a call of a span. Only at the end of the span is it certain whether it records one. */
+export class SpanCall {
+  readonly #run: CallingRun;
+  /** Undefined if the span is not known to record a call. */
+  #call: RecordedCall | undefined;
+  /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
+  #isUndecided = false;
+  /** The number of open records of calls inside the span that other sources have started. */
+  #openInside = 0;
+  #endLate: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(run: CallingRun) {
+    this.#run = run;
+  }
+
+  start(type: string | undefined, name: string, above: RunOwner | undefined): void {
+    const calls = callsOf(this.#run.sink);
+    if (type === undefined) {
+      this.#isUndecided = calls.startUndecided(this.#run.source);
+      return;
+    }
+    this.#call = this.#callOf(type, name);
+    calls.start(this.#call);
+    above?.callStarted?.(this.#call);
+  }
+
+  startedInside({ source }: RecordedCall): void {
+    if (source === this.#run.source) return;
+    this.#openInside++;
+    this.#stopWaiting();
+  }
+
+  /** Returns whether a call of another source has ended, and no other one is open inside the span. */
+  endedInside({ source }: RecordedCall): boolean {
+    return source !== this.#run.source && --this.#openInside <= 0;
+  }
+
+  /** Whether the span may record the same call. A call with another request says nothing about that of the span. */
+  mayBeSame({ key }: RecordedCall): boolean {
+    return key === undefined || (this.#call?.readKey() ?? key) === key;
+  }
+
+  /** Calls `end` after `idleMs`, or when the process is about to end, unless the span ends or a call starts inside. */
+  awaitEnd(idleMs: number, end: () => void): void {
+    this.#stopWaiting();
+    this.#endLate = end;
+    this.#timer = setTimer(end, Math.min(DELAY_MAX_MS, idleMs)).unref();
+    watchForEnd(end);
+  }
+
+  #stopWaiting(): void {
+    if (this.#endLate === undefined) return;
+    clearTimer(this.#timer);
+    unwatchEnd(this.#endLate);
+    this.#endLate = undefined;
+  }
+
+  /** Returns the record of the ended span's call, which has not ended yet. `startSequence` is that of the span. */
+  at(span: SpanLike, fields: MappedFields, startSequence: number): RecordedCall | undefined {
+    const { runType, name, model, responseId } = fields;
+    if (!isCallType(runType)) return undefined;
+    let call = this.#call;
+    if (call?.type === runType) {
+      this.#call = undefined;
+    } else {
+      call = this.#callOf(runType, name, span);
+      call.isLate = true;
+      call.isUndecided = this.#isUndecided;
+      this.#isUndecided = false;
+    }
+    call.startSequence = startSequence;
+    if (runType === 'tool') call.name = toolNameOf(span);
+    call.model = model;
+    call.responseId = responseId;
+    return call;
+  }
+
+  /** Called when the span has ended. What `at` has returned does not change. */
+  leave(): void {
+    const { sink, source } = this.#run;
+    this.#stopWaiting();
+    if (this.#call !== undefined) callsOf(sink).leave(this.#call);
+    if (this.#isUndecided) callsOf(sink).endUndecided(source);
+    this.#call = undefined;
+    this.#isUndecided = false;
+  }
+
+  #callOf(type: string, name: string, span?: SpanLike): RecordedCall {
+    const { source, context, parentRunId } = this.#run;
+    const { id = '', traceId = '', dottedOrder = '' } = context;
+    const run = { id, traceId, dottedOrder, parentRunId, name, inputs: undefined };
+    return new RecordedCall(run, type, { source, inputs: () => this.#run.inputsIn(span) });
+  }
 }

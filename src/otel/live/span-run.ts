@@ -1,178 +1,135 @@
-import { clock } from '../../base/clock.ts';
+import { monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
-import { safeText } from '../../base/text.ts';
-import type { Fields } from '../../payload/fields.ts';
-import { type EncodedPayload, shownName } from '../../payload/serialize.ts';
-import type { PayloadRules } from '../../payload/truncate.ts';
-import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
-import { callsOf, endCall, RecordedCall } from '../../run/calls.ts';
+import { type EncodedPayload, isSamePayload, shownName } from '../../payload/serialize.ts';
+import type { SpanOwner } from '../../run/begin.ts';
+import { endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
 import {
-  belowRequest,
-  contextOf,
+  areRunsObserved,
   enclosingSpanIds,
-  inheritedFrom,
   observeRun,
   otelTraceIdOf,
+  ownerWith,
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
-  startsTrace,
 } from '../../run/context.ts';
-import { EncodedRun, type Project, type RunSource } from '../../run/encoded-run.ts';
-import { withMetadata, withTags } from '../../run/fields.ts';
+import {
+  EncodedRun,
+  extraJson,
+  mainJson,
+  mainText,
+  type Project,
+  parseMainJson,
+  type RunSource,
+  runtimeJson,
+} from '../../run/encoded-run.ts';
+import { withTags } from '../../run/fields.ts';
 import { Run } from '../../run/run.ts';
 import { captureFor, type Hiding, hiddenByEither } from '../../run/run-options.ts';
-import { isCallType } from '../../run/same-call.ts';
 import { sample } from '../../run/sampling.ts';
-import type { CapturePolicy, EncodedFields, RunSink } from '../../run/sink.ts';
-import { isoTimestamp } from '../../run/time.ts';
+import type { CapturePolicy, LightRun, RunSink } from '../../run/sink.ts';
+import { dottedOrder, isoTimestamp } from '../../run/time.ts';
 import type { Attributes } from '../conventions/values.ts';
+import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
 import { LogMessages } from '../mapping/message-events.ts';
+import type { RowIndex } from '../mapping/row-index.ts';
 import { exceptionFields } from '../mapping/span-error.ts';
-import { runIdOf, startUsOf } from '../mapping/span-identity.ts';
+import { hrTimeUs, runIdOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
+import type { PlannedFields } from '../mapping/span-plan.ts';
 import {
   hiddenNames,
   OPERATION,
   projectOf,
-  type SpanFields,
-  type SpanMapping,
+  SpanFields,
+  type SpanSurroundings,
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
-import type { ResourceLike, SpanContextLike, SpanLike } from '../span-like.ts';
-import { resourceWait, unwatchEnd, watchForEnd } from './flushing.ts';
-import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, scopeOf, toolNameOf } from './span-call.ts';
+import type { SpanContextLike, SpanLike } from '../span-like.ts';
+import { resourceWait } from './flushing.ts';
+import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall, scopeOf } from './span-call.ts';
 import type { SpanEntry } from './span-registry.ts';
+import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
 
-/** Data that is known when the run of a span starts. */
-export interface SpanStart {
-  readonly ids: SpanContextLike;
-  /** Ids of the parent span, even if the parent span has no run. */
-  readonly parentIds: SpanContextLike | undefined;
-  readonly parent: RunContext | undefined;
-  /** Whether the span belongs to no run of an incoming request: it records the request itself, or starts a new trace. */
-  readonly isAboveRequest?: boolean;
-  readonly sink: RunSink;
-  /** The project for a run without a parent. A project in the span's attributes takes precedence. */
-  readonly project: Project | undefined;
-  readonly mapping: SpanMapping;
-  /** Metadata from the baggage of the span's parent context. */
-  readonly baggage?: Fields | undefined;
-  /** Payloads that the run must not record, even if its sink records payloads. */
-  readonly hiding?: Hiding;
-  /** The number of the start among the starts and ends of the sink's calls. */
-  readonly startSequence: number;
-  /** Whether the span has ended already, because only its last attributes have selected it. */
-  readonly isEnded?: boolean;
-}
+/** The context of a run that is recorded. */
+type RecordedContext = RunContext & Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>;
 
-/** Starts the run of a span. If the trace is not sampled, returns an entry without a run. */
-export function startSpanRun(span: SpanLike, given: SpanStart): SpanEntry {
-  const start = given.isAboveRequest === true || !startsTrace(given.parent) ? given : startInRequest(given);
-  const { ids, parent, sink, project } = start;
-  if (parent?.sampled !== false && sink.capture.sampling === undefined) return new SpanRun(span, start);
-  const named = typeof project === 'string' ? { project } : project && { projectId: project.id };
-  const options = { name: safeText(span.name), id: runIdOf(startUsOf(span), ids), ...named };
-  const sampling = sample(options, parent, sink, ids.traceId);
-  if (sampling.isSampled) return new SpanRun(span, start);
-  return { ids, isOpen: true, context: new Run({ options, parent, sink, sampling, capture: sink.capture }).context };
-}
-
-function startInRequest(given: SpanStart): SpanStart {
-  const { parent, sink, project } = given;
-  return {
-    ...given,
-    parent: belowRequest(parent, sink, typeof project === 'object' ? { projectId: project.id } : { project }),
-  };
+/** The JSON texts of an ended run. */
+interface EndedTexts extends Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
+  readonly main: string;
 }
 
 /**
- * The run of a span. Attributes are mapped when the span ends. If the start is sent earlier, attributes are also mapped
- * then.
+ * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
+ * the span ends. If there are hooks, or the start is sent earlier, attributes are also mapped then.
  */
-export class SpanRun implements SpanEntry, RunOwner, RunSource {
+export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   readonly ids: SpanContextLike;
   isOpen = true;
+  isLight: boolean;
+  readonly startedAtMs: number;
+  readonly parentRunId: string | undefined;
   readonly sink: RunSink;
+  /** The scope of the span, which is the source of its record. */
+  readonly source: string;
   readonly context: RunContext;
   /** The ids of the span, in the trace of its root run. The SDK starts another trace for a span below a function. */
   readonly spanIds: RunOwner['spanIds'];
   readonly #startUs: number;
-  readonly #parentIds: SpanContextLike | undefined;
-  /** The span id of a caller, if the span has no parent in OpenTelemetry. */
-  readonly #enclosingId: string | undefined;
   readonly #capture: CapturePolicy;
-  readonly #mapping: SpanMapping;
-  /** The encoded run. Undefined if the run has ended or the sink has refused the run. */
-  #record: EncodedRun | undefined;
+  readonly #index: RowIndex;
+  /** Undefined if the span has ended, or its run is not recorded, so that a long chain of spans does not stay in memory. */
+  #start: SpanStart | undefined;
+  /** Undefined if the run is light, or the span has ended. */
+  #run: Run | undefined;
   /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
+  /** A light run that has ended, until it is passed to the sink. */
+  #ended: EncodedRun | EndedTexts | undefined;
+  /** The record of the `Run`. */
+  #record: EncodedRun | undefined;
+  /** The recorded name. A hook may give the run another one. */
+  #name = '';
   #logMessages: LogMessages | undefined;
   /** Attributes of the last exception that was emitted as a log record. */
   #exception: Attributes | undefined;
-  /** The parent run. Removed when the span ends, so that a long chain of spans does not stay in memory. */
-  #parent: SpanRun | undefined;
   #hasUsageBelow = false;
-  readonly parentRunId: string | undefined;
-  /** The number of the start among the starts and ends of the sink's calls. */
-  readonly #startSequence: number;
-  /** The scope of the span, which is the source of its record. */
-  readonly #source: string;
-  /** The record of a call. Undefined if the span is not known to record one. */
-  #call: RecordedCall | undefined;
-  /** Whether the open span may turn out to record a call, because some instrumentations set attributes after the start. */
-  #isUndecided = false;
-  /** The number of open records of calls inside the span that other sources have started. */
-  #openCalls = 0;
-  /** Ends the run of a span that may never end. */
-  #interruptLate: (() => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #call: SpanCall = new SpanCall(this);
 
-  constructor(
-    span: SpanLike,
-    { ids, parentIds, parent, sink, project, mapping, baggage, hiding, startSequence, isEnded }: SpanStart,
-  ) {
+  constructor(span: SpanLike, start: SpanStart) {
+    const { ids, parent, sink } = start;
     this.ids = ids;
-    const { capture } = sink;
-    const startUs = startUsOf(span);
-    const inherited = withBaggage(inheritedFrom(parent, sink), baggage, capture.payload);
-    const record = new EncodedRun({
-      id: runIdOf(startUs, ids),
-      startUs,
-      parent,
-      project: projectOf(span.attributes) ?? parent?.project ?? project ?? capture.project,
-      name: shownName(safeText(span.name), capture.payload),
-      runType: 'chain',
-      tags: inherited.tags,
-      metadata: inherited.metadata,
-    });
     this.sink = sink;
+    this.startedAtMs = monotonicNowMs();
+    this.parentRunId = parent?.id;
     const traceId = otelTraceIdOf(parent) ?? ids.traceId;
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
-    this.#enclosingId = parent && parentIds === undefined ? enclosingSpanIds(parent)?.spanId : undefined;
-    this.#startUs = startUs;
-    this.#parentIds = parentIds;
-    this.#mapping = mapping;
-    this.#capture = captureFor(hiddenByEither(hiding, parent?.hiding) ?? {}, capture);
-    this.#parent = parent?.owner instanceof SpanRun ? parent.owner : undefined;
-    this.#record = record;
+    this.#startUs = startUsOf(span);
+    this.#capture = captureFor(hiddenByEither(start.hiding, parent?.hiding) ?? {}, sink.capture);
+    this.source = scopeOf(span) ?? '';
+    this.#index = start.mapping.index;
+    this.#start = start;
     this.#span = span;
-    record.source = this;
-    this.parentRunId = record.parentRunId;
-    this.#startSequence = startSequence;
-    this.#source = scopeOf(span) ?? '';
-    const isAccepted = sink.start(record);
-    if (!isAccepted) this.#release(record);
-    else if (!isEnded) this.#startCall(record, span);
-    const status = isAccepted ? 'kept' : 'refused';
-    this.context = contextOf(record, inherited, status, undefined, this, parent, refusedContent(span));
-    if (mayRefuseLater(span)) {
-      const get = (): Hiding | undefined =>
-        hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
-      Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
+    const id = runIdOf(this.#startUs, ids);
+    const project = projectOf(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
+    this.isLight = mayBeLight(start);
+    this.isLight = this.isLight && sink.light?.start(this) === true;
+    if (this.isLight) {
+      const place = { id, project, dottedOrder: dottedOrder(parent?.dottedOrder, this.#startUs, id) };
+      this.context = lightContext(place, span, this, start);
+    } else {
+      const run = this.#newRun(id, project, span, start);
+      this.context = run.context;
+      if (!run.isOpen) {
+        this.#release();
+        return;
+      }
     }
+    if (mayRefuseLater(span)) this.#hideLater(parent);
+    if (start.isEnded !== true) this.#call.start(callTypeOf(span, this.#index), span.name, ownerWith(sink, parent));
+    this.#run?.started();
   }
 
   get packageCopy(): object {
@@ -182,22 +139,26 @@ export class SpanRun implements SpanEntry, RunOwner, RunSource {
   /** Determined on each access, because some instrumentations set attributes only after the start. */
   get call(): RunOwner['call'] {
     const span = this.#openSpan;
-    const type = span && callTypeOf(span, this.#mapping.index);
-    return type === undefined ? undefined : { type, source: this.#source };
-  }
-
-  get isEnded(): boolean {
-    return this.#record === undefined;
+    const type = span && callTypeOf(span, this.#index);
+    return type === undefined ? undefined : { type, source: this.source };
   }
 
   get #openSpan(): SpanLike | undefined {
     return this.#span instanceof WeakRef ? this.#span.deref() : this.#span;
   }
 
-  /** Adds messages from a log record by attribute name. Returns false if the span has ended. */
-  addMessages(values: Attributes): boolean {
-    if (this.isEnded) return this.context.refused;
-    const isHidden = hiddenNames(this.#capture, this.#mapping.index);
+  /**
+   * Adds the attributes of an exception, or messages by attribute name, from a log record. Returns false if the span has
+   * ended.
+   */
+  addLog(values: Attributes, isException: boolean): boolean {
+    if (this.#start === undefined) return this.context.refused || !this.context.sampled;
+    this.begin();
+    if (isException) {
+      this.#exception = exceptionFields(values);
+      return true;
+    }
+    const isHidden = hiddenNames(this.#capture, this.#index);
     const shown = Object.entries(values).filter(([name]) => isHidden?.(name) !== true);
     if (shown.length === 0) return true;
     this.#logMessages ??= new LogMessages(this.#capture.payload);
@@ -205,56 +166,70 @@ export class SpanRun implements SpanEntry, RunOwner, RunSource {
     return true;
   }
 
-  /** Stores the attributes of an exception that was emitted as a log record. Returns false if the span has ended. */
-  addException(attributes: Attributes): boolean {
-    if (this.isEnded) return this.context.refused;
-    this.#exception = exceptionFields(attributes);
+  inputsIn(span: SpanLike | undefined = this.#openSpan): unknown {
+    return span && inputsIn(span, this.#logMessages?.attributes, this.#index);
+  }
+
+  begin(): void {
+    const span = this.#openSpan;
+    if (!this.isLight || span === undefined || this.#start === undefined) return;
+    const { id, project } = this.context;
+    this.#newRun(id as string, project as Project, span, this.#start);
+  }
+
+  pass(record: EncodedRun, run: Run): boolean {
+    this.#run = run;
+    this.#record = record;
+    this.#name = record.name;
+    record.source = this;
+    if (!this.isLight) return this.sink.start(record);
+    this.isLight = false;
+    this.sink.light?.begun(this, record);
     return true;
   }
 
   describe(): void {
-    const record = this.#record;
     const span = this.#openSpan;
-    if (record === undefined || span === undefined) return;
-    const { name, runType, inputs } = spanToOpenRun(span, this.#capture, this.#mapping.index);
-    record.name = shownName(name, this.#capture.payload);
-    record.runType = runType;
-    const origin = this.#inTrace(openOriginJson(this.ids, this.#parentIds));
-    record.metadata = new Map(record.metadata).set('otel', origin);
+    const start = this.#start;
+    const record = this.#record;
+    if (span === undefined || start === undefined || record === undefined) return;
+    const fields = spanToOpenRun(span, this.#capture, this.#index);
     this.#span = new WeakRef(span);
-    if (inputs === undefined) return;
-    record.inputs = inputs.json;
-    record.attachments = inputs.attachments?.slice();
-    this.#sentInputs = inputs;
+    this.#sentInputs = fields.inputs;
+    const origin = this.#inTrace(openOriginJson(this.ids, start.parentIds), start);
+    this.#fill(record, { ...fields, metadata: new Map([['otel', origin]]) });
   }
 
-  /** Records the end of the span, unless the run has already ended or the sink no longer waits for its end. */
-  end(span: SpanLike, interruption?: string): void {
-    const record = this.#record;
-    if (record === undefined) return;
-    const parent = this.#parent;
-    if (record.endTime !== undefined) {
-      this.#release(record);
-      return;
-    }
-    const fields = spanToRun(span, this.#capture, {
-      startUs: this.#startUs,
-      parentIds: this.#parentIds,
-      messages: this.#logMessages?.attributes,
-      droppedMessages: this.#logMessages?.leftOut,
-      exception: this.#exception,
-      mapping: this.#mapping,
-      sentInputs: this.#sentInputs?.json,
-      hasUsageBelow: this.#hasUsageBelow,
-    });
-    if (parent !== undefined && (this.#hasUsageBelow || fields.hasUsage)) parent.#hasUsageBelow = true;
-    guard(OPERATION, () => {
-      this.#fill(record, fields);
-      if (interruption !== undefined) this.#markInterrupted(record, interruption);
-      this.#endCall(record, span, fields);
-    });
-    this.#release(record);
-    this.#deliver(record, span.resource);
+  /** Records the end of the span, unless its run has already ended. `span` is undefined if it is no longer in memory. */
+  end(span: SpanLike | undefined, interruption?: string): void {
+    const start = this.#start;
+    if (start === undefined) return;
+    const mayStayLight = this.isLight && span !== undefined && interruption === undefined;
+    if (mayStayLight && guard(OPERATION, () => this.#endLight(span, start)) === true) return;
+    this.begin();
+    const run = this.#run;
+    const call = span && run?.isOpen ? guard(OPERATION, () => this.#fillRun(run, span, start)) : undefined;
+    // A hook may do what ends open spans.
+    this.#start = undefined;
+    if (run !== undefined) run.call = call;
+    if (interruption !== undefined) run?.interrupt(interruption);
+    else run?.finish(Math.max(this.#startUs, hrTimeUs(span?.endTime) ?? this.#startUs));
+    this.#release();
+    if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
+  }
+
+  finish(): void {
+    const ended = this.#ended;
+    const { light } = this.sink;
+    if (ended === undefined || light === undefined) return;
+    this.#ended = undefined;
+    const isRecord = ended instanceof EncodedRun;
+    const id = this.context.id as string;
+    const main = isRecord ? () => mainJson(ended, true) : () => ended.main;
+    if (guard(OPERATION, () => light.end(id, main(), ended)) === true) return;
+    const record = isRecord ? ended : readEnded(ended);
+    light.begun(this, record);
+    this.sink.end(record);
   }
 
   /**
@@ -262,170 +237,174 @@ export class SpanRun implements SpanEntry, RunOwner, RunSource {
    * current attributes are recorded.
    */
   interrupt(reason: string): void {
-    const span = this.#openSpan;
-    if (span !== undefined) {
-      this.end(span, reason);
-      return;
-    }
-    const record = this.#record;
-    if (record === undefined) return;
-    this.#release(record);
-    if (record.endTime !== undefined) return;
-    this.#markInterrupted(record, reason);
-    this.sink.end(record);
+    this.end(this.#openSpan, reason);
   }
 
-  callStarted({ source }: RecordedCall): void {
-    if (source === this.#source) return;
-    this.#openCalls++;
-    this.#stopWaiting();
+  callStarted(call: RecordedCall): void {
+    this.#call.startedInside(call);
   }
 
   /**
    * Some instrumentations never end the span of a call that fails or is aborted. The run is therefore interrupted after
-   * `streamIdleMs`, or when the process is about to end, unless another call starts inside. A call with another request says
-   * nothing about the span's own call.
+   * `streamIdleMs`, or when the process is about to end, unless another call starts inside.
    */
-  callEnded({ type, source, key }: RecordedCall): void {
-    if (source === this.#source || --this.#openCalls > 0 || this.isEnded || this.call?.type !== type) return;
-    if (key !== undefined && (this.#call?.readKey() ?? key) !== key) return;
-    this.#stopWaiting();
+  callEnded(call: RecordedCall): void {
+    if (!this.#call.endedInside(call) || this.#start === undefined) return;
+    if (this.call?.type !== call.type || !this.#call.mayBeSame(call)) return;
     // Keeps the span, because its attributes are recorded if the run is interrupted.
     this.#span = this.#openSpan;
-    const interruptLate = (): void => this.interrupt('the span of a call that has ended did not end');
-    this.#interruptLate = interruptLate;
-    this.#timer = setTimer(interruptLate, Math.min(DELAY_MAX_MS, this.#capture.streamIdleMs)).unref();
-    watchForEnd(interruptLate);
+    const interrupt = (): void => this.interrupt('the span of a call that has ended did not end');
+    this.#call.awaitEnd(this.#capture.streamIdleMs, interrupt);
   }
 
-  #stopWaiting(): void {
-    if (this.#interruptLate === undefined) return;
-    clearTimer(this.#timer);
-    unwatchEnd(this.#interruptLate);
-    this.#interruptLate = undefined;
+  #hideLater(parent: RunContext | undefined): void {
+    const get = (): Hiding | undefined =>
+      hiddenByEither(parent?.hiding, this.#openSpan && refusedContent(this.#openSpan));
+    Object.defineProperty(this.context, 'hiding', { enumerable: true, get });
   }
 
-  #startCall(record: EncodedRun, span: SpanLike): void {
-    const calls = callsOf(this.sink);
-    const type = callTypeOf(span, this.#mapping.index);
-    if (type !== undefined) {
-      this.#call = this.#recordedCall(record, type, () => this.#openSpan);
-      calls.start(this.#call);
-      this.#parent?.callStarted(this.#call);
+  #newRun(id: string, project: Project, span: SpanLike, start: SpanStart): Run {
+    const { ids, parent, sink } = start;
+    const options = optionsOf(id, project, span, this.#startUs, start);
+    const sampling = sample(options, parent, sink, ids.traceId);
+    return new Run({ options, parent, sink, sampling, capture: this.#capture, span: this });
+  }
+
+  /** Ends the run without a `Run`. Returns false if it needs one. */
+  #endLight(span: SpanLike, start: SpanStart): boolean {
+    if (resourceWait(span.resource) !== undefined) return false;
+    const planned = this.#plannedFields(span, start);
+    const fields = planned ?? this.#fieldsOf(span, start);
+    if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
+    const call = this.#call.at(span, fields, start.startSequence);
+    const isAlone = call === undefined || !endsBeside(this.sink, call, fields);
+    if (planned !== undefined && isAlone) {
+      this.#ended = this.#textsOf(planned, start);
     } else {
-      this.#isUndecided = calls.startUndecided(this.#source);
+      const record = this.#recordOf(fields instanceof SpanFields ? fields : this.#fieldsOf(span, start), start);
+      if (!isAlone) markSame(call, record);
+      observeRun(record, this.sink);
+      this.#ended = record;
     }
+    this.isLight = false;
+    this.#release();
+    if (call?.isLate === false) ownerWith(this.sink, start.parent)?.callEnded?.(call);
+    this.sink.light?.finishSoon(this);
+    return true;
   }
 
-  #recordedCall(record: EncodedRun, type: string, spanOf: () => SpanLike | undefined): RecordedCall {
-    const inputs = (): unknown => {
-      const span = spanOf();
-      return span && inputsIn(span, this.#logMessages?.attributes, this.#mapping.index);
+  #recordOf(fields: SpanFields, { parent }: SpanStart): EncodedRun {
+    const { id, project, tags, metadata } = this.context as RecordedContext;
+    const given = { id, startUs: this.#startUs, parent, project, name: this.#name, runType: 'chain', tags, metadata };
+    const record = new EncodedRun(given);
+    this.#fill(record, fields);
+    record.endTime = fields.endTime;
+    return record;
+  }
+
+  #textsOf(fields: PlannedFields, start: SpanStart): EndedTexts {
+    const { parentRunId } = this;
+    const { id, traceId, dottedOrder, project } = this.context as RecordedContext;
+    const startTime = isoTimestamp(this.#startUs);
+    const { name, runType, inputs, outputs } = fields;
+    const run = { id, traceId, parentRunId, dottedOrder, project, startTime, name, runType };
+    const metadata = `${fields.metadata}"otel":${this.#inTrace(fields.origin, start)}`;
+    const main = mainText(run, fields, extraJson(metadata, parentRunId === undefined ? runtimeJson() : undefined));
+    return { main, inputs: inputs?.json, outputs: outputs?.json, events: undefined };
+  }
+
+  #fill(record: EncodedRun, fields: StartFields & Partial<SpanFields>): void {
+    const { inputs, outputs, metadata = new Map() } = fields;
+    const { payload } = this.#capture;
+    if (record.name === this.#name && fields.name !== this.#name) {
+      record.name = shownName(fields.name, payload);
+      this.#name = record.name;
+    }
+    record.runType = fields.runType;
+    record.tags = withTags(record.tags, fields.tags, payload);
+    record.metadata = record.metadata === undefined ? metadata : new Map([...record.metadata, ...metadata]);
+    record.error = fields.error;
+    record.events = fields.events;
+    if (this.#run === undefined) {
+      record.inputs = inputs?.json;
+      record.outputs = outputs?.json;
+      return;
+    }
+    this.#run.keepPayload('inputs', inputs);
+    this.#run.keepPayload('outputs', outputs);
+  }
+
+  /** Gives the run the fields of the ended span, and returns the call that the span records. */
+  #fillRun(run: Run, span: SpanLike, start: SpanStart): RecordedCall | undefined {
+    const fields = this.#fieldsOf(span, start);
+    const sent = this.#sentInputs;
+    // If inputs were sent with the start, they are sent again only if they have changed.
+    if (fields.inputs !== undefined && sent !== undefined && isSamePayload(fields.inputs, sent))
+      fields.inputs = undefined;
+    const record = this.#record as EncodedRun;
+    this.#fill(record, fields);
+    const { resource } = span;
+    const addResource = (): void => {
+      const known = start.mapping.resources.of(resource, this.#capture.payload);
+      record.metadata = new Map([...known, ...(record.metadata ?? [])]);
     };
-    return new RecordedCall(record, type, { source: this.#source, inputs });
+    run.complete = resourceWait(resource)?.then(() => guard(OPERATION, addResource));
+    return this.#call.at(span, fields, start.startSequence);
   }
 
-  /** Ends the record of a call. Only now is it certain whether the span records one. */
-  #endCall(record: EncodedRun, span: SpanLike, { runType, model, responseId }: SpanFields): void {
-    if (!isCallType(runType)) return;
-    const calls = callsOf(this.sink);
-    const isKnown = this.#call?.type === runType;
-    const call = isKnown ? (this.#call as RecordedCall) : this.#recordedCall(record, runType, () => span);
-    call.startSequence = this.#startSequence;
-    if (runType === 'tool') call.name = toolNameOf(span);
-    call.model = model;
-    call.responseId = responseId;
-    const endLate = () => (this.#isUndecided ? calls.endUndecided(this.#source, call) : calls.endLate(call));
-    endCall(this.sink, call, record, isKnown ? undefined : endLate);
-    this.#isUndecided = false;
-    if (!isKnown) return;
-    this.#call = undefined;
-    this.#parent?.callEnded(call);
+  #fieldsOf(span: SpanLike, start: SpanStart): SpanFields {
+    const fields = spanToRun(span, this.#capture, this.#around(start));
+    this.#noteUsage(fields, start);
+    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string, start));
+    return fields;
+  }
+
+  /** Returns the fields of a run with nothing of its own but its span. Undefined if they need the full mapping. */
+  #plannedFields(span: SpanLike, start: SpanStart): PlannedFields | undefined {
+    const { tags, metadata } = this.context;
+    if (tags !== undefined || metadata !== undefined || areRunsObserved()) return undefined;
+    const fields = start.plans.fieldsOf(span, this.#capture, this.#around(start));
+    if (fields !== undefined) this.#noteUsage(fields, start);
+    return fields;
+  }
+
+  #around({ parentIds, mapping }: SpanStart): SpanSurroundings {
+    return {
+      startUs: this.#startUs,
+      parentIds,
+      messages: this.#logMessages?.attributes,
+      droppedMessages: this.#logMessages?.leftOut,
+      exception: this.#exception,
+      mapping,
+      sentInputs: this.#sentInputs?.json,
+      hasUsageBelow: this.#hasUsageBelow,
+    };
+  }
+
+  #noteUsage({ hasUsage }: MappedFields, { parent }: SpanStart): void {
+    if (parent?.owner instanceof SpanRun && (this.#hasUsageBelow || hasUsage)) parent.owner.#hasUsageBelow = true;
   }
 
   /** Adds ids to `metadata.otel` if the parent run is in another trace of OpenTelemetry, for example that of a caller. */
-  #inTrace(origin: string): string {
+  #inTrace(origin: string, { parent, parentIds }: SpanStart): string {
     const { spanIds } = this;
     if (spanIds === this.ids) return origin;
-    const enclosing = this.#enclosingId === undefined ? '' : `,"enclosing_span_id":"${this.#enclosingId}"`;
+    const callerId = parent && parentIds === undefined ? enclosingSpanIds(parent)?.spanId : undefined;
+    const enclosing = callerId === undefined ? '' : `,"enclosing_span_id":"${callerId}"`;
     return `${origin.slice(0, -1)},"root_trace_id":"${spanIds?.traceId}"${enclosing}}`;
   }
 
-  #release(record: EncodedRun): void {
-    record.source = undefined;
+  #release(): void {
+    this.#start = undefined;
+    this.#run = undefined;
     this.#record = undefined;
     this.#span = undefined;
-    this.#parent = undefined;
-    this.#stopWaiting();
-    if (this.#call !== undefined) callsOf(this.sink).leave(this.#call);
-    if (this.#isUndecided) callsOf(this.sink).endUndecided(this.#source);
-    this.#call = undefined;
-    this.#isUndecided = false;
+    this.#sentInputs = undefined;
+    this.#call.leave();
     this.#logMessages = undefined;
   }
-
-  #fill(record: EncodedRun, fields: SpanFields): void {
-    const { payload } = this.#capture;
-    const { tags, metadata } = this.context;
-    if (fields.name !== record.name) record.name = shownName(fields.name, payload);
-    record.runType = fields.runType;
-    if (fields.tags !== undefined) record.tags = withTags(tags, fields.tags, payload);
-    fields.metadata.set('otel', this.#inTrace(fields.metadata.get('otel') as string));
-    record.metadata = metadata === undefined ? fields.metadata : new Map([...metadata, ...fields.metadata]);
-    record.error = fields.error;
-    record.events = fields.events;
-    record.endTime = fields.endTime;
-    const { inputs, outputs } = fields;
-    // If inputs were sent with the start, they are sent again only if they have changed.
-    const sent = this.#sentInputs;
-    if (inputs !== undefined && (sent === undefined || !isSamePayload(inputs, sent))) {
-      record.inputs = inputs.json;
-      record.attachments = inputs.attachments?.slice();
-    }
-    this.#sentInputs = undefined;
-    if (outputs === undefined) return;
-    record.outputs = outputs.json;
-    if (outputs.attachments !== undefined) {
-      record.attachments = [...(record.attachments ?? []), ...outputs.attachments];
-    }
-  }
-
-  #markInterrupted(record: EncodedRun, reason: string): void {
-    record.metadata = new Map(record.metadata).set('end_reason', '"interrupted"');
-    record.error ??= `Interrupted: ${reason}`;
-    record.endTime = isoTimestamp(Math.max(this.#startUs, clock.nowUs()));
-  }
-
-  /** Delivers a run once the attributes of its resource are known. The first spans of a process may end before that. */
-  #deliver(record: EncodedRun, resource: ResourceLike): void {
-    observeRun(record, this.sink);
-    const wait = resourceWait(resource);
-    if (wait === undefined) {
-      this.sink.end(record);
-      return;
-    }
-    void wait.then(() => {
-      guard(OPERATION, () => {
-        const known = this.#mapping.resources.of(resource, this.#capture.payload);
-        record.metadata = new Map([...known, ...(record.metadata ?? [])]);
-      });
-      this.sink.end(record);
-    });
-  }
 }
 
-/** Adds metadata from baggage. What a run above has set takes precedence. */
-function withBaggage(inherited: EncodedFields, baggage: Fields | undefined, rules: PayloadRules): EncodedFields {
-  if (baggage === undefined) return inherited;
-  const { tags, metadata } = inherited;
-  return { tags, metadata: new Map([...withMetadata(undefined, baggage, rules), ...(metadata ?? [])]) };
-}
-
-function isSamePayload(one: EncodedPayload, other: EncodedPayload): boolean {
-  if (one.json !== other.json) return false;
-  return (one.attachments ?? []).every(({ bytes }, at) => {
-    const before = other.attachments?.[at]?.bytes;
-    // Attachments of spans are never `Blob` objects.
-    return bytes instanceof Uint8Array && before instanceof Uint8Array && Buffer.compare(bytes, before) === 0;
-  });
+function readEnded({ main, inputs, outputs, events }: EndedTexts): EncodedRun {
+  return Object.assign(parseMainJson(main) as EncodedRun, { inputs, outputs, events });
 }

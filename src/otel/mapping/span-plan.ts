@@ -1,6 +1,7 @@
 import { metadataJson, shownName } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { jsonName } from '../../run/encoded-run.ts';
+import { USAGE } from '../../run/same-call.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { Attributes } from '../conventions/values.ts';
 import type { SpanLike } from '../span-like.ts';
@@ -16,6 +17,9 @@ export class PlannedFields extends MappedFields {
   metadata = '';
   /** JSON text of the metadata's `otel`. */
   origin = '';
+  readonly hasFailed = false;
+  /** Whether `metadata` has token counts. */
+  hasUsageMetadata = false;
 }
 
 /**
@@ -76,6 +80,7 @@ export class SpanPlans {
     let json = '';
     const dropped = forMetadata(metadata.fields, reader, hiddenNames(capture, index), (key, value) => {
       isTwice ||= key === ORIGIN || keys.has(key);
+      fields.hasUsageMetadata ||= key === USAGE;
       json += this.#pairs.textOf(key, value, rules);
     });
     if (isTwice || dropped > 0) return undefined;

@@ -2,6 +2,7 @@ import { reportFailure } from '../../base/guard.ts';
 import { shownError } from '../../payload/errors.ts';
 import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { metadataJson, metadataKey } from '../../payload/serialize.ts';
+import { USAGE } from '../../run/same-call.ts';
 import { isCancelledCall } from '../conventions/ai-sdk.ts';
 import type { SpanVocabulary } from '../conventions/span-vocabulary.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
@@ -64,6 +65,14 @@ export class SpanFields extends MappedFields {
   error: string | undefined = undefined;
   /** JSON text. */
   events: string | undefined = undefined;
+
+  get hasFailed(): boolean {
+    return this.error !== undefined;
+  }
+
+  get hasUsageMetadata(): boolean {
+    return this.metadata.has(USAGE);
+  }
 }
 
 export const OPERATION = 'reading a span';

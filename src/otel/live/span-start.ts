@@ -1,0 +1,85 @@
+import { safeText } from '../../base/text.ts';
+import type { Fields } from '../../payload/fields.ts';
+import {
+  belowRequest,
+  contextOf,
+  inheritedFrom,
+  type RunContext,
+  type RunOwner,
+  startsTrace,
+} from '../../run/context.ts';
+import type { EncodedRun, Project } from '../../run/encoded-run.ts';
+import type { Hiding, StartOptions } from '../../run/run-options.ts';
+import type { EncodedFields, RunSink } from '../../run/sink.ts';
+import type { SpanPlans } from '../mapping/span-plan.ts';
+import type { SpanMapping } from '../mapping/span-to-run.ts';
+import type { SpanContextLike, SpanLike } from '../span-like.ts';
+import { refusedContent } from './span-call.ts';
+
+/** Data that is known when the run of a span starts. */
+export interface SpanStart {
+  readonly ids: SpanContextLike;
+  /** Ids of the parent span, even if the parent span has no run. */
+  readonly parentIds: SpanContextLike | undefined;
+  readonly parent: RunContext | undefined;
+  /** Whether the span belongs to no run of an incoming request: it records the request itself, or starts a new trace. */
+  readonly isAboveRequest?: boolean;
+  readonly sink: RunSink;
+  /** The project for a run without a parent. A project in the span's attributes takes precedence. */
+  readonly project: Project | undefined;
+  readonly mapping: SpanMapping;
+  readonly plans: SpanPlans;
+  /** Metadata from the baggage of the span's parent context. */
+  readonly baggage?: Fields | undefined;
+  /** Payloads that the run must not record, even if its sink records payloads. */
+  readonly hiding?: Hiding;
+  /** The number of the start among the starts and ends of the sink's calls. */
+  readonly startSequence: number;
+  /** Whether the span has ended already, because only its last attributes have selected it. */
+  readonly isEnded?: boolean;
+}
+
+/** Returns the start of a run below the run of the incoming request, if there is one. */
+export function inRequest(start: SpanStart): SpanStart {
+  const { parent, isAboveRequest, sink, project } = start;
+  if (isAboveRequest === true || !startsTrace(parent)) return start;
+  const call = typeof project === 'object' ? { projectId: project.id } : { project };
+  return { ...start, parent: belowRequest(parent, sink, call) };
+}
+
+/** Whether the run may be light: nothing needs more of it than its end. */
+export function mayBeLight({ parent, sink, baggage }: SpanStart): boolean {
+  const { hooks, sampling } = sink.capture;
+  const isPlain = hooks === undefined && sampling === undefined && baggage === undefined;
+  return isPlain && parent?.sampled !== false && parent?.refused !== true;
+}
+
+/** Returns the context of a run that is not passed to its sink yet. */
+export function lightContext(
+  place: Pick<EncodedRun, 'id' | 'project' | 'dottedOrder'>,
+  span: SpanLike,
+  owner: RunOwner,
+  { parent, sink }: SpanStart,
+): RunContext {
+  const run = { ...place, traceId: parent?.traceId ?? place.id };
+  return contextOf(run, inheritedFrom(parent, sink), 'kept', undefined, owner, parent, refusedContent(span));
+}
+
+export function optionsOf(
+  id: string,
+  project: Project,
+  span: SpanLike,
+  startUs: number,
+  { parent, sink, baggage }: SpanStart,
+): StartOptions {
+  const options: StartOptions = { name: safeText(span.name), id, startUs, hiding: refusedContent(span) };
+  if (typeof project === 'string') options.project = project;
+  else options.projectId = project.id;
+  if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink));
+  return options;
+}
+
+/** Returns the baggage that no run above has set as metadata. */
+function notInherited(baggage: Fields, { metadata }: EncodedFields): Fields {
+  return Object.fromEntries(Object.entries(baggage).filter(([key]) => metadata?.has(key) !== true));
+}
