@@ -245,9 +245,8 @@ export class SqliteReader {
     return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
   };
 
-  readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) => {
-    return suggestionsIn(this.#connection, query, this.#conditionOf(scope, inProject(project)));
-  };
+  readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) =>
+    suggestionsIn(this.#connection, query, this.#conditionOf(scope, inProject(project)));
 
   readonly feedback: Read<'feedback'> = (scope, traceIds) => {
     const tenant = this.#tenant(scope);
@@ -378,15 +377,7 @@ export class SqliteReader {
 
 /** Fields for which no index is better than an index on root runs. */
 const WITHOUT_INDEX: readonly string[] = [
-  'name',
-  'type',
-  'outcome',
-  'latency',
-  'tokens',
-  'cost',
-  'cached',
-  'root',
-  'internal',
+  ...['name', 'type', 'outcome', 'latency', 'tokens', 'cost', 'cached', 'root', 'internal'],
 ];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;
