@@ -96,7 +96,11 @@ function dimensionsOf(vector: unknown): number | undefined {
 
 /** Event types that mark the end of a response. Applications stop reading at these events. */
 const LAST_EVENTS: ReadonlySet<unknown> = new Set([
-  ...['message_stop', 'message-end', 'response.completed', 'response.failed', 'response.incomplete'],
+  'message_stop',
+  'message-end',
+  'response.completed',
+  'response.failed',
+  'response.incomplete',
 ]);
 
 /** Completes a response at its last event. In all formats, an error is the last event: clients throw it. */

@@ -65,8 +65,16 @@ export interface StatelessRunRequest extends RunSettings {
 }
 
 export const STREAM_MODES: readonly StreamMode[] = [
-  ...(['values', 'messages', 'messages-tuple', 'updates', 'events'] as const),
-  ...(['tasks', 'checkpoints', 'debug', 'custom', 'tools'] as const),
+  'values',
+  'messages',
+  'messages-tuple',
+  'updates',
+  'events',
+  'tasks',
+  'checkpoints',
+  'debug',
+  'custom',
+  'tools',
 ];
 
 /**

@@ -54,9 +54,30 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
 
 /** Options of SDK functions that are recorded. Headers, callbacks, schemas and contexts are not recorded. */
 const OPTIONS = [
-  ...['system', 'value', 'values', 'query', 'documents', 'topN', 'schemaName', 'schemaDescription', 'enum'],
-  ...['toolChoice', 'activeTools', 'maxOutputTokens', 'maxTokens', 'temperature', 'topP', 'topK', 'presencePenalty'],
-  ...['frequencyPenalty', 'stopSequences', 'seed', 'reasoning', 'maxSteps', 'maxRetries', 'providerOptions'],
+  'system',
+  'value',
+  'values',
+  'query',
+  'documents',
+  'topN',
+  'schemaName',
+  'schemaDescription',
+  'enum',
+  'toolChoice',
+  'activeTools',
+  'maxOutputTokens',
+  'maxTokens',
+  'temperature',
+  'topP',
+  'topK',
+  'presencePenalty',
+  'frequencyPenalty',
+  'stopSequences',
+  'seed',
+  'reasoning',
+  'maxSteps',
+  'maxRetries',
+  'providerOptions',
 ];
 
 export function describeOperation(options: Fields): CallDescription {

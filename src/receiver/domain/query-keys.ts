@@ -6,7 +6,14 @@ export const RANK_KEYS: readonly RankKey[] = ['runs', 'errors', 'tokens', 'cost'
 
 /** All group keys except `meta.KEY`. */
 export const GROUP_KEYS: readonly GroupKey[] = [
-  ...(['name', 'model', 'run_type', 'project', 'status', 'thread', 'user', 'tag'] as const),
+  'name',
+  'model',
+  'run_type',
+  'project',
+  'status',
+  'thread',
+  'user',
+  'tag',
 ];
 
 export function isGroupKey(value: unknown): value is GroupKey {
@@ -15,7 +22,16 @@ export function isGroupKey(value: unknown): value is GroupKey {
 
 /** All suggestion fields except `meta.KEY`. */
 export const SUGGESTION_FIELDS: readonly SuggestionField[] = [
-  ...(['name', 'type', 'model', 'status', 'project', 'thread', 'user', 'tag', 'meta', 'feedback'] as const),
+  'name',
+  'type',
+  'model',
+  'status',
+  'project',
+  'thread',
+  'user',
+  'tag',
+  'meta',
+  'feedback',
 ];
 
 /** Returns the `KEY` of `meta.KEY`, or undefined for other texts. */

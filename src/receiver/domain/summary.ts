@@ -202,7 +202,12 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 }
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = [
-  ...(['input_tokens', 'output_tokens', 'total_tokens', 'total_cost', 'cached_tokens', 'cache_savings'] as const),
+  'input_tokens',
+  'output_tokens',
+  'total_tokens',
+  'total_cost',
+  'cached_tokens',
+  'cache_savings',
 ];
 
 /**

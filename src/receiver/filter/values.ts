@@ -3,7 +3,17 @@ import type { AmountField } from './filter.ts';
 
 /** Fields with the form `key:value` whose values are compared as text. */
 export const TEXT_FIELDS: readonly TextField[] = [
-  ...(['name', 'type', 'model', 'status', 'project', 'trace', 'run', 'thread', 'user', 'tag', 'error'] as const),
+  'name',
+  'type',
+  'model',
+  'status',
+  'project',
+  'trace',
+  'run',
+  'thread',
+  'user',
+  'tag',
+  'error',
 ];
 
 const DURATION = 'a duration: 500ms, 2s, 1m';

@@ -16,11 +16,17 @@ const USAGE: UsagePaths = {
   total_tokens: ['totalTokens', 'tokens', 'total_tokens'],
   input_token_details: {
     cache_read: [
-      ...['inputTokens.cacheRead', 'inputTokenDetails.cacheReadTokens', 'inputDetails.cacheRead'],
-      ...['cachedInputTokens', 'metadata.openai.cachedPromptTokens', 'metadata.anthropic.cacheReadInputTokens'],
+      'inputTokens.cacheRead',
+      'inputTokenDetails.cacheReadTokens',
+      'inputDetails.cacheRead',
+      'cachedInputTokens',
+      'metadata.openai.cachedPromptTokens',
+      'metadata.anthropic.cacheReadInputTokens',
     ],
     cache_creation: [
-      ...['inputTokens.cacheWrite', 'inputTokenDetails.cacheWriteTokens', 'inputDetails.cacheWrite'],
+      'inputTokens.cacheWrite',
+      'inputTokenDetails.cacheWriteTokens',
+      'inputDetails.cacheWrite',
       'metadata.anthropic.cacheCreationInputTokens',
     ],
     ephemeral_5m_input_tokens: ['inputDetails.cacheWrite5m'],
@@ -28,8 +34,11 @@ const USAGE: UsagePaths = {
   },
   output_token_details: {
     reasoning: [
-      ...['outputTokens.reasoning', 'outputTokenDetails.reasoningTokens', 'outputDetails.reasoning'],
-      ...['reasoningTokens', 'metadata.openai.reasoningTokens'],
+      'outputTokens.reasoning',
+      'outputTokenDetails.reasoningTokens',
+      'outputDetails.reasoning',
+      'reasoningTokens',
+      'metadata.openai.reasoningTokens',
     ],
   },
 };

@@ -18,8 +18,11 @@ const USAGE: UsagePaths = {
   outside: ['tool_use'],
   input_token_details: {
     cache_read: [
-      ...['input.cached_tokens', 'input.cache_read_tokens', 'cache_read_input_tokens'],
-      ...['cached_tokens', 'prompt_cache_hit_tokens'],
+      'input.cached_tokens',
+      'input.cache_read_tokens',
+      'cache_read_input_tokens',
+      'cached_tokens',
+      'prompt_cache_hit_tokens',
     ],
     cache_creation: [
       ...['input.cache_write_tokens', 'input.cache_creation_tokens', 'input.cache_creation_input_tokens'],
