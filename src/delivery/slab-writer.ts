@@ -9,7 +9,10 @@ import type { DeliveryStates } from './states.ts';
 import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './wire/compress.ts';
 import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
 
-/** Maximum number and size of the ended runs that wait for the next turn of the event loop, in characters. */
+/**
+ * Maximum number of ended runs that wait to be written, and of the characters in their outputs and events. The queue
+ * limits do not count these characters yet.
+ */
 const ENDED_MAX = 64;
 const ENDED_CHARACTERS_MAX = 256 * 1024;
 
@@ -66,7 +69,6 @@ export class SlabWriter {
     // A flush that began while the run was open waits for its start.
     if (stage !== 'started' || run.attachments !== undefined || !this.#states.flushes.isNewest(group)) return false;
     this.#states.endWhole(delivery);
-    this.#endedCharacters += (run.outputs?.length ?? 0) + (run.events?.length ?? 0);
     this.add(delivery);
     return true;
   }
@@ -74,6 +76,8 @@ export class SlabWriter {
   /** The application does not wait for what happens in the next turn of the event loop, if there is one. */
   add(ended: Delivery | EndedTexts): void {
     const runs = this.#ended.push(ended);
+    const { outputs, events } = ended instanceof Delivery ? ended.run : ended;
+    this.#endedCharacters += (outputs?.length ?? 0) + (events?.length ?? 0);
     if (runs === 1) {
       this.#endedAtMs = this.#parts.monotonicMs();
       setSoon(() => this.write()).unref();

@@ -135,6 +135,7 @@ export interface LightSink {
   start(run: LightRun): boolean;
   /** Called instead of the sink's `start` for a run that is no longer light. */
   begun(run: LightRun, record: EncodedRun): void;
+  /** Called instead of the sink's `end` for a run that is still light. */
   end(run: EndedTexts): void;
 }
 
