@@ -31,10 +31,7 @@ export interface TreeOptions {
    * @default false
    */
   readonly isInternalShown?: boolean;
-  /**
-   * Maximum number of lines. Further runs are only counted.
-   * @default 1000
-   */
+  /** Maximum number of lines. Further runs are only counted. @default 1000 */
   readonly linesMax?: number;
 }
 

@@ -29,10 +29,7 @@ export interface ClientOptions {
    * @default 2
    */
   maxRetries?: number | undefined;
-  /**
-   * Whether API keys may be sent over plain HTTP to another machine.
-   * @default false
-   */
+  /** Whether API keys may be sent over plain HTTP to another machine. @default false */
   allowInsecure?: boolean | undefined;
   /**
    * undici Dispatcher that sends the requests, for example a `ProxyAgent` or a custom pool. This option has no effect
@@ -189,10 +186,7 @@ export function preSignedUrl(option: string, given: unknown, allowInsecure: bool
 interface AddressRules {
   readonly hasKey: boolean;
   readonly allowInsecure: boolean | undefined;
-  /**
-   * Name of the secret in error messages about plain HTTP.
-   * @default 'a key'
-   */
+  /** Name of the secret in error messages about plain HTTP. @default 'a key' */
   readonly secret?: string;
 }
 

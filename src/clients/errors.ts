@@ -88,7 +88,7 @@ export class ApiError extends RunspanError {
     const body = parseJson(text) ?? text;
     const errors = validationErrorsOf(body);
     const detail = errors.length > 0 ? errors.map(validationText).join('; ') : detailOf(body);
-    const explanation = detail === undefined ? '' : ` ${cut(oneLine(detail), DETAIL_MAX)}`;
+    const explanation = detail === undefined ? '' : ` ${cut(detail.replace(/[\p{Cc}\s]+/gu, ' ').trim(), DETAIL_MAX)}`;
     super(codeOf(status), `${requestText(request)}: ${status}${explanation}${REDIRECTS.has(status) ? ADVICE : ''}`);
     this.status = status;
     this.detail = detail;
@@ -180,10 +180,6 @@ function detailOf(body: unknown, depthMax = 3): string | undefined {
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const ADVICE = " (redirects are not followed; use the redirect's target as the base URL)";
-
-function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
-}
 
 /** Formats a validation error as one line, for example `body.source_config.repo_url: Field required`. */
 function validationText({ loc, msg }: ValidationError): string {

@@ -32,10 +32,7 @@ export interface FeedbackSubmission {
 export interface SubmitFeedbackOptions
   extends CallOptions,
     Pick<ClientOptions, 'connectTimeoutMs' | 'allowInsecure' | 'dispatcher' | 'hooks'> {
-  /**
-   * HTTP method. `GET` sends the feedback in the URL's query string.
-   * @default 'POST'
-   */
+  /** HTTP method. `GET` sends the feedback in the URL's query string. @default 'POST' */
   method?: 'POST' | 'GET';
   /** Required origin of the URL. Set `origin` if the URL comes from an untrusted source. */
   origin?: string;

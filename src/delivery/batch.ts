@@ -61,7 +61,7 @@ export class Batch {
     return this.slab?.runs ?? this.#items.length;
   }
 
-  /** The runs one by one. Those of a slab are parsed, so this is not called for runs that are delivered. */
+  /** The runs one by one. Those of a slab are parsed, so this is not called for a batch that is accepted as a whole. */
   get items(): readonly Item[] {
     const { slab } = this;
     if (slab !== undefined) {

@@ -19,6 +19,7 @@ import type { Segment } from './spool/spool.ts';
  *
  * - Runs in `started`, `incomplete`, `whole` and `patch` wait in the queue. Runs in `posting` and `finishing` are in a
  *   batch that is being sent or waits for a retry.
+ * - A `whole` run that `SlabWriter` has written is `settled`, and its slab is in delivery instead.
  * - `posted`: the run is still open, and no part of it waits. With OTLP, runs begin in this stage, without a post.
  * - `incomplete`: the run is still open, but is sent with an end, because `limits.openRuns` or `limits.openRunAgeMs` was
  *   reached, or the exporter or the process ends.

@@ -9,7 +9,10 @@ import type { DeliveryStates, ExporterParts } from './states.ts';
 import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './wire/compress.ts';
 import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
 
-/** Maximum number and size of the ended runs that wait for the next turn of the event loop, in characters. */
+/**
+ * Maximum number of ended runs that wait to be written, and of the characters in their outputs and events. The queue
+ * limits do not count these characters yet.
+ */
 const ENDED_MAX = 64;
 const ENDED_CHARACTERS_MAX = 256 * 1024;
 

@@ -169,8 +169,10 @@ class FollowedCall implements Settlement {
     if (this.#isParsed) return;
     this.#isParsed = true;
     if (followStream(parsed, this.#run, this.#reader)) return;
-    // Methods that return binary data, such as `audio.speech.create`, leave the response body to the application.
-    if (isResponse(parsed)) guard(OPERATION, () => followResponse(parsed, this.#run, this.#reader));
+    // Methods that return binary data, such as `audio.speech.create`, leave the response body to the application. Clients
+    // may use another implementation of `fetch`, with a class of its own.
+    if (typeof (parsed as Partial<Response> | null | undefined)?.arrayBuffer === 'function')
+      guard(OPERATION, () => followResponse(parsed as Response, this.#run, this.#reader));
     else endWithAnswer(this.#run, () => this.#reader.read(parsed));
   }
 
@@ -186,11 +188,6 @@ class FollowedCall implements Settlement {
     this.#isBodyUsed = true;
     if (this.#unread !== undefined) abandonment.unwatch(this.#unread);
   }
-}
-
-/** Checks a method instead of the class, because clients may use another implementation of `fetch`. */
-function isResponse(value: unknown): value is Response {
-  return typeof (value as Partial<Response> | null | undefined)?.arrayBuffer === 'function';
 }
 
 /**

@@ -23,26 +23,17 @@ export interface TracedClientOptions extends ThreadOptions {
    * provider.
    */
   metadata?: Readonly<Record<string, unknown>>;
-  /**
-   * Project for the runs.
-   * @default the project of the current run, else of the exporter
-   */
+  /** Project for the runs. @default the project of the current run, else of the exporter */
   project?: string;
   /** Id of the project, used instead of its name. */
   projectId?: string;
-  /**
-   * Exporter that receives the runs.
-   * @default the current run's exporter, else the configured one
-   */
+  /** Exporter that receives the runs. @default the current run's exporter, else the configured one */
   exporter?: RunSink;
   /** Set to `false` to return the client unchanged. @default true */
   enabled?: boolean;
 }
 
-export const clientChecks: Checks<TracedClientOptions> = {
-  ...sharedChecks,
-  enabled: TRUE_OR_FALSE,
-};
+export const clientChecks: Checks<TracedClientOptions> = { ...sharedChecks, enabled: TRUE_OR_FALSE };
 
 /** Reads the calls of a method that calls a model. `options` are those of the request, the second argument of the method. */
 export interface MethodReader extends Omit<CallReader, 'describe'> {
@@ -93,14 +84,10 @@ export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
 
 export type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 
-interface FoundMethod {
-  readonly owner: object;
-  readonly key: string;
-  readonly path: string;
-  readonly call: TracedMethod;
-}
-
-function methodsOn(client: unknown, { methods }: Sdk): FoundMethod[] {
+function methodsOn(
+  client: unknown,
+  { methods }: Sdk,
+): { readonly owner: object; readonly key: string; readonly path: string; readonly call: TracedMethod }[] {
   if (typeof client !== 'object' || client === null) return [];
   const found = Object.entries(methods).flatMap(([path, call]) => {
     const names = path.split('.');

@@ -18,10 +18,7 @@ import type { KVMap, RunCreate } from './types.ts';
 
 /** Options of `Client`. Other LangSmith options have no effect, for example the queue options. */
 export interface ClientConfig {
-  /**
-   * URL of the service.
-   * @default the endpoint of the environment
-   */
+  /** URL of the service. @default the endpoint of the environment */
   apiUrl?: string | undefined;
   apiKey?: string | undefined;
   workspaceId?: string | undefined;
@@ -123,9 +120,7 @@ export class Client {
     guard('Client.updateRun', () => patchRun(runId, run));
   }
 
-  /**
-   * Waits until all recorded runs are delivered or dropped. Does not wait for open runs. The promise never rejects.
-   */
+  /** Waits until all recorded runs are delivered or dropped. Does not wait for open runs. The promise never rejects. */
   async flush(): Promise<void> {
     await flush();
   }

@@ -28,10 +28,7 @@ export interface ReplicaOptions {
   workspaceId?: string | undefined;
   /** Fields of the copies: `name`, `tags`, `reference_example_id`, and `metadata`, which is added to that of the run. */
   updates?: KVMap | undefined;
-  /**
-   * Whether the runs keep their ids.
-   * @default true if no replica is primary and the project is that of the run
-   */
+  /** Whether the runs keep their ids. @default true if no replica is primary and the project is that of the run */
   primary?: boolean | undefined;
 }
 

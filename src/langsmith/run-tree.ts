@@ -216,10 +216,7 @@ export class RunTree {
 
   /** Returns headers that propagate the run to another process. If `headers` is given, also sets the headers there. */
   toHeaders(headers?: HeadersLike): { 'langsmith-trace': string; baggage: string } {
-    const result = {
-      'langsmith-trace': this.dotted_order,
-      baggage: baggageOf(this, RunTree.#hidesMetadata(this)),
-    };
+    const result = { 'langsmith-trace': this.dotted_order, baggage: baggageOf(this, RunTree.#hidesMetadata(this)) };
     for (const [name, value] of Object.entries(result)) headers?.set(name, value);
     return result;
   }

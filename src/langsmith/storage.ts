@@ -19,10 +19,6 @@ interface Store {
   readonly [VARIABLES]?: unknown;
 }
 
-interface Storage {
-  getStore(): Store | undefined;
-}
-
 const state: { getStore: (() => Store | undefined) | undefined } = shared('langsmithStorage', () => ({
   getStore: undefined,
 }));
@@ -34,7 +30,7 @@ const state: { getStore: (() => Store | undefined) | undefined } = shared('langs
  */
 export function shareCurrentRun(): void {
   if (state.getStore !== undefined) return;
-  const holder = globalThis as { [KEY]?: Storage };
+  const holder = globalThis as { [KEY]?: { getStore(): Store | undefined } };
   holder[KEY] ??= new AsyncLocalStorage<Store>();
   const storage = holder[KEY];
   const getStore = storage.getStore.bind(storage);

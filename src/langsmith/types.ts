@@ -20,18 +20,12 @@ export interface RunCreate {
   name: string;
   /** @default 'chain' */
   run_type?: string | undefined;
-  /**
-   * UUID of the run.
-   * @default a new UUIDv7
-   */
+  /** UUID of the run. @default a new UUIDv7 */
   id?: string | undefined;
   inputs?: KVMap | undefined;
   outputs?: KVMap | undefined;
   error?: string | undefined;
-  /**
-   * Start time, in milliseconds since the Unix epoch or as ISO 8601 text.
-   * @default now
-   */
+  /** Start time, in milliseconds since the Unix epoch or as ISO 8601 text. @default now */
   start_time?: number | string | undefined;
   end_time?: number | string | undefined;
   /** Extra data, of which only `extra.metadata` is recorded. */

@@ -36,15 +36,9 @@ export interface ReceiverOptions {
    * @default '127.0.0.1'
    */
   host?: string;
-  /**
-   * Port to listen on. `0` selects a free port.
-   * @default 0
-   */
+  /** Port to listen on. `0` selects a free port. @default 0 */
   port?: number;
-  /**
-   * Store for the runs. The receiver does not close the store.
-   * @default a new MemoryStore
-   */
+  /** Store for the runs. The receiver does not close the store. @default a new MemoryStore */
   store?: Store;
   /**
    * Whether to accept only requests that follow the documented interface. A strict receiver rejects other requests with

@@ -22,7 +22,9 @@ export function onHttpRequest(observe: Observer): void {
   if (observers.length > 1) return;
   // The channel does not load `node:http`, which takes 5 ms.
   if (isAtLeast(process.versions.node, CHANNEL_MIN)) {
-    channel('http.client.request.created').subscribe((message) => notify((message as Message).request));
+    channel('http.client.request.created').subscribe((message) =>
+      notify((message as { readonly request: ClientRequest }).request),
+    );
     return;
   }
   replaceMethod(PLACE, nodeModule('node:http').ClientRequest.prototype, '_implicitHeader', (method) => {
@@ -31,10 +33,6 @@ export function onHttpRequest(observe: Observer): void {
       return Reflect.apply(method, this, args);
     };
   });
-}
-
-interface Message {
-  readonly request: ClientRequest;
 }
 
 function notify(request: ClientRequest): void {

@@ -192,13 +192,7 @@ class RequestRun {
     const name = `${method} ${pathPattern(path)}`;
     const options: StartOptions = { name, startUs, id: runIdAt(startUs), ...defined({ project, projectId }) };
     const parent = fromHeaders(headers)?.contextFor(sink);
-    this.run = new Run({
-      options,
-      parent,
-      sink,
-      sampling: sample(options, parent, sink),
-      capture: sink.capture,
-    });
+    this.run = new Run({ options, parent, sink, sampling: sample(options, parent, sink), capture: sink.capture });
     this.#name = this.run.name;
     // Set after the start, because nested runs inherit what a run starts with.
     this.run.set({ metadata: { 'http.request.method': method, 'url.path': path } });

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
-import { duplicateTracer, setTracerRemoved } from '../integrations/langchain/tracer.ts';
+import { duplicateTracer, tracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { currentContext } from '../run/context.ts';
 import { currentSink } from '../run/sink.ts';
@@ -19,8 +19,6 @@ interface CallbackManager {
   addHandler(handler: object, isInherited: boolean): void;
   removeHandler(handler: object): void;
 }
-
-type Configure = (...args: unknown[]) => CallbackManager | undefined;
 
 /** Adds a callback handler to each LangChain and LangGraph call, as if the application had passed one. */
 export const langchain: Instrumentation = {
@@ -55,7 +53,7 @@ function withoutTracer(manager: CallbackManager): CallbackManager {
 function patch({ CallbackManager }: Fields): void {
   const { _configureSync: original } = fieldsOf(CallbackManager);
   if (typeof original !== 'function') throw new Error('this version of @langchain/core is unknown');
-  const configure = original as Configure;
+  const configure = original as (...args: unknown[]) => CallbackManager | undefined;
   let ours: RunspanCallbackHandler | undefined;
   let isDuplicate = false;
   const withOurs = (configured: CallbackManager | undefined, self: unknown, args: unknown[]) => {
@@ -77,5 +75,5 @@ function patch({ CallbackManager }: Fields): void {
     const configured = Reflect.apply(configure, this, args);
     return guard('runspan/register langchain', () => withOurs(configured, this, args)) ?? configured;
   };
-  setTracerRemoved();
+  tracer.isRemoved = true;
 }

@@ -22,10 +22,7 @@ export interface ReplayOptions {
    * @default the mode of the fixture
    */
   mode?: ReplayMode;
-  /**
-   * Number of the first model call that is sent to the service, from 1.
-   * @default no call is sent
-   */
+  /** Number of the first model call that is sent to the service, from 1. @default no call is sent */
   liveFrom?: number;
   /**
    * Whether to start the program with the real services and to write the fixture again. Not possible with `run`.

@@ -130,7 +130,7 @@ export interface LightSink {
   start(run: LightRun): boolean;
   /** Called instead of the sink's `start` for a run that is no longer light. */
   begun(run: LightRun, record: EncodedRun): void;
-  /** Calls `finish` of an ended run in the next turn of the event loop, or earlier. */
+  /** Calls `finish` of an ended run, mostly in the next turn of the event loop. */
   finishSoon(run: LightRun): void;
   /** Takes an ended light run as JSON texts. Returns false if it must become an `EncodedRun`. */
   end(id: string, main: string, texts: Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>): boolean;

@@ -38,9 +38,7 @@ export interface MatcherResult {
  * The matcher `toHaveRun` for `expect.extend` in vitest and Jest. It accepts the result of `recordRuns()`, a list of
  * recorded runs, or one run. An invalid expectation throws a RunspanError, even with `not`.
  */
-export const matchers: {
-  toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult;
-} = {
+export const matchers: { toHaveRun(this: MatcherContext, received: unknown, expected: unknown): MatcherResult } = {
   toHaveRun(received, expected) {
     const runs = runsOf(received);
     const comparison = new Comparison(this);

@@ -15,25 +15,13 @@ import { recordedText } from './snapshot.ts';
  * Options of `recordRuns`, which have the same meaning as in `configure`. By default, inputs and outputs are recorded.
  */
 export interface RecordOptions extends ThreadOptions {
-  /**
-   * Project of runs that do not set a project.
-   * @default 'default'
-   */
+  /** Project of runs that do not set a project. @default 'default' */
   project?: string;
-  /**
-   * Whether to omit inputs from recorded runs.
-   * @default false
-   */
+  /** Whether to omit inputs from recorded runs. @default false */
   hideInputs?: boolean;
-  /**
-   * Whether to omit outputs from recorded runs.
-   * @default false
-   */
+  /** Whether to omit outputs from recorded runs. @default false */
   hideOutputs?: boolean;
-  /**
-   * Redaction rules, created by `redact`.
-   * @default masks values under names such as `authorization`
-   */
+  /** Redaction rules, created by `redact`. @default masks values under names such as `authorization` */
   redact?: Redaction;
   /** Size limits of payloads and attachments. @default the limits of `configure` */
   limits?: Partial<CaptureLimits>;

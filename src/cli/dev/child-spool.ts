@@ -41,7 +41,8 @@ export async function withSpool<Result>(
   runCommand: (variables: Record<string, string>) => Promise<Result>,
 ): Promise<[result: Result, isLeft: boolean]> {
   if (env('RUNSPAN_DURABILITY') !== undefined) return [await runCommand({}), false];
-  const hash = hashOf(settingsFor(target, ''));
+  const settings = settingsFor(target, '');
+  const hash = settings && destinationHash(destinationOf(settings));
   const spoolDir = await makeSpoolDir(target.storePath, hash).catch(() => undefined);
   if (spoolDir === undefined) return [await runCommand({ RUNSPAN_DURABILITY: 'memory' }), false];
   let isLeft = false;
@@ -141,10 +142,6 @@ function settingsFor({ url, apiKey, programId }: Target, spoolDir: string): Sett
     durability: 'spill',
     ...(spoolDir !== '' && { spoolDir }),
   });
-}
-
-function hashOf(settings: Settings | undefined): string | undefined {
-  return settings && destinationHash(destinationOf(settings));
 }
 
 /** Sends the spooled runs of one destination to the receiver. */

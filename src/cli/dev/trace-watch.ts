@@ -25,15 +25,9 @@ export type TraceFeed = Pick<Store, 'subscribe' | 'outline'>;
 export interface TraceWatchOptions {
   store: TraceFeed;
   draw: (runs: readonly RunOutline[], traceId: string) => string | Promise<string>;
-  /**
-   * Whether to omit notes about open runs or added runs from drawings.
-   * @default false
-   */
+  /** Whether to omit notes about open runs or added runs from drawings. @default false */
   isPlain?: boolean;
-  /**
-   * Whether to draw only when the watch ends.
-   * @default false
-   */
+  /** Whether to draw only when the watch ends. @default false */
   isAtEnd?: boolean;
   /** Returns the last line of a drawing. */
   lastLine?: (traceId: string) => string;

@@ -6,8 +6,6 @@ import { SETTINGS } from '../../config/settings.ts';
 import { type ChangeFeed, DEFAULT_SCOPE } from '../../receiver/store/store.ts';
 import { variablesInFiles } from '../doctor/project.ts';
 
-type Feed = Pick<ChangeFeed, 'subscribe'>;
-
 /**
  * Returns the environment for a command that uses runspan or the langsmith package. If the user has turned off
  * langsmith's tracing, it stays off, because langsmith and a runspan handler would both record each step.
@@ -67,7 +65,7 @@ export const IDLE_MS = 300;
 const IDLE_WAIT_MAX_MS = 2_000;
 
 /** Waits until no runs have arrived for `IDLE_MS`. */
-export function waitForIdle(store: Feed): Promise<void> {
+export function waitForIdle(store: Pick<ChangeFeed, 'subscribe'>): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
       unsubscribe();

@@ -132,10 +132,7 @@ const waitForTrace = tool({
       signal.throwIfAborted();
       const found = await read((source) => firstFinished(source, query, known)).catch(ignoreMissing);
       if (found !== undefined) {
-        return {
-          recorded: traceLine(found),
-          notes: [`show_trace with id ${found.trace_id} shows its runs.`],
-        };
+        return { recorded: traceLine(found), notes: [`show_trace with id ${found.trace_id} shows its runs.`] };
       }
       const leftMs = endMs - monotonicNowMs();
       if (leftMs <= 0) return { recorded: '', notes: [noneText(timeoutS, after)] };

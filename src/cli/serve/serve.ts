@@ -103,7 +103,7 @@ async function serve(
     const stopWatching = watchConfig(given.config, log, (changed) => {
       const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(started[field]));
       config = changed;
-      access.replaceRules(rulesOf(config, keys));
+      access.rules = rulesOf(config, keys);
       store.setProjectAges(projectAgesOf(config)).catch((error) => log('error', messageOf(error)));
       log('info', 'the configuration has changed', fixed.length === 0 ? {} : { effective_after_restart: fixed });
     });

@@ -81,8 +81,6 @@ function fileName(text: string): string {
   throw new InvalidArgumentError('Expected letters, digits, dots, hyphens and underscores.');
 }
 
-type TestOptions = OptionsOf<typeof withOptions>;
-
 const MODES = ['strict', 'failed'] as const;
 const RUNNERS = ['vitest', 'jest', 'node'] as const;
 
@@ -135,7 +133,7 @@ function failedToolsIn(outline: readonly RunOutline[]): string[] {
 function writeTest(
   trace: RecordedTrace,
   failedTools: readonly string[],
-  { mode: given, runner, out, name }: TestOptions,
+  { mode: given, runner, out, name }: OptionsOf<typeof withOptions>,
   project: Project,
 ): string {
   const { root, request } = trace;
@@ -172,7 +170,7 @@ function writeTest(
     ...notesOn(fixture, trace),
     `run it with: ${syntax.command} ${shownPath(testFile)}`,
   );
-  return linesText(lines);
+  return lines.map((line) => `${visible(line)}\n`).join('');
 }
 
 function isIn({ folder, name }: Project, { script, package: packageName = name }: Entry): boolean {
@@ -235,8 +233,4 @@ function unusedName(folder: string, name: string, { trace }: Fixture): string {
 
 function shownPath(file: string): string {
   return relative(process.cwd(), file);
-}
-
-function linesText(lines: readonly string[]): string {
-  return lines.map((line) => `${visible(line)}\n`).join('');
 }

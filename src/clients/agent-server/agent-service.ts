@@ -19,10 +19,7 @@ export interface AgentServerOptions extends ClientOptions {
    * @default 300_000
    */
   idleTimeoutMs?: number | undefined;
-  /**
-   * Whether calls that create runs send trace headers, which add the server's runs to your trace.
-   * @default true
-   */
+  /** Whether calls that create runs send trace headers, which add the server's runs to your trace. @default true */
   propagate?: boolean | undefined;
 }
 

@@ -33,29 +33,17 @@ export interface RunSettings {
   interrupt_after?: '*' | readonly string[];
   /** @default 'values' */
   stream_mode?: StreamMode | readonly StreamMode[];
-  /**
-   * Whether to include events from subgraphs. The namespace of an event identifies its subgraph.
-   * @default false
-   */
+  /** Whether to include events from subgraphs. The namespace of an event identifies its subgraph. @default false */
   stream_subgraphs?: boolean;
-  /**
-   * Whether the server stores events, which lets the client resume a broken stream.
-   * @default false
-   */
+  /** Whether the server stores events, which lets the client resume a broken stream. @default false */
   stream_resumable?: boolean;
-  /**
-   * Whether to cancel or continue the run when the connection ends.
-   * @default 'continue'
-   */
+  /** Whether to cancel or continue the run when the connection ends. @default 'continue' */
   on_disconnect?: 'cancel' | 'continue';
   /** Keys of the feedback to collect. The stream returns a feedback URL for each key. */
   feedback_keys?: readonly string[];
   /** Delay before the run starts, in seconds. */
   after_seconds?: number;
-  /**
-   * When the server saves the graph's state.
-   * @default 'async'
-   */
+  /** When the server saves the graph's state. @default 'async' */
   durability?: 'sync' | 'async' | 'exit';
 }
 
@@ -72,10 +60,7 @@ export interface RunRequest extends RunSettings {
 
 /** A run without a thread. */
 export interface StatelessRunRequest extends RunSettings {
-  /**
-   * Whether to delete or keep the run's data after the run.
-   * @default 'delete'
-   */
+  /** Whether to delete or keep the run's data after the run. @default 'delete' */
   on_completion?: 'delete' | 'keep';
 }
 

@@ -30,10 +30,7 @@ export interface ThreadStateOptions extends CallOptions {
 
 /** Options of `Threads.stream`. */
 export interface ThreadStreamOptions extends StreamOptions {
-  /**
-   * Types of events to stream. With `run_modes`, each run uses its own stream modes.
-   * @default 'run_modes'
-   */
+  /** Types of events to stream. With `run_modes`, each run uses its own stream modes. @default 'run_modes' */
   streamModes?: 'run_modes' | 'lifecycle' | 'state_update' | readonly ('run_modes' | 'lifecycle' | 'state_update')[];
 }
 

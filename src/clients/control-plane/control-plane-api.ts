@@ -54,7 +54,7 @@ export class ControlPlaneApi {
   async send<Result>(call: PreparedCall): Promise<ApiResponse<Result>> {
     const body = this.spelling.toWire(call.body);
     const response = await this.api.send<unknown>({ ...call, body, secrets: secretValuesOf(call.body) });
-    return { ...response, data: this.#read(response.data) as Result };
+    return { ...response, data: hideSecretValues(this.#withOwnNames(response.data)) as Result };
   }
 
   /**
@@ -72,7 +72,7 @@ export class ControlPlaneApi {
       const { data } = response;
       const { resources, offset: next } = Array.isArray(data)
         ? { resources: data, offset: offset + data.length }
-        : (Object(data) as Resources);
+        : (Object(data) as { readonly resources?: unknown; readonly offset?: unknown });
       if (!Array.isArray(resources)) throw this.api.invalidResponse(call, response, 'has no list of resources');
       // A service that returns arrays may ignore the offset, and return the first page again.
       const firstItem = Array.isArray(data) ? JSON.stringify(data[0]) : undefined;
@@ -81,10 +81,6 @@ export class ControlPlaneApi {
       const isLast = resources.length < limit || typeof next !== 'number' || !(next > offset);
       return { items: resources as Item[], next: isLast ? undefined : { call, offset: next, firstItem } };
     });
-  }
-
-  #read(data: unknown): unknown {
-    return hideSecretValues(this.#withOwnNames(data));
   }
 
   #withOwnNames(data: unknown): unknown {
@@ -99,11 +95,6 @@ interface PageCursor {
   readonly offset: number;
   /** The previous page's first item as JSON, if the service returns arrays. */
   readonly firstItem: string | undefined;
-}
-
-interface Resources {
-  readonly resources?: unknown;
-  readonly offset?: unknown;
 }
 
 function recorded(value: unknown): Record<string, unknown> {

@@ -37,10 +37,7 @@ export interface ListDeploymentsOptions extends ListOptions {
 
 /** Options of `Deployments.delete`. */
 export interface DeleteDeploymentOptions extends CallOptions {
-  /**
-   * Whether to also delete the deployment's tracing project.
-   * @default false
-   */
+  /** Whether to also delete the deployment's tracing project. @default false */
   deleteTracingProject?: boolean;
 }
 

@@ -122,15 +122,11 @@ function endingAt(path: string, end: number): number {
   return Math.max(path.lastIndexOf('/', end - 1), path.lastIndexOf(':', end - 1)) + 1;
 }
 
-/** If the body of the request cannot be read, `request` is undefined. */
-interface Match {
-  readonly reader: CallReader;
-  readonly provider: string;
-  readonly request: Fields | undefined;
-}
-
-/** Returns the dialect of a model call. Returns undefined for any other request. */
-export function dialectOf(address: string, body: unknown): Match | undefined {
+/** Returns the dialect of a model call, and its request unless the body cannot be read. Undefined for other requests. */
+export function dialectOf(
+  address: string,
+  body: unknown,
+): { readonly reader: CallReader; readonly provider: string; readonly request: Fields | undefined } | undefined {
   if (!URL.canParse(address)) return undefined;
   const url = new URL(address);
   const { pathname } = url;

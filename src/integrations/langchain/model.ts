@@ -5,11 +5,6 @@ import { aiSdkUsage } from '../../services/ai-sdk/usage.ts';
 import { wholeUsage } from '../../services/any.ts';
 import { isMessage, plainMessage } from './payload.ts';
 
-interface ModelResult {
-  readonly outputs: Fields;
-  readonly metadata: Fields;
-}
-
 /** Adds a model call's parameters to LangChain's metadata, under the names that viewers use. */
 export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters: unknown): Fields {
   const known: Fields = { ...metadata };
@@ -23,7 +18,7 @@ export function modelMetadata(metadata: Readonly<Fields> | undefined, parameters
 }
 
 /** Reads an `LLMResult`. LangChain has already combined a streamed answer into one message. */
-export function modelResult(result: unknown): ModelResult {
+export function modelResult(result: unknown): { readonly outputs: Fields; readonly metadata: Fields } {
   const { generations, llmOutput } = fieldsOf(result);
   const all = listOf(generations).flatMap(listOf).map(fieldsOf);
   const usage = usageOf(all, fieldsOf(llmOutput));

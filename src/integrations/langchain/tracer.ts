@@ -9,19 +9,13 @@ import {
   usesLangsmithService,
 } from '../../config/environment.ts';
 
-const tracer = shared('langchainTracer', () => ({ isRemoved: false }));
+/** Whether LangChain is patched, which removes its own tracer from calls that would be recorded twice. */
+export const tracer: { isRemoved: boolean } = shared('langchainTracer', () => ({ isRemoved: false }));
 
 /** Returns the environment variable that makes LangChain's own tracer send runs to the same endpoint, if any. */
 export function duplicateTracer(): EnvironmentName | undefined {
   const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
   return name !== undefined && hasSameEndpoint() ? name : undefined;
-}
-
-/**
- * Called when LangChain is patched. The patch removes LangChain's own tracer from calls that would be recorded twice.
- */
-export function setTracerRemoved(): void {
-  tracer.isRemoved = true;
 }
 
 /**

@@ -123,7 +123,7 @@ function idsIn(search: URLSearchParams, parameter: string): string[] {
 /** Returns the response body for a feedback token. The token's URL starts with the receiver's public URL. */
 async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<object> {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
-  const base = access.publicUrl ?? `${scheme}://${headers.host}`;
+  const base = access.rules.publicUrl ?? `${scheme}://${headers.host}`;
   const { id, expires_at, feedback_key } = token;
   const signed = await tokens.sign(TOKEN_FIELDS.map((field) => token[field]));
   return { id, url: `${base}/api/v1/feedback/tokens/${signed}`, expires_at, feedback_key };

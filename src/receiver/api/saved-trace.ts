@@ -45,7 +45,8 @@ export async function savedTrace(
     yield before;
     const head: Omit<SavedData, 'responses'> = JSON.parse(masked({ id, savedMs, omittedRuns, summary }));
     for await (const piece of jsonPieces({ ...head }, 'responses', responses(reader, id, runs))) {
-      yield escaped(piece);
+      // Escape characters that could end the script element in which the JSON text is, or a line of a script.
+      yield piece.replace(/[<\u2028\u2029]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
     }
     yield after;
   })();
@@ -122,9 +123,4 @@ function masked(value: unknown, field?: string): string {
   redaction ??= redact({ patterns: secretPatterns });
   const all = Number.POSITIVE_INFINITY;
   return serialize(value, { depth: all, width: all, nodes: all, bytes: all, redaction }, field ? [field] : []);
-}
-
-/** Escapes characters that could end the script element in which the JSON text is, or a line of a script. */
-function escaped(json: string): string {
-  return json.replace(/[<\u2028\u2029]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

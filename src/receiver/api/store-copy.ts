@@ -57,12 +57,7 @@ export async function copyRuns(
     if (batch.length >= BATCH_RUNS || length >= BATCH_LENGTH) await write();
     const { id, ...fields } = { ...withoutDerivedOrder(run), id: run.id };
     const attachments = await Promise.all(infos.map(({ name }) => from.attachment(scope, id, name)));
-    batch.push({
-      kind: 'post',
-      id,
-      fields,
-      attachments: attachments.filter((one) => one !== undefined),
-    });
+    batch.push({ kind: 'post', id, fields, attachments: attachments.filter((one) => one !== undefined) });
     length += text.length + attachments.reduce((sum, one) => sum + (one?.bytes.length ?? 0), 0);
   }
   if (lastTraceId !== undefined) complete.push(lastTraceId);

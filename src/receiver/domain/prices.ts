@@ -170,15 +170,12 @@ export function addCost(run: UnpricedRun, list: PriceList): CostSource {
   return { price_table: result.table };
 }
 
-/** The cost of a run, what caching saved, and the name of the prices. */
-interface Calculated {
-  readonly cost: number;
-  readonly savings: number | undefined;
-  readonly table: string;
-}
-
-/** Returns the cost of a run, or why the cost is unknown. */
-function calculated({ model, start_time }: RunSummary, usage: UnpricedUsage, list: PriceList): Calculated | string {
+/** Returns the cost of a run, what caching saved, and the name of the prices, or why the cost is unknown. */
+function calculated(
+  { model, start_time }: RunSummary,
+  usage: UnpricedUsage,
+  list: PriceList,
+): { readonly cost: number; readonly savings: number | undefined; readonly table: string } | string {
   const { details, provider } = usage;
   if (model === undefined) return 'no model';
   const isTooLong = Math.max(model.length, provider?.length ?? 0) > NAME_LENGTH_MAX;
@@ -202,10 +199,7 @@ function named(model: string, provider: string | undefined): string {
  * whenever it reads a single run or trace.
  */
 export interface PriceOptions {
-  /**
-   * Prices of models, which apply instead of those in the table.
-   * @default none
-   */
+  /** Prices of models, which apply instead of those in the table. @default none */
   prices?: Prices;
   /**
    * Table of prices, instead of the table that is part of runspan. With `{ name: 'none', providers: [] }`, only

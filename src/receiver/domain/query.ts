@@ -86,19 +86,13 @@ export interface ListQuery extends Omit<RunQuery, 'limit'> {
   order?: 'ascending' | 'descending';
   /** `next` from the previous page. All other fields of the query must be the same as for the previous page. */
   cursor?: string;
-  /**
-   * Maximum number of items on the page, from 1 to 1000.
-   * @default 50
-   */
+  /** Maximum number of items on the page, from 1 to 1000. @default 50 */
   limit?: number;
 }
 
 /** Selects what `GET /query/export` returns. */
 export interface ExportQuery extends RunQuery {
-  /**
-   * `runs`: all runs that match the query. `traces`: the traces whose root run matches the query.
-   * @default 'runs'
-   */
+  /** `runs`: all runs that match the query. `traces`: the traces whose root run matches the query. @default 'runs' */
   list?: 'runs' | 'traces';
   /** @default 'jsonl' */
   format?: 'jsonl' | 'csv' | 'otlp';
@@ -142,10 +136,7 @@ export type RankKey = 'runs' | 'errors' | 'tokens' | 'cost';
 export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
   /** @default 'name' */
   groupBy?: GroupKey;
-  /**
-   * Maximum number of groups, from 1 to 200. The largest groups are returned, largest first.
-   * @default 50
-   */
+  /** Maximum number of groups, from 1 to 200. The largest groups are returned, largest first. @default 50 */
   groups?: number;
   /**
    * The number by which groups are compared: their runs, their errors, or their total tokens or costs. Of equal groups, the one
@@ -164,10 +155,7 @@ export interface StatisticsQuery extends Omit<RunQuery, 'limit'> {
    * @default '0'
    */
   timeZone?: string;
-  /**
-   * Number of groups with time buckets, from 0 to 20. The largest groups get time buckets.
-   * @default 0
-   */
+  /** Number of groups with time buckets, from 0 to 20. The largest groups get time buckets. @default 0 */
   series?: number;
 }
 

@@ -311,15 +311,9 @@ class FiguresTally {
   }
 }
 
-interface BucketSums {
-  runs: number;
-  errors: number;
-  readonly usage: UsageSums;
-}
-
 class GroupTally extends FiguresTally {
   readonly #feedback = new Map<string, FeedbackSums>();
-  readonly #buckets = new Map<number, BucketSums>();
+  readonly #buckets = new Map<number, { runs: number; errors: number; readonly usage: UsageSums }>();
 
   addToBucket(index: number, { all, usage }: Counted): void {
     const bucket = this.#buckets.get(index) ?? { runs: 0, errors: 0, usage: usageSumsOf(undefined) };

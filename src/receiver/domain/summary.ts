@@ -124,7 +124,7 @@ export function summaryOf(
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
   set(summary, 'session_id', session_id);
-  setText(summary, 'thread', threadOf(fields.extra?.metadata));
+  setText(summary, 'thread', firstText(...THREAD_KEYS.map((key) => idTextOf(fields.extra?.metadata?.[key]))));
   setText(summary, 'user', idTextOf(fields.extra?.metadata?.user_id));
   set(summary, 'tags', tags?.map(comparable));
   set(summary, 'internal', isInternalStep(fields) || undefined);
@@ -235,10 +235,6 @@ type Metadata = NonNullable<SmallFields['extra']>['metadata'];
 
 /** Metadata keys that identify a conversation. The first key whose value is a text or a number is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
-
-function threadOf(metadata: Metadata): string | undefined {
-  return firstText(...THREAD_KEYS.map((key) => idTextOf(metadata?.[key])));
-}
 
 type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'thread' | 'user';
 

@@ -178,9 +178,9 @@ function amount(key: string, { name, args: [, value] }: Call): string {
 function metadataText(json: string): string {
   try {
     const entries = Object.entries(parseExact<object>(json));
-    const texts = entries.map(([key, value]) => {
-      return `meta.${quoted(key)}:${quoted(typeof value === 'string' ? value : exactJson(value))}`;
-    });
+    const texts = entries.map(
+      ([key, value]) => `meta.${quoted(key)}:${quoted(typeof value === 'string' ? value : exactJson(value))}`,
+    );
     if (texts.length > 0) return `(${texts.join(' ')})`;
   } catch {}
   throw refusal('has(metadata, …) expects a JSON object, for example \'{"plan": "pro"}\'');

@@ -63,7 +63,8 @@ const WRONG_KEYS_WINDOW_MS = 60_000;
 
 /** Decides which requests a receiver accepts, and returns their scopes and permissions. */
 export class Access {
-  #rules: AccessRules;
+  /** May be replaced, except for the address. Sessions continue if their keys are still accepted. */
+  rules: AccessRules;
   readonly #isExposed: boolean;
   /** Signs feedback tokens and login sessions. */
   readonly tokens: TokenSigner;
@@ -71,22 +72,13 @@ export class Access {
   #wrongKeysResetMs = 0;
 
   constructor(rules: AccessRules, tokens: TokenSigner) {
-    this.#rules = rules;
+    this.rules = rules;
     this.tokens = tokens;
     this.#isExposed = !isLoopback(rules.host);
   }
 
-  /** Replaces the rules, except for the address. Sessions continue if their keys are still accepted. */
-  replaceRules(rules: AccessRules): void {
-    this.#rules = rules;
-  }
-
-  get publicUrl(): string | undefined {
-    return this.#rules.publicUrl;
-  }
-
   isTenant(name: string): boolean {
-    return this.#rules.keys?.isTenant(name) ?? name === DEFAULT_SCOPE.tenant;
+    return this.rules.keys?.isTenant(name) ?? name === DEFAULT_SCOPE.tenant;
   }
 
   /**
@@ -106,7 +98,7 @@ export class Access {
 
   /** Returns the origin of a page that may send spans. Undefined if no such page sent the request. */
   pageOrigin({ headers: { origin } }: IncomingMessage): string | undefined {
-    return origin !== undefined && this.#rules.allowedOrigins?.includes(origin) === true ? origin : undefined;
+    return origin !== undefined && this.rules.allowedOrigins?.includes(origin) === true ? origin : undefined;
   }
 
   /**
@@ -121,10 +113,10 @@ export class Access {
     const grant = await this.#grantOf(request);
     const { permission, scope } = grant;
     if (permission !== admission && permission !== 'admin') throw new HttpError(403, DENIALS[permission]);
-    const isPartial = scope.project !== undefined || this.#rules.keys?.isShared === true;
+    const isPartial = scope.project !== undefined || this.rules.keys?.isShared === true;
     if (admission === 'metrics' && permission === 'admin' && isPartial) throw new HttpError(403, NO_METRICS);
     const { 'x-tenant-id': workspaceId } = request.headers;
-    if (this.#rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.#rules.workspaceId) {
+    if (this.rules.workspaceId !== undefined && workspaceId !== undefined && workspaceId !== this.rules.workspaceId) {
       throw new HttpError(403, 'x-tenant-id does not match the workspace of this receiver');
     }
     return grant;
@@ -140,7 +132,7 @@ export class Access {
 
   /** Starts a login session and returns its `Set-Cookie` header. Throws an HttpError if the key is wrong. */
   async login(key: unknown, request: IncomingMessage): Promise<string> {
-    const { keys } = this.#rules;
+    const { keys } = this.rules;
     const grant = keys === undefined ? FULL_GRANT : typeof key === 'string' ? await keys.find(key) : undefined;
     if (grant === undefined) throw this.#wrongKey();
     const { permission } = grant;
@@ -149,7 +141,7 @@ export class Access {
     }
     const endsAtMs = Date.now() + SESSION_SECONDS * 1_000;
     const token = `${grant.id}:${await this.tokens.sign([endsAtMs], purposeOf(grant))}`;
-    const isSecure = (request.headers.origin ?? this.publicUrl)?.startsWith('https:') === true;
+    const isSecure = (request.headers.origin ?? this.rules.publicUrl)?.startsWith('https:') === true;
     return cookie(this.#cookieName(request), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
@@ -177,11 +169,11 @@ export class Access {
   }
 
   #isAllowedName(name: string): boolean {
-    return this.#rules.allowedHosts?.some((allowed) => allowed.toLowerCase() === name) === true;
+    return this.rules.allowedHosts?.some((allowed) => allowed.toLowerCase() === name) === true;
   }
 
   async #grantOf(request: IncomingMessage): Promise<Grant> {
-    const { keys } = this.#rules;
+    const { keys } = this.rules;
     if (keys === undefined) return FULL_GRANT;
     const { method, headers } = request;
     const given = headers['x-api-key'] ?? /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
@@ -215,7 +207,7 @@ export class Access {
    * host. The port is that of the public URL, because receivers with the same URL may listen on several ports.
    */
   #cookieName({ socket }: IncomingMessage): string {
-    const { publicUrl } = this;
+    const { publicUrl } = this.rules;
     return `runspan-${publicUrl === undefined ? (socket.localPort ?? 0) : new URL(publicUrl).port || 'default'}`;
   }
 
@@ -223,7 +215,7 @@ export class Access {
   #proxyGrantOf({ headers, socket }: IncomingMessage): Grant | undefined {
     const { remoteAddress = '', remoteFamily } = socket;
     const family = remoteFamily === 'IPv6' ? 'ipv6' : 'ipv4';
-    const proxy = this.#rules.proxies?.find(
+    const proxy = this.rules.proxies?.find(
       ({ addresses, header }) => (headers[header] ?? '') !== '' && addresses.check(remoteAddress, family),
     );
     return proxy?.grant;
@@ -231,7 +223,7 @@ export class Access {
 
   #wrongKey(): HttpError {
     const detail = 'The API key is not valid for this receiver';
-    if (this.#rules.keys?.isGuessable !== true) return unauthorized(detail);
+    if (this.rules.keys?.isGuessable !== true) return unauthorized(detail);
     const now = Date.now();
     if (now >= this.#wrongKeysResetMs) {
       this.#wrongKeys = 0;

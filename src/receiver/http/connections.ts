@@ -23,15 +23,8 @@ export class Connections {
     socket.once('close', () => this.#pending.delete(socket));
   }
 
-  requestStarted(socket: Socket): void {
-    this.#count(socket, 1);
-  }
-
-  requestEnded(socket: Socket): void {
-    this.#count(socket, -1);
-  }
-
-  #count(socket: Socket, change: number): void {
+  /** Counts a request that started, or one that ended. */
+  count(socket: Socket, change: 1 | -1): void {
     const pending = this.#pending.get(socket);
     if (pending === undefined) return;
     this.#pending.delete(socket);

@@ -11,10 +11,7 @@ import { HttpError, ValidationIssues } from './http-error.ts';
 export interface ReceiverFaults {
   /** Error response to send instead of storing the runs. */
   fail?: ReceiverFailure;
-  /**
-   * Delay before each response, in milliseconds. Maximum: 60,000.
-   * @default 0
-   */
+  /** Delay before each response, in milliseconds. Maximum: 60,000. @default 0 */
   delayMs?: number;
   /**
    * Function that is called with each post or patch in a request. If `reject` returns true, the request fails with
@@ -28,10 +25,7 @@ export interface ReceiverFaults {
 export interface ReceiverFailure {
   /** HTTP status code, from 400 to 599. */
   status: number;
-  /**
-   * Number of requests that get the error response.
-   * @default all
-   */
+  /** Number of requests that get the error response. @default all */
   times?: number;
   /** Value of the `Retry-After` header, in seconds. @default no header */
   retryAfterSeconds?: number;

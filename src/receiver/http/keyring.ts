@@ -72,18 +72,13 @@ const CACHED_MAX = 1_000;
 /** Minimum interval between writes of a key's latest use, in milliseconds. */
 const USE_INTERVAL_MS = 60_000;
 
-interface CachedKey {
-  readonly key: Promise<StoredKey | undefined>;
-  readonly readAtMs: number;
-}
-
 /** The keys in a store. Only keys of the given tenants are accepted. */
 export class StoredKeys implements Keyring {
   readonly loginKeys = 'a read key';
   readonly isGuessable = false;
   readonly #store: KeyStore;
   readonly #tenants: () => readonly string[];
-  readonly #cache = new Map<string, CachedKey>();
+  readonly #cache = new Map<string, { readonly key: Promise<StoredKey | undefined>; readonly readAtMs: number }>();
   readonly #usedMs = new Map<string, number>();
 
   constructor(store: KeyStore, tenants: () => readonly string[]) {

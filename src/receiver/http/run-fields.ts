@@ -4,8 +4,6 @@ import type { RunRecord } from '../../run/record.ts';
 import { canonicalId, compactTimestamp, isoTimestamp, parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import { filledText, object, parsed, type Schema, text } from './validation.ts';
 
-type RunField = keyof RunRecord;
-
 /** Accepted formats of ids and times. LangSmith clients use formats that the documented interface does not allow. */
 interface Spellings {
   /** Whether to accept ids of 32 hex digits without hyphens. */
@@ -21,7 +19,7 @@ export interface DottedOrder {
 }
 
 /** Returns the schemas that validate a run's fields in all request formats. */
-export function runFields({ hexIds, loose }: Spellings): Readonly<Record<RunField, Schema<unknown>>> {
+export function runFields({ hexIds, loose }: Spellings): Readonly<Record<keyof RunRecord, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);
   return {

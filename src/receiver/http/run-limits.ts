@@ -2,15 +2,10 @@ import { HttpError } from './http-error.ts';
 
 const WINDOW_MS = 60_000;
 
-interface Window {
-  readonly endsAtMs: number;
-  runs: number;
-}
-
 /** Limits how many posts and patches of runs each tenant can send to this receiver per minute. */
 export class RunLimits {
   readonly #runsPerMinute: (tenant: string) => number | undefined;
-  readonly #windows = new Map<string, Window>();
+  readonly #windows = new Map<string, { readonly endsAtMs: number; runs: number }>();
   /** Requests that began below the limit. An import stores its runs in several steps. */
   readonly #accepted = new WeakSet<object>();
 

@@ -42,11 +42,6 @@ export interface ServerLimits {
   readonly connectionsMax?: number;
 }
 
-interface Listening {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /** Starts an HTTP server. Rejects with a RunspanError if the server cannot listen. */
 export async function listen(
   routes: Routes,
@@ -58,7 +53,7 @@ export async function listen(
     closeMs = CLOSE_MS,
     connectionsMax,
   }: ServerLimits = {},
-): Promise<Listening> {
+): Promise<{ readonly url: string; close(): Promise<void> }> {
   const closing = new AbortController();
   allowListeners(closing.signal);
   let pending = 0;
@@ -73,7 +68,7 @@ export async function listen(
     (request, response) => {
       const { socket } = request;
       pending += 1;
-      connections.requestStarted(socket);
+      connections.count(socket, 1);
       const timer = setTimer(() => {
         if (!request.complete) respondToInvalid(TIMED_OUT, request.socket);
       }, requestTimeoutMs);
@@ -83,7 +78,7 @@ export async function listen(
       response.on('close', () => {
         left.abort();
         pending -= 1;
-        connections.requestEnded(socket);
+        connections.count(socket, -1);
         endIdleConnections();
       });
       void respond(routes(request, liftTimeout, left.signal), response, closing.signal);

@@ -54,7 +54,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
     const attributes = attributesIn(isFields(resourceSpans.resource) ? resourceSpans.resource.attributes : []);
     // All spans of a resource share one object, because the mapping caches metadata by resource object.
     const resource = { attributes };
-    const project = resourceProject(attributes);
+    const project = ['openinference.project.name', 'service.name'].map((key) => attributes[key]).find(isServiceName);
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isFields(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
@@ -76,10 +76,6 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
     }
   }
   return { spans, rejected, reason: issues.first ?? '' };
-}
-
-function resourceProject(attributes: Fields): string | undefined {
-  return ['openinference.project.name', 'service.name'].map((key) => attributes[key]).find(isServiceName);
 }
 
 const TIME = 'nanoseconds between 1970 and 2255, not seconds, milliseconds or microseconds';

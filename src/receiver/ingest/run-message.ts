@@ -17,10 +17,7 @@ interface RunFormat {
 interface RunMessage {
   readonly record: Readonly<Record<string, unknown>>;
   readonly loc: Location;
-  /**
-   * Run id from the part name or the URL path.
-   * @default the `id` of the record
-   */
+  /** Run id from the part name or the URL path. @default the `id` of the record */
   readonly id?: string | undefined;
   /**
    * Fields that were sent in separate parts named `<main part>.<field>`. Fields in separate parts take precedence over

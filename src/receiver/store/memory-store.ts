@@ -60,10 +60,7 @@ import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
 export interface MemoryStoreOptions extends PriceOptions {
-  /**
-   * Maximum number of runs, including runs that are not visible yet.
-   * @default 100000
-   */
+  /** Maximum number of runs, including runs that are not visible yet. @default 100000 */
   runsMax?: number;
   /**
    * Maximum size in bytes: JSON text of fields, attachments, and an overhead for each value, run and attachment.

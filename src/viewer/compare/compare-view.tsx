@@ -6,9 +6,9 @@ import { ApiError, api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, back, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
-import { Link, Pending, Toggle } from '../elements/controls.tsx';
+import { Button, Link, Pending, Toggle } from '../elements/controls.tsx';
 import { latencyOf, plural } from '../elements/figures.ts';
-import { Icon, StatusMark } from '../elements/icon.tsx';
+import { StatusMark } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { Rows, useRowWindow } from '../elements/rows.tsx';
 import { LongText } from '../elements/text.tsx';
@@ -49,20 +49,12 @@ export default function CompareView(): JSX.Element {
       <header class="line compare-head">
         <BackButton />
         <Side run={before} sign="−" />
-        <button type="button" class="button quiet" onClick={() => go({ base: run, run: base }, { replace: true })}>
-          Swap
-        </button>
+        <Button text="Swap" class="button quiet" onClick={() => go({ base: run, run: base }, { replace: true })} />
         <Side run={after} sign="+" />
         <span class="space" />
-        <Toggle isOn={field === 'inputs'} toggle={() => setField('inputs')}>
-          Inputs
-        </Toggle>
-        <Toggle isOn={field === 'outputs'} toggle={() => setField('outputs')}>
-          Outputs
-        </Toggle>
-        <Toggle isOn={isComplete} toggle={() => setComplete(!isComplete)}>
-          Show equal
-        </Toggle>
+        <Toggle text="Inputs" isOn={field === 'inputs'} onClick={() => setField('inputs')} />
+        <Toggle text="Outputs" isOn={field === 'outputs'} onClick={() => setField('outputs')} />
+        <Toggle text="Show equal" isOn={isComplete} onClick={() => setComplete(!isComplete)} />
       </header>
       <FieldTable runs={value} isComplete={isComplete} />
       <PayloadDiff runs={value} field={field} isComplete={isComplete} />
@@ -82,12 +74,7 @@ async function readRuns(
 }
 
 function BackButton(): JSX.Element {
-  return (
-    <button type="button" class="button quiet" title="Back (Esc)" onClick={back}>
-      <Icon name="back" />
-      Back
-    </button>
-  );
+  return <Button icon="back" text="Back" class="button quiet" title="Back (Esc)" onClick={back} />;
 }
 
 function Side({ run, sign }: { run: RunDetails; sign: string }): JSX.Element {

@@ -1,8 +1,7 @@
 import type { JSX } from 'preact';
 import { mayChange } from '../data/api.ts';
-import { Problem } from '../elements/controls.tsx';
+import { Button, Problem } from '../elements/controls.tsx';
 import { openDialog } from '../elements/dialog.tsx';
-import { Icon } from '../elements/icon.tsx';
 import { lazy } from '../elements/lazy.tsx';
 import type { DeletionProps } from './delete-dialog.tsx';
 
@@ -15,9 +14,5 @@ const DeleteDialog = lazy<DeletionProps>(
 export function DeleteButton({ label, ...props }: DeletionProps & { label: string }): JSX.Element | null {
   if (!mayChange.value) return null;
   const open = (): void => openDialog(<DeleteDialog {...props} />);
-  return (
-    <button type="button" class="button quiet" title={label} aria-label={label} onClick={open}>
-      <Icon name="delete" />
-    </button>
-  );
+  return <Button icon="delete" class="button quiet" title={label} aria-label={label} onClick={open} />;
 }

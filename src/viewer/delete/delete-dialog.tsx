@@ -4,7 +4,7 @@ import type { DeletionTarget } from '../../receiver/domain/query.ts';
 import { api, problemOf } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { go } from '../data/navigation.ts';
-import { Pending, Problem } from '../elements/controls.tsx';
+import { Button, Pending, Problem } from '../elements/controls.tsx';
 import { closeDialog, Dialog } from '../elements/dialog.tsx';
 import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
@@ -55,9 +55,12 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
             </p>
           )}
           <Problem text={failure.value} />
-          <button type="button" class="button bad" disabled={isDeleting.value} onClick={() => void remove()}>
-            {isDeleting.value ? 'Deleting…' : `Delete ${plural(value.runs, 'run')}`}
-          </button>
+          <Button
+            text={isDeleting.value ? 'Deleting…' : `Delete ${plural(value.runs, 'run')}`}
+            class="button bad"
+            disabled={isDeleting.value}
+            onClick={() => void remove()}
+          />
         </>
       )}
     </Dialog>

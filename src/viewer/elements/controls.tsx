@@ -32,20 +32,24 @@ export function Link({ to, ...props }: LinkProps): JSX.Element {
   return <a {...props} href={linkTo(to)} onClick={follow} />;
 }
 
-/** A button that turns an option on or off and shows its state. */
-export function Toggle(props: {
-  isOn: boolean;
-  toggle: () => void;
-  title?: string;
-  class?: string;
-  children: ComponentChildren;
-}): JSX.Element {
-  const { isOn, toggle, title, class: name = 'tab', children } = props;
+interface ButtonProps extends Omit<JSX.IntrinsicElements['button'], 'icon'> {
+  icon?: string;
+  text?: ComponentChildren;
+}
+
+/** A button with an icon, a text, or both. */
+export function Button({ icon, text, ...props }: ButtonProps): JSX.Element {
   return (
-    <button type="button" class={name} aria-pressed={isOn} title={title} onClick={toggle}>
-      {children}
+    <button type="button" class="button" {...props}>
+      {icon !== undefined && <Icon name={icon} />}
+      {text}
     </button>
   );
+}
+
+/** A button that turns an option on or off and shows its state. */
+export function Toggle({ isOn, ...props }: ButtonProps & { isOn: boolean }): JSX.Element {
+  return <Button class="tab" aria-pressed={isOn} {...props} />;
 }
 
 /** Buttons of which one is pressed. */
@@ -59,9 +63,7 @@ export function Switch<Name extends string>(props: {
   return (
     <span class="switch" role="group" aria-label={label}>
       {names.map((name) => (
-        <Toggle key={name} class="" isOn={name === shown} toggle={() => show(name)}>
-          {name}
-        </Toggle>
+        <Toggle key={name} text={name} class="" isOn={name === shown} onClick={() => show(name)} />
       ))}
     </span>
   );
@@ -69,11 +71,7 @@ export function Switch<Name extends string>(props: {
 
 export function ThemeButton(): JSX.Element {
   const label = `Theme: ${theme.value}`;
-  return (
-    <button type="button" class="button quiet" title={label} aria-label={label} onClick={nextTheme}>
-      <Icon name="theme" />
-    </button>
-  );
+  return <Button icon="theme" class="button quiet" title={label} aria-label={label} onClick={nextTheme} />;
 }
 
 /** A button that copies a text, created when the user clicks the button. */
@@ -125,9 +123,11 @@ export function Paged<Item>(props: {
       {items.slice(0, count).map(children)}
       {left > 0 && (
         <li>
-          <button type="button" class="more" onClick={() => setCount(count + page)}>
-            Show {Math.min(page, left)} more of {left.toLocaleString('en')}
-          </button>
+          <Button
+            text={`Show ${Math.min(page, left)} more of ${left.toLocaleString('en')}`}
+            class="more"
+            onClick={() => setCount(count + page)}
+          />
         </li>
       )}
     </>

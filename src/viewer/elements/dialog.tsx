@@ -1,6 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { Button } from './controls.tsx';
 import { useKeys } from './keys.ts';
 
 const open: Signal<JSX.Element | undefined> = signal(undefined);
@@ -29,9 +30,7 @@ export function Dialog(props: { title: string; closeLabel: string; children: Com
       <header class="line">
         <h2 class="clip">{title}</h2>
         <span class="space" />
-        <button type="button" class="button quiet" onClick={closeDialog}>
-          {closeLabel}
-        </button>
+        <Button text={closeLabel} class="button quiet" onClick={closeDialog} />
       </header>
       {children}
     </dialog>

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { Button } from './controls.tsx';
 import { bytes } from './figures.ts';
 import { piecesOf } from './visible-text.ts';
 
@@ -33,9 +34,11 @@ export function LongText(props: { value: string; children?: (shown: string) => J
     <>
       {children === undefined ? <Text value={shown} /> : children(shown)}
       {shown.length < value.length && (
-        <button type="button" class="more" onClick={() => setLength(length + MORE)}>
-          Show more ({bytes(value.length - shown.length)} left)
-        </button>
+        <Button
+          text={`Show more (${bytes(value.length - shown.length)} left)`}
+          class="more"
+          onClick={() => setLength(length + MORE)}
+        />
       )}
     </>
   );

@@ -5,7 +5,7 @@ import { api } from '../data/api.ts';
 import { queryOf, termsOf } from '../data/filter.ts';
 import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
-import { Link } from '../elements/controls.tsx';
+import { Button, Link } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 
@@ -36,9 +36,7 @@ export function EmptyState({ problem }: { problem: string | undefined }): JSX.El
           automatically.
         </p>
         {view === 'traces' && <FailedBelow />}
-        <button type="button" class="button" onClick={() => go({ filter: '', project: undefined })}>
-          Clear the filter
-        </button>
+        <Button text="Clear the filter" onClick={() => go({ filter: '', project: undefined })} />
       </div>
     );
   }

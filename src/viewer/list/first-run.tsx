@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { mayChange } from '../data/api.ts';
-import { CopyButton } from '../elements/controls.tsx';
+import { Button, CopyButton } from '../elements/controls.tsx';
 import { importFile } from '../top/import-file.ts';
 
 /** What to do while the receiver has no runs. */
@@ -38,11 +38,7 @@ export default function FirstRun(): JSX.Element {
       <p class="note">
         {mayChange.value && (
           <>
-            Or{' '}
-            <button type="button" class="link" onClick={importFile}>
-              import a trace from a file
-            </button>
-            .{' '}
+            Or <Button text="import a trace from a file" class="link" onClick={importFile} />.{' '}
           </>
         )}
         If the receiver requires a key, set <code>RUNSPAN_API_KEY</code>.

@@ -5,6 +5,7 @@ import type { Message, Part } from '../../services/message.ts';
 import { attachmentUrl } from '../data/api.ts';
 import { isMarkdown } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
+import { Button } from '../elements/controls.tsx';
 import { plural } from '../elements/figures.ts';
 import { lazy } from '../elements/lazy.tsx';
 import { LongText, Text } from '../elements/text.tsx';
@@ -32,9 +33,11 @@ export function ConversationView(props: { messages: readonly Message[]; run: Att
     <ol class="divided" start={hidden + 1}>
       {hidden > 0 && (
         <li>
-          <button type="button" class="more" onClick={() => setCount(count + PAGE)}>
-            Show {Math.min(PAGE, hidden)} of {plural(hidden, 'earlier message')}
-          </button>
+          <Button
+            text={`Show ${Math.min(PAGE, hidden)} of ${plural(hidden, 'earlier message')}`}
+            class="more"
+            onClick={() => setCount(count + PAGE)}
+          />
         </li>
       )}
       {messages.slice(hidden).map(({ role, name, parts }, index) => (

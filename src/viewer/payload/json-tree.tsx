@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { exactJson, isFields } from '../../payload/fields.ts';
-import { CopyButton, Paged } from '../elements/controls.tsx';
+import { Button, CopyButton, Paged } from '../elements/controls.tsx';
 import { bytes } from '../elements/figures.ts';
 import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -71,9 +71,7 @@ function Branch({ name, value, path, depth, isOpen }: NodeProps & { value: objec
         {size === 0 ? (
           summary
         ) : (
-          <button type="button" class="json-fold" aria-expanded={open} onClick={() => setOpened(!open)}>
-            {summary}
-          </button>
+          <Button text={summary} class="json-fold" aria-expanded={open} onClick={() => setOpened(!open)} />
         )}
         <Copies value={value} path={path} />
       </span>
@@ -126,9 +124,7 @@ export function BinaryChip({ text }: { text: string }): JSX.Element {
       {forms
         .filter((form) => form !== shown)
         .map((form) => (
-          <button key={form} type="button" class="more" onClick={() => setShown(form)}>
-            Show {form}
-          </button>
+          <Button key={form} text={`Show ${form}`} class="more" onClick={() => setShown(form)} />
         ))}
       {shown === 'image' && <Picture source={image ?? ''} alt="Image from the payload" />}
       {shown === 'text' && (

@@ -7,7 +7,7 @@ import { api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { go } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
-import { Section } from '../elements/controls.tsx';
+import { Button, Section } from '../elements/controls.tsx';
 import { latencyOf } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -58,11 +58,7 @@ function Message(props: {
   const messages = (field === 'inputs' ? messagesOfInputs(payload) : messagesOfOutputs(payload)) ?? [];
   const isSame = (part: Part): boolean => part.kind === known.part.kind && 'id' in part && part.id === known.id;
   const part = messages.flatMap(({ parts }) => parts).findLast(isSame) ?? known.part;
-  const leadsToCall = (
-    <button type="button" class="link" onClick={() => go({ run: runId }, { replace: true })}>
-      {link}
-    </button>
-  );
+  const leadsToCall = <Button text={link} class="link" onClick={() => go({ run: runId }, { replace: true })} />;
   return (
     <Section title={title} controls={leadsToCall}>
       <Parts parts={[part]} run={run ?? { id: runId }} />

@@ -3,9 +3,8 @@ import type { JSX } from 'preact';
 import type { Feedback } from '../../receiver/domain/feedback.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { api, mayChange, problemOf } from '../data/api.ts';
-import { Problem, Section } from '../elements/controls.tsx';
+import { Button, Problem, Section } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
-import { Icon } from '../elements/icon.tsx';
 import { LongText } from '../elements/text.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { JsonTree } from '../payload/json-tree.tsx';
@@ -58,15 +57,13 @@ export function FeedbackSection({ run, reload }: { run: RunDetails; reload: () =
 function RatingButton(props: { label: string; icon: string; score: number; submit: Submit }): JSX.Element {
   const { label, icon, score, submit } = props;
   return (
-    <button
-      type="button"
+    <Button
+      icon={icon}
       class="button quiet"
       aria-label={label}
       title={`${label}: score ${score}`}
       onClick={() => submit({ key: DEFAULT_KEY, score })}
-    >
-      <Icon name={icon} />
-    </button>
+    />
   );
 }
 
@@ -120,9 +117,7 @@ function FeedbackForm({ submit }: { submit: Submit }): JSX.Element {
       <label class="wide">
         Correction <textarea name="correction" rows={2} />
       </label>
-      <button type="submit" class="button">
-        Submit feedback
-      </button>
+      <Button text="Submit feedback" type="submit" />
     </form>
   );
 }

@@ -9,7 +9,7 @@ import type { Message } from '../../services/message.ts';
 import { api } from '../data/api.ts';
 import { useLive } from '../data/live-value.ts';
 import { usePayload } from '../data/payloads.ts';
-import { Paged, Pending } from '../elements/controls.tsx';
+import { Button, Paged, Pending } from '../elements/controls.tsx';
 import { latencyOf, plural } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
@@ -191,10 +191,8 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
       <div class="step-line">
         {(derived === undefined || derived.is_error) && <StatusMark status={run.status} isShort />}
         <code>
-          <button type="button" title="Show this run" onClick={() => model.select(run.id)}>
-            {visible(run.name)}
-          </button>
-          {asked !== undefined && `(${argumentsOf(asked)})`}
+          <Button text={visible(run.name)} class="" title="Show this run" onClick={() => model.select(run.id)} />
+          {asked !== undefined && `(${visible(printed(contentOf(asked), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''))})`}
         </code>
         <span class="space" />
         {derived !== undefined && <DerivedMark />}
@@ -210,10 +208,6 @@ function Step({ run, model, isBrief }: { run: TreeRun; model: TraceModel; isBrie
 function contentOf(payload: unknown): unknown {
   const values = Object.values(fieldsOf(payload));
   return values.length === 1 ? values[0] : payload;
-}
-
-function argumentsOf(inputs: unknown): string {
-  return visible(printed(contentOf(inputs), LINE_LENGTH).replace(/^\{ ?| ?\}$/g, ''));
 }
 
 function resultOf(outputs: unknown): string {

@@ -114,9 +114,13 @@ export function InternalToggle({ count, noun }: { count: number; noun: string })
     isInternalShown.value = !isInternalShown.value;
   };
   return (
-    <Toggle class="more" isOn={isInternalShown.value} title="Show or hide what frameworks add" toggle={toggle}>
-      +{plural(count, noun)}
-    </Toggle>
+    <Toggle
+      text={`+${plural(count, noun)}`}
+      class="more"
+      isOn={isInternalShown.value}
+      title="Show or hide what frameworks add"
+      onClick={toggle}
+    />
   );
 }
 

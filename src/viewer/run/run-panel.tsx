@@ -70,10 +70,9 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
             class="button quiet"
             isOn={compared.value?.id === id}
             title="Select two runs to compare them (c)"
-            toggle={() => compare(id, name)}
-          >
-            Compare
-          </Toggle>
+            text="Compare"
+            onClick={() => compare(id, name)}
+          />
         )}
       </header>
       {run === undefined ? <Pending problem={problem} note="Loading the run…" /> : <Problem text={problem} />}

@@ -2,6 +2,7 @@ import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { theme } from '../data/preferences.ts';
+import { Button } from '../elements/controls.tsx';
 import { exact, orDash, timeLabels } from '../elements/figures.ts';
 import { Table, type TableColumn } from '../elements/table.tsx';
 
@@ -186,9 +187,7 @@ function ChartTable({ series, times, endMs, print, zoom }: ChartProps): JSX.Elem
   const timeOf = (index: number): JSX.Element => {
     const range = { fromMs: times[index] ?? 0, toMs: times[index + 1] ?? endMs };
     return (
-      <button type="button" class="link" title="Show only this time range" onClick={() => zoom(range)}>
-        {exact(range.fromMs)}
-      </button>
+      <Button text={exact(range.fromMs)} class="link" title="Show only this time range" onClick={() => zoom(range)} />
     );
   };
   const columns: TableColumn<number>[] = [

@@ -57,7 +57,7 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
   const { name, filter } = groupingOf(groupBy);
   const number = (title: string, cell: TableColumn<GroupFigures>['cell']) =>
     ({ name: title, class: 'number', cell }) as const;
-  const latency = (rank: Rank, prefix = '', read: Kind['read'] = (figures) => figures) =>
+  const latency = (rank: 'p50' | 'p95', prefix = '', read: Kind['read'] = (figures) => figures) =>
     number(prefix + rank, (figures) => orDash(read(figures).latency_ms?.[rank], duration));
   const kinds = KINDS.filter(({ read }) =>
     groups.some((group) => read(group).runs > 0 && read(group).runs < group.runs),
@@ -94,8 +94,6 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
   ];
 }
 
-type Rank = 'p50' | 'p95';
-
 function Share({ part, whole }: { part: number; whole: number }): JSX.Element {
   return (
     <span class="share" style={{ '--of': (part / whole) * 100 }}>
@@ -124,9 +122,7 @@ function GroupMenu({ groupBy }: { groupBy: GroupKey }): JSX.Element {
     <header class="line">
       <h2>By</h2>
       {GROUP_KEYS.map((one) => (
-        <Toggle key={one} isOn={one === groupBy} toggle={() => select(one)}>
-          {groupingOf(one).name}
-        </Toggle>
+        <Toggle key={one} text={groupingOf(one).name} isOn={one === groupBy} onClick={() => select(one)} />
       ))}
       <input
         key={key}

@@ -3,7 +3,7 @@ import type { ThreadSummary } from '../../receiver/domain/run-view.ts';
 import { api } from '../data/api.ts';
 import { condition, queryOf, withTerms } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
-import { Link, Pending, Problem } from '../elements/controls.tsx';
+import { Button, Link, Pending, Problem } from '../elements/controls.tsx';
 import { ago, duration, exact, millisecondsAt, orDash, useNow } from '../elements/figures.ts';
 import { StatusMark } from '../elements/icon.tsx';
 import type { TableColumn } from '../elements/table.tsx';
@@ -72,11 +72,7 @@ export function ThreadList(): JSX.Element {
       open={({ thread }) => go({ view: 'threads', thread })}
     >
       <Problem text={problem} />
-      {list.hasMore && (
-        <button type="button" class="button" onClick={() => list.grow()}>
-          Show more threads
-        </button>
-      )}
+      {list.hasMore && <Button text="Show more threads" onClick={() => list.grow()} />}
     </ScrolledTable>
   );
 }

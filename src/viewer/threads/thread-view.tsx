@@ -11,7 +11,7 @@ import { changesOf, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
-import { CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
+import { Button, CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
 import {
   cachedShare,
   cost,
@@ -54,7 +54,7 @@ function ThreadView({ id }: { id: string }): JSX.Element {
   const element = useRef<HTMLElement>(null);
   useRestoredScroll(element, list);
   useFocus(element);
-  useKeys({ Escape: closeThread, m: toggleMarkdown });
+  useKeys({ Escape: () => go({ view: 'threads' }), m: toggleMarkdown });
   const turns = list.lines.value.toReversed();
   if (summary === undefined || turns.length === 0) {
     return (
@@ -73,9 +73,7 @@ function ThreadView({ id }: { id: string }): JSX.Element {
         <ol>
           {list.hasMore && (
             <li>
-              <button type="button" class="button" onClick={() => list.grow()}>
-                Show earlier turns
-              </button>
+              <Button text="Show earlier turns" onClick={() => list.grow()} />
             </li>
           )}
           {turns.map((turn, index) => (
@@ -85,10 +83,6 @@ function ThreadView({ id }: { id: string }): JSX.Element {
       </section>
     </>
   );
-}
-
-function closeThread(): void {
-  go({ view: 'threads' });
 }
 
 function ThreadBar({ id, summary }: { id: string; summary?: ThreadSummary }): JSX.Element {

@@ -5,6 +5,7 @@ import type { FilterTerm } from '../../receiver/filter/parser.ts';
 import { address, go } from '../data/navigation.ts';
 import { nameOfRange, rangeIn } from '../data/time-range.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
+import { Button } from '../elements/controls.tsx';
 import { Icon } from '../elements/icon.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { lazy } from '../elements/lazy.tsx';
@@ -114,13 +115,9 @@ function Chip({ term, edit, remove }: { term: FilterTerm; edit: () => void; remo
   const text = visible(term.text);
   return (
     <span class={term.problem === undefined ? 'chip term' : 'chip term bad'} title={term.problem}>
-      <button type="button" class="clip" onClick={edit} aria-label={`Edit ${text}`}>
-        {text}
-      </button>
+      <Button text={text} class="clip" onClick={edit} aria-label={`Edit ${text}`} />
       {term.problem !== undefined && <span class="unseen">{term.problem}</span>}
-      <button type="button" onClick={remove} aria-label={`Remove ${text}`}>
-        <Icon name="close" />
-      </button>
+      <Button icon="close" class="" onClick={remove} aria-label={`Remove ${text}`} />
     </span>
   );
 }

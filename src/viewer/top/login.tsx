@@ -2,7 +2,7 @@ import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { api, isLocked, problemOf, readPermission } from '../data/api.ts';
 import { listen } from '../data/changes.ts';
-import { Problem } from '../elements/controls.tsx';
+import { Button, Problem } from '../elements/controls.tsx';
 
 const problem: Signal<string | undefined> = signal(undefined);
 
@@ -22,9 +22,7 @@ export function Login(): JSX.Element {
         <label>
           Key <input name="key" type="password" required autocomplete="current-password" />
         </label>
-        <button type="submit" class="button">
-          Log in
-        </button>
+        <Button text="Log in" type="submit" />
       </form>
       <Problem text={problem.value} />
     </main>

@@ -5,9 +5,8 @@ import { queryOf } from '../data/filter.ts';
 import { address, go } from '../data/navigation.ts';
 import { columnIds, preference } from '../data/preferences.ts';
 import { LATEST, rangeIn, type StartRange, withRange } from '../data/time-range.ts';
-import { CopyButton, Link, Toggle } from '../elements/controls.tsx';
+import { Button, CopyButton, Link, Toggle } from '../elements/controls.tsx';
 import { exact } from '../elements/figures.ts';
-import { Icon } from '../elements/icon.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { columnsOf, selectedColumns } from '../list/columns.tsx';
 
@@ -19,13 +18,14 @@ export function TimePanel(): JSX.Element {
     <>
       <div class="menu-list">
         {LATEST.map(([value, name]) => (
-          <Toggle key={value} isOn={since === value && !before} toggle={() => apply({ since: value })}>
-            Last {name}
-          </Toggle>
+          <Toggle
+            key={value}
+            text={`Last ${name}`}
+            isOn={since === value && !before}
+            onClick={() => apply({ since: value })}
+          />
         ))}
-        <Toggle isOn={!since && !before} toggle={() => apply({})}>
-          All time
-        </Toggle>
+        <Toggle text="All time" isOn={!since && !before} onClick={() => apply({})} />
       </div>
       <form
         onSubmit={(event) => {
@@ -36,9 +36,7 @@ export function TimePanel(): JSX.Element {
       >
         <TimeInput name="From" time={since} />
         <TimeInput name="To" time={before} />
-        <button type="submit" class="button">
-          Apply
-        </button>
+        <Button text="Apply" type="submit" />
       </form>
     </>
   );
@@ -86,13 +84,12 @@ export function ViewsPanel(): JSX.Element {
             <Link to={readAddress(view.url.slice(1))} aria-current={view.url === url ? 'page' : undefined}>
               {visible(view.name)}
             </Link>
-            <button
-              type="button"
+            <Button
+              icon="close"
+              class=""
               aria-label={`Delete the view ${visible(view.name)}`}
               onClick={() => store(without(view.name))}
-            >
-              <Icon name="close" />
-            </button>
+            />
           </li>
         ))}
       </ul>
@@ -113,9 +110,7 @@ export function ViewsPanel(): JSX.Element {
           pattern=".*\S.*"
           maxLength={80}
         />
-        <button type="submit" class="button">
-          Save
-        </button>
+        <Button text="Save" type="submit" />
       </form>
       <CopyButton text={() => location.href} label="Copy link to this view" word="Copy link" />
     </>
@@ -147,15 +142,12 @@ export function ColumnsPanel(): JSX.Element | null {
           </li>
         ))}
       </ul>
-      <button
-        type="button"
-        class="button"
+      <Button
+        text="Default columns"
         onClick={() => {
           columnIds[view].value = '';
         }}
-      >
-        Default columns
-      </button>
+      />
     </>
   );
 }

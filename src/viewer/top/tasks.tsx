@@ -1,14 +1,10 @@
 import { type Signal, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { lag } from '../data/api.ts';
+import { Button } from '../elements/controls.tsx';
 
-/** An import that is running. */
-interface Task {
-  readonly text: string;
-  readonly cancel: () => void;
-}
-
-const tasks: Signal<ReadonlyMap<string, Task>> = signal(new Map());
+/** The imports that are running. */
+const tasks: Signal<ReadonlyMap<string, { readonly text: string; readonly cancel: () => void }>> = signal(new Map());
 
 /** Message about the result of the last import or deletion, shown for a few seconds. */
 const notice: Signal<string | undefined> = signal(undefined);
@@ -43,9 +39,7 @@ export function Tasks(): JSX.Element {
             <p key={id} class="line popup">
               <span>{text}</span>
               <span class="space" />
-              <button type="button" class="button" onClick={cancel}>
-                Cancel
-              </button>
+              <Button text="Cancel" onClick={cancel} />
             </p>
           ))}
         </section>

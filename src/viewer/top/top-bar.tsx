@@ -3,8 +3,7 @@ import { readAddress, type View } from '../data/address.ts';
 import { mayChange } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
 import { address, compared } from '../data/navigation.ts';
-import { Link, ThemeButton } from '../elements/controls.tsx';
-import { Icon } from '../elements/icon.tsx';
+import { Button, Link, ThemeButton } from '../elements/controls.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { FilterRow } from './filter-box.tsx';
 import { openHelp } from './help.tsx';
@@ -41,20 +40,16 @@ export function TopBar(): JSX.Element {
         <ComparedChip />
         <LiveSwitch />
         {mayChange.value && (
-          <button type="button" class="button quiet" title="Import traces from a file" onClick={importFile}>
-            Import
-          </button>
+          <Button text="Import" class="button quiet" title="Import traces from a file" onClick={importFile} />
         )}
         <ThemeButton />
-        <button
-          type="button"
+        <Button
+          text="?"
           class="button quiet"
           title="Keyboard shortcuts and filters (?)"
           aria-label="Help"
           onClick={openHelp}
-        >
-          ?
-        </button>
+        />
       </nav>
       {(thread ?? trace) === undefined && view !== 'compare' && <FilterRow />}
     </header>
@@ -86,9 +81,7 @@ function ComparedChip(): JSX.Element | null {
   return (
     <span class="chip term" role="status">
       <span class="clip">Compare {visible(compared.value.name)} with … (c)</span>
-      <button type="button" aria-label="Cancel the comparison" onClick={cancel}>
-        <Icon name="close" />
-      </button>
+      <Button icon="close" class="" aria-label="Cancel the comparison" onClick={cancel} />
     </span>
   );
 }

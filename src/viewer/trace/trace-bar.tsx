@@ -6,7 +6,7 @@ import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
 import { saved } from '../data/trace-file.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
-import { CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
+import { Button, CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
 import {
   ago,
   cost,
@@ -74,10 +74,9 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
         class="button"
         isOn={isErrorsOnly.value}
         title="Show only failed runs and their parents (e)"
-        toggle={() => model.toggleErrorsOnly()}
-      >
-        Errors only
-      </Toggle>
+        text="Errors only"
+        onClick={() => model.toggleErrorsOnly()}
+      />
       {saved === undefined ? <Menu name="Save" icon="download" panel={SavePanel} /> : <ThemeButton />}
       <DeleteButton label="Delete this trace" target={{ kind: 'trace', id }} name={root?.name} />
     </header>
@@ -112,16 +111,14 @@ function Hits({ model }: { model: TraceModel }): JSX.Element {
         {position === 0 ? hits : `${position} of ${hits}`}
       </span>
       {(['previous', 'next'] as const).map((step) => (
-        <button
+        <Button
           key={step}
-          type="button"
+          icon={step === 'next' ? 'down' : 'up'}
           class="copy"
           aria-label={`Select the ${step} hit`}
           disabled={count === 0}
           onClick={() => model.selectHit(step)}
-        >
-          <Icon name={step === 'next' ? 'down' : 'up'} />
-        </button>
+        />
       ))}
     </>
   );
@@ -164,9 +161,7 @@ function TraceFigures({ model }: { model: TraceModel }): JSX.Element {
       {runs > 0 && <li>{plural(runs, 'run')}</li>}
       {errors > 0 && failed !== undefined && !isFailure(model.outcome.value) && (
         <li>
-          <button type="button" class="bad" onClick={() => model.select(failed.id)}>
-            {plural(errors, 'error')}
-          </button>
+          <Button text={plural(errors, 'error')} class="bad" onClick={() => model.select(failed.id)} />
         </li>
       )}
       {pending > 0 && <li>{pending} pending</li>}

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { sourcesOf } from '../../receiver/domain/call-records.ts';
 import { address } from '../data/navigation.ts';
-import { Toggle } from '../elements/controls.tsx';
+import { Button, Toggle } from '../elements/controls.tsx';
 import { cost, count, duration, latencyOf, millisecondsAt, percent, plural, usageTitle } from '../elements/figures.ts';
 import { Icon, StatusMark } from '../elements/icon.tsx';
 import { useFocus, useKeys } from '../elements/keys.ts';
@@ -48,12 +48,8 @@ export function TraceTree({ model }: { model: TraceModel }): JSX.Element {
     >
       <div class="tree-grid tree-head">
         <span class="clip">
-          <button type="button" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)}>
-            Collapse
-          </button>
-          <button type="button" class="more" title="Expand all (])" onClick={() => model.collapseAll(false)}>
-            Expand
-          </button>
+          <Button text="Collapse" class="more" title="Collapse all ([)" onClick={() => model.collapseAll(true)} />
+          <Button text="Expand" class="more" title="Expand all (])" onClick={() => model.collapseAll(false)} />
           {model.internals.value > 0 && <InternalToggle count={model.internals.value} noun="internal step" />}
         </span>
         <span class="number">tokens</span>
@@ -183,15 +179,13 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
   return (
     <div class="tree-name" role="gridcell" style={{ paddingLeft: `min(${depth * INDENT_PX}px, ${percentOfColumn}%)` }}>
       {end > index + 1 ? (
-        <button
-          type="button"
+        <Button
+          icon="open"
           class={isCollapsed ? 'fold' : 'fold open'}
           tabIndex={-1}
           aria-label={`${isCollapsed ? 'Expand' : 'Collapse'} ${name}`}
           onClick={() => model.collapse(run.id, !isCollapsed)}
-        >
-          <Icon name="open" />
-        </button>
+        />
       ) : (
         <span class="fold" />
       )}
@@ -213,20 +207,18 @@ function RowName({ model, branch, index }: RowProps): JSX.Element {
           class="more"
           isOn={isUnfolded}
           title={`Show or hide the other records of this call ${sources}`}
-          toggle={toggleFolded}
-        >
-          +{plural(records.length, 'record')}
-        </Toggle>
+          text={`+${plural(records.length, 'record')}`}
+          onClick={toggleFolded}
+        />
       )}
       {repeats > 0 && (
         <Toggle
           class="more"
           isOn={isUnfolded}
           title={`Show or hide ${plural(repeats, 'equal run')} after this run`}
-          toggle={toggleFolded}
-        >
-          × {(repeats + 1).toLocaleString('en')}
-        </Toggle>
+          text={`× ${(repeats + 1).toLocaleString('en')}`}
+          onClick={toggleFolded}
+        />
       )}
       {isOrphan && (
         <span class="note" title="The parent of this run has not arrived">

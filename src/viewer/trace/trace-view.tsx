@@ -5,7 +5,7 @@ import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { address, go } from '../data/navigation.ts';
 import { split } from '../data/preferences.ts';
-import { Pending, Problem } from '../elements/controls.tsx';
+import { Button, Pending, Problem } from '../elements/controls.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { DerivedPanel } from '../run/derived-panel.tsx';
 import { RunPanel } from '../run/run-panel.tsx';
@@ -66,15 +66,13 @@ function Jump({ model }: { model: TraceModel }): JSX.Element {
   return (
     <nav class="line jump narrow-only" aria-label="Parts of the trace">
       {places.map(({ name, id, isHere = run === id }) => (
-        <button
+        <Button
           key={name}
-          type="button"
+          text={name}
           class="button quiet"
           aria-current={isHere ? 'page' : undefined}
           onClick={() => go({ run: id })}
-        >
-          {name}
-        </button>
+        />
       ))}
     </nav>
   );
@@ -89,9 +87,7 @@ function MissingTrace({ problem }: { problem: string | undefined }): JSX.Element
     <div class="empty">
       <h2>{problem ?? 'Trace not found'}</h2>
       {problem === undefined && <p>This trace has not arrived or was deleted.</p>}
-      <button type="button" class="button" onClick={closeTrace}>
-        Back to the list
-      </button>
+      <Button text="Back to the list" onClick={closeTrace} />
     </div>
   );
 }

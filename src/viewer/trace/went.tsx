@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { Button } from '../elements/controls.tsx';
 import { cost, duration, percent, plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { type Kind, kindOf, type RunTree } from './run-tree.ts';
@@ -77,14 +78,8 @@ function Strip(props: {
         {parts.map(({ name, amount, class: part, strength, id }) => (
           <li key={name}>
             <span class={`swatch kind-${part}`} style={{ '--strength': strength }} />
-            {id === undefined ? (
-              name
-            ) : (
-              <button type="button" class="link" onClick={() => select?.(id)}>
-                {name}
-              </button>
-            )}{' '}
-            {print(amount)} <span class="note">{percent(amount, whole)}</span>
+            {id === undefined ? name : <Button text={name} class="link" onClick={() => select?.(id)} />} {print(amount)}{' '}
+            <span class="note">{percent(amount, whole)}</span>
           </li>
         ))}
       </ul>

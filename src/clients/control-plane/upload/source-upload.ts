@@ -11,10 +11,7 @@ import { ARCHIVE_BYTES_MAX, type SourceArchive, sourceArchive } from './source-a
 
 const UPLOAD_TIMEOUT_MS = 10 * 60_000;
 
-const HEADERS = {
-  'content-type': 'application/gzip',
-  'x-goog-content-length-range': `0,${ARCHIVE_BYTES_MAX}`,
-};
+const HEADERS = { 'content-type': 'application/gzip', 'x-goog-content-length-range': `0,${ARCHIVE_BYTES_MAX}` };
 
 /** Options for uploading a source. */
 export interface UploadSourceOptions extends CallOptions {

@@ -169,10 +169,7 @@ export class ClickHouseStore implements Store {
     this.#ageTimer = runInRootContext(() => setInterval(() => void this.#checkAge(), AGE_MS).unref());
   }
 
-  /**
-   * Replaces `projectMaxAgeMs`.
-   * @internal
-   */
+  /** Replaces `projectMaxAgeMs`. @internal */
   async setProjectAges(projectMaxAgeMs: ProjectAges): Promise<void> {
     this.#ages = { ...this.#ages, projectMaxAgeMs };
   }
@@ -258,10 +255,7 @@ export class ClickHouseStore implements Store {
     return trace !== undefined;
   }
 
-  /**
-   * Returns the names of all tenants that have runs.
-   * @internal
-   */
+  /** Returns the names of all tenants that have runs. @internal */
   async tenants(): Promise<string[]> {
     const rows = await this.#db.rows<{ tenant: string }>(
       sql('SELECT DISTINCT tenant FROM runs WHERE version > 0 ORDER BY tenant'),
@@ -288,10 +282,7 @@ export class ClickHouseStore implements Store {
     };
   }
 
-  /**
-   * Resolves once lists show every stored message.
-   * @internal
-   */
+  /** Resolves once lists show every stored message. @internal */
   async settled(): Promise<void> {
     await this.#writer.idle();
     await this.#deletions.settle();

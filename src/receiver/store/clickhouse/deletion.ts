@@ -210,9 +210,7 @@ export async function deleteRemoved(db: ClickHouse, sinceDay: string, beforeUs: 
 async function deleteGroups(db: ClickHouse, day: string, beforeUs: number, groups: readonly GroupKey[]): Promise<void> {
   const messages = sql`kind < ${TOMBSTONE} AND received_us < ${integer(beforeUs)} AND ${inGroups(groups)}`;
   const runs = sql`(SELECT tenant, id FROM messages WHERE day = toDate(${string(day)}) AND ${messages})`;
-  for (const table of ['attachments', 'feedback']) {
-    await deleteWhere(db, table, sql`(tenant, run) IN ${runs}`, 'now');
-  }
+  for (const table of ['attachments', 'feedback']) await deleteWhere(db, table, sql`(tenant, run) IN ${runs}`, 'now');
   await deleteWhere(db, 'runs', sql`is_deleted = 0 AND (tenant, id) IN ${runs}`, 'now');
   await deleteWhere(db, 'messages', messages, 'now', day);
 }

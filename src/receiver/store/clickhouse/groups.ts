@@ -152,10 +152,6 @@ export function keyOf({ tenant, group_id }: GroupKey): string {
   return tenant + group_id;
 }
 
-function byArrival(a: MessageRow, b: MessageRow): number {
-  return a.received_us - b.received_us;
-}
-
 /** Builds a group from its messages. A slice contains all messages of its runs. */
 async function groupOf(
   { tenant, group_id }: GroupKey,
@@ -166,7 +162,8 @@ async function groupOf(
   let [messages, seenUs, isDeleted] = [0, 0, false];
   for await (const rows of slices) {
     messages += rows.length;
-    for await (const [id, own] of inTurns(grouped(rows.sort(byArrival), (row) => row.id))) {
+    rows.sort((a, b) => a.received_us - b.received_us);
+    for await (const [id, own] of inTurns(grouped(rows, (row) => row.id))) {
       for (const row of own) {
         isDeleted ||= row.kind === TOMBSTONE;
         seenUs = Math.max(seenUs, row.received_us);

@@ -6,7 +6,6 @@ import {
   type KnownTrace,
   type TraceNames,
 } from '../../domain/identity.ts';
-import type { RunFields } from '../../domain/run-message.ts';
 import { type ClickHouse, type Sql, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
@@ -15,13 +14,6 @@ const KNOWN_MAX = 100_000;
 export const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
 const UUID_LENGTH = 36;
-
-/** A message before it was merged with others. */
-interface Sent {
-  readonly tenant: string;
-  readonly id: string;
-  readonly fields: RunFields;
-}
 
 /** A group. Its id, like all names in this file, follows the name of the tenant. The day of a new group is undefined. */
 interface PlacedGroup extends KnownTrace {
@@ -40,7 +32,10 @@ export class PlaceFinder {
   }
 
   /** Returns the place of each message. Removes a `trace_id` that does not name the group. */
-  async find(messages: readonly Message[], sent: readonly Sent[] = messages): Promise<ReadonlyMap<Message, Place>> {
+  async find(
+    messages: readonly Message[],
+    sent: readonly Pick<Message, 'tenant' | 'id' | 'fields'>[] = messages,
+  ): Promise<ReadonlyMap<Message, Place>> {
     const today = dayOfMs(Date.now());
     const runs = identitiesIn(
       sent.map(({ tenant, id, fields }) => ({ id: tenant + id, identity: ofTenant(tenant, identityOf(fields)) })),

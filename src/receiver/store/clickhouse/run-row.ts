@@ -222,9 +222,12 @@ export class RowWriter {
     const visible = rows.filter(({ is_deleted }) => is_deleted === 0);
     const changed = visible.map((row) => ({ ...row, projects: projectNamesIn(row) }));
     await this.#changes.report(changed, (derived_us) => {
-      const inserted = rows.map(({ latestUs: _, version, columns, ...row }) => {
-        return { ...row, ...columns, version: `${version}`, derived_us };
-      });
+      const inserted = rows.map(({ latestUs: _, version, columns, ...row }) => ({
+        ...row,
+        ...columns,
+        version: `${version}`,
+        derived_us,
+      }));
       return this.#db.insert('runs', inserted);
     });
     await this.#reportLeftTraces(visible, stored);

@@ -8,7 +8,7 @@ import type { DeletionTarget, Scope } from '../../domain/query.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
-import { isDamage, isOfTheFile, type SqliteConnection } from './database.ts';
+import { hasCode, isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
 import type { EncodedOperation } from './payloads.ts';
@@ -232,7 +232,7 @@ export class SqliteCommits {
       if (!isOfTheFile(error)) throw error;
       this.#stepError = error;
       // Retry the step later. If the file stays unusable, the next write reports the error.
-      if (isDamage(error)) this.#damage = error;
+      if (hasCode(error, 'damaged')) this.#damage = error;
       else this.#plan(BACKGROUND_DELAY_MS);
     }
   }

@@ -176,16 +176,8 @@ function resultCodeOf(error: unknown): number | undefined {
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
-export function isBusy(error: unknown): boolean {
-  return resultCodeOf(error) === CODES.busy;
-}
-
-export function isNoDatabase(error: unknown): boolean {
-  return resultCodeOf(error) === CODES.noDatabase;
-}
-
-export function isDamage(error: unknown): boolean {
-  return resultCodeOf(error) === CODES.damaged;
+export function hasCode(error: unknown, name: keyof typeof CODES): boolean {
+  return resultCodeOf(error) === CODES[name];
 }
 
 /** Returns whether an error means that the file is currently unusable. */
@@ -198,7 +190,8 @@ export const DISK_FULL = 'the disk is full: free some space';
 
 /** Converts an SQLite error or a system error to a RunspanError with advice. Returns other errors unchanged. */
 export function toStoreError(error: unknown, path: string): unknown {
-  if (!isOfTheFile(error) && !isOfTheSystem(error)) return error;
+  const { syscall } = (error ?? {}) as { syscall?: unknown };
+  if (!isOfTheFile(error) && typeof syscall !== 'string') return error;
   const code = resultCodeOf(error);
   const options = { cause: error };
   if (code === CODES.damaged || code === CODES.noDatabase) return damaged(path, messageOf(error), options);
@@ -210,8 +203,4 @@ export function toStoreError(error: unknown, path: string): unknown {
 function damaged(path: string, problem: string, options: ErrorOptions): RunspanError {
   const message = `The store ${path} is damaged (${problem}): move it and ${path}-wal to another folder to start with an empty store, and recover its readable data with \`sqlite3 <file> .recover\``;
   return new RunspanError('RUNSPAN_STORE_INVALID', message, options);
-}
-
-function isOfTheSystem(error: unknown): boolean {
-  return typeof (error as { syscall?: unknown } | null)?.syscall === 'string';
 }

@@ -15,7 +15,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
-import { type Engine, isBusy, isNoDatabase, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
+import { type Engine, hasCode, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
 import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
 
 /** The process that has a store open for writing. */
@@ -25,12 +25,6 @@ export interface StoreOwner {
   readonly started_at: string;
   /** Address of the receiver in this process, if known. */
   readonly address?: string;
-}
-
-/** A store file that is open for writing, and its lock. */
-interface OpenFile {
-  readonly connection: SqliteConnection;
-  readonly lock: StoreLock;
 }
 
 /** Maximum time that a statement waits for another connection, in milliseconds. */
@@ -65,7 +59,7 @@ function resolvedPath(path: string): string {
  * Opens a store for writing. Creates the file if it is missing. Throws a RunspanError and leaves the file unchanged if the
  * file is not a store, has another format, or another process has it open.
  */
-export function openToWrite(engine: Engine, path: string): OpenFile {
+export function openToWrite(engine: Engine, path: string): { connection: SqliteConnection; lock: StoreLock } {
   try {
     makeFolder(dirname(path));
     checkHeader(engine, path);
@@ -188,9 +182,7 @@ function inUse(path: string, owner: StoreOwner | undefined): RunspanError {
   return new RunspanError('RUNSPAN_STORE_IN_USE', message);
 }
 
-/**
- * Creates a store in a temporary file, then renames the file. No incomplete store ever appears at the path.
- */
+/** Creates a store in a temporary file, then renames the file. No incomplete store ever appears at the path. */
 function create(engine: Engine, path: string): void {
   const aside = `${path}-new`;
   rmSync(aside, { force: true });
@@ -274,7 +266,7 @@ function checkHeader(engine: Engine, path: string): void {
     const uri = `${pathToFileURL(path).href}?immutable=1`;
     withConnection(engine, uri, (connection) => checkFormat(connection, path), { readOnly: true });
   } catch (error) {
-    if (isNoDatabase(error)) throw notOurs(path);
+    if (hasCode(error, 'noDatabase')) throw notOurs(path);
     // This connection takes no lock, so the file may appear damaged while another connection writes to it. Real damage
     // is reported by the next connection, which takes locks.
     if (!isOfTheFile(error)) throw error;
@@ -318,7 +310,7 @@ function takeLock(engine: Engine, path: string): StoreLock | undefined {
     const connection = connect(engine, file, (lock) => lock.exec(begin));
     return { release: () => connection.close() };
   } catch (error) {
-    if (isBusy(error)) return undefined;
+    if (hasCode(error, 'busy')) return undefined;
     throw error;
   }
 }

@@ -245,9 +245,8 @@ export class SqliteReader {
     return statisticsIn(this.#connection, tenant, filter, query, isId, conditionsFor);
   };
 
-  readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) => {
-    return suggestionsIn(this.#connection, query, this.#conditionOf(scope, inProject(project)));
-  };
+  readonly suggestions: Read<'suggestions'> = (scope, { project, ...query }) =>
+    suggestionsIn(this.#connection, query, this.#conditionOf(scope, inProject(project)));
 
   readonly feedback: Read<'feedback'> = (scope, traceIds) => {
     const tenant = this.#tenant(scope);

@@ -50,10 +50,7 @@ export interface SqliteStoreOptions extends PriceOptions {
    * @default 4294967296 (4 GiB)
    */
   maxBytes?: number;
-  /**
-   * Whether to open an existing file read-only, also while another process writes to it.
-   * @default false
-   */
+  /** Whether to open an existing file read-only, also while another process writes to it. @default false */
   readOnly?: boolean;
 }
 
@@ -94,20 +91,7 @@ const SLOW_READERS_MAX = 3;
 const RUNS_AT_ONCE = 100;
 
 /** Functions that run in the writer thread. */
-export type WriterCalls = Pick<
-  SqliteCommits,
-  | 'apply'
-  | 'addFeedback'
-  | 'removeFeedback'
-  | 'addTokenSecret'
-  | 'revokeTokens'
-  | 'remove'
-  | 'removed'
-  | 'useKey'
-  | 'setOwner'
-  | 'setProjectAges'
-  | 'checkAge'
->;
+export type WriterCalls = Omit<SqliteCommits, 'close'>;
 /** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
@@ -262,9 +246,7 @@ export class SqliteStore implements Store {
     return this.#subscribers.add(scope, listener);
   }
 
-  /**
-   * Stores the receiver's address in the file, where other processes read it.
-   */
+  /** Stores the receiver's address in the file, where other processes read it. */
   setAddress(address: string): Promise<void> {
     return this.#setOwner({ ...ownOwner(), address });
   }
@@ -320,10 +302,7 @@ export class SqliteStore implements Store {
     this.#subscribers.logDeleted();
   }
 
-  /**
-   * Checks for expired traces now, and then once a minute.
-   * @internal
-   */
+  /** Checks for expired traces now, and then once a minute. @internal */
   checkAge(): void {
     const checked = this.#threads.writer?.call('checkAge').then((lagMs) => {
       this.lag = lagReport(lagMs, this.lag);

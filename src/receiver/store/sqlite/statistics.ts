@@ -70,7 +70,7 @@ export function statisticsIn(
 ): Statistics {
   const { groupBy = 'name', series = 0 } = query;
   const canGroup = COUNTED.includes(groupBy) || (groupBy === 'user' && filter.conditions.length === 0);
-  const canCount = canGroup && !isProjectId && hasCounters(filter);
+  const canCount = canGroup && !isProjectId && filter.search === undefined && filter.conditions.every(isCounted);
   const counters = canCount ? new CounterReader(connection, tenant, filter) : undefined;
   const coarse = counters === undefined ? filter.range : counters.coarseRange(filter.range);
   const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
@@ -116,10 +116,6 @@ export function statisticsIn(
 
 function minuteOf(startUs: number): number {
   return Math.floor(startUs / MINUTE_US);
-}
-
-function hasCounters({ conditions, search }: RunFilter): boolean {
-  return search === undefined && conditions.every(isCounted);
 }
 
 /** Returns whether the counters contain all fields that a condition compares. */

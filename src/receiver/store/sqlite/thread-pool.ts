@@ -69,9 +69,7 @@ export class ThreadPool<Calls> {
     if (this.#isClosed || signal?.aborted) throw new EndedError();
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
-    if (this.#threads.size >= this.#max) {
-      return (await this.#wait(signal)) ?? this.#take(signal);
-    }
+    if (this.#threads.size >= this.#max) return (await this.#wait(signal)) ?? this.#take(signal);
     const ended = new Int32Array(new SharedArrayBuffer(4));
     const opening = this.#open(ended);
     this.#threads.set(ended, opening);

@@ -13,7 +13,7 @@ import {
   threadSummaryOf,
   traceFieldsIn,
 } from '../../domain/trace-summary.ts';
-import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
+import type { Parsed } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import type { Row, SqliteConnection } from './database.ts';
 import { type Condition, RUN_SORTS, rowsOfPage, summaryIn } from './lists.ts';
@@ -84,8 +84,10 @@ export function threadsIn(
   const later = `SELECT 1 FROM runs INDEXED BY roots_by_thread JOIN traces ON traces.n = runs.trace
     WHERE runs.tenant = latest.tenant AND runs.thread = latest.thread
       AND (runs.start_us, runs.n) > (latest.start_us, latest.n) AND ${sql}`;
+  const { projects, conditions: fields, search } = query.filter;
+  const hasAllThreads = projects.length + fields.length === 0 && search === undefined;
   // Without the clause, the query planner might read all root runs, including those without a thread.
-  const index = isPlain(query.filter) ? 'INDEXED BY threads_by_start' : '';
+  const index = hasAllThreads ? 'INDEXED BY threads_by_start' : '';
   const { items, ...page } = rowsOfPage(
     connection,
     query,
@@ -94,11 +96,6 @@ export function threadsIn(
     RUN_SORTS,
   );
   return { items: items.map(({ thread }) => summaryOf(thread ?? '')), ...page };
-}
-
-/** Returns whether a filter selects all threads of a time range. */
-function isPlain({ projects, conditions, search }: RunFilter): boolean {
-  return projects.length + conditions.length === 0 && search === undefined;
 }
 
 interface TurnRow extends Row {

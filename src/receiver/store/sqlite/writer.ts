@@ -98,10 +98,6 @@ export class SqliteWriter {
     this.deletions.add(this.#tenant(deletion.tenant), deletion);
   }
 
-  #nextSeq(): number {
-    return this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
-  }
-
   #tenant(name: string): number {
     const row = this.#connection.one<{ n: number }>('SELECT n FROM tenants WHERE name = ?', name);
     return row?.n ?? this.#connection.insert('INSERT INTO tenants (name) VALUES (?)', name);
@@ -124,7 +120,8 @@ export class SqliteWriter {
   }
 
   #finish(tenant: string, placement: Placement): TenantChange {
-    return { tenant, traces: placement.finish(this.#nextSeq(), this.#nowMs()) };
+    const seq = this.#connection.number("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value");
+    return { tenant, traces: placement.finish(seq, this.#nowMs()) };
   }
 }
 
