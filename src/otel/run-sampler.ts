@@ -1,11 +1,11 @@
 import { type Context, isSpanContextValid, trace } from '@opentelemetry/api';
 import { guard } from '../base/guard.ts';
-import { safeText } from '../base/text.ts';
 import { SAMPLED } from '../run/context.ts';
 import { usableOptions } from '../run/run-options.ts';
 import { type Sampler, sample, samplingChecks, samplingDecision } from '../run/sampling.ts';
 import { type Capturing, currentSink, noopSink } from '../run/sink.ts';
 import { isRoot, observeActiveSpan, runAbove } from './live/active-spans.ts';
+import { runNameOf } from './mapping/span-identity.ts';
 
 const NOT_RECORD = 0;
 const RECORD_AND_SAMPLED = 2;
@@ -49,6 +49,6 @@ export class RunSampler {
     const parent = trace.getSpanContext(parentContext);
     if (parent !== undefined && isSpanContextValid(parent)) return (parent.traceFlags & SAMPLED) !== 0;
     const around = isRoot(parentContext) ? undefined : runAbove(parentContext);
-    return sample({ name: safeText(spanName) }, around, this.#given ?? currentSink(), traceId).isSampled;
+    return sample({ name: runNameOf(spanName) }, around, this.#given ?? currentSink(), traceId).isSampled;
   }
 }

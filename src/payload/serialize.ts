@@ -100,8 +100,9 @@ export function eventJson(name: string, time: string, data: unknown, rules: Payl
   return `{"name":${jsonText(shownName)},"time":"${time}"${kwargs}}`;
 }
 
+/** Returns the recorded name of a run. Services reject a run whose name redaction has emptied. */
 export function shownName(name: string, { redaction }: PayloadRules): string {
-  return shownText(name, redaction, NAME);
+  return shownText(name, redaction, NAME) || 'run';
 }
 
 const CHUNK: ValuePath = ['outputs', 'outputs', undefined];

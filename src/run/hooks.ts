@@ -17,8 +17,8 @@ export interface RunChanges {
 
 /**
  * The `Run` that a hook receives. The fields contain the recorded data, after redaction and limits. `tags`, `metadata`,
- * `inputs` and `outputs` return a new copy on each read, so changing a copy does not change the run. After delivery,
- * `metadata`, `inputs`, `outputs` and `error` are empty to free memory.
+ * `inputs` and `outputs` return a new copy on each read, so changing a copy does not change the run. To free memory,
+ * `metadata`, `inputs`, `outputs` and `error` may be empty from the next turn of the event loop after the run's end.
  */
 export interface HookedRun {
   /** The run id: the `id` option, or a generated UUIDv7. */

@@ -131,6 +131,20 @@ describe('a run that is written when it ends', () => {
     );
   });
 
+  it('can be read until the turn of its end is over', async () => {
+    const { start } = await delivery();
+    const run = start('failed', { inputs: { question: 'tea' }, metadata: { plan: 'free' } });
+    run.set({ outputs: { partial: true } });
+    run.fail('no answer');
+    await Promise.resolve();
+    expect([run.inputs, run.outputs, run.metadata, run.error]).toEqual([
+      { question: 'tea' },
+      { partial: true },
+      { plan: 'free' },
+      'no answer',
+    ]);
+  });
+
   it('is waited for by a flush that begins after its end, but not one that ends later', async () => {
     const first = gate<number>();
     const { whole, exporter, service } = await delivery({

@@ -105,3 +105,13 @@ test.each([
   expect(runs.at(-1)?.inputs).toContain('"b"');
   expect(runs.at(-1)?.inputs).not.toContain('hunter2');
 });
+
+test('a span whose name is empty, or is emptied by redaction, becomes a run with a name', () => {
+  const { recorder, tracer } = tracerWith(redact({ patterns: [/^S{8}$/], replace: () => '' }));
+  tracer.startSpan('').end();
+  tracer.startSpan(SECRET).end();
+  const renamed = tracer.startSpan('renamed');
+  renamed.updateName(SECRET);
+  renamed.end();
+  expect(recorder.runs.map(({ name }) => name).sort()).toEqual(['run', 'run', 'span']);
+});

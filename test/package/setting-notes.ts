@@ -131,7 +131,7 @@ export const limitNotes: readonly (readonly [limits: readonly (keyof Limits)[], 
   ],
   [
     ['batchRuns', 'batchBytes'],
-    'a batch is sent. If the service reports limits, these replace the defaults. All batches in flight together have at most a quarter of `queueBytes`, so that a batch has at most 4 MiB by default. After a 413, the limit is half the size of the rejected batch, and then slowly grows again',
+    'a batch is sent. If the service reports limits, these take precedence. All batches in flight together have at most a quarter of `queueBytes`, so that a batch has at most 4 MiB by default. After a 413, the limit is half the size of the rejected batch, and then slowly grows again',
   ],
   [
     ['requestsInFlight'],

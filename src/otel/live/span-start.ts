@@ -1,4 +1,3 @@
-import { safeText } from '../../base/text.ts';
 import type { Fields } from '../../payload/fields.ts';
 import {
   belowRequest,
@@ -11,6 +10,7 @@ import {
 import type { EncodedRun, Project } from '../../run/encoded-run.ts';
 import type { Hiding, StartOptions } from '../../run/run-options.ts';
 import type { EncodedFields, RunSink } from '../../run/sink.ts';
+import { runNameOf } from '../mapping/span-identity.ts';
 import type { SpanPlans } from '../mapping/span-plan.ts';
 import type { SpanMapping } from '../mapping/span-to-run.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
@@ -72,7 +72,7 @@ export function optionsOf(
   startUs: number,
   { parent, sink, baggage }: SpanStart,
 ): StartOptions {
-  const options: StartOptions = { name: safeText(span.name), id, startUs, hiding: refusedContent(span) };
+  const options: StartOptions = { name: runNameOf(span.name), id, startUs, hiding: refusedContent(span) };
   if (typeof project === 'string') options.project = project;
   else options.projectId = project.id;
   if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink));

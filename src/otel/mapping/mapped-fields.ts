@@ -1,4 +1,3 @@
-import { safeText } from '../../base/text.ts';
 import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../../payload/attachment.ts';
 import { type Fields, parseExact } from '../../payload/fields.ts';
 import { type EncodedPayload, encodePayload, serialize } from '../../payload/serialize.ts';
@@ -13,7 +12,7 @@ import { type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
 import type { SpanLike } from '../span-like.ts';
 import type { AttributeReader, Found, FoundPayload, Groups } from './attributes.ts';
 import type { IsHidden } from './span-events.ts';
-import { hrTimeUs } from './span-identity.ts';
+import { hrTimeUs, runNameOf } from './span-identity.ts';
 
 /** The sink settings that affect the fields of a span. */
 export type SpanCapture = Pick<CapturePolicy, 'hideInputs' | 'hideOutputs' | 'payload' | 'attachmentBytes'>;
@@ -27,7 +26,7 @@ export class StartFields {
   protocol: string | undefined = undefined;
 
   constructor(span: SpanLike) {
-    this.name = safeText(span.name);
+    this.name = runNameOf(span.name);
   }
 }
 

@@ -1,9 +1,15 @@
 import { clock } from '../../base/clock.ts';
+import { safeText } from '../../base/text.ts';
 import { isHex, newRunId, spanRunId } from '../../run/ids.ts';
 import type { SpanContextLike, SpanLike } from '../span-like.ts';
 
 export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();
+}
+
+/** Returns the name of a span's run. Services reject a run without a name. */
+export function runNameOf(spanName: unknown): string {
+  return safeText(spanName) || 'span';
 }
 
 /** Returns the run id for a span. If a custom id generator created ids that are not hexadecimal, returns a new id. */

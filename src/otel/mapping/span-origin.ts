@@ -4,6 +4,7 @@ import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { number } from '../conventions/values.ts';
 import type { LinkLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
+import { runNameOf } from './span-identity.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
@@ -31,7 +32,7 @@ export function originJson(
 ): string {
   let json = `${idsJson(span.spanContext(), parent)},"kind":"${KINDS[span.kind] ?? 'INTERNAL'}"`;
   if (protocol !== undefined) json += `,"protocol":"${protocol}"`;
-  if (span.name !== name) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
+  if (runNameOf(span.name) !== name) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
   if (span.status.code === 1) json += ',"status":"OK"';
   const scope = span.instrumentationScope ?? span.instrumentationLibrary;
   if (scope !== undefined) json += `,"scope":${scopeJson(scope)}`;
