@@ -8,14 +8,14 @@ import { root } from '../support/folders.ts';
 import { filesUnder, read } from './repository.ts';
 
 /** Lines of the TypeScript files in `src/`, and of the TypeScript and JavaScript files in `test/`. */
-const LINES = { src: 81_646, test: 95_592 };
+const LINES = { src: 82_633, test: 96_495 };
 
 /** Thousands of bytes, rounded up. */
 const BUILT = {
   /** An application that imports all of `runspan`, bundled and minified, without undici. */
-  bundle: 263,
+  bundle: 274,
   /** All files of `dist/`, which are the installed package without undici and a few texts. */
-  dist: 4_342,
+  dist: 4_401,
 };
 
 /** Thousands of bytes of `src/services/` that an entry loads at once: the page the readers of messages, `openai` its formats. */
