@@ -1,7 +1,7 @@
 // Creates an exporter in virtual time with a scripted HTTP service. Import `virtual-timers.ts` first, so that the
 // library uses the timers of the virtual clock.
 
-// The library loads these modules and undici at their first use, which takes an unknown number of turns of the event loop.
+// The library loads these modules at their first use, which takes an unknown number of turns of the event loop.
 import 'form-data-encoder';
 import 'p-queue';
 import { onTestFinished } from 'vitest';
@@ -10,7 +10,6 @@ import type { Limits } from '#src/config/limits.ts';
 import { type ConfigureOptions, resolveSettings, type Settings } from '#src/config/options.ts';
 import { type ExporterTime, exporterFor } from '#src/delivery/create-exporter.ts';
 import { Ledger, type Stats } from '#src/delivery/ledger.ts';
-import { loadUndici } from '#src/http/connections.ts';
 import { delay } from '#src/platform/timers.ts';
 import type { Run } from '#src/run/run.ts';
 import type { RunOptions } from '#src/run/run-options.ts';
@@ -20,8 +19,6 @@ import { logLines } from './log-lines.ts';
 import { type Reply, type ScriptedService, type ServiceInfo, scriptedService, traffic } from './scripted-service.ts';
 import { threadWork } from './thread-work.ts';
 import { virtualClock } from './virtual-timers.ts';
-
-await loadUndici();
 
 export interface Setup {
   readonly limits?: Partial<Limits>;

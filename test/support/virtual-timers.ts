@@ -5,6 +5,7 @@
 import './thread-work.ts';
 import './virtual-clock.ts';
 
+import { loadUndici } from '#src/http/connections.ts';
 import { setTimer } from '#src/platform/timers.ts';
 import { restoreTimers, VirtualTimer, virtualClock } from './virtual-clock.ts';
 
@@ -13,5 +14,8 @@ restoreTimers();
 const timer: object = setTimer(() => {}, 1);
 if (!(timer instanceof VirtualTimer)) throw new Error('src/platform/timers.ts was loaded before: import this first');
 virtualClock.reset();
+
+// At its first use, it would take an unknown number of turns of the event loop, in which the clock may advance.
+await loadUndici();
 
 export { virtualClock } from './virtual-clock.ts';

@@ -126,8 +126,8 @@ export function* partsIn(bytes: Buffer, boundary: string): Generator<Part> {
   for (let startAt = 0; bytes.toString('latin1', startAt, startAt + frame.length) === frame; ) {
     const textAt = bytes.indexOf(HEADERS_END, startAt) + HEADERS_END.length;
     const header = bytes.toString('latin1', startAt + frame.length, textAt);
-    const [, payload = '', length] = /^\w+\.[^."]+\.?(\w*)".*: (\d+)\s+$/s.exec(header) ?? [];
-    const endAt = textAt + Number(length);
+    const [, , payload = ''] = header.slice(0, header.indexOf('"')).split('.');
+    const endAt = textAt + Number(header.slice(header.lastIndexOf(':') + 1));
     const nextAt = endAt + CRLF.length;
     yield { payload, startAt, textAt, endAt, nextAt };
     startAt = nextAt;
