@@ -18,8 +18,6 @@ const ENDED_CHARACTERS_MAX = 256 * 1024;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-const NEVER_ABORTED = new AbortController().signal;
-
 interface OpenBody extends WrittenRuns {
   readonly parts: PartBuffer;
   readonly activeAtMs: number[];
@@ -119,7 +117,7 @@ export class SlabWriter {
       for (let slab = next(); slab !== undefined && !this.#isEnding; slab = next()) {
         const { bytes } = slab.kept;
         const encoding = bytes.length < COMPRESSED_BYTES_MIN ? undefined : firstSupported(['zstd', 'gzip']);
-        const compressed = encoding && (await compress([bytes], encoding, NEVER_ABORTED).catch(() => undefined));
+        const compressed = encoding && (await compress([bytes], encoding).catch(() => undefined));
         if (next() !== slab) continue;
         slab.isTried = true;
         if (encoding === undefined || compressed === undefined || compressed.length >= bytes.length) continue;

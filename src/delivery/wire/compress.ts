@@ -42,12 +42,12 @@ export function firstSupported(encodings: readonly Encoding[]): Encoding | undef
 export async function compress(
   chunks: readonly Uint8Array[],
   encoding: Encoding,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<Buffer> {
   const stream = compressor(encoding);
   const compressed: Buffer[] = [];
   const abort = (): void => void stream.destroy(new Error('the compression was aborted'));
-  signal.addEventListener('abort', abort);
+  signal?.addEventListener('abort', abort);
   const timer = setTimer(abort, COMPRESS_MS_MAX).unref();
   try {
     await new Promise<void>((resolve, reject) => {
@@ -58,7 +58,7 @@ export async function compress(
     });
   } finally {
     clearTimer(timer);
-    signal.removeEventListener('abort', abort);
+    signal?.removeEventListener('abort', abort);
   }
   return Buffer.concat(compressed);
 }
