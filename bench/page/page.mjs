@@ -13,6 +13,7 @@ const LABELS = {
   spill: 'runspan, `spill`',
   'write-ahead': 'runspan, `write-ahead`',
   processor: 'runspan, `RunSpanProcessor`',
+  'traceable-otlp': 'runspan, `traceable`, OTLP',
   'otlp-json': 'OpenTelemetry, OTLP/JSON',
   'otlp-protobuf': 'OpenTelemetry, OTLP/protobuf',
   langfuse: 'Langfuse',
