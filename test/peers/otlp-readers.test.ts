@@ -177,6 +177,7 @@ interface Attribute {
 }
 
 interface Encoded {
+  readonly name: string;
   readonly spanId: string;
   readonly attributes?: readonly Attribute[];
   readonly events?: readonly { readonly attributes?: readonly Attribute[] }[];
