@@ -64,7 +64,7 @@ export class Batch {
     const { slab } = this;
     if (slab !== undefined) {
       this.slab = undefined;
-      this.#items = this.thaw?.(slab, this.sentAt > 0) ?? [];
+      this.#items = (this.thaw as Thaw)(slab, this.sentAt > 0);
     }
     return this.#items;
   }

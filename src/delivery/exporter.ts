@@ -63,7 +63,7 @@ export class Exporter implements RunSink {
       this.light = new LightRuns(
         states,
         this.#slabs,
-        () => this.#acceptsLight,
+        () => this.#acceptLight(),
         () => this.#watchQueue(),
       );
     }
@@ -89,13 +89,13 @@ export class Exporter implements RunSink {
   }
 
   start(run: EncodedRun): boolean {
-    if (++this.#parts.ledger.counts.created === 1) this.#open();
+    this.#countCreated();
     const refusal = this.#refusal(run);
     if (refusal !== undefined) {
       this.#states.countDrop(run, refusal);
       return false;
     }
-    // The oldest run is sent as incomplete, so the light runs must be in the queue before this one.
+    // The oldest run in the queue is sent as incomplete. Light runs are older than this one, so they are queued first.
     if (this.#states.openRuns >= this.#parts.limits.openRuns) this.light?.begin();
     const delivery = this.#states.start(run);
     this.#spill?.started(delivery);
@@ -104,7 +104,8 @@ export class Exporter implements RunSink {
     return true;
   }
 
-  #open(): void {
+  #countCreated(): void {
+    if (++this.#parts.ledger.counts.created > 1) return;
     this.#parts.opened(this);
     if (this.#replay !== undefined) setSoon(() => this.#replay?.search(true)).unref();
   }
@@ -114,11 +115,11 @@ export class Exporter implements RunSink {
     this.#loop.recorded();
   }
 
-  /** Whether a run may be light: a flush sends the start of each open run. */
-  get #acceptsLight(): boolean {
+  /** Returns whether a run may be light, and counts the run then. A flush sends the start of each open run. */
+  #acceptLight(): boolean {
     if (this.#state !== 'open' || this.#loop.waiters > 0) return false;
     if (this.#states.openRuns >= this.#parts.limits.openRuns) return false;
-    if (this.#parts.ledger.counts.created === 0) this.#open();
+    this.#countCreated();
     return true;
   }
 

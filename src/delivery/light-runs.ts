@@ -11,18 +11,18 @@ const LENGTH_MIN = 128;
 export class LightRuns implements LightSink {
   readonly #states: DeliveryStates;
   readonly #slabs: SlabWriter;
-  /** Whether a run may be light now. */
-  readonly #accepts: () => boolean;
+  /** Returns whether a run may be light now, and counts the run then. */
+  readonly #accept: () => boolean;
   /** Called after the oldest run has started, and after light runs became runs of the queue. */
   readonly #changed: () => void;
   /** In start order. Some have ended. */
   #runs: LightRun[] = [];
   #lengthMax = LENGTH_MIN;
 
-  constructor(states: DeliveryStates, slabs: SlabWriter, accepts: () => boolean, changed: () => void) {
+  constructor(states: DeliveryStates, slabs: SlabWriter, accept: () => boolean, changed: () => void) {
     this.#states = states;
     this.#slabs = slabs;
-    this.#accepts = accepts;
+    this.#accept = accept;
     this.#changed = changed;
   }
 
@@ -32,7 +32,7 @@ export class LightRuns implements LightSink {
   }
 
   start(run: LightRun): boolean {
-    if (this.#states.isFullFor(run) || !this.#accepts()) return false;
+    if (this.#states.isFullFor(run) || !this.#accept()) return false;
     this.#states.startLight();
     const length = this.#runs.push(run);
     if (length > this.#lengthMax) this.#removeEnded();

@@ -1,13 +1,13 @@
 import { guard, ignoreErrors } from '../base/guard.ts';
 import { delay, setSoon } from '../platform/timers.ts';
-import { type EncodedRun, mainJson, parseMainJson } from '../run/encoded-run.ts';
+import { type EncodedRun, mainJson, type PayloadTexts, parseMainJson } from '../run/encoded-run.ts';
 import type { EndedTexts } from '../run/sink.ts';
 import { Delivery, dropEndPayloads, reportBug } from './delivery.ts';
 import type { ExporterParts } from './exporter-parts.ts';
 import { BufferPool, Slab, type WrittenRuns } from './slab.ts';
 import type { DeliveryStates } from './states.ts';
 import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './wire/compress.ts';
-import { newBoundary, PartBuffer, type RunTexts } from './wire/part-buffer.ts';
+import { newBoundary, PartBuffer } from './wire/part-buffer.ts';
 
 /**
  * Maximum number of ended runs that wait to be written, and of the characters in their outputs and events. The queue
@@ -24,7 +24,7 @@ interface OpenBody extends WrittenRuns {
 }
 
 /**
- * Writes ended runs of which nothing was sent into request bodies:
+ * Writes each run into a request body when it ends, unless a part of the run was sent before:
  *
  *     end ─► ended ──(next turn)──► open body ──(full, due or flushed)──► slab ──2xx──► delivered
  *                                                                          │ a run must be treated by itself
@@ -162,7 +162,7 @@ export class SlabWriter {
   }
 
   /** Writes a run into the open body. Returns false, and writes nothing, if there is no memory for it. */
-  #append(id: string, main: string, texts: RunTexts): boolean {
+  #append(id: string, main: string, texts: PayloadTexts): boolean {
     const { info, endpoint, monotonicMs } = this.#parts;
     const nowMs = monotonicMs();
     const open = this.#open ?? ignoreErrors(() => this.#begin(nowMs));
@@ -172,11 +172,11 @@ export class SlabWriter {
     try {
       parts.addRun('post', id, main, texts);
     } catch {
-      parts.cut(length);
+      parts.length = length;
       return false;
     }
     if (activeAtMs.length > 0 && parts.closedLength > info.batch.bytes) {
-      parts.cut(length);
+      parts.length = length;
       this.#seal();
       return this.#append(id, main, texts);
     }

@@ -104,7 +104,6 @@ export class DeliveryStates {
   }
 
   startLight(): void {
-    this.#counts.created++;
     this.#counts.open++;
     this.#runs++;
     this.lightRuns++;

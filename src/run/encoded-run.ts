@@ -91,6 +91,9 @@ export class EncodedRun {
   }
 }
 
+/** The payloads of a run, as JSON texts. */
+export type PayloadTexts = Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>;
+
 let readMore: () => object = () => ({});
 let encodedRuntime: string | undefined;
 

@@ -2,7 +2,7 @@ import { shared } from '../base/shared.ts';
 import type { RunsEndpoint } from '../config/runs-endpoints.ts';
 import type { PayloadRules } from '../payload/truncate.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
-import type { EncodedRun, Project } from './encoded-run.ts';
+import type { EncodedRun, PayloadTexts, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
 
 /** Tags and metadata of a run. Metadata values are JSON text. */
@@ -123,7 +123,8 @@ export interface LightRun {
 }
 
 /** A light run that has ended, as JSON texts. */
-export interface EndedTexts extends Pick<EncodedRun, 'id' | 'inputs' | 'outputs' | 'events'> {
+export interface EndedTexts extends PayloadTexts {
+  readonly id: string;
   readonly startedAtMs: number;
   /** The run without its payloads. */
   readonly main: string;

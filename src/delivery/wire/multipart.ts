@@ -4,7 +4,7 @@ import { messageOf } from '../../base/text.ts';
 import { withoutPrototype } from '../../config/checker.ts';
 import { type HeldAttachment, safeName, sizeOf } from '../../payload/attachment.ts';
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
-import { type EncodedRun, isFilled, mainJson } from '../../run/encoded-run.ts';
+import { isFilled, mainJson, type PayloadTexts } from '../../run/encoded-run.ts';
 import type { Attachment } from '../../run/record.ts';
 import { dropAttachments, type Item } from '../delivery.ts';
 import type { RunEncoder } from './encoder.ts';
@@ -60,7 +60,7 @@ async function encodeMultipart(items: readonly Item[], boundary: string, signal:
   return [parts.bytes(), ...(await attachmentFrames(attachments, boundary))];
 }
 
-export function strippedPayloads(item: Item): Pick<EncodedRun, 'inputs' | 'outputs' | 'events'> {
+export function strippedPayloads(item: Item): PayloadTexts {
   const marker = (payload: string | undefined): string | undefined =>
     isFilled(payload) ? STRIPPED_PAYLOAD : undefined;
   return { inputs: marker(item.inputs), outputs: marker(item.outputs), events: undefined };

@@ -1,8 +1,5 @@
-import type { EncodedRun } from '../../run/encoded-run.ts';
+import type { PayloadTexts } from '../../run/encoded-run.ts';
 import { randomHex } from '../../run/ids.ts';
-
-/** The texts of a run that become parts of a request body. */
-export type RunTexts = Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>;
 
 /** A part of a request body. */
 export interface Part {
@@ -34,7 +31,7 @@ export class PartBuffer {
   readonly #frame: string;
   readonly #close: string;
   buffer: Buffer;
-  /** Number of bytes written. */
+  /** Number of bytes written. Lower it to remove the last parts. */
   length = 0;
 
   constructor(boundary: string, buffer: Buffer) {
@@ -49,12 +46,7 @@ export class PartBuffer {
     return this.length + this.#close.length;
   }
 
-  /** Removes what was written after the first `length` bytes. */
-  cut(length: number): void {
-    this.length = length;
-  }
-
-  addRun(op: 'post' | 'patch', id: string, main: string, { inputs, outputs, events }: RunTexts): void {
+  addRun(op: 'post' | 'patch', id: string, main: string, { inputs, outputs, events }: PayloadTexts): void {
     const name = `${op}.${id}`;
     this.#addPart(name, main);
     if (inputs !== undefined) this.#addPart(`${name}.inputs`, inputs);

@@ -53,7 +53,7 @@ import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-star
 /** The context of a run that is recorded. */
 type RecordedContext = RunContext & Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>;
 
-type RunTexts = Omit<EndedTexts, 'id' | 'startedAtMs'>;
+type TextsOfSpan = Omit<EndedTexts, 'id' | 'startedAtMs'>;
 
 /**
  * The run of a span. A light run becomes a `Run` if it needs more than its start and its end. Attributes are mapped when
@@ -107,7 +107,8 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     const id = runIdOf(this.#startUs, ids);
     const project = projectOf(span.attributes) ?? parent?.project ?? start.project ?? sink.capture.project;
     this.isLight = mayBeLight(start);
-    this.isLight = this.isLight && sink.light?.start(this) === true;
+    // The sink looks at `isLight` while it takes the run.
+    if (this.isLight) this.isLight = sink.light?.start(this) === true;
     if (this.isLight) {
       const place = { id, project, dottedOrder: dottedOrder(parent?.dottedOrder, this.#startUs, id) };
       this.context = lightContext(place, span, this, start);
@@ -249,7 +250,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     if ((fields.inputs?.attachments ?? fields.outputs?.attachments) !== undefined) return false;
     const call = this.#call.at(span, fields, start.startSequence);
     const isBeside = planned && call && endsBeside(this.sink, call, planned.hasUsageMetadata);
-    let texts: RunTexts;
+    let texts: TextsOfSpan;
     if (planned !== undefined && isBeside !== true) {
       texts = this.#textsOf(planned, start);
     } else {
@@ -276,7 +277,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     return record;
   }
 
-  #textsOf(fields: PlannedFields, start: SpanStart): RunTexts {
+  #textsOf(fields: PlannedFields, start: SpanStart): TextsOfSpan {
     const { parentRunId } = this;
     const { id, traceId, dottedOrder, project } = this.context as RecordedContext;
     const startTime = isoTimestamp(this.#startUs);

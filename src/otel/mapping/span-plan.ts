@@ -44,7 +44,7 @@ export class SpanPlans {
    * The name is masked.
    */
   fieldsOf(span: SpanLike, capture: SpanCapture, around: Surroundings): PlannedFields | undefined {
-    // An attribute may be an object with a getter, which may end another span.
+    // A getter in an attribute's value may end another span.
     if (this.#isReading) return undefined;
     this.#isReading = true;
     let reader: AttributeReader | undefined;
