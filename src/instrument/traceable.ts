@@ -2,8 +2,9 @@ import { diagnostics } from '../base/diagnostics.ts';
 import { guard, ignoreErrors, reportFailure } from '../base/guard.ts';
 import { shared } from '../base/shared.ts';
 import { types } from '../platform/node.ts';
-import { captureIn, outsideOf, type RunStart, sinkFor } from '../run/begin.ts';
-import { applyIn, belowRequest, currentContext, offToEnter, type RunContext, startsTrace } from '../run/context.ts';
+import { captureIn, type RunStart } from '../run/begin.ts';
+import { applyIn, currentContext, offToEnter, type RunContext } from '../run/context.ts';
+import { placement } from '../run/placement.ts';
 import { beginRun, type CallDescription, type Run } from '../run/run.ts';
 import { sample } from '../run/sampling.ts';
 import {
@@ -181,16 +182,14 @@ interface PreparedRun extends RunStart<Plan> {
 function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
   if (given.enabled === false) return undefined;
   try {
-    const around = currentContext(given.exporter);
-    const outer = outsideOf(given, around);
-    const sink = sinkFor(given, around, outer);
+    let described: CallDescription | undefined;
+    const isRecorded = (): boolean => {
+      if (given.describe !== undefined) described = describeCall(given, args);
+      return given.describe === undefined || described !== undefined;
+    };
+    const { parent, sink } = placement(given, currentContext(given.exporter), isRecorded);
     if (sink === undefined) return undefined;
     const called = given.id === undefined ? given : given.forCall();
-    // Described first, because a call that is not recorded must not start the run of its request.
-    const isDescribed = called.describe !== undefined && startsTrace(outer);
-    const early = isDescribed ? describeCall(called, args) : undefined;
-    if (isDescribed && early === undefined) return undefined;
-    const parent = given.root === true ? outer : belowRequest(outer, sink, called);
     const sampling = sample(called, parent, sink);
     const { isSampled } = sampling;
     if (!isSampled && parent?.id !== undefined) {
@@ -199,7 +198,7 @@ function prepare(given: Plan, args: unknown[]): PreparedRun | undefined {
     }
     // If sampling leaves out a trace, its first run still starts: the run's context excludes all nested runs.
     const isShown = isSampled && called.describe !== undefined;
-    const description = isShown ? (early ?? describeCall(called, args)) : undefined;
+    const description = isShown ? (described ?? describeCall(called, args)) : undefined;
     if (isShown && description === undefined) return undefined;
     const call = description && { source: called.method ?? called, inputs: () => description.inputs, isSender: true };
     const options = description === undefined ? called : describedPlan(called, description);

@@ -1,5 +1,5 @@
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
-import { runOfStep } from '../integrations/langchain/steps.ts';
+import { steps } from '../integrations/langchain/steps.ts';
 import { defined } from '../payload/fields.ts';
 import { nodeModule } from '../platform/node.ts';
 import { currentContext } from '../run/context.ts';
@@ -23,7 +23,8 @@ export async function getLangchainCallbacks(currentRunTree: RunTree = getCurrent
     const start = handler[name].bind(handler) as AnyFunction;
     handler[name] = (...args: unknown[]) => {
       // The fourth argument is the id of the enclosing step or traced function.
-      const isOutermost = runOfStep(args[3] as string | undefined) === undefined && currentContext()?.sampled !== false;
+      const isOutermost =
+        steps.find(args[3] as string | undefined) === undefined && currentContext()?.sampled !== false;
       return isOutermost ? withRun(parent, () => start(...args)) : start(...args);
     };
   }

@@ -1,28 +1,24 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
-import { runOfStep } from '../integrations/langchain/steps.ts';
+import { steps } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
 import { contextWith, type RunContext, rootContext } from '../run/context.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
+import { OpenRuns, type OpenStep } from '../run/open-runs.ts';
 import { RemoteRun } from '../run/propagation/propagation.ts';
 import { type Run, startRunIn } from '../run/run.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
 
-/** Maximum number of open posted runs. Above this number, the oldest open run is interrupted. */
-const OPEN_MAX = 10_000;
-
-interface PostedRun {
-  /** Undefined if the `runspan/langchain` handler records the run. */
-  readonly run: Run | undefined;
+interface State {
   /** Number of recorded events. When a run ends, LangChain sends all of the run's events again. */
   events: number;
 }
 
-/** Open runs that were posted manually, keyed by id. */
-const open: Map<string, PostedRun> = shared('langsmithRuns', () => new Map());
+/** Posted runs by id. Steps that the `runspan/langchain` handler records have no run here. */
+const open: OpenRuns<string, State> = shared('langsmithRuns', () => new OpenRuns('runspan/langsmith'));
 
 /** The runs of traced functions whose tree LangChain or the program has. They may be in its queue after they have ended. */
 const traced: Map<string, WeakRef<Run>> = shared('langsmithTraced', () => new Map());
@@ -43,8 +39,7 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
   const { id, start_time, dotted_order, parent_run_id } = changes;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
   const orderAbove = dotted_order?.replace(/\.?[^.]*$/, '');
-  const known = parent ?? open.get(parent_run_id ?? '')?.run;
-  const above = known?.context ?? contextBelow(orderAbove);
+  const above = parent?.context ?? open.below(parent_run_id) ?? contextBelow(orderAbove);
   const options = defined({
     runType: create.run_type,
     id: id ?? own?.id,
@@ -58,7 +53,7 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
   });
   const run = startRunIn('startRun', { ...options, name }, above ?? around ?? rootContext, { isLangSmith: true });
   // Set tags after the start, because nested runs inherit tags that are set at the start.
-  update(run.id, keep(run.id, run), changes);
+  update(keep(run.id, run), changes);
   return run;
 }
 
@@ -75,47 +70,41 @@ function contextBelow(order: string | undefined): RunContext | undefined {
 
 /** Records the start of a run, unless the `runspan/langchain` handler records the run. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
-  if (create.id !== undefined && runOfStep(create.id) !== undefined) keep(create.id, undefined);
+  if (create.id !== undefined && steps.find(create.id)?.run !== undefined) keep(create.id, undefined);
   else postRun(create, exporter);
 }
 
-function keep(id: string, run: Run | undefined): PostedRun {
-  const posted = { run, events: 0 };
-  open.set(id, posted);
-  if (open.size > OPEN_MAX) {
-    const [[oldest, other] = []] = open;
-    open.delete(oldest as string);
-    other?.run?.interrupt(`${OPEN_MAX} other posted runs are open`);
-  }
-  return posted;
+function keep(id: string, run: Run | undefined): OpenStep<string, State> {
+  return open.add({ id, run, below: run?.context, state: { events: 0 } });
 }
 
 /** Records changes to a posted run. If the changes contain an end time or an error, the run ends. */
 export function patchRun(id: string, changes: Partial<RunCreate>): void {
-  const posted = open.get(id);
-  if (posted !== undefined) update(id, posted, changes);
-  else
-    diagnostics.warnOnce(
-      'updateRun',
-      'updateRun: expected the id of a run that this process created and has not ended; the change is not recorded.',
-    );
+  const posted = open.all(id);
+  for (const step of posted) update(step, changes);
+  if (posted.length > 0) return;
+  diagnostics.warnOnce(
+    'updateRun',
+    'updateRun: expected the id of a run that this process created and has not ended; the change is not recorded.',
+  );
 }
 
-function update(id: string, posted: PostedRun, changes: Partial<RunCreate>): void {
-  const { run } = posted;
-  const { name, tags, extra, inputs, outputs, error, events = [], end_time, attachments } = changes;
-  const isEnd = (error ?? end_time ?? undefined) !== undefined;
-  if (isEnd) open.delete(id);
+function update(posted: OpenStep<string, State>, changes: Partial<RunCreate>): void {
+  const { error = null, end_time } = changes;
+  change(posted, changes);
+  if ((error ?? end_time ?? undefined) === undefined) return;
+  const options = defined({ endTime: end_time ?? undefined });
+  open.end(posted, ({ run }) => (error === null ? run?.end(undefined, options) : run?.fail(error, options)));
+}
+
+function change({ run, state }: OpenStep<string, State>, changes: Partial<RunCreate>): void {
   if (run === undefined) return;
+  const { name, tags, extra, inputs, outputs, events = [], attachments } = changes;
   const metadata = extra?.metadata as KVMap | undefined;
   run.set(defined({ name, tags, metadata, inputs: plain(inputs), outputs: plain(outputs) }));
-  for (const event of events.slice(posted.events)) recordEvent(run, event);
-  posted.events = Math.max(posted.events, events.length);
+  for (const event of events.slice(state.events)) recordEvent(run, event);
+  state.events = Math.max(state.events, events.length);
   attachAll(run, attachments);
-  if (!isEnd) return;
-  const options = defined({ endTime: end_time ?? undefined });
-  if ((error ?? undefined) === undefined) run.end(undefined, options);
-  else run.fail(error, options);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { clock } from '../base/clock.ts';
 import { guard } from '../base/guard.ts';
-import { runOfStep } from '../integrations/langchain/steps.ts';
+import { steps } from '../integrations/langchain/steps.ts';
 import { defined, fieldsOf, listOf, parseExact } from '../payload/fields.ts';
 import { currentContext, isOff, outsideOfRuns, type RunContext } from '../run/context.ts';
 import { projectText } from '../run/encoded-run.ts';
@@ -262,7 +262,7 @@ export class RunTree {
     const { handlers, getParentRunId } = fieldsOf(callbacks);
     if (typeof getParentRunId !== 'function') return undefined;
     const id = getParentRunId.call(callbacks);
-    const run = runOfStep(id);
+    const run = steps.find(id)?.run;
     if (run !== undefined) return RunTree.of(run);
     const tracer = listOf(handlers).find((handler) => fieldsOf(handler).name === 'langchain_tracer');
     const step: unknown = (tracer as KVMap | undefined)?.getRun?.(id);

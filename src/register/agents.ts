@@ -3,20 +3,17 @@ import { errorLine } from '../payload/errors.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
-import { addStepSource, currentContext, isOff } from '../run/context.ts';
+import { addStepSource, type RunContext } from '../run/context.ts';
 import type { RunChanges } from '../run/hooks.ts';
+import { OpenRuns } from '../run/open-runs.ts';
 import type { Run } from '../run/run.ts';
 import type { EndOptions, RunOptions } from '../run/run-options.ts';
-import { currentSink } from '../run/sink.ts';
-import { startRun } from '../run/start-run.ts';
 import type { Instrumentation } from './module-hooks.ts';
 import { watchProperty } from './watch-property.ts';
 
 const PLACE = 'runspan/register openai-agents';
 /** Global property with the trace provider of @openai/agents-core. All copies of the package share the provider. */
 const PROVIDER = Symbol.for('openai.agents.core.traceProvider');
-/** Maximum number of open spans. Above this number, the run of the oldest open span is interrupted. */
-const OPEN_MAX = 10_000;
 
 interface Trace {
   readonly traceId: string;
@@ -55,7 +52,7 @@ function observe(provider: TraceProvider): void {
   // `setProcessors` is patched, because the package replaces all processors when it is loaded.
   const replace = provider.setProcessors;
   provider.setProcessors = (processors) => Reflect.apply(replace, provider, [[recorder, ...processors]]);
-  addStepSource(() => guard(PLACE, () => recorder.current())?.context);
+  addStepSource(() => guard(PLACE, () => recorder.current()));
 }
 
 /**
@@ -64,62 +61,58 @@ function observe(provider: TraceProvider): void {
  */
 const HIDDEN: readonly unknown[] = ['task', 'turn', 'generation', 'response'];
 
+interface State {
+  /** For a hidden span, the nearest run above. */
+  readonly owner?: Run | undefined;
+  /** For a trace, a function that returns whether the traced function has ended. */
+  readonly hasEnded?: () => boolean;
+}
+
 class TraceRecorder {
-  /** The run of each open trace and span. A hidden span uses the run of its parent. */
-  readonly #runs = new Map<string, Run>();
-  /** For each trace's run, a function that returns whether the traced function has ended. */
-  readonly #hasEnded = new WeakMap<Run, () => boolean>();
+  readonly #steps = new OpenRuns<string, State>(PLACE);
   readonly #provider: TraceProvider;
 
   constructor(provider: TraceProvider) {
     this.#provider = provider;
   }
 
-  current(): Run | undefined {
-    return this.#runs.get(this.#provider.getCurrentSpan()?.spanId ?? this.#provider.getCurrentTrace()?.traceId ?? '');
+  current(): RunContext | undefined {
+    return this.#steps.below(this.#provider.getCurrentSpan()?.spanId ?? this.#provider.getCurrentTrace()?.traceId);
   }
 
   async onTraceStart({ traceId, name, groupId, metadata }: Trace): Promise<void> {
-    if (currentSink() === undefined) return;
     guard(PLACE, () => {
       const thread = typeof groupId === 'string' ? { thread_id: groupId } : {};
-      const run = startRun({ name, runType: 'chain', metadata: { ...metadata, ...thread } });
-      if (isOff(run.context)) return;
-      this.#add(traceId, run);
       // The SDK calls this method in the context of the trace, and clears the context when the traced function ends.
-      this.#hasEnded.set(
-        run,
-        AsyncResource.bind(() => this.#provider.getCurrentTrace() === null),
-      );
+      const hasEnded = AsyncResource.bind(() => this.#provider.getCurrentTrace() === null);
+      const options = { name, runType: 'chain', metadata: { ...metadata, ...thread } };
+      this.#steps.start(traceId, undefined, options, () => ({ state: { hasEnded } }));
     });
   }
 
   async onTraceEnd({ traceId }: Trace): Promise<void> {
-    guard(PLACE, () => this.#take(traceId)?.end());
+    this.#steps.end(this.#steps.find(traceId));
   }
 
+  /** After an approval, the SDK goes on with the spans of a trace that has ended. */
   async onSpanStart({ spanId, traceId, parentId, spanData }: Span): Promise<void> {
     guard(PLACE, () => {
-      const parent = this.#runs.get(parentId ?? traceId);
-      // The SDK knows the parent of a span, and the program may be off inside of it.
-      const isUnsampled = parent?.context.sampled === true && currentContext()?.sampled === false;
-      if (parent !== undefined && !isUnsampled) {
-        this.#add(spanId, HIDDEN.includes(spanData.type) ? parent : parent.child(runOptions(spanData)));
-      }
+      const parent = parentId && this.#steps.has(parentId) ? parentId : traceId;
+      const isGroup = HIDDEN.includes(spanData.type);
+      const above = isGroup ? this.#steps.find(parent) : undefined;
+      const state = { owner: above?.run ?? above?.state.owner };
+      this.#steps.start(spanId, parent, runOptions(spanData), () => ({ isGroup, state }));
     });
   }
 
   async onSpanEnd({ spanId, traceId, parentId, spanData, error, endedAt }: Span): Promise<void> {
-    guard(PLACE, () => {
-      const run = this.#take(spanId);
-      if (run === undefined) return;
+    this.#steps.end(this.#steps.find(spanId), ({ run, state }) => {
       // The message is the same for most errors, for example "Error in agent run". The cause is in the data.
       const problem = isFields(error) ? errorLine(error.message, fieldsOf(error.data).error) || 'Error' : undefined;
       if (problem !== undefined && !parentId) setSoon(() => this.#failIfLeft(traceId, problem));
-      if (HIDDEN.includes(spanData.type)) {
-        for (const owner of [run, this.#runs.get(traceId)]) if (owner !== undefined) setMessages(owner, spanData);
-        return;
-      }
+      const owners = run === undefined ? [state.owner, this.#steps.find(traceId)?.run] : [];
+      for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData);
+      if (run === undefined) return;
       const end = typeof endedAt === 'string' ? { endTime: endedAt } : {};
       run.set(payloadsOf(spanData));
       // Recorded as text, because an `Error` made here has a stack of this package.
@@ -129,7 +122,7 @@ class TraceRecorder {
   }
 
   async forceFlush(): Promise<void> {
-    for (const id of this.#runs.keys()) this.#failIfLeft(id, 'the function of the trace has failed');
+    for (const { id } of this.#steps.all()) this.#failIfLeft(id, 'the function of the trace has failed');
   }
 
   shutdown(): Promise<void> {
@@ -138,27 +131,9 @@ class TraceRecorder {
 
   /** Ends the run of a trace if the traced function has thrown. The SDK does not end such a trace. */
   #failIfLeft(traceId: string, error: string): void {
-    guard(PLACE, () => {
-      const run = this.#runs.get(traceId);
-      if (run === undefined || this.#hasEnded.get(run)?.() !== true) return;
-      this.#runs.delete(traceId);
-      failWith(run, error);
-    });
-  }
-
-  #add(id: string, run: Run): void {
-    this.#runs.set(id, run);
-    if (this.#runs.size <= OPEN_MAX) return;
-    const [[oldest, other] = []] = this.#runs;
-    this.#runs.delete(oldest as string);
-    // A hidden span shares the run of an earlier span. If it is the oldest, the earlier span has already ended the run.
-    other?.interrupt(`${OPEN_MAX} other spans are open`);
-  }
-
-  #take(id: string): Run | undefined {
-    const run = this.#runs.get(id);
-    this.#runs.delete(id);
-    return run;
+    const step = this.#steps.find(traceId);
+    if (guard(PLACE, () => step?.state.hasEnded?.()) !== true) return;
+    this.#steps.end(step, ({ run }) => run && failWith(run, error));
   }
 }
 

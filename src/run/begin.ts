@@ -2,22 +2,12 @@ import { guard, reportFailure } from '../base/guard.ts';
 import { type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { types } from '../platform/node.ts';
 import type { CallStart } from './calls.ts';
-import {
-  belowRequest,
-  contextOfRoot,
-  inheritedFrom,
-  isOff,
-  otelIdsBelow,
-  type RunContext,
-  type RunOwner,
-  sinkOf,
-  spanIdsOf,
-  untraced,
-} from './context.ts';
+import { inheritedFrom, otelIdsBelow, type RunContext, type RunOwner, spanIdsOf, untraced } from './context.ts';
 import { EncodedRun } from './encoded-run.ts';
 import { type Fields, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunHooks } from './hooks.ts';
 import { newRunId, runIdAt } from './ids.ts';
+import { placement } from './placement.ts';
 import { captureFor, hiddenByEither, projectIn, type RunOptions, type StartOptions } from './run-options.ts';
 import { isCallType } from './same-call.ts';
 import { type SamplingResult, sample } from './sampling.ts';
@@ -50,9 +40,7 @@ export function prepareRun(
   inputs?: Fields | (() => Fields | undefined),
   call?: CallStart,
 ): RunStart {
-  const outer = outsideOf(options, around);
-  const sink = sinkFor(options, around, outer);
-  const parent = options.root === true ? outer : belowRequest(outer, sink, options);
+  const { parent, sink } = placement(options, around);
   if (options.startUs !== undefined) startAt(options, options.startUs, parent);
   const sampling = sample(options, parent, sink);
   const capture = captureIn(options, parent, sink, call !== undefined);
@@ -72,22 +60,6 @@ export function captureIn(
   const above = isOfIntegration || isCallType(options.runType) ? parent?.hiding : undefined;
   const hiding = hiddenByEither(options.hiding, above);
   return captureFor(hiding === undefined ? options : { ...options, ...hiding }, (sink ?? noopSink).capture);
-}
-
-/** Returns the context outside a run that starts in `around`. */
-export function outsideOf({ root }: StartOptions, around: RunContext | undefined): RunContext | undefined {
-  return root === true ? contextOfRoot(around) : around;
-}
-
-/** With `root`, a run starts a new trace but keeps the exporter from an enclosing `withExporter`. */
-export function sinkFor(
-  { exporter }: StartOptions,
-  around: RunContext | undefined,
-  outer: RunContext | undefined,
-): RunSink | undefined {
-  if (exporter !== undefined && exporter.over === undefined) return sinkOf(around, exporter);
-  const sink = isOff(around) ? undefined : sinkOf(outer, around?.exporter);
-  return sink && exporter?.over ? exporter.over(sink) : sink;
 }
 
 export function newRecord(start: RunStart, startUs: number): EncodedRun {

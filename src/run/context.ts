@@ -349,20 +349,6 @@ export function setRequestSource(source: RequestSource): void {
   sources.requests = source;
 }
 
-/**
- * Returns the parent of a call that is about to be recorded in `around`. The first call of an incoming request starts
- * the request's run.
- */
-export function belowRequest(
-  around: RunContext | undefined,
-  sink: RunSink | undefined,
-  call: FirstCall,
-): RunContext | undefined {
-  const { requests } = sources;
-  if (requests === undefined || !startsTrace(around) || sink === undefined) return around;
-  return guard('request', () => requests.begin(around, sink, call)) ?? around;
-}
-
 /** Whether the first run in a context starts a trace that may be recorded. */
 export function startsTrace(context: RunContext | undefined): boolean {
   return context?.id === undefined && context?.sampled !== false;
@@ -373,9 +359,9 @@ export function observeRun(run: EncodedRun, sink: RunSink | undefined): void {
   if (sources.requests !== undefined) sources.requests.observe(run, sink);
 }
 
-/** Whether `observeRun` has an effect. */
-export function areRunsObserved(): boolean {
-  return sources.requests !== undefined;
+/** Undefined if incoming requests are not recorded. */
+export function requestSource(): RequestSource | undefined {
+  return sources.requests;
 }
 
 /** Returns a function that removes the step source. */
@@ -406,11 +392,13 @@ export function enteredContext(): RunContext | undefined {
 }
 
 /**
- * Returns the context of the active framework step if the step started inside the current run. Otherwise, or if the
- * current context is not recorded, returns the current context.
+ * Returns the innermost of the current context and the context of a framework's step. A context that is not recorded counts
+ * as the innermost.
  */
 export function insideStep(entered: RunContext | undefined, step: RunContext | undefined): RunContext | undefined {
-  return step === undefined || step.id === entered?.step || entered?.sampled === false ? entered : step;
+  if (entered === undefined || step?.id === undefined) return entered ?? step;
+  const isInside = entered.sampled === false || entered.id === step.id || entered.step === step.id;
+  return isInside || entered.dottedOrder?.startsWith(`${step.dottedOrder}.`) ? entered : step;
 }
 
 /** Returns the ids of the active span, if `context` is the context of its run. */

@@ -114,7 +114,7 @@ function recorded(
   if (step !== undefined) {
     return (args) =>
       next(args).catch((error: unknown) => {
-        step.isRequested = false;
+        step.state.isRequested = false;
         throw error;
       });
   }

@@ -5,8 +5,8 @@ import { errorLine } from '../../payload/errors.ts';
 import { defined, type Fields, fieldsOf, listOf, numberOf, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
 import { prepareRun } from '../../run/begin.ts';
+import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
 import { beginRun, type CallDescription, type Run } from '../../run/run.ts';
-import type { StartOptions } from '../../run/run-options.ts';
 import type { Fold } from '../../services/answer.ts';
 import { messageCall } from '../../services/anthropic/calls.ts';
 import { messageFold } from '../../services/anthropic/stream.ts';
@@ -21,15 +21,15 @@ const PROMPTS_MAX = 1_000;
 
 /** The main conversation, or that of a subagent. */
 interface Conversation {
-  /** The run of the query, or of the tool that has started the subagent. */
-  readonly run: Run;
   /** The messages since the last compaction. The context of the model limits their size. */
   messages: Fields[];
   /** When the latest message to the model was seen. */
   seenUs: number;
   turn?: Turn | undefined;
-  hasTurns?: true;
 }
+
+/** A tool and the conversation of the subagent that it has started. The main conversation has the id `null` and no run. */
+type Step = OpenStep<unknown, Conversation>;
 
 /** One model call. The SDK sends a message for each content block, and all of them have the same message id. */
 interface Turn {
@@ -51,9 +51,8 @@ export const openTools: Map<unknown, Run> = new Map();
 
 /** Records the messages of one query. Model calls and tools become runs below the query, or below their subagent. */
 export class QueryRecorder extends StreamRecorder {
-  readonly #main: Conversation;
-  /** The open tools, and the tools that have started a subagent, because it may be resumed. */
-  readonly #tools = new Map<unknown, Conversation>();
+  readonly #steps = new OpenRuns<unknown, Conversation>(SOURCE);
+  readonly #main: Step;
   readonly #prompts: Fields[] = [];
   /** The output tokens of all turns that have ended. */
   #outputTokens = 0;
@@ -63,14 +62,14 @@ export class QueryRecorder extends StreamRecorder {
 
   constructor(run: Run) {
     super(run);
-    this.#main = { run, messages: [], seenUs: clock.nowUs() };
+    this.#main = this.#steps.add({ id: null, run: undefined, below: run.context, state: conversationWith([]) });
   }
 
   /** Adds a message of the user. */
   prompted({ message }: Fields): void {
     const prompt = copyOf(fieldsOf(message));
-    this.#main.seenUs = clock.nowUs();
-    this.#main.messages.push(prompt);
+    this.#main.state.seenUs = clock.nowUs();
+    this.#main.state.messages.push(prompt);
     if (this.#prompts.length < PROMPTS_MAX) this.#prompts.push(prompt);
     // Later prompts are added once, when the query ends.
     if (this.#prompts.length === 1) this.#setInputs();
@@ -113,18 +112,24 @@ export class QueryRecorder extends StreamRecorder {
 
   #add(message: Fields): void {
     const { type, subtype, parent_tool_use_id: parent } = message;
-    const conversation = this.#tools.get(parent) ?? this.#main;
-    if (type === 'assistant') this.#addBlocks(conversation, message);
-    else if (type === 'stream_event') this.#addEvent(conversation, fieldsOf(message.event));
-    else if (type === 'user' && message.isReplay !== true) this.#addUser(conversation, message);
+    const step = this.#stepOf(parent);
+    if (type === 'assistant') this.#addBlocks(step, message);
+    else if (type === 'stream_event') this.#addEvent(step, fieldsOf(message.event));
+    else if (type === 'user' && message.isReplay !== true) this.#addUser(step, message);
     else if (type === 'result') this.#addResult(message);
     else if (subtype === 'init') this.#addSession(message);
     else if (subtype === 'task_notification') {
       this.#endTool({ ...message, content: message.summary, is_error: message.status !== 'completed' });
     } else if (subtype === 'compact_boundary') {
       this.run.event('compaction', fieldsOf(message.compact_metadata));
-      conversation.messages = [];
+      step.state.messages = [];
     }
+  }
+
+  /** Returns the step that a message belongs to. A subagent may go on after its tool has ended, without a run. */
+  #stepOf(id: unknown): Step {
+    const known = this.#steps.find(id) ?? (this.#steps.has(id) ? undefined : this.#main);
+    return known ?? this.#steps.add({ id, run: undefined, below: this.#steps.below(id), state: conversationWith([]) });
   }
 
   #addSession({ session_id: thread_id, model: ls_model_name }: Fields): void {
@@ -132,26 +137,26 @@ export class QueryRecorder extends StreamRecorder {
     this.run.set({ metadata: { ls_model_name, ...(!isInThread && { thread_id }) } });
   }
 
-  #addBlocks(conversation: Conversation, { message: given, error }: Fields): void {
+  #addBlocks(step: Step, { message: given, error }: Fields): void {
     const message = fieldsOf(given);
     // The program has written such a message itself, unless it reports why a request failed.
     if (message.model === '<synthetic>' && error === undefined) return;
     const { content, stop_reason, usage } = message;
-    const turn = this.#turnOf(conversation, message, false);
+    const turn = this.#turnOf(step, message, false);
     turn.endMs = clock.nowUs() / 1_000;
     if (error !== undefined) turn.error = errorLine(error, fieldsOf(listOf(content)[0]).text);
     for (const block of listOf(content).map(fieldsOf)) {
       const start = { type: 'content_block_start', index: turn.blocks++, content_block: block };
       if (!turn.isStreamed) turn.fold.add(start, false);
-      this.#addTool(conversation, block);
+      this.#addTool(step, block);
       this.#endTool(block);
     }
     if (!turn.isStreamed) turn.fold.add({ type: 'message_delta', delta: { stop_reason }, usage }, false);
   }
 
-  #addEvent(conversation: Conversation, event: Fields): void {
-    if (event.type === 'message_start') this.#turnOf(conversation, fieldsOf(event.message), true);
-    const { turn } = conversation;
+  #addEvent(step: Step, event: Fields): void {
+    if (event.type === 'message_start') this.#turnOf(step, fieldsOf(event.message), true);
+    const { turn } = step.state;
     if (turn?.isStreamed !== true) return;
     turn.endMs = clock.nowUs() / 1_000;
     const characters = turn.fold.add(event, false);
@@ -161,30 +166,30 @@ export class QueryRecorder extends StreamRecorder {
     }
   }
 
-  #turnOf(conversation: Conversation, message: Fields, isStreamed: boolean): Turn {
+  #turnOf(step: Step, message: Fields, isStreamed: boolean): Turn {
     const { id, model } = message;
-    const { turn: open } = conversation;
+    const { turn: open, messages, seenUs: startUs } = step.state;
     if (open !== undefined && open.id === id) return open;
-    this.#endTurn(conversation);
-    conversation.hasTurns = true;
-    if (conversation === this.#main) this.#outcome = undefined;
-    const description = messageCall.describe({ model, messages: conversation.messages }, 'anthropic');
-    const options = { name: messageCall.name, runType: messageCall.runType, startUs: conversation.seenUs };
-    const run = this.#start(conversation.run, options, description as CallDescription);
+    this.#endTurn(step);
+    if (step === this.#main) this.#outcome = undefined;
+    const { inputs, ...description } = messageCall.describe({ model, messages }, 'anthropic') as CallDescription;
+    const options = { name: messageCall.name, runType: messageCall.runType, startUs, source: SOURCE };
+    const start = prepareRun(options, step.below, inputs, { inputs: () => inputs });
+    const run = beginRun(start, { ...description, signal: this.run.signal?.deref() });
     const turn: Turn = {
       ...{ id, run, isStreamed, fold: messageFold(), blocks: 0, endMs: clock.nowUs() / 1_000 },
       message: { role: 'assistant', content: [] },
     };
     turn.fold.add({ type: 'message_start', message: { ...message, content: [] } }, false);
-    conversation.messages.push(turn.message);
-    conversation.turn = turn;
+    step.state.messages.push(turn.message);
+    step.state.turn = turn;
     return turn;
   }
 
-  #endTurn(conversation: Conversation, end?: (run: Run) => void): void {
-    const { turn } = conversation;
+  #endTurn({ state }: Step, end?: (run: Run) => void): void {
+    const { turn } = state;
     if (turn === undefined) return;
-    conversation.turn = undefined;
+    state.turn = undefined;
     const { run, fold, message, error, endMs: endTime } = turn;
     const answer = fieldsOf(fold.result());
     message.content = answer.content;
@@ -195,20 +200,23 @@ export class QueryRecorder extends StreamRecorder {
     else run.end(undefined, { endTime });
   }
 
-  #addUser(conversation: Conversation, { message, tool_use_result }: Fields): void {
-    conversation.seenUs = clock.nowUs();
-    conversation.messages.push(copyOf(fieldsOf(message)));
+  #addUser({ state }: Step, { message, tool_use_result }: Fields): void {
+    state.seenUs = clock.nowUs();
+    state.messages.push(copyOf(fieldsOf(message)));
     for (const block of listOf(fieldsOf(message).content)) this.#endTool(fieldsOf(block), fieldsOf(tool_use_result));
   }
 
-  #addTool({ run: parent }: Conversation, { type, id, name, input }: Fields): void {
-    if (textOf(type)?.endsWith('tool_use') !== true || typeof id !== 'string' || this.#tools.has(id)) return;
-    const options = { name: textOf(name) ?? 'tool', runType: 'tool' };
-    const run = this.#start(parent, options, { inputs: fieldsOf(input), metadata: { tool_call_id: id } });
-    const { prompt: content } = fieldsOf(input);
-    const messages = content === undefined ? [] : [{ role: 'user', content }];
-    this.#tools.set(id, { run, messages, seenUs: clock.nowUs() });
-    openTools.set(id, run);
+  #addTool({ id: parentId }: Step, { type, id, name, input: given }: Fields): void {
+    if (textOf(type)?.endsWith('tool_use') !== true || typeof id !== 'string' || this.#steps.has(id)) return;
+    const inputs = fieldsOf(given);
+    const { prompt: content } = inputs;
+    const options = { name: textOf(name) ?? 'tool', runType: 'tool', source: SOURCE };
+    const step = this.#steps.start(id, parentId, options, () => ({
+      state: conversationWith(content === undefined ? [] : [{ role: 'user', content }]),
+      ...{ inputs, call: { inputs: () => inputs } },
+      description: { metadata: { tool_call_id: id }, signal: this.run.signal?.deref() },
+    }));
+    if (step?.run !== undefined) openTools.set(id, step.run);
   }
 
   /** Ends a tool with its result. A subagent in the background ends later, with a notification. */
@@ -221,14 +229,14 @@ export class QueryRecorder extends StreamRecorder {
   }
 
   #close(id: unknown, output: unknown, end: (run: Run) => void): void {
-    const tool = this.#tools.get(id);
-    if (tool === undefined) return;
-    openTools.delete(id);
-    this.#endTurn(tool);
-    if (tool.hasTurns === undefined) this.#tools.delete(id);
-    tool.messages = [];
-    if (output !== undefined) tool.run.keepResult({ output });
-    end(tool.run);
+    this.#steps.end(this.#steps.find(id), (step) => {
+      const { run } = step;
+      this.#endTurn(step);
+      if (run === undefined) return;
+      openTools.delete(id);
+      if (output !== undefined) run.keepResult({ output });
+      end(run);
+    });
   }
 
   #addResult(message: Fields): void {
@@ -247,7 +255,7 @@ export class QueryRecorder extends StreamRecorder {
    * the tokens for all turns together. The last turn gets the tokens that the other turns do not have.
    */
   #completeTurn(stop_reason: unknown, total: number): void {
-    const { turn } = this.#main;
+    const { turn } = this.#main.state;
     const answer = fieldsOf(turn?.fold.result());
     if (turn?.isStreamed === false && !answer.stop_reason) {
       const usage = { output_tokens: total - this.#outputTokens };
@@ -258,12 +266,12 @@ export class QueryRecorder extends StreamRecorder {
 
   #endOpen(end: (run: Run) => void): void {
     if (this.#prompts.length > 1) this.#setInputs();
-    for (const conversation of [...this.#tools.values(), this.#main]) this.#endTurn(conversation, end);
-    for (const id of [...this.#tools.keys()].reverse()) this.#close(id, undefined, end);
+    const open = this.#steps.all().toReversed();
+    for (const step of open) this.#endTurn(step, end);
+    for (const { id } of open) this.#close(id, undefined, end);
   }
+}
 
-  #start({ context }: Run, options: StartOptions, { inputs, ...description }: CallDescription): Run {
-    const start = prepareRun({ ...options, source: SOURCE }, context, () => inputs, { inputs: () => inputs });
-    return beginRun(start, { ...description, signal: this.run.signal?.deref() });
-  }
+function conversationWith(messages: Fields[]): Conversation {
+  return { messages, seenUs: clock.nowUs() };
 }

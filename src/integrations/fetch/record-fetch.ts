@@ -240,7 +240,8 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
   if (sender !== undefined) return callOfExchange(sender, reader, keepFor(sender, sender.name === name));
   const isStep = runType === 'llm' && model !== undefined;
   const step = isStep ? takeModelStep(model, inputs, around, sink) : undefined;
-  if (step !== undefined) return callOfStep(step, callOfExchange(step.run, reader, keepFor(step.run, false)));
+  if (step !== undefined)
+    return callOfStep(step, step.run && callOfExchange(step.run, reader, keepFor(step.run, false)));
   const header = (key: string) => requestHeader(input, init, key);
   if (state.filter?.(header, runType, model) === false) return undefined;
   const options: StartOptions = { name, runType, source: SOURCE, ...(startUs !== undefined && { startUs }) };
@@ -263,11 +264,11 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
 function callOfStep(step: Step, exchange: Call | undefined): Call {
   return {
     fail(error) {
-      step.isRequested = false;
+      step.state.isRequested = false;
       exchange?.fail(error);
     },
     fulfilled(response) {
-      if (fieldsOf(response).ok === false) step.isRequested = false;
+      if (fieldsOf(response).ok === false) step.state.isRequested = false;
       exchange?.fulfilled(response);
     },
   };

@@ -1,6 +1,6 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { currentContext, ownerWith, sinkOf } from '../../run/context.ts';
-import { isModelStepOpen } from '../langchain/steps.ts';
+import { modelSteps } from '../langchain/steps.ts';
 import { serviceAt } from '../providers.ts';
 
 /** Paths at model services that call no model: storage, keys, counts of tokens, and requests that stop another one. */
@@ -41,5 +41,5 @@ export function isRecordedAround(): boolean {
   const context = currentContext();
   const sink = sinkOf(context);
   if (sink === undefined || context?.sampled === false) return true;
-  return !['tool', undefined].includes(ownerWith(sink, context)?.call?.type) || isModelStepOpen(context, sink);
+  return !['tool', undefined].includes(ownerWith(sink, context)?.call?.type) || modelSteps(context, sink).length > 0;
 }

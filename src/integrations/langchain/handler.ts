@@ -152,13 +152,13 @@ export class RunspanCallbackHandler {
 
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
     if (end?.inputs !== undefined) this.#recorder.setInputs(id, end.inputs);
-    this.#recorder.end(id, tags, ({ run, interrupts }) => {
+    this.#recorder.end(id, tags, (run, { interrupts }) => {
       run.keepResult({ ...plainOutputs(outputs), ...(interrupts && plainInterrupts(interrupts)) });
     });
   }
 
   handleLLMEnd(result: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, ({ run }) => {
+    this.#recorder.end(id, tags, (run) => {
       const { outputs, metadata } = modelResult(result);
       run.set({ metadata });
       run.keepResult(outputs);
@@ -166,11 +166,11 @@ export class RunspanCallbackHandler {
   }
 
   handleToolEnd(output: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, ({ run }) => run.keepResult(plainOutputs({ output })));
+    this.#recorder.end(id, tags, (run) => run.keepResult(plainOutputs({ output })));
   }
 
   handleRetrieverEnd(documents: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, ({ run }) => run.keepResult(plainOutputs({ documents })));
+    this.#recorder.end(id, tags, (run) => run.keepResult(plainOutputs({ documents })));
   }
 
   handleChainError(error: unknown, id: string, parentId?: string, tags?: string[], end?: StepEnd): void {

@@ -1,17 +1,15 @@
 import { guard } from '../../base/guard.ts';
 import { isAbort } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
-import { prepareRun } from '../../run/begin.ts';
-import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
 import { isRunId } from '../../run/ids.ts';
 import type { RunType } from '../../run/record.ts';
-import { beginRun } from '../../run/run.ts';
+import type { Run } from '../../run/run.ts';
 import type { ContextFields, Hiding, RunOptions, StartOptions } from '../../run/run-options.ts';
 import { isCallType, SOURCES } from '../../run/same-call.ts';
 import { requestSignal } from '../fetch/request.ts';
 import { hasTokens, modelMetadata } from './model.ts';
 import { plainInputs, plainInterrupts, plainOutputs, plainPayload } from './payload.ts';
-import { addStep, isRecorded, keepText, runOfStep, type Step, stepOf, takeStep } from './steps.ts';
+import { keepText, type Step, type StepState, steps, unwatchTags, watchTags } from './steps.ts';
 import { warnIfTracedTwice } from './tracer.ts';
 
 const OPERATION = 'RunspanCallbackHandler';
@@ -22,7 +20,7 @@ let aborted: AbortSignal | undefined;
 
 export type RecorderOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
 
-interface StepStart {
+interface StepBegin {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly runType: RunType;
@@ -48,85 +46,98 @@ export class StepRecorder {
     this.#isRecordedTwice = options.exporter === undefined && warnIfTracedTwice();
   }
 
-  start(step: StepStart): void {
+  start(step: StepBegin): void {
     guard(OPERATION, () => {
-      const { exporter } = this.#options;
-      const around = insideStep(currentContext(exporter), runOfStep(step.parentId, exporter)?.context);
-      const sink = sinkOf(around, exporter);
-      if (sink === undefined || isRecorded(step.id, sink)) return;
-      const { id, runType, tags = [], metadata, extra } = step;
+      const { id, parentId, runType } = step;
       const name = step.runName ?? componentName(step.serialized) ?? runType;
       const options: StartOptions = { ...this.#options, name, runType };
       // Applications may set an id that is not a UUID.
       if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
-      const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
-      const isCall = isCallType(runType);
-      const sources = isCall ? { [SOURCES]: [SOURCE] } : {};
-      const model = runType === 'llm' ? textOf(own.ls_model_name) : undefined;
-      const readInputs = () => guard(OPERATION, () => step.inputs?.());
-      const call = stepCall(isCall ? readInputs() : undefined);
-      // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
-      // inherited tags and metadata to each step.
-      const run = beginRun(prepareRun(options, around, isCall ? call.inputs : readInputs, call), {
-        signal: requestSignal(undefined, extra?.options),
-        started: (begun) => begun.set({ tags, metadata: { ...own, ...sources } }),
-      });
-      const isGraph = listOf(fieldsOf(step.serialized).id)[0] === 'langgraph';
-      addStep(id, run, this, step.tags, { isChat: step.isChat === true, isGraph, model });
+      const started = steps.start(id, parentId, options, () => describe(step, this));
+      if (started !== undefined) watchTags(started);
     });
   }
 
   /** Calls `finish`, then ends the run of the step. The run ends even if `finish` throws. */
-  end(id: string, tags: readonly string[] | undefined, finish: (step: Step) => void): void {
+  end(id: string, tags: readonly string[] | undefined, finish: (run: Run, state: StepState) => void): void {
     guard(OPERATION, () => {
-      const step = takeStep(id, this, tags);
+      const step = this.#stepOf(id);
       if (step === undefined) return;
-      guard(OPERATION, () => finish(step));
-      step.run.end();
+      unwatchTags(step, tags);
+      steps.end(step, ({ run, state }) => run && finish(run, state));
     });
   }
 
   fail(id: string, parentId: string | undefined, tags: readonly string[] | undefined, error: unknown): void {
-    this.end(id, tags, (step) => {
-      keepText(step);
-      failStep(step, error, parentId === undefined ? undefined : stepOf(parentId, this));
+    this.end(id, tags, (run, state) => {
+      keepText({ run, state });
+      failStep(run, state, error, parentId === undefined ? undefined : this.#stepOf(parentId));
     });
   }
 
   /** Records the first token of a model call as an event. Keeps the text of the first completion. */
   token(token: unknown, indices: unknown, chunk: unknown, id: string): void {
-    this.#update(id, (step) => {
-      const { hideOutputs, payload } = step.run.capture;
-      const isKept = !hideOutputs && step.text.length < payload.bytes && (fieldsOf(indices).completion ?? 0) === 0;
-      if (isKept && typeof token === 'string') step.text += token;
-      if (step.hasTokens || !hasTokens(token, chunk)) return;
-      step.hasTokens = true;
-      step.run.event('new_token');
+    this.#update(id, (run, state) => {
+      const { hideOutputs, payload } = run.capture;
+      const isKept = !hideOutputs && state.text.length < payload.bytes && (fieldsOf(indices).completion ?? 0) === 0;
+      if (isKept && typeof token === 'string') state.text += token;
+      if (state.hasTokens || !hasTokens(token, chunk)) return;
+      state.hasTokens = true;
+      run.event('new_token');
     });
   }
 
   /** Records that a graph is waiting for input. Called just before the graph ends. */
   interrupt(id: string, interrupts: readonly unknown[]): void {
-    this.#update(id, (step) => {
-      step.interrupts = interrupts;
-      step.run.event('GraphInterrupt');
+    this.#update(id, (run, state) => {
+      state.interrupts = interrupts;
+      run.event('GraphInterrupt');
     });
   }
 
   event(name: string, data: unknown, id: string): void {
-    this.#update(id, ({ run }) => run.event(name, plainPayload('data', data)));
+    this.#update(id, (run) => run.event(name, plainPayload('data', data)));
   }
 
   setInputs(id: string, inputs: unknown): void {
-    this.#update(id, ({ run }) => run.set({ inputs: plainInputs(inputs) }));
+    this.#update(id, (run) => run.set({ inputs: plainInputs(inputs) }));
   }
 
-  #update(id: string, update: (step: Step) => void): void {
+  #update(id: string, update: (run: Run, state: StepState) => void): void {
     guard(OPERATION, () => {
-      const step = stepOf(id, this);
-      if (step !== undefined) update(step);
+      const { run, state } = this.#stepOf(id) ?? {};
+      if (run !== undefined && state !== undefined) update(run, state);
     });
   }
+
+  #stepOf(id: string): Step | undefined {
+    return steps.all(id).find(({ state }) => state.handler === this);
+  }
+}
+
+function describe({ runType, tags, metadata, extra, isChat, serialized, ...step }: StepBegin, handler: object) {
+  const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
+  const isCall = isCallType(runType);
+  const sources = isCall ? { [SOURCES]: [SOURCE] } : {};
+  const readInputs = () => guard(OPERATION, () => step.inputs?.());
+  const call = stepCall(isCall ? readInputs() : undefined);
+  const state: StepState = {
+    handler,
+    model: runType === 'llm' ? textOf(own.ls_model_name) : undefined,
+    tags: tags && new WeakRef(tags),
+    isRequested: false,
+    hasTokens: false,
+    text: '',
+    isChat: isChat === true,
+    isGraph: listOf(fieldsOf(serialized).id)[0] === 'langgraph',
+  };
+  const description = {
+    signal: requestSignal(undefined, extra?.options),
+    // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
+    // inherited tags and metadata to each step.
+    started: (begun: Run) => begun.set({ tags: tags ?? [], metadata: { ...own, ...sources } }),
+  };
+  return { state, inputs: isCall ? call.inputs : readInputs, call, description };
 }
 
 /** The open record of a call must not keep the step, whose list of tags is collected when its stream is abandoned. */
@@ -145,13 +156,12 @@ function componentName(serialized: unknown): string | undefined {
  * another graph. In these cases, the run does not fail. The name of the thrown value is recorded as an event.
  * Interrupts or a command are recorded as outputs.
  */
-function failStep(step: Step, thrown: unknown, parent: Step | undefined): void {
-  const { run } = step;
+function failStep(run: Run, state: StepState, thrown: unknown, parent: Step | undefined): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
-    if (parent !== undefined) parent.thrown = thrown;
+    if (parent !== undefined) parent.state.thrown = thrown;
     aborted ??= AbortSignal.abort();
-    if (isPlainAbort(step, thrown)) run.signal ??= new WeakRef(aborted);
+    if (isPlainAbort(run, state, thrown)) run.signal ??= new WeakRef(aborted);
     run.fail(thrown);
     return;
   }
@@ -164,9 +174,9 @@ function failStep(step: Step, thrown: unknown, parent: Step | undefined): void {
  * Returns whether LangChain threw a plain error because of an abort. For every aborted signal, a LangGraph graph throws
  * `Error: Abort`, and its node throws the signal's reason, which may be a timeout.
  */
-function isPlainAbort({ isGraph, thrown: nested, run }: Step, thrown: unknown): boolean {
+function isPlainAbort({ traceId }: Run, { isGraph, thrown: nested }: StepState, thrown: unknown): boolean {
   const { name, message } = fieldsOf(thrown);
   if (name !== 'Error') return false;
   if (message !== 'Abort') return message === 'AbortError' || message === 'Aborted';
-  return isGraph === true && (nested === undefined || isAbort(nested, run.traceId));
+  return isGraph && (nested === undefined || isAbort(nested, traceId));
 }

@@ -3,17 +3,12 @@ import { shared } from '../../base/shared.ts';
 import { parsedJson } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import { addStepSource, type RunContext } from '../../run/context.ts';
+import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
 import { requestTexts } from '../../run/request-key.ts';
-import type { Run } from '../../run/run.ts';
 import type { RunSink } from '../../run/sink.ts';
 
-/** Maximum number of open steps. If one more step starts, the oldest open step is abandoned. */
-const STEPS_MAX = 10_000;
-
-/** An open LangChain step that one handler records. */
-export interface Step {
-  readonly id: string;
-  readonly run: Run;
+/** What one handler knows of an open LangChain step. */
+export interface StepState {
   readonly handler: object;
   /** The name of the model, if the step is a model call. */
   readonly model: string | undefined;
@@ -36,8 +31,10 @@ export interface Step {
   interrupts?: readonly unknown[];
 }
 
+export type Step = OpenStep<string, StepState>;
+
 /** The open steps of all handlers, by LangChain's run id. Each sink has at most one step per id. */
-const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
+export const steps: OpenRuns<string, StepState> = shared('langchainSteps', () => new OpenRuns('LangChain', keepText));
 
 /**
  * Detects steps that can no longer end. If the application leaves a stream with `break`, LangChain does not report the
@@ -46,50 +43,30 @@ const steps: Map<string, Step[]> = shared('langchainSteps', () => new Map());
  * If a step ends with another list, LangChain copies lists, and detection stops for the rest of the process.
  */
 const abandoned = new FinalizationRegistry<Step>((step) => {
-  if (areTagsKept === true) guard('langchain', () => abandon(step, 'the result was garbage-collected before it ended'));
+  if (areTagsKept !== true) return;
+  guard('langchain', () => steps.abandon(step, 'the result was garbage-collected before it ended'));
 });
 let areTagsKept: boolean | undefined;
 
 /** Makes runs that start inside an open LangChain step children of that step. */
 export function installStepSource(): void {
-  addStepSource(() => runOfStep(guard('langchain', activeStepId))?.context);
+  addStepSource(() => {
+    const id = guard('langchain', activeStepId);
+    return steps.find(id)?.below;
+  });
 }
 
-export function addStep(
-  id: string,
-  run: Run,
-  handler: object,
-  tags: unknown,
-  kind: Pick<Step, 'isChat' | 'isGraph' | 'model'>,
-): Step {
-  const isObject = typeof tags === 'object' && tags !== null;
-  const step: Step = {
-    id,
-    run,
-    handler,
-    ...kind,
-    tags: isObject ? new WeakRef(tags) : undefined,
-    isRequested: false,
-    hasTokens: false,
-    text: '',
-  };
-  steps.set(id, [...(steps.get(id) ?? []), step]);
-  if (isObject) abandoned.register(tags, step, step);
-  if (steps.size > STEPS_MAX) {
-    const [oldest = []] = steps.values();
-    for (const other of oldest) abandon(other, `${STEPS_MAX} other steps are open`);
-  }
-  return step;
+/** Watches for the end of a step's list of tags. */
+export function watchTags(step: Step): void {
+  const tags = step.state.tags?.deref();
+  if (tags !== undefined) abandoned.register(tags, step, step);
 }
 
-/** Returns the run of an open step, preferably the run that is sent to `sink`. */
-export function runOfStep(id: string | undefined, sink?: RunSink): Run | undefined {
-  const known = id === undefined ? undefined : steps.get(id);
-  return (known?.find(({ run }) => run.sink === sink) ?? known?.[0])?.run;
-}
-
-export function isRecorded(id: string, sink: RunSink): boolean {
-  return steps.get(id)?.some(({ run }) => run.sink === sink) ?? false;
+/** Stops watching a step that ends with a list of tags. */
+export function unwatchTags(step: Step, tags: unknown): void {
+  const tagsAtStart = step.state.tags?.deref();
+  if (areTagsKept !== false && tagsAtStart !== undefined && tags !== undefined) areTagsKept = tagsAtStart === tags;
+  abandoned.unregister(step);
 }
 
 /**
@@ -105,60 +82,32 @@ export function takeModelStep(
   around: RunContext | undefined,
   sink: RunSink,
 ): Step | undefined {
-  const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
   let texts: readonly string[] | undefined;
-  for (const step of [...steps.values()].flat()) {
-    const { run, isRequested } = step;
-    if (isRequested || run.sink !== sink || step.model !== model) continue;
-    if (above !== undefined && !run.dottedOrder.startsWith(`${above}.`)) continue;
-    step.lastText ??= requestTexts(run.inputs).at(-1) ?? '';
+  for (const step of modelSteps(around, sink)) {
+    const { run, state } = step;
+    if (state.isRequested || state.model !== model) continue;
+    state.lastText ??= requestTexts(run?.inputs).at(-1) ?? '';
     texts ??= requestTexts(parsedJson(encodePayload('inputs', inputs, sink.capture).json));
-    if (step.lastText !== '' && !texts.includes(step.lastText)) continue;
-    step.isRequested = true;
+    if (state.lastText !== '' && !texts.includes(state.lastText)) continue;
+    state.isRequested = true;
     return step;
   }
   return undefined;
 }
 
-/** Returns whether a model step is open below `around`. Without LangChain's storage, any open model step counts. */
-export function isModelStepOpen(around: RunContext | undefined, sink: RunSink): boolean {
+/** Returns the open model steps below `around`. Without LangChain's storage, all open model steps. */
+export function modelSteps(around: RunContext | undefined, sink: RunSink): Step[] {
   const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
-  return [...steps.values()].flat().some(({ run: { runType, sink: own, dottedOrder } }) => {
-    return runType === 'llm' && own === sink && (above === undefined || dottedOrder.startsWith(`${above}.`));
+  return steps.all().filter(({ run }) => {
+    if (run?.runType !== 'llm' || run.sink !== sink) return false;
+    return above === undefined || run.dottedOrder.startsWith(`${above}.`);
   });
 }
 
-export function stepOf(id: string, handler: object): Step | undefined {
-  return steps.get(id)?.find((step) => step.handler === handler);
-}
-
-/** Removes a step that has ended and returns it. */
-export function takeStep(id: string, handler: object, tags: unknown): Step | undefined {
-  const step = stepOf(id, handler);
-  if (step === undefined) return undefined;
-  const tagsAtStart = step.tags?.deref();
-  if (areTagsKept !== false && tagsAtStart !== undefined && tags !== undefined) areTagsKept = tagsAtStart === tags;
-  remove(step);
-  return step;
-}
-
-function remove(step: Step): void {
-  const others = steps.get(step.id)?.filter((other) => other !== step) ?? [];
-  if (others.length === 0) steps.delete(step.id);
-  else steps.set(step.id, others);
-  abandoned.unregister(step);
-}
-
 /** Records the text streamed so far if a model's stream does not reach its end. */
-export function keepText({ run, text, isChat }: Step): void {
+export function keepText({ run, state: { text, isChat } }: Pick<Step, 'run' | 'state'>): void {
   if (text === '') return;
-  run.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
-}
-
-function abandon(step: Step, reason: string): void {
-  remove(step);
-  keepText(step);
-  step.run.interrupt(reason);
+  run?.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
 }
 
 /**

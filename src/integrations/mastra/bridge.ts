@@ -1,10 +1,10 @@
 import { guard } from '../../base/guard.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
-import { prepareRun } from '../../run/begin.ts';
-import { currentContext, enterContext, isOff, type RunContext, remoteContext, sinkOf } from '../../run/context.ts';
+import { enterContext } from '../../run/context.ts';
+import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
 import type { RunType } from '../../run/record.ts';
-import { beginRun, type Run } from '../../run/run.ts';
+import type { Run } from '../../run/run.ts';
 import { type Hiding, type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
 import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
@@ -15,11 +15,8 @@ import type { TracedClientOptions } from '../sdk-client.ts';
 const PLACE = 'RunspanBridge';
 /** The name of this integration among the sources of a run. */
 const SOURCE = 'mastra';
-/**
- * Maximum number of open spans, and of ended spans whose context is kept. Above this number, the run of the oldest open
- * span is interrupted, and the context of the oldest ended span is dropped.
- */
-const SPANS_MAX = 10_000;
+/** Spans without a run. A generation consists of steps, a step of a model call and tools. */
+const GROUPS: readonly string[] = ['model_generation', 'model_step'];
 
 /** Options of `RunspanBridge`. Every option is optional. */
 export type RunspanBridgeOptions = Omit<TracedClientOptions, 'enabled'>;
@@ -38,15 +35,13 @@ interface Span {
   readonly errorInfo?: Fields;
 }
 
-interface OpenSpan {
-  /** Undefined for `model_generation` and `model_step`. A generation consists of steps, a step of a model call and tools. */
-  readonly run: Run | undefined;
-  /** The context of nested spans. */
-  readonly below: RunContext | undefined;
+interface State {
   /** Ids of the steps and model calls of the generation that contains the span. */
   readonly members: string[];
   hasToken?: true;
 }
+
+type OpenSpan = OpenStep<string, State>;
 
 /**
  * Records the spans of Mastra as runs: agents, workflows, tools and model calls. Pass it as the `bridge` of an
@@ -58,10 +53,7 @@ interface OpenSpan {
 export class RunspanBridge {
   readonly name: string = 'runspan';
   readonly #options: RunspanBridgeOptions;
-  readonly #open = new Map<string, OpenSpan>();
-  /** The contexts of ended spans, because spans below them may start later. */
-  readonly #ended = new Map<string, RunContext | undefined>();
-
+  readonly #spans = new OpenRuns<string, State>(PLACE);
   /** What Mastra was asked to hide in the trace of the span that starts next. */
   #hiding: Hiding | undefined;
 
@@ -85,7 +77,7 @@ export class RunspanBridge {
   }
 
   executeInContextSync<Result>(id: string, fn: () => Result): Result {
-    const inside = this.#open.get(id)?.below ?? this.#ended.get(id);
+    const inside = this.#spans.below(id);
     return inside === undefined ? fn() : enterContext(inside, fn);
   }
 
@@ -96,13 +88,13 @@ export class RunspanBridge {
       else if (type === 'span_started') this.#start(span);
       else if (type === 'span_updated') this.#update(span);
       // Some spans have only an end, for example those that record an event.
-      else this.#end(span.id, this.#open.get(span.id) ?? this.#start(span, timestampUs(span.startTime)), span);
+      else this.#end(this.#spans.find(span.id) ?? this.#start(span, timestampUs(span.startTime)), span);
     });
   }
 
   /** Ends the run of a span whose end is filtered out. */
   releaseSpan(id: string): void {
-    guard(PLACE, () => this.#end(id, this.#open.get(id), {}));
+    this.#end(this.#spans.find(id), {});
   }
 
   async flush(): Promise<void> {
@@ -111,109 +103,78 @@ export class RunspanBridge {
 
   /** Interrupts the runs of open spans, and flushes. */
   async shutdown(): Promise<void> {
-    for (const [id, { run }] of this.#open) {
-      this.#close(id);
-      run?.interrupt('Mastra was shut down');
-    }
+    this.#spans.interrupt('Mastra was shut down');
     await this.flush();
   }
 
   /** Returns undefined if the span is known, or tracing is off. */
   #start(span: Span, startUs?: number): OpenSpan | undefined {
-    const { id, type, parentSpanId = '' } = span;
+    const { id, type, parentSpanId = '', name: title, attributes = {}, metadata = {}, tags = [], input } = span;
     // A bridge that is also an exporter gets each event twice.
-    if (this.#open.has(id) || this.#ended.has(id)) return undefined;
-    const parent = this.#open.get(parentSpanId);
-    const above = parent?.below ?? this.#ended.get(parentSpanId);
-    const current = currentContext(this.#options.exporter);
-    const isInside = above?.dottedOrder === undefined || current?.dottedOrder?.startsWith(`${above.dottedOrder}.`);
-    // Mastra knows the parent of a span, and the program may be off inside of it.
-    const unsampled = [above, current].find((context) => context?.sampled === false);
-    const around = unsampled ?? (isInside ? current : above);
-    if (sinkOf(around, this.#options.exporter) === undefined && !isOff(around)) return undefined;
-    const members = (type === 'model_step' && parent?.members) || [];
-    if (type === 'model_step' || type === 'model_inference') parent?.members.push(id);
-    const hasRun = type !== 'model_step' && type !== 'model_generation' && !isOff(around);
-    const open = hasRun ? this.#begin(span, around, startUs) : { run: undefined, below: unsampled ?? above, members };
-    this.#open.set(id, open);
-    if (this.#open.size <= SPANS_MAX) return open;
-    const [[oldest, other] = []] = this.#open;
-    this.#close(oldest as string);
-    other?.run?.interrupt(`${SPANS_MAX} other spans are open`);
-    return open;
-  }
-
-  #begin(span: Span, around: RunContext | undefined, startUs: number | undefined): OpenSpan {
-    const { type, name: title, attributes = {}, metadata = {}, tags = [], input } = span;
+    if (this.#spans.has(id)) return undefined;
+    const above = this.#spans.find(parentSpanId)?.state.members;
+    if (type === 'model_step' || type === 'model_inference') above?.push(id);
     const runType = runTypeOf(type);
-    const isModel = MODEL_TYPES.includes(runType);
     // A title contains the name of the component: `tool: 'weather'`.
     const name = textOf(attributes.model) ?? /'(.+)'/.exec(title)?.[1] ?? title;
     const options: StartOptions = { ...this.#options, name, runType, hiding: this.#hiding, ...defined({ startUs }) };
     if (tags.length > 0) options.tags = [...(options.tags ?? []), ...tags];
+    if (isCallType(runType)) options.source = SOURCE;
+    const { threadId, sessionId = threadId, userId, resourceId = userId } = metadata;
+    const ids = defined({ thread_id: threadId ?? sessionId, user_id: userId ?? resourceId });
     const inputs = input === undefined ? undefined : () => payloadOf('input', input);
     // Mastra may tell the request of a call only later, with the step.
     let begun: Run | undefined;
     const asked = (): Fields => withoutPreviews(inputs?.() ?? begun?.inputs ?? {});
-    if (isCallType(runType)) options.source = SOURCE;
-    const { threadId, sessionId = threadId, userId, resourceId = userId } = metadata;
-    const ids = defined({ thread_id: threadId ?? sessionId, user_id: userId ?? resourceId });
-    const details = { ids, metadata: isModel ? modelMetadata(attributes) : metadata };
-    const run = beginRun(prepareRun(options, around, inputs, { inputs: asked }), details);
-    begun = run;
-    return { run, below: run.context, members: [] };
+    const started = (run: Run): void => {
+      begun = run;
+    };
+    return this.#spans.start(id, parentSpanId, options, () => ({
+      state: { members: (type === 'model_step' && above) || [] },
+      isGroup: GROUPS.includes(type),
+      inputs,
+      call: { inputs: asked },
+      description: { ids, metadata: MODEL_TYPES.includes(runType) ? modelMetadata(attributes) : metadata, started },
+    }));
   }
 
   /** Records the first chunk of an answer. Chunks have no runs. */
   #token(id = ''): void {
-    const call = this.#open.get(id);
-    if (call === undefined || call.hasToken) return;
-    call.hasToken = true;
+    const call = this.#spans.find(id);
+    if (call === undefined || call.state.hasToken) return;
+    call.state.hasToken = true;
     call.run?.event('new_token');
   }
 
   #update({ id, type, input }: Span): void {
     if (type !== 'model_step' || input === undefined) return;
     // The open model call of the step.
-    const member = this.#open.get(id)?.members.at(-1) ?? '';
-    const run = this.#open.get(member)?.run;
+    const member = this.#spans.find(id)?.state.members.at(-1);
+    const run = this.#spans.find(member)?.run;
     if (run?.inputs === undefined) run?.set({ inputs: payloadOf('input', input) });
   }
 
-  #end(id: string, open: OpenSpan | undefined, span: Partial<Span>, isTooEarly = false): void {
-    if (open === undefined) return;
-    this.#close(id);
+  #end(ended: OpenSpan | undefined, span: Partial<Span>, isTooEarly = false): void {
     const { attributes = {}, errorInfo, output } = span;
     const { finishReason, availableTools, toolCallId, status, responseModel, responseId } = attributes;
-    // Model calls are open at the end of their generation if, for example, the request was aborted.
-    for (const member of open.members) {
+    this.#spans.end(ended, ({ run, state }) => {
+      // Model calls are open at the end of their generation if, for example, the request was aborted.
       const rest = { attributes: { finishReason }, output: output && { text: fieldsOf(output).text } };
-      this.#end(member, this.#open.get(member), rest, true);
-    }
-    const { run } = open;
-    if (run === undefined) return;
-    const usage = run.metadata.usage_metadata === undefined ? aiSdkUsage(attributes.usage, undefined) : undefined;
-    const known = { tools: availableTools, tool_call_id: toolCallId, status };
-    const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, ...metadataOfUsage(usage) };
-    run.set({ metadata: defined(run.runType === 'llm' ? answered : known) });
-    if (run.outputs === undefined && output !== undefined) {
-      run.keepResult({ ...payloadOf('output', output), ...(usage && { usage_metadata: usage }) });
-    }
-    const isAborted = fieldsOf(output).status === 'aborted' || (isTooEarly && finishReason === 'aborted');
-    if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
-    else if (isAborted) run.cancel();
-    else if (isTooEarly) run.interrupt('the generation ended first');
-    else if (finishReason === 'error') run.fail('the model call failed');
-    else run.end();
-  }
-
-  #close(id: string): void {
-    const below = this.#open.get(id)?.below;
-    this.#open.delete(id);
-    const sink = sinkOf(below);
-    // Without the run, whose payloads would stay in memory.
-    this.#ended.set(id, isOff(below) ? below : below && sink && remoteContext(below, sink));
-    if (this.#ended.size > SPANS_MAX) this.#ended.delete(this.#ended.keys().next().value as string);
+      for (const member of state.members) this.#end(this.#spans.find(member), rest, true);
+      if (run === undefined) return;
+      const usage = run.metadata.usage_metadata === undefined ? aiSdkUsage(attributes.usage, undefined) : undefined;
+      const known = { tools: availableTools, tool_call_id: toolCallId, status };
+      const answered = { response_model: responseModel, [RESPONSE_ID]: responseId, ...metadataOfUsage(usage) };
+      run.set({ metadata: defined(run.runType === 'llm' ? answered : known) });
+      if (run.outputs === undefined && output !== undefined) {
+        run.keepResult({ ...payloadOf('output', output), ...(usage && { usage_metadata: usage }) });
+      }
+      const isAborted = fieldsOf(output).status === 'aborted' || (isTooEarly && finishReason === 'aborted');
+      if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
+      else if (isAborted) run.cancel();
+      else if (isTooEarly) run.interrupt('the generation ended first');
+      else if (finishReason === 'error') run.fail('the model call failed');
+    });
   }
 }
 

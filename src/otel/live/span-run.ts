@@ -4,7 +4,6 @@ import { type EncodedPayload, isSamePayload, shownName } from '../../payload/ser
 import type { SpanOwner } from '../../run/begin.ts';
 import { endCall, endsBeside, markSame, type RecordedCall } from '../../run/calls.ts';
 import {
-  areRunsObserved,
   enclosingSpanIds,
   observeRun,
   otelTraceIdOf,
@@ -12,6 +11,7 @@ import {
   PACKAGE_COPY,
   type RunContext,
   type RunOwner,
+  requestSource,
 } from '../../run/context.ts';
 import {
   EncodedRun,
@@ -337,7 +337,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   /** Returns the fields of a run with nothing of its own but its span. Undefined if they need the full mapping. */
   #plannedFields(span: SpanLike, start: SpanStart): PlannedFields | undefined {
     const { tags, metadata } = this.context;
-    if (tags !== undefined || metadata !== undefined || areRunsObserved()) return undefined;
+    if (tags !== undefined || metadata !== undefined || requestSource() !== undefined) return undefined;
     const fields = start.plans.fieldsOf(span, this.#capture, this.#around(start));
     if (fields !== undefined) this.#noteUsage(fields, start);
     return fields;

@@ -1,13 +1,7 @@
 import type { Fields } from '../../payload/fields.ts';
-import {
-  belowRequest,
-  contextOf,
-  inheritedFrom,
-  type RunContext,
-  type RunOwner,
-  startsTrace,
-} from '../../run/context.ts';
+import { contextOf, inheritedFrom, type RunContext, type RunOwner } from '../../run/context.ts';
 import type { EncodedRun, Project } from '../../run/encoded-run.ts';
+import { placement } from '../../run/placement.ts';
 import type { Hiding, StartOptions } from '../../run/run-options.ts';
 import type { EncodedFields, RunSink } from '../../run/sink.ts';
 import { runNameOf } from '../mapping/span-identity.ts';
@@ -41,10 +35,11 @@ export interface SpanStart {
 
 /** Returns the start of a run below the run of the incoming request, if there is one. */
 export function inRequest(start: SpanStart): SpanStart {
-  const { parent, isAboveRequest, sink, project } = start;
-  if (isAboveRequest === true || !startsTrace(parent)) return start;
-  const call = typeof project === 'object' ? { projectId: project.id } : { project };
-  return { ...start, parent: belowRequest(parent, sink, call) };
+  const { isAboveRequest, sink: exporter, project } = start;
+  if (isAboveRequest === true) return start;
+  const call = typeof project === 'object' ? { exporter, projectId: project.id } : { exporter, project };
+  const { parent } = placement(call, start.parent);
+  return parent === start.parent ? start : { ...start, parent };
 }
 
 /** Whether the run may be light: nothing needs more of it than its end. */

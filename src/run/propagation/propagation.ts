@@ -6,7 +6,6 @@ import type { Check } from '../../config/checker.ts';
 import { isFields, parsedJson } from '../../payload/fields.ts';
 import { types } from '../../platform/node.ts';
 import {
-  belowRequest,
   currentContext,
   enclosingSpanIds,
   inheritedFrom,
@@ -21,6 +20,7 @@ import {
 import { type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
 import { newRunId } from '../ids.ts';
+import { placement } from '../placement.ts';
 import { Run } from '../run.ts';
 import { usableOptions } from '../run-options.ts';
 import { currentSink, noopSink, type RunSink } from '../sink.ts';
@@ -245,7 +245,7 @@ export function headersToAdd(
   names: ReadonlySet<string>,
 ): [string, string][] {
   if (names.has('runspan-trace')) return [];
-  const parent = belowRequest(context, sink, {});
+  const { parent } = placement({ exporter: sink }, context);
   const headers = parent && requestHeaders(parent);
   // Only our own `traceparent` can tell the other program that the trace is left out.
   if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
