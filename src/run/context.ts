@@ -109,7 +109,8 @@ export function remoteContext(
   spanIds?: RunOwner['spanIds'],
 ): RunContext {
   const owner: RunOwner = { packageCopy: PACKAGE_COPY, sink, call: undefined, spanIds };
-  return Object.freeze({ ...rootContext, ...fields, span: activeSpan(), owner });
+  // Without the span, whose attributes would stay in memory. It is set when the context becomes current.
+  return Object.freeze({ ...rootContext, ...fields, span: undefined, owner });
 }
 
 /** Returns a copy of `context` that sends nested runs to `exporter`. Below "off", the context stays off. */

@@ -1,11 +1,22 @@
+import { guard } from '../../base/guard.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
-import { sharedChecks, usableOptions } from '../../run/run-options.ts';
+import { isRunId } from '../../run/ids.ts';
+import type { Run } from '../../run/run.ts';
+import {
+  type ContextFields,
+  type Hiding,
+  type RunOptions,
+  type StartOptions,
+  sharedChecks,
+  usableOptions,
+} from '../../run/run-options.ts';
 import { preloadDelivery } from '../../run/sink.ts';
 import type { TracedClientOptions } from '../sdk-client.ts';
-import { modelResult } from './model.ts';
-import { plainInputs, plainInterrupts, plainOutputs, toolInputs } from './payload.ts';
-import { type RecorderOptions, StepRecorder } from './recorder.ts';
-import { installStepSource } from './steps.ts';
+import { hasTokens, modelResult } from './model.ts';
+import { plainInputs, plainInterrupts, plainOutputs, plainPayload, toolInputs } from './payload.ts';
+import { componentName, describeStep, failStep, type StepBegin } from './step-start.ts';
+import { installStepSource, keepText, type Step, type StepState, steps, unwatchTags, watchTags } from './steps.ts';
+import { warnIfTracedTwice } from './tracer.ts';
 
 /** Options of `RunspanCallbackHandler`. Every option is optional. */
 export interface RunspanCallbackHandlerOptions extends Omit<TracedClientOptions, 'enabled' | 'metadata'> {
@@ -26,6 +37,33 @@ export interface GraphInterrupt {
   readonly interrupts: readonly unknown[];
 }
 
+type HandlerOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
+
+/** What LangChain passes at the start of a model call after the model and its prompts. */
+type ModelDetails = [
+  id: string,
+  parentId?: string,
+  extra?: Record<string, unknown>,
+  tags?: string[],
+  metadata?: Record<string, unknown>,
+  runName?: string,
+];
+type ModelStart = [serialized: unknown, prompts: unknown, ...ModelDetails];
+
+/** What LangChain passes at the start of a tool or a retriever. */
+type ToolStart = [
+  serialized: unknown,
+  input: unknown,
+  id: string,
+  parentId?: string,
+  tags?: string[],
+  metadata?: Record<string, unknown>,
+  runName?: string,
+  toolCallId?: string,
+];
+
+const PLACE = 'RunspanCallbackHandler';
+
 /** LangGraph reports interrupts only to handlers with this property. */
 const GRAPH_CALLBACK_HANDLER = Symbol.for('langgraph.graph_callback_handler');
 
@@ -43,12 +81,12 @@ export class RunspanCallbackHandler {
   /** Makes LangChain call the handler immediately. Queued calls would lose their parents and exact times. */
   readonly awaitHandlers: boolean = true;
   readonly raiseError: boolean = false;
-  readonly #recorder: StepRecorder;
+  readonly #options: HandlerOptions;
+  readonly #isRecordedTwice: boolean;
 
   constructor(options?: RunspanCallbackHandlerOptions) {
-    const place = 'RunspanCallbackHandler';
-    const usable: RecorderOptions = usableOptions<RunspanCallbackHandlerOptions>(place, options, sharedChecks);
-    this.#recorder = new StepRecorder(usable);
+    this.#options = usableOptions<RunspanCallbackHandlerOptions>(PLACE, options, sharedChecks);
+    this.#isRecordedTwice = this.#options.exporter === undefined && warnIfTracedTwice();
     Object.defineProperty(this, GRAPH_CALLBACK_HANDLER, { value: true });
     installStepSource();
     preloadDelivery();
@@ -73,92 +111,54 @@ export class RunspanCallbackHandler {
     // If a step reads its inputs from a stream, LangChain passes the inputs only when the step ends.
     const given = extra?.lc_defers_inputs === true ? undefined : () => plainInputs(inputs);
     const type = runType ?? 'chain';
-    this.#recorder.start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
+    this.#start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
   }
 
-  handleChatModelStart(
-    serialized: unknown,
-    messages: unknown,
-    id: string,
-    parentId?: string,
-    extra?: Record<string, unknown>,
-    tags?: string[],
-    metadata?: Record<string, unknown>,
-    runName?: string,
-  ): void {
-    const inputs = () => plainInputs({ messages: firstOf(messages) });
-    const step = { id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra } as const;
-    this.#recorder.start({ ...step, isChat: true });
+  handleChatModelStart(...[serialized, messages, ...start]: ModelStart): void {
+    this.#startModel(serialized, () => plainInputs({ messages: firstOf(messages) }), start, true);
   }
 
-  handleLLMStart(
-    serialized: unknown,
-    prompts: unknown,
-    id: string,
-    parentId?: string,
-    extra?: Record<string, unknown>,
-    tags?: string[],
-    metadata?: Record<string, unknown>,
-    runName?: string,
-  ): void {
-    const inputs = () => ({ prompt: firstOf(prompts) });
-    this.#recorder.start({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
+  handleLLMStart(...[serialized, prompts, ...start]: ModelStart): void {
+    this.#startModel(serialized, () => ({ prompt: firstOf(prompts) }), start);
   }
 
-  handleToolStart(
-    serialized: unknown,
-    input: unknown,
-    id: string,
-    parentId?: string,
-    tags?: string[],
-    metadata?: Record<string, unknown>,
-    runName?: string,
-    toolCallId?: string,
-  ): void {
+  handleToolStart(...[serialized, input, id, parentId, tags, metadata, runName, toolCallId]: ToolStart): void {
     const own = toolCallId === undefined ? metadata : { ...metadata, tool_call_id: toolCallId };
     const inputs = () => toolInputs(input);
-    this.#recorder.start({ id, parentId, runType: 'tool', serialized, runName, tags, metadata: own, inputs });
+    this.#start({ id, parentId, runType: 'tool', serialized, runName, tags, metadata: own, inputs });
   }
 
-  handleRetrieverStart(
-    serialized: unknown,
-    query: unknown,
-    id: string,
-    parentId?: string,
-    tags?: string[],
-    metadata?: Record<string, unknown>,
-    runName?: string,
-  ): void {
+  handleRetrieverStart(...[serialized, query, id, parentId, tags, metadata, runName]: ToolStart): void {
     const inputs = () => ({ query });
-    this.#recorder.start({ id, parentId, runType: 'retriever', serialized, runName, tags, metadata, inputs });
+    this.#start({ id, parentId, runType: 'retriever', serialized, runName, tags, metadata, inputs });
   }
 
   handleLLMNewToken(
     token: unknown,
-    _place: unknown,
+    place: unknown,
     id: string,
     _parentId?: string,
     _tags?: string[],
     fields?: { chunk?: unknown },
   ): void {
-    this.#recorder.token(token, _place, fields?.chunk, id);
+    this.#token(token, fieldsOf(place).completion, fields?.chunk, id);
   }
 
   /** LangChain calls this method in place of `handleLLMNewToken` if a graph is streamed with `streamEvents` version 3. */
   handleChatModelStreamEvent(event: unknown, id: string): void {
     const text = textOf(fieldsOf(fieldsOf(event).delta).text);
-    if (text) this.#recorder.token(text, undefined, undefined, id);
+    if (text) this.#token(text, undefined, undefined, id);
   }
 
   handleChainEnd(outputs: unknown, id: string, _parentId?: string, tags?: string[], end?: StepEnd): void {
-    if (end?.inputs !== undefined) this.#recorder.setInputs(id, end.inputs);
-    this.#recorder.end(id, tags, (run, { interrupts }) => {
+    if (end?.inputs !== undefined) this.#setInputs(id, end.inputs);
+    this.#end(id, tags, (run, { interrupts }) => {
       run.keepResult({ ...plainOutputs(outputs), ...(interrupts && plainInterrupts(interrupts)) });
     });
   }
 
   handleLLMEnd(result: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, (run) => {
+    this.#end(id, tags, (run) => {
       const { outputs, metadata } = modelResult(result);
       run.set({ metadata });
       run.keepResult(outputs);
@@ -166,49 +166,119 @@ export class RunspanCallbackHandler {
   }
 
   handleToolEnd(output: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, (run) => run.keepResult(plainOutputs({ output })));
+    this.#end(id, tags, (run) => run.keepResult(plainOutputs({ output })));
   }
 
   handleRetrieverEnd(documents: unknown, id: string, _parentId?: string, tags?: string[]): void {
-    this.#recorder.end(id, tags, (run) => run.keepResult(plainOutputs({ documents })));
+    this.#end(id, tags, (run) => run.keepResult(plainOutputs({ documents })));
   }
 
   handleChainError(error: unknown, id: string, parentId?: string, tags?: string[], end?: StepEnd): void {
-    if (end?.inputs !== undefined) this.#recorder.setInputs(id, end.inputs);
-    this.#recorder.fail(id, parentId, tags, error);
+    if (end?.inputs !== undefined) this.#setInputs(id, end.inputs);
+    this.#fail(id, parentId, tags, error);
   }
 
   handleLLMError(error: unknown, id: string, parentId?: string, tags?: string[]): void {
-    this.#recorder.fail(id, parentId, tags, error);
+    this.#fail(id, parentId, tags, error);
   }
 
   handleToolError(error: unknown, id: string, parentId?: string, tags?: string[]): void {
-    this.#recorder.fail(id, parentId, tags, error);
+    this.#fail(id, parentId, tags, error);
   }
 
   handleRetrieverError(error: unknown, id: string, parentId?: string, tags?: string[]): void {
-    this.#recorder.fail(id, parentId, tags, error);
+    this.#fail(id, parentId, tags, error);
   }
 
   /** LangGraph calls `handleInterrupt` before the outermost graph ends. */
   handleInterrupt({ runId, interrupts }: GraphInterrupt): void {
-    if (runId !== undefined) this.#recorder.interrupt(runId, interrupts);
+    if (runId === undefined) return;
+    this.#update(runId, (run, state) => {
+      state.interrupts = interrupts;
+      run.event('GraphInterrupt');
+    });
   }
 
   handleCustomEvent(name: string, data: unknown, id: string): void {
-    this.#recorder.event(name, data, id);
+    this.#event(name, data, id);
   }
 
   handleText(text: unknown, id: string): void {
-    this.#recorder.event('text', { text }, id);
+    this.#event('text', { text }, id);
   }
 
   handleAgentAction(action: unknown, id: string): void {
-    this.#recorder.event('agent_action', action, id);
+    this.#event('agent_action', action, id);
   }
 
   handleAgentEnd(action: unknown, id: string): void {
-    this.#recorder.event('agent_end', action, id);
+    this.#event('agent_end', action, id);
+  }
+
+  #startModel(serialized: unknown, inputs: StepBegin['inputs'], start: ModelDetails, isChat = false): void {
+    const [id, parentId, extra, tags, metadata, runName] = start;
+    const step = { id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra };
+    this.#start({ ...step, isChat });
+  }
+
+  #start(step: StepBegin): void {
+    guard(PLACE, () => {
+      const { id, parentId, runType } = step;
+      const name = step.runName ?? componentName(step.serialized) ?? runType;
+      const options: StartOptions = { ...this.#options, name, runType };
+      // Applications may set an id that is not a UUID.
+      if (!this.#isRecordedTwice && isRunId(id.toLowerCase())) options.id = id;
+      const started = steps.start(id, parentId, options, () => describeStep(step, this));
+      if (started !== undefined) watchTags(started);
+    });
+  }
+
+  /** Calls `finish`, then ends the run of the step. The run ends even if `finish` throws. */
+  #end(id: string, tags: readonly string[] | undefined, finish: (run: Run, state: StepState) => void): void {
+    guard(PLACE, () => {
+      const step = this.#stepOf(id);
+      if (step === undefined) return;
+      unwatchTags(step, tags);
+      steps.end(step, ({ run, state }) => run && finish(run, state));
+    });
+  }
+
+  #fail(id: string, parentId: string | undefined, tags: readonly string[] | undefined, error: unknown): void {
+    this.#end(id, tags, (run, state) => {
+      keepText({ run, state });
+      failStep(run, state, error, parentId === undefined ? undefined : this.#stepOf(parentId));
+    });
+  }
+
+  /** Records the first token of a model call as an event. Keeps the text of the first completion. */
+  #token(token: unknown, completion: unknown, chunk: unknown, id: string): void {
+    this.#update(id, (run, state) => {
+      const { hideOutputs, payload } = run.capture;
+      const isKept = !hideOutputs && state.text.length < payload.bytes && (completion ?? 0) === 0;
+      if (isKept && typeof token === 'string') state.text += token;
+      if (state.hasTokens || !hasTokens(token, chunk)) return;
+      state.hasTokens = true;
+      run.event('new_token');
+    });
+  }
+
+  #event(name: string, data: unknown, id: string): void {
+    this.#update(id, (run) => run.event(name, plainPayload('data', data)));
+  }
+
+  #setInputs(id: string, inputs: unknown): void {
+    this.#update(id, (run) => run.set({ inputs: plainInputs(inputs) }));
+  }
+
+  #update(id: string, update: (run: Run, state: StepState) => void): void {
+    guard(PLACE, () => {
+      const { run, state } = this.#stepOf(id) ?? {};
+      if (run !== undefined && state !== undefined) update(run, state);
+    });
+  }
+
+  #stepOf(id: string): Step | undefined {
+    return steps.all(id).find(({ state }) => state.handler === this);
   }
 }
 

@@ -1,0 +1,101 @@
+import { guard } from '../../base/guard.ts';
+import { isAbort } from '../../payload/errors.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
+import type { StepStart } from '../../run/open-runs.ts';
+import type { RunType } from '../../run/record.ts';
+import type { Run } from '../../run/run.ts';
+import { isCallType, SOURCES } from '../../run/same-call.ts';
+import { requestSignal } from '../fetch/request.ts';
+import { modelMetadata } from './model.ts';
+import { plainInterrupts, plainOutputs } from './payload.ts';
+import type { Step, StepState } from './steps.ts';
+
+/** The name of this integration among the sources of a run. */
+const SOURCE = 'langchain';
+/** Created at its first use, because Workers refuse this at module scope. */
+let aborted: AbortSignal | undefined;
+
+/** What LangChain tells when a step starts. */
+export interface StepBegin {
+  readonly id: string;
+  readonly parentId: string | undefined;
+  readonly runType: RunType;
+  readonly serialized: unknown;
+  /** The step name that the application has set. */
+  readonly runName: string | undefined;
+  readonly tags: readonly string[] | undefined;
+  readonly metadata: Readonly<Fields> | undefined;
+  /** Returns the inputs of the step. Undefined if LangChain passes the inputs only when the step ends. */
+  readonly inputs: (() => Readonly<Fields>) | undefined;
+  /** For model calls, `invocation_params` contains the parameters. */
+  readonly extra?: Readonly<Fields> | undefined;
+  readonly isChat?: boolean;
+}
+
+/** Returns what a step records. Called only for a step that is recorded. */
+export function describeStep(step: StepBegin, handler: object): StepStart<StepState> {
+  const { runType, tags, metadata, extra, isChat, serialized } = step;
+  const own = runType === 'llm' ? modelMetadata(metadata, extra?.invocation_params) : { ...metadata };
+  const isCall = isCallType(runType);
+  const sources = isCall ? { [SOURCES]: [SOURCE] } : {};
+  const readInputs = () => guard('RunspanCallbackHandler', () => step.inputs?.());
+  const call = stepCall(isCall ? readInputs() : undefined);
+  const state: StepState = {
+    handler,
+    model: runType === 'llm' ? textOf(own.ls_model_name) : undefined,
+    tags: tags && new WeakRef(tags),
+    isRequested: false,
+    hasTokens: false,
+    text: '',
+    isChat: isChat === true,
+    isGraph: listOf(fieldsOf(serialized).id)[0] === 'langgraph',
+  };
+  const description = {
+    signal: requestSignal(undefined, extra?.options),
+    // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes
+    // inherited tags and metadata to each step.
+    started: (begun: Run) => begun.set({ tags: tags ?? [], metadata: { ...own, ...sources } }),
+  };
+  return { state, inputs: isCall ? call.inputs : readInputs, call, description };
+}
+
+/** The open record of a call must not keep the step, whose list of tags is collected when its stream is abandoned. */
+function stepCall(inputs: Readonly<Fields> | undefined) {
+  return { source: SOURCE, inputs: () => inputs };
+}
+
+/** Returns a component's class name, which is the last part of its path. */
+export function componentName(serialized: unknown): string | undefined {
+  const name = listOf(fieldsOf(serialized).id).at(-1);
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/**
+ * Ends a step's run with the value that the step threw. LangGraph also throws to interrupt a graph or to hand over to
+ * another graph. In these cases, the run does not fail. The name of the thrown value is recorded as an event.
+ * Interrupts or a command are recorded as outputs.
+ */
+export function failStep(run: Run, state: StepState, thrown: unknown, parent: Step | undefined): void {
+  const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
+  if (is_bubble_up !== true) {
+    if (parent !== undefined) parent.state.thrown = thrown;
+    aborted ??= AbortSignal.abort();
+    if (isPlainAbort(run, state, thrown)) run.signal ??= new WeakRef(aborted);
+    run.fail(thrown);
+    return;
+  }
+  run.event(String(name));
+  if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
+  else if (command !== undefined) run.keepResult(plainOutputs({ command }));
+}
+
+/**
+ * Returns whether LangChain threw a plain error because of an abort. For every aborted signal, a LangGraph graph throws
+ * `Error: Abort`, and its node throws the signal's reason, which may be a timeout.
+ */
+function isPlainAbort({ traceId }: Run, { isGraph, thrown: nested }: StepState, thrown: unknown): boolean {
+  const { name, message } = fieldsOf(thrown);
+  if (name !== 'Error') return false;
+  if (message !== 'Abort') return message === 'AbortError' || message === 'Aborted';
+  return isGraph && (nested === undefined || isAbort(nested, traceId));
+}
