@@ -66,6 +66,8 @@ interface State {
   readonly owner?: Run | undefined;
   /** For a trace, a function that returns whether the traced function has ended. */
   readonly hasEnded?: () => boolean;
+  /** For a trace, the error of its last span, in the turn of the event loop in which the span has ended. */
+  problem?: string | undefined;
 }
 
 class TraceRecorder {
@@ -90,8 +92,11 @@ class TraceRecorder {
     });
   }
 
+  /** If a stream fails, the SDK ends the trace at once. A function that has handled the error goes on first. */
   async onTraceEnd({ traceId }: Trace): Promise<void> {
-    this.#steps.end(this.#steps.find(traceId));
+    this.#steps.end(this.#steps.find(traceId), ({ run, state }) => {
+      if (run !== undefined && state.problem !== undefined) failWith(run, state.problem);
+    });
   }
 
   /** After an approval, the SDK goes on with the spans of a trace that has ended. */
@@ -99,6 +104,7 @@ class TraceRecorder {
     guard(PLACE, () => {
       const parent = parentId && this.#steps.has(parentId) ? parentId : traceId;
       const isGroup = HIDDEN.includes(spanData.type);
+      this.#keepProblem(traceId, undefined);
       const above = isGroup ? this.#steps.find(parent) : undefined;
       const state = { owner: above?.run ?? above?.state.owner };
       this.#steps.start(spanId, parent, runOptions(spanData), () => ({ isGroup, state }));
@@ -109,7 +115,10 @@ class TraceRecorder {
     this.#steps.end(this.#steps.find(spanId), ({ run, state }) => {
       // The message is the same for most errors, for example "Error in agent run". The cause is in the data.
       const problem = isFields(error) ? errorLine(error.message, fieldsOf(error.data).error) || 'Error' : undefined;
-      if (problem !== undefined && !parentId) setSoon(() => this.#failIfLeft(traceId, problem));
+      if (problem !== undefined && !parentId) {
+        this.#keepProblem(traceId, problem);
+        setSoon(() => this.#failIfLeft(traceId, problem));
+      }
       const owners = run === undefined ? [state.owner, this.#steps.find(traceId)?.run] : [];
       for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData);
       if (run === undefined) return;
@@ -129,8 +138,14 @@ class TraceRecorder {
     return this.forceFlush();
   }
 
+  #keepProblem(traceId: string, problem: string | undefined): void {
+    const trace = this.#steps.find(traceId);
+    if (trace !== undefined) trace.state.problem = problem;
+  }
+
   /** Ends the run of a trace if the traced function has thrown. The SDK does not end such a trace. */
   #failIfLeft(traceId: string, error: string): void {
+    this.#keepProblem(traceId, undefined);
     const step = this.#steps.find(traceId);
     if (guard(PLACE, () => step?.state.hasEnded?.()) !== true) return;
     this.#steps.end(step, ({ run }) => run && failWith(run, error));
