@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { isAbort } from '../../payload/errors.ts';
+import { abortReason, isAbort } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { currentContext, insideStep, sinkOf } from '../../run/context.ts';
@@ -17,8 +17,6 @@ import { warnIfTracedTwice } from './tracer.ts';
 const OPERATION = 'RunspanCallbackHandler';
 /** The name of this integration among the sources of a run. */
 const SOURCE = 'langchain';
-/** Created at its first use, because Workers refuse this at module scope. */
-let aborted: AbortSignal | undefined;
 
 export type RecorderOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
 
@@ -150,8 +148,7 @@ function failStep(step: Step, thrown: unknown, parent: Step | undefined): void {
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
     if (parent !== undefined) parent.thrown = thrown;
-    aborted ??= AbortSignal.abort();
-    if (isPlainAbort(step, thrown)) run.signal ??= new WeakRef(aborted);
+    if (isPlainAbort(step, thrown)) run.abortReason ??= abortReason(run.signal?.deref()) ?? thrown;
     run.fail(thrown);
     return;
   }
