@@ -56,17 +56,10 @@ const delta = (content: string) => ({ object: 'chat.completion.chunk', choices: 
 const drink = { choices: [{ message: { content: 'A drink.' } }] };
 
 describe('a chat completion', () => {
-  test('fails with the status and the message of the service', async () => {
-    const { client, only } = await recorded();
-    await expect(client.chat.completions.create({ ...ask, model: 'fail-429' })).rejects.toThrow(/429/);
-    expect(only().error).toMatch(/^HTTP 429: ./);
-  });
-
-  test('is one run for each attempt if the SDK retries', async () => {
+  test.each(sdks)('is one run with the message for each attempt if %s retries', async (_, sdk) => {
     const { model, recorder } = await recorded();
-    const client = bareClient(model, { maxRetries: 1 });
-    await expect(client.chat.completions.create({ ...ask, model: 'fail-500' })).rejects.toThrow();
-    expect(recorder.runs.map(({ error }) => error?.slice(0, 8))).toEqual(['HTTP 500', 'HTTP 500']);
+    await expect(sdk.create(sdk.make(model, { maxRetries: 1 }), { model: 'fail-500' })).rejects.toThrow();
+    expect(recorder.runs.map(({ error }) => error)).toEqual(Array(2).fill(expect.stringMatching(/^HTTP 500: ./)));
   });
 
   test('fails with the error of the connection', async () => {
@@ -210,6 +203,25 @@ describe('the body of a response', () => {
     const run = only();
     expect(run.outputs).toMatchObject(drink);
     expect(run.end_time).toBeDefined();
+  });
+
+  const cancelling: [string, (body: ReadableStream) => unknown][] = [
+    ['cancel()', (body) => body.cancel()],
+    ['an iterator', (body) => body[Symbol.asyncIterator]().return?.()],
+  ];
+  const slow = json({ error: { message: 'slow down' } });
+  test.each<[string, WireResponse, string]>([
+    ['and ends', slow, 'HTTP 429: slow down'],
+    ['and does not end', { ...slow, staysOpen: true }, 'HTTP 429: slow down'],
+    ['and is too long', json({ error: { message: 'a'.repeat(200_000) } }), 'HTTP 429'],
+  ])('of an error that is cancelled unread %s is recorded', async (_title, wire, error) => {
+    for (const [way, cancel] of cancelling) {
+      const { response, only } = await fetched({ ...wire, status: 429 });
+      const body = response.body as ReadableStream;
+      expect(await cancel(body), way).toEqual(await cancel(new ReadableStream()));
+      await vi.waitFor(() => expect(only()).toMatchObject({ error, end_time: expect.any(String) }), 5_000);
+      expect(body.locked).toBe(false);
+    }
   });
 
   test('is the same for the application as without recording', async () => {
