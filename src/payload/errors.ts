@@ -1,7 +1,8 @@
 import { ignoreErrors } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
+import { nodeModule } from '../platform/node.ts';
 import { isError } from './describe.ts';
-import { fieldsOf } from './fields.ts';
+import { fieldsOf, parsedJson } from './fields.ts';
 import { matcherAt } from './redaction/paths.ts';
 import { failureText, MASK, type Redaction } from './redaction/redact.ts';
 import { serialize } from './serialize.ts';
@@ -54,11 +55,27 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
 }
 
 /**
- * Returns the frames of a stack. Skips the name and message, because they may have changed since the error was created.
+ * Returns the frames of a stack without those of this package. Skips the name and message, because they may have changed
+ * since the error was created.
  */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
-  return start < 0 ? '' : stack.slice(start);
+  if (start < 0) return '';
+  own ??= ignoreErrors(ownPlaces) ?? [];
+  const isOther = (line: string): boolean => !own?.some((place) => line.includes(place));
+  return stack.slice(start).split('\n').filter(isOther).join('\n');
+}
+
+/** How places in the files of this package begin in stacks. */
+let own: readonly string[] | undefined;
+
+/** Finds the folder above that of this file. If the file is bundled with an application, its package is another one. */
+function ownPlaces(): string[] {
+  const [, file = ''] = /\((.+):\d+:\d+\)/.exec(`${new Error().stack}`) ?? [];
+  const folder = file.slice(0, -file.split(/[/\\]/).slice(-2).join('/').length);
+  const path = `${folder}../package.json`;
+  const manifest = nodeModule('node:fs').readFileSync(path.startsWith('file:') ? new URL(path) : path, 'utf8');
+  return fieldsOf(parsedJson(manifest)).name === 'runspan' ? [` ${folder}`, `(${folder}`] : [];
 }
 
 /** Names of errors that report an abort, in JavaScript, the OpenAI, Anthropic and Mistral clients, LangChain and Next.js. */
