@@ -1,7 +1,8 @@
 import { ignoreErrors } from '../base/guard.ts';
 import { safeText } from '../base/text.ts';
+import { nodeModule } from '../platform/node.ts';
 import { isError } from './describe.ts';
-import { fieldsOf } from './fields.ts';
+import { fieldsOf, parsedJson } from './fields.ts';
 import { matcherAt } from './redaction/paths.ts';
 import { failureText, MASK, type Redaction } from './redaction/redact.ts';
 import { serialize } from './serialize.ts';
@@ -25,12 +26,14 @@ export const CAUSED_BY = 'Caused by: ';
 /**
  * Returns the text to record for an error: `Name: message`, then the stack, then each cause in the same form. The
  * errors in an AggregateError are recorded as causes. Other thrown values are converted to a string, or to JSON if the
- * string is `[object …]`. Never throws, even if a getter on the error throws.
+ * string is `[object …]`. Never throws, even if a getter on the error throws. If `reason`, that of an aborted signal, is a
+ * timeout, it is the last cause.
  */
-export function errorText(thrown: unknown, redaction?: Redaction): string {
+export function errorText(thrown: unknown, redaction?: Redaction, reason?: unknown): string {
   if (redaction?.hidesAll === true) return MASK;
   let text = textOf(thrown, redaction);
   const causes = causesOf(thrown);
+  if (isTimeout(reason) && !isTimeout(thrown)) causes.push(reason);
   for (let count = 0; causes.length > 0 && count < CAUSES_MAX; count++) {
     const cause = causes.shift();
     text += `\n${CAUSED_BY}${textOf(cause, redaction)}`;
@@ -52,11 +55,27 @@ export function shownError(text: string, redaction: Redaction | undefined): stri
 }
 
 /**
- * Returns the frames of a stack. Skips the name and message, because they may have changed since the error was created.
+ * Returns the frames of a stack without those of this package. Skips the name and message, because they may have changed
+ * since the error was created.
  */
 export function stackFrames(stack: string): string {
   const start = stack.search(/\n[ \t]+at /);
-  return start < 0 ? '' : stack.slice(start);
+  if (start < 0) return '';
+  own ??= ignoreErrors(ownPlaces) ?? [];
+  const isOther = (line: string): boolean => !own?.some((place) => line.includes(place));
+  return stack.slice(start).split('\n').filter(isOther).join('\n');
+}
+
+/** How places in the files of this package begin in stacks. */
+let own: readonly string[] | undefined;
+
+/** Finds the folder above that of this file. If the file is bundled with an application, its package is another one. */
+function ownPlaces(): string[] {
+  const [, file = ''] = /\((.+):\d+:\d+\)/.exec(`${new Error().stack}`) ?? [];
+  const folder = file.slice(0, -file.split(/[/\\]/).slice(-2).join('/').length);
+  const path = `${folder}../package.json`;
+  const manifest = nodeModule('node:fs').readFileSync(path.startsWith('file:') ? new URL(path) : path, 'utf8');
+  return fieldsOf(parsedJson(manifest)).name === 'runspan' ? [` ${folder}`, `(${folder}`] : [];
 }
 
 /** Names of errors that report an abort, in JavaScript, the OpenAI, Anthropic and Mistral clients, LangChain and Next.js. */
@@ -67,12 +86,13 @@ const verdicts = new WeakMap<object, { readonly traceId: string; readonly isAbor
 
 /**
  * Returns whether a run failed because its caller aborted it. A run that rethrows an error of another run of its trace
- * ends like that run, because only the innermost call knows its signal. A timeout is not an abort.
+ * ends like that run, because only the innermost call knows its signal. `reason` is that of the aborted signal. A timeout
+ * is not an abort.
  */
-export function isAbort(thrown: unknown, traceId: string, signal?: AbortSignal): boolean {
+export function isAbort(thrown: unknown, traceId: string, reason?: unknown): boolean {
   const known = verdicts.get(thrown as object);
   const found = known?.traceId === traceId ? known.isAbort : isAbortError(thrown);
-  const verdict = signal?.aborted ? isAbortError(signal.reason, true) : found;
+  const verdict = reason === undefined ? found : !isTimeout(thrown) && isAbortError(reason, true);
   if (typeof thrown === 'object' && thrown !== null) verdicts.set(thrown, { traceId, isAbort: verdict });
   return verdict;
 }
@@ -81,14 +101,37 @@ export function isAbort(thrown: unknown, traceId: string, signal?: AbortSignal):
 export function isAbortError(thrown: unknown, otherwise = false): boolean {
   try {
     const { name, code, cause, constructor: type } = fieldsOf(thrown);
-    // The `cause` of an `AbortError` of `node:http` is the signal's reason.
-    if (name === 'TimeoutError' || fieldsOf(cause).name === 'TimeoutError') return false;
+    if (isTimeout(thrown)) return false;
     // In the OpenAI client, the `name` of an `APIUserAbortError` is `Error`.
     if (code === 'ABORT_ERR' || ABORTS.test(String(name)) || ABORTS.test(String(fieldsOf(type).name))) return true;
     return name === 'CohereError' ? isAbortError(cause) : otherwise;
   } catch {
     return otherwise;
   }
+}
+
+/** Returns whether an error or one of its causes reports a timeout, for example `HeadersTimeoutError` of undici. */
+export function isTimeout(thrown: unknown, causesMax: number = CAUSES_MAX): boolean {
+  const isNamed = (): boolean => {
+    const { name, cause } = fieldsOf(thrown);
+    return String(name).endsWith('TimeoutError') || (causesMax > 0 && isTimeout(cause, causesMax - 1));
+  };
+  return ignoreErrors(isNamed) === true;
+}
+
+/** Matches the stack of an abort by `AbortSignal.timeout` on Node. */
+const TIMER = /\bTimeout\._onTimeout \(node:internal\/abort_controller:/;
+
+/**
+ * Returns the reason of an aborted signal. SDKs abort a signal of their own, without the reason of the caller's signal.
+ * The reason is a timeout if the SDK's time `isOver`, if the stack names the timer, or if it is the one of Cohere's SDK.
+ */
+export function abortReason(signal: AbortSignal | undefined, isOver: boolean = false): unknown {
+  if (signal?.aborted !== true) return undefined;
+  const { reason } = signal;
+  const isTimer = isOver || reason === 'timeout' || ignoreErrors(() => TIMER.test(String(fieldsOf(reason).stack)));
+  if (isTimeout(reason) || isTimer !== true) return reason;
+  return Object.assign(new Error('The time limit of the call is over'), { name: 'TimeoutError', stack: '' });
 }
 
 function textOf(thrown: unknown, redaction: Redaction | undefined): string {

@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { shareInstances } from '../base/shared.ts';
 import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
-import { errorText, isAbort } from '../payload/errors.ts';
+import { abortReason, errorText, isAbort, isTimeout } from '../payload/errors.ts';
 import { parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
@@ -64,6 +64,8 @@ export class Run implements HookedRun {
    * traced stream and keep the stream in memory.
    */
   signal: WeakRef<AbortSignal> | undefined;
+  /** @internal The reason of the signal, if an integration has read it when the signal was aborted. */
+  abortReason: unknown;
   /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
   complete: Promise<unknown> | undefined;
   readonly #record: EncodedRun;
@@ -194,14 +196,17 @@ export class Run implements HookedRun {
   /** Ends the run with an error. `error` can be any thrown value. Outputs passed to `set` are kept. */
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
-    const reason = isAbort(error, this.traceId, this.signal?.deref()) ? 'cancelled' : undefined;
-    const text = errorText(error, this.#capture.payload.redaction) || 'Error';
-    this.#stop(reason, text, options && this.#endUsIn('Run.fail', options));
+    const reason = this.abortReason ?? abortReason(this.signal?.deref());
+    const endReason = isAbort(error, this.traceId, reason) ? 'cancelled' : undefined;
+    const text = errorText(error, this.#capture.payload.redaction, reason) || 'Error';
+    this.#stop(endReason, text, options && this.#endUsIn('Run.fail', options));
   }
 
-  /** @internal Called when the consumer stops reading a streamed result. */
+  /** @internal Called when the consumer stops reading a streamed result. A timeout of the call is a failure. */
   cancel(): void {
-    this.#stop('cancelled', undefined);
+    const reason = this.abortReason ?? abortReason(this.signal?.deref());
+    if (isTimeout(reason)) this.fail(reason);
+    else this.#stop('cancelled', undefined);
   }
 
   /** @internal Called when the end of a streamed result cannot be observed. */
@@ -430,7 +435,7 @@ export interface CallDescription {
   readonly hiding?: Pick<StartOptions, 'hideInputs' | 'hideOutputs'> | undefined;
   /** Called after the run has started, before its hooks. May throw. */
   readonly started?: ((run: Run) => void) | undefined;
-  /** If the call fails after this signal is aborted, the run ends as cancelled. */
+  /** If the call fails after this signal is aborted, the run ends as cancelled, unless the reason is a timeout. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -21,10 +21,12 @@ const { tree } = fc.letrec<{ tree: Caller }>((tie) => ({
   }),
 }));
 
+const late = { cause: { cause: { name: 'HeadersTimeoutError' } } };
 const ERRORS: Readonly<Record<string, readonly [error: () => unknown, isAbort: boolean]>> = {
   abort: [() => AbortSignal.abort().reason, true],
   coded: [() => Object.assign(new Error('off'), { code: 'ABORT_ERR' }), true],
   timeout: [() => new DOMException('late', 'TimeoutError'), false],
+  late: [() => Object.assign(new Error('off', late), { code: 'ABORT_ERR' }), false],
   wrapped: [() => new Error('failed', { cause: AbortSignal.abort().reason }), false],
   message: [() => new Error('Abort'), false],
 };

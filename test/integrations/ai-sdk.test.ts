@@ -552,14 +552,15 @@ describe('a call that fails', () => {
     return controller.signal;
   };
 
-  test.each<[string, () => AbortSignal, string | undefined]>([
-    ['that aborts with an own reason is cancelled', withOwnReason, 'cancelled'],
-    ['that times out fails', () => AbortSignal.timeout(50), undefined],
-  ])('with a signal %s, and so does its model call', async (_, signal, reason) => {
+  test.each<[string, () => object, string | undefined]>([
+    ['signal that aborts with an own reason is cancelled', () => ({ abortSignal: withOwnReason() }), 'cancelled'],
+    ['signal that times out fails', () => ({ abortSignal: AbortSignal.timeout(50) }), undefined],
+    ['time limit fails', () => ({ timeout: 50 }), undefined],
+  ])('with a %s, and so does its model call', async (_, options, reason) => {
     const { chat, recorder } = await start();
     const call = { model: chat('endless'), prompt: 'Rain?' };
-    await sdk.streamText({ ...call, abortSignal: signal(), onError: () => {} }).consumeStream();
-    await expect(sdk.generateText({ ...call, model: chat('silent'), abortSignal: signal() })).rejects.toThrow();
+    await sdk.streamText({ ...call, ...options(), onError: () => {} }).consumeStream();
+    await expect(sdk.generateText({ ...call, model: chat('silent'), ...options() })).rejects.toThrow();
     expect(recorder.runs.map(({ name, extra }) => [name, extra?.metadata?.end_reason])).toEqual([
       ['streamText', reason],
       ['endless', reason],

@@ -296,10 +296,14 @@ describe.each(sdks)('a call of %s', (_, sdk) => {
   test('that times out by the signal of the application fails, and so does its caller', async () => {
     const recorder = record();
     const client = sdk.wrap(sdk.make(await localModel()));
-    const ask = traceable(() => sdk.create(client, { model: 'hang' }, { signal: AbortSignal.timeout(50) }));
+    const options = () => ({ signal: AbortSignal.timeout(50) });
+    const ask = traceable(() => sdk.create(client, { model: 'hang' }, options()));
     await expect(ask()).rejects.toThrow('Request was aborted.');
-    expect(recorder.runs.map(({ error }) => error?.includes('Request was aborted.'))).toEqual([true, true]);
-    expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual([undefined, undefined]);
+    const stream = sdk.stream(client, { model: 'hang-mid-stream' }, options());
+    await stream.then(chunksOf).catch(() => {});
+    expect(recorder.runs[0]?.error).toContain('Request was aborted.');
+    for (const { error } of recorder.runs.slice(1)) expect(error).toContain('TimeoutError: ');
+    expect(recorder.runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(Array(3).fill(undefined));
   });
 
   test('sends the same request as a bare client', async () => {

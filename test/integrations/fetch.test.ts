@@ -4,9 +4,11 @@ import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
+import { GoogleGenAI } from '@google/genai';
 import { ChatPromptTemplate } from '@langchain/core/prompts';
 import { ChatOpenAI } from '@langchain/openai';
 import { generateText, streamText } from 'ai';
+import { CohereClientV2 } from 'cohere-ai';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FetchClient } from '#src/http/fetch-client.ts';
 import type { HttpClientOptions, HttpRequest } from '#src/http/transport.ts';
@@ -19,9 +21,11 @@ import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
+import type { LocalModel } from '../support/local-model/server.js';
 import { logLines } from '../support/log-lines.ts';
 import { readsInside } from '../support/reads-inside.ts';
 import { bareClient, chunksOf, localModel, onlyRun, tea } from './local-openai.ts';
+import { sdks } from './sdks.ts';
 import { events, json, serveWire, type WireResponse } from './wire-server.ts';
 
 /** Starts the local model, and records the runs of one test. */
@@ -52,17 +56,10 @@ const delta = (content: string) => ({ object: 'chat.completion.chunk', choices: 
 const drink = { choices: [{ message: { content: 'A drink.' } }] };
 
 describe('a chat completion', () => {
-  test('fails with the status and the message of the service', async () => {
-    const { client, only } = await recorded();
-    await expect(client.chat.completions.create({ ...ask, model: 'fail-429' })).rejects.toThrow(/429/);
-    expect(only().error).toMatch(/^HTTP 429: ./);
-  });
-
-  test('is one run for each attempt if the SDK retries', async () => {
+  test.each(sdks)('is one run with the message for each attempt if %s retries', async (_, sdk) => {
     const { model, recorder } = await recorded();
-    const client = bareClient(model, { maxRetries: 1 });
-    await expect(client.chat.completions.create({ ...ask, model: 'fail-500' })).rejects.toThrow();
-    expect(recorder.runs.map(({ error }) => error?.slice(0, 8))).toEqual(['HTTP 500', 'HTTP 500']);
+    await expect(sdk.create(sdk.make(model, { maxRetries: 1 }), { model: 'fail-500' })).rejects.toThrow();
+    expect(recorder.runs.map(({ error }) => error)).toEqual(Array(2).fill(expect.stringMatching(/^HTTP 500: ./)));
   });
 
   test('fails with the error of the connection', async () => {
@@ -73,33 +70,17 @@ describe('a chat completion', () => {
     await expect(call).rejects.toThrow('fetch failed');
     expect(onlyRun(recorder.runs).error).toMatch(/fetch failed/);
   });
-
-  test('ends as cancelled if the application aborts it', async () => {
-    const controller = new AbortController();
-    const part = `data: ${JSON.stringify(delta('A '))}\n\n`;
-    const wire: WireResponse = { type: 'text/event-stream', parts: [part], staysOpen: true };
-    const { response, only } = await fetched(wire, { signal: controller.signal });
-    const reader = response.body?.getReader();
-    await reader?.read();
-    controller.abort(new Error('enough'));
-    await expect(reader?.read()).rejects.toThrow('enough');
-    expect(only()).toMatchObject({
-      outputs: { choices: [{ message: { content: 'A ' } }] },
-      extra: { metadata: { end_reason: 'cancelled' } },
-    });
-  });
 });
 
-test('an abort with an own reason cancels the request and its caller, and no run of another trace', async () => {
+test('an abort with an own reason cancels the request, with its text so far, and its caller, and no other trace', async () => {
   const recorder = record();
   onTestFinished(recordFetch());
-  const url = await serveWire({ type: 'text/event-stream', parts: [': wait\n\n'], staysOpen: true });
+  const url = await serveWire({ ...events(delta('A ')), staysOpen: true });
   const controller = new AbortController();
   const stopped = new Error('enough');
   const ask = traceable(async () => {
     const response = await fetch(`${url}/v1/chat/completions`, { ...post, signal: controller.signal });
-    setImmediate(() => controller.abort(stopped));
-    return response.text();
+    for await (const _ of response.body as AsyncIterable<unknown>) setImmediate(() => controller.abort(stopped));
   });
   await expect(ask()).rejects.toBe(stopped);
   await expect(traceable(() => Promise.reject(stopped))()).rejects.toBe(stopped);
@@ -109,6 +90,61 @@ test('an abort with an own reason cancels the request and its caller, and no run
     ['llm', 'cancelled'],
     ['chain', undefined],
   ]);
+  expect(recorder.runs[1]?.outputs).toMatchObject({ choices: [{ message: { content: 'A ' } }] });
+});
+
+type Options = { signal?: AbortSignal; timeout?: number; begun?: () => void };
+const google = async ({ signal, timeout }: Options, url: string) => {
+  const client = new GoogleGenAI({ apiKey: 'none', httpOptions: { baseUrl: url } });
+  const config = { ...(signal && { abortSignal: signal }), ...(timeout && { httpOptions: { timeout } }) };
+  return client.models.generateContent({ model: 'small', contents: 'Tea?', config });
+};
+const hanging: [string, (options: Options, model: LocalModel) => Promise<unknown>][] = [
+  ...sdks.flatMap(([name, sdk]): typeof hanging => [
+    [name, (options, model) => sdk.create(sdk.make(model), { model: 'hang' }, { maxRetries: 1, ...options })],
+    [
+      `a stream of ${name}`,
+      async ({ begun, ...options }, model) => {
+        const stream = await sdk.stream(sdk.make(model), { model: 'hang-mid-stream' }, options);
+        for await (const _ of stream) begun?.();
+      },
+    ],
+  ]),
+  [
+    'cohere-ai',
+    async ({ signal, timeout = 9_000 }) => {
+      const baseUrl = await listenInTest(createServer());
+      const client = new CohereClientV2({ token: 'none', baseUrl, maxRetries: 0 });
+      const options = { timeoutInSeconds: timeout / 1_000, ...(signal && { abortSignal: signal }) };
+      return client.chat({ model: 'hang', messages: [{ role: 'user', content: 'Tea?' }] }, options);
+    },
+  ],
+  ['@google/genai', async (options) => google(options, await serveWire({ parts: [' '], staysOpen: true }))],
+];
+
+describe.each(hanging)('a call of %s that is not answered', (name, call) => {
+  const isStream = name.startsWith('a stream');
+  const endsOf = async (options: Options): Promise<unknown[]> => {
+    const { model, recorder } = await recorded();
+    await call(options, model).catch(() => {});
+    return recorder.runs.map(({ error, extra }) => extra?.metadata?.end_reason ?? /\bTimeoutError: /.test(`${error}`));
+  };
+
+  test.runIf(!isStream)('has failed at each attempt if the time of the client is over', async () => {
+    expect(await endsOf({ timeout: 50 })).toEqual(/cohere|google/.test(name) ? [true] : [true, true]);
+  });
+
+  test('has failed if `AbortSignal.timeout` of its caller aborts it', async () => {
+    expect(await endsOf({ signal: AbortSignal.timeout(50) })).toEqual([true]);
+  });
+
+  test('is cancelled if its caller aborts it, even after the time in which a stream must begin', async () => {
+    const controller = new AbortController();
+    const begun = (): void => controller.abort();
+    if (!isStream) setTimeout(begun, 50);
+    const more = isStream ? { begun, timeout: 1_000 } : {};
+    expect(await endsOf({ signal: controller.signal, ...more })).toEqual(['cancelled']);
+  });
 });
 
 const isReadInside = await readsInside();
@@ -167,6 +203,25 @@ describe('the body of a response', () => {
     const run = only();
     expect(run.outputs).toMatchObject(drink);
     expect(run.end_time).toBeDefined();
+  });
+
+  const cancelling: [string, (body: ReadableStream) => unknown][] = [
+    ['cancel()', (body) => body.cancel()],
+    ['an iterator', (body) => body[Symbol.asyncIterator]().return?.()],
+  ];
+  const slow = json({ error: { message: 'slow down' } });
+  test.each<[string, WireResponse, string]>([
+    ['and ends', slow, 'HTTP 429: slow down'],
+    ['and does not end', { ...slow, staysOpen: true }, 'HTTP 429: slow down'],
+    ['and is too long', json({ error: { message: 'a'.repeat(200_000) } }), 'HTTP 429'],
+  ])('of an error that is cancelled unread %s is recorded', async (_title, wire, error) => {
+    for (const [way, cancel] of cancelling) {
+      const { response, only } = await fetched({ ...wire, status: 429 });
+      const body = response.body as ReadableStream;
+      expect(await cancel(body), way).toEqual(await cancel(new ReadableStream()));
+      await vi.waitFor(() => expect(only()).toMatchObject({ error, end_time: expect.any(String) }), 5_000);
+      expect(body.locked).toBe(false);
+    }
   });
 
   test('is the same for the application as without recording', async () => {

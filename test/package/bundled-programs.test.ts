@@ -9,6 +9,8 @@ import { testFolder } from '../support/test-folder.ts';
 const PROGRAM = `
   import { flush, stats, traceable } from 'runspan';
   const double = traceable(async (number) => 2 * number, { name: 'double' });
+  const fail = traceable(() => { throw new Error('no'); }, { name: 'fail' });
+  try { fail(); } catch {}
   double(21).then(async (result) => {
     console.log(JSON.stringify([result, await flush(), stats().sent]));
   });
@@ -41,6 +43,8 @@ it.each<[title: string, options: BuildOptions]>([
   const { code, stdout, stderr } = await runNode([await bundled(options)], { RUNSPAN_ENDPOINT: receiver.url });
 
   expect([code, stderr]).toEqual([0, '']);
-  expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 1]);
-  expect(await receiver.runs()).toMatchObject([{ name: 'double', outputs: { outputs: 42 } }]);
+  expect(JSON.parse(stdout)).toEqual([42, { ok: true, pending: 0 }, 2]);
+  // A file of the application stays in stacks, although it contains the package.
+  const failed = { name: 'fail', error: expect.stringMatching(/\n {4}at .*program\.[cm]js/) };
+  expect(await receiver.runs()).toMatchObject([failed, { name: 'double', outputs: { outputs: 42 } }]);
 });

@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultLimits } from '#src/config/limits.ts';
+import { traceable } from '#src/instrument/traceable.ts';
 import { errorText } from '#src/payload/errors.ts';
 import { redact } from '#src/payload/redaction/redact.ts';
 import { serialize } from '#src/payload/serialize.ts';
 import { payloadRules } from '#src/payload/truncate.ts';
 import { anything, revokedProxy } from '../base/hostile.ts';
+import { record } from '../instrument/recorder.ts';
+import { root } from '../support/folders.ts';
 
 /** An error with a stack as V8 writes it, without the paths of this machine. */
 function makeError(message: string, fields: object = {}): Error {
@@ -58,6 +61,21 @@ describe('the text of an error', () => {
     const error = new Error(body, { cause: new Error(body) });
     expect(errorText(error, redact())).not.toContain('hunter2');
     expect(serialize({ error }, payloadRules(defaultLimits, redact()))).not.toContain('hunter2');
+  });
+
+  test('has the frames of the application and none of this package, also in a cause', () => {
+    const recorder = record();
+    const make = traceable(() => new Error('inner'), { name: 'make' });
+    const fail = traceable(() => {
+      const error = new Error('outer', { cause: make() });
+      error.stack += `\n    at f (/copy${root}src/a.ts:1:2)`;
+      throw error;
+    });
+    expect(fail).toThrow(expect.objectContaining({ stack: expect.stringContaining(`${root}src/instrument/`) }));
+    const [, text, cause] = /^(.*?)\nCaused by: (.*)/s.exec(recorder.runs[0]?.error ?? '') ?? [];
+    for (const frames of [text, cause]) expect(frames).toContain('errors.test.ts:');
+    expect(text).toContain('at f (/copy');
+    for (const frames of [text?.replace('/copy', ''), cause]) expect(frames).not.toContain('src/instrument');
   });
 
   test('without a stack is its first line', () => {

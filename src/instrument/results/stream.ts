@@ -215,6 +215,8 @@ function followPipeThrough(method: Method, stream: ReadableStream, args: unknown
 
 function followCancel(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const isRefused = isLocked(stream);
+  const open = () => observer.step(stream.getReader, stream, []) as ReadableStreamDefaultReader;
+  if (!isRefused && guard('traceable', () => observer.takeRest?.(open)) === true) return Promise.resolve();
   const result = Reflect.apply(method, stream, args);
   if (!isRefused) observer.cancel();
   return result;
@@ -229,8 +231,17 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
   // Reads `preventCancel` only once, because it may be a getter.
   const isOptions = typeof options === 'object' && options !== null;
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
-  const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
+  const isTaken = !preventCancel && observer.takeRest !== undefined;
+  const given = isTaken ? [{ preventCancel: true }] : isOptions ? [{ preventCancel }] : args;
+  const iterator = Reflect.apply(method, stream, given);
   if (!isObjectOrFunction(iterator) || iterator === stream) return iterator;
+  if (isTaken) {
+    interceptOwn(iterator, 'return', async (leave, self, [value]) => {
+      const result = await Reflect.apply(leave, self, [value]);
+      await stream.cancel(value);
+      return result;
+    });
+  }
   // If `preventCancel` is set, another consumer may continue to read the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);

@@ -1,4 +1,4 @@
-import { clock } from '../../base/clock.ts';
+import { clock, monotonicNowMs } from '../../base/clock.ts';
 import { guard } from '../../base/guard.ts';
 import { ownRequests } from '../../base/own-requests.ts';
 import { FETCH_RECORDER, type FetchRecorder, shared } from '../../base/shared.ts';
@@ -6,7 +6,7 @@ import { env, parseFlag } from '../../config/environment.ts';
 import { defineOwn, type Method, type Settlement } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { shapedLike } from '../../instrument/traceable.ts';
-import { errorText } from '../../payload/errors.ts';
+import { abortReason, errorText } from '../../payload/errors.ts';
 import { fieldsOf, isFields, textOf } from '../../payload/fields.ts';
 import { prepareRun } from '../../run/begin.ts';
 import { applyIn, currentContext, ownerWith, type RunContext, sinkOf } from '../../run/context.ts';
@@ -252,13 +252,36 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
     started: (begun: Run) => description ?? markUnreadable(begun, 'request'),
   };
   const run = beginRun(prepareRun(options, around, inputs, { inputs: () => inputs, isSender: true }), details);
+  const responded = watchAbort(run, input, init);
   return {
     context: run.context,
     fulfilled(response) {
+      responded();
       if (run.isOpen) followResponse(response as Response, run, reader, keepFor(run, reader.isWhole === true));
     },
-    fail: (error) => run.fail(error),
+    fail(error) {
+      responded();
+      run.fail(error);
+    },
   };
+}
+
+/**
+ * Reads why a request is aborted when it happens, because `fetch` later replaces the stack of the reason. A header tells
+ * after how many seconds an SDK aborts: Google's rounds up, others round down, and a timer may fire early, so an abort in
+ * the second before is a timeout too. Google's timer goes on after the response, when the returned function is called.
+ */
+function watchAbort(run: Run, input: unknown, init: unknown): () => void {
+  const signal = requestSignal(input, init);
+  const google = requestHeader(input, init, 'x-server-timeout');
+  // Without a header, the time is `NaN`, which is never over.
+  const seconds = Number(requestHeader(input, init, 'x-stainless-timeout') ?? google);
+  const overMs = monotonicNowMs() + (seconds - 1) * 1_000;
+  const onAbort = (): void => {
+    run.abortReason = abortReason(signal, monotonicNowMs() >= overMs);
+  };
+  signal?.addEventListener('abort', onAbort, { once: true });
+  return () => google ?? signal?.removeEventListener('abort', onAbort);
 }
 
 function callOfStep(step: Step, exchange: Call | undefined): Call {

@@ -1,8 +1,9 @@
-import { guard } from '../../base/guard.ts';
-import { interceptOwn, tryFollow } from '../../instrument/results/observer.ts';
+import { guard, reportFailure } from '../../base/guard.ts';
+import { interceptOwn, type StreamObserver, tryFollow } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { followBranches, followReadableStream, isReadableStream } from '../../instrument/results/stream.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
+import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Run } from '../../run/run.ts';
 import type { AnswerReader } from '../../services/answer.ts';
 import { AnswerStream, endWithAnswer } from '../answer-stream.ts';
@@ -81,17 +82,48 @@ async function jsonOf(response: Response, observer: BodyObserver): Promise<unkno
   }
 }
 
+/** Limits for reading an error response that its consumer has cancelled, in bytes and milliseconds. */
+const REST_MAX = 65_536;
+const REST_MS = 1_000;
+
 class BodyObserver extends AnswerStream {
   readonly observesSource = true;
+  readonly takeRest: StreamObserver['takeRest'];
   readonly #reader: AnswerReader;
   readonly #isOk: boolean;
   readonly #text: StreamText | undefined;
+  #isTaken = false;
 
   constructor(run: Run, reader: AnswerReader, isOk: boolean, text: StreamText | undefined) {
     super(run, reader);
     this.#reader = reader;
     this.#isOk = isOk;
     this.#text = text;
+    if (!isOk) this.takeRest = (open) => this.#take(open);
+  }
+
+  /** Reads an error response that its consumer cancels unread, as `openai` does before it retries. */
+  #take(open: () => ReadableStreamDefaultReader): boolean {
+    if (this.#isTaken || !this.run.isOpen) return false;
+    const rest = this.#readRest(open());
+    this.#isTaken = true;
+    rest.catch((thrown) => reportFailure(OPERATION, thrown));
+    return true;
+  }
+
+  async #readRest(reader: ReadableStreamDefaultReader): Promise<void> {
+    const cancel = (): void => void reader.cancel().catch(() => {});
+    const timer = setTimer(cancel, REST_MS).unref();
+    for (let size = 0; size < REST_MAX; ) {
+      const next = await reader.read().catch(() => undefined);
+      if (next?.done !== false) break;
+      size += next.value.length;
+      this.chunk(next.value);
+    }
+    clearTimer(timer);
+    cancel();
+    reader.releaseLock();
+    this.end();
   }
 
   override chunk(value: unknown): void {
@@ -123,7 +155,7 @@ class BodyObserver extends AnswerStream {
   /** If the response status is an error, the run fails even if the application does not read the body. */
   override cancel(): void {
     if (this.#isOk) super.cancel();
-    else this.end();
+    else if (!this.#isTaken) this.end();
   }
 
   override abandon(reason: string): void {

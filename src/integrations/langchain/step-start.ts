@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { isAbort } from '../../payload/errors.ts';
+import { abortReason, isAbort } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import type { StepStart } from '../../run/open-runs.ts';
 import type { RunType } from '../../run/record.ts';
@@ -12,8 +12,6 @@ import type { Step, StepState } from './steps.ts';
 
 /** The name of this integration among the sources of a run. */
 const SOURCE = 'langchain';
-/** Created at its first use, because Workers refuse this at module scope. */
-let aborted: AbortSignal | undefined;
 
 /** What LangChain tells when a step starts. */
 export interface StepBegin {
@@ -79,8 +77,7 @@ export function failStep(run: Run, state: StepState, thrown: unknown, parent: St
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
     if (parent !== undefined) parent.state.thrown = thrown;
-    aborted ??= AbortSignal.abort();
-    if (isPlainAbort(run, state, thrown)) run.signal ??= new WeakRef(aborted);
+    if (isPlainAbort(run, state, thrown)) run.abortReason ??= abortReason(run.signal?.deref()) ?? thrown;
     run.fail(thrown);
     return;
   }
