@@ -188,7 +188,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
 
   async Arguments() {
     const recorder = record();
-    const given = [Promise.resolve(1), [1].values(), new ReadableStream(), function add() {}];
+    const given = [Promise.race([]), [1].values(), new ReadableStream(), function add() {}];
     await traceable(async (..._args: unknown[]) => 1)(...given);
     expect(recorder.runs[0]?.inputs).toEqual({
       args: ['[Promise]', '[Iterator]', '[ReadableStream]', '[Function add]'],

@@ -44,7 +44,7 @@ const masks: Readonly<Record<string, Mask>> = {
 };
 const mask = fc.constantFrom(...Object.keys(masks));
 
-const ways = ['async', 'throw', 'stream', 'sync', 'by hand', 'client', 'core', 'open'] as const;
+const ways = ['async', 'throw', 'stream', 'reads', 'sync', 'by hand', 'client', 'core', 'open'] as const;
 interface Node {
   readonly way: (typeof ways)[number];
   readonly children: readonly Node[];
@@ -55,6 +55,9 @@ const node: (depth: number) => fc.Arbitrary<Node> = (depth) =>
     children: depth === 0 ? fc.constant([]) : fc.array(node(depth - 1), { maxLength: 2 }),
   });
 
+const later = async (text: string): Promise<string> => text;
+const readAll = async (texts: Iterable<string>, text: Promise<string>) => [...texts, await text];
+
 /** Records a tree of runs, with the secret in every payload, metadata value, chunk, event and error. */
 async function recordTree({ way, children }: Node, client: Client, error: string): Promise<void> {
   const metadata = { note: SECRET };
@@ -64,6 +67,7 @@ async function recordTree({ way, children }: Node, client: Client, error: string
   };
   const traced = (fn: (text: string) => unknown) => traceable(fn, { name: way, client, metadata })(SECRET) as unknown;
   if (way === 'async') expect(await traced(below)).toEqual({ text: SECRET });
+  else if (way === 'reads') await traceable(readAll, { name: way, client, metadata })([SECRET].values(), later(SECRET));
   else if (way === 'sync') expect(await traced((text) => text)).toBe(SECRET);
   else if (way === 'core') await traceableOfCore(below, { name: way, metadata, inputs: () => ({ note: SECRET }) })();
   else if (way === 'throw') {
@@ -337,13 +341,16 @@ describe('`processInputs` and `processOutputs`', () => {
   test('of a stream may return promises', async () => {
     const { runs } = await service();
     const chunks = traceable(
-      async function* () {
-        yield SECRET;
+      async function* (input: Iterable<string>) {
+        yield* input;
       },
-      { processOutputs: async ({ outputs }) => ({ chunks: outputs.length }) },
+      {
+        processInputs: async ({ input }) => ({ read: input.length }),
+        processOutputs: async ({ outputs }) => ({ chunks: outputs.length }),
+      },
     );
-    for await (const chunk of chunks()) expect(chunk).toBe(SECRET);
-    expect(await runs()).toMatchObject([{ inputs: {}, outputs: { chunks: 1 } }]);
+    for await (const chunk of chunks([SECRET].values())) expect(chunk).toBe(SECRET);
+    expect(await runs()).toMatchObject([{ inputs: { read: 1 }, outputs: { chunks: 1 } }]);
   });
 
   test('receive copies, so a function that changes its argument does not change the call', async () => {
