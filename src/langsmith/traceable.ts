@@ -171,9 +171,7 @@ function callOf(given: unknown[], options: Config): Call {
   return parent === undefined ? { ...own, args: rest } : { ...own, args: rest, parent };
 }
 
-/**
- * Separates the call's LangSmith options from its arguments. `path` is the position of the options in the arguments.
- */
+/** Separates the call's LangSmith options from its arguments. `path` is the position of the options. */
 function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
   if (path === undefined) return { args: given };
   const [at, key] = path;
@@ -270,7 +268,6 @@ function readInputs(inputs: unknown, config: Config & { name: string }): (read: 
   return (read) => shownInputs(copied(inputs, read) as KVMap, config);
 }
 
-/** Returns the inputs to record. */
 function shownInputs(inputs: KVMap, { name, processInputs }: Config & { name: string }): unknown {
   const process = processInputs as ProcessFunction | undefined;
   return process === undefined ? inputs : userValue('inputs', name, (it) => processed('Inputs', process, it), inputs);

@@ -34,7 +34,10 @@ export function followInputs(
   const read = (): unknown => shown(new Map(unread.map((input) => [input, input.take()])));
   const onEnd = (): void => {
     const settling = unread.flatMap((input) => input.settle() ?? []);
-    if (settling.length === 0) return run.keepInputs(read());
+    if (settling.length === 0) {
+      run.keepInputs(read());
+      return;
+    }
     const settled = Promise.all(settling).then(read);
     run.keepInputs(
       new LateValue(

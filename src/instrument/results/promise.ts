@@ -80,8 +80,8 @@ export function isPlainPromise(value: object): value is Result {
  * handler would hide that the application does not handle its rejection. Only `inspect` tells the state without one.
  */
 export function whenFulfilled(promise: Result, fulfilled: (value: unknown) => void): Result | undefined {
-  const shown = { depth: 0, customInspect: false, maxStringLength: 0, maxArrayLength: 0 };
-  const text = ignoreErrors(() => nodeModule('node:util').inspect(promise, shown)) ?? '';
+  const options = { depth: 0, customInspect: false, maxStringLength: 0 };
+  const text = ignoreErrors(() => nodeModule('node:util').inspect(promise, options)) ?? '';
   // The text of a pending or rejected promise starts with `Promise { <pending>` or `Promise { <rejected>`.
   return /^Promise \{\s+[^<\s]/.test(text) ? thenOfPromise.call(promise, fulfilled) : undefined;
 }
