@@ -330,16 +330,16 @@ describe('`processInputs` and `processOutputs`', () => {
   test('of a stream may return promises', async () => {
     const { runs } = await service();
     const chunks = traceable(
-      async function* (input: Iterable<string>) {
-        yield* input;
+      async function* (input: Iterable<string>, isReady: Promise<boolean>) {
+        if (await isReady) yield* input;
       },
       {
-        processInputs: async ({ input }) => ({ read: input.length }),
+        processInputs: async ({ args: [read, isReady] }) => ({ read: [...read].length, isReady }),
         processOutputs: async ({ outputs }) => ({ chunks: outputs.length }),
       },
     );
-    for await (const chunk of chunks([SECRET].values())) expect(chunk).toBe(SECRET);
-    expect(await runs()).toMatchObject([{ inputs: { read: 1 }, outputs: { chunks: 1 } }]);
+    for await (const chunk of chunks([SECRET].values(), Promise.resolve(true))) expect(chunk).toBe(SECRET);
+    expect(await runs()).toMatchObject([{ inputs: { read: 1, isReady: true }, outputs: { chunks: 1 } }]);
   });
 
   test('receive copies, so a function that changes its argument does not change the call', async () => {
