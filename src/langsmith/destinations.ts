@@ -20,8 +20,11 @@ export type Replica = ReplicaOptions | [projectName: string, updates?: KVMap];
 export interface ReplicaOptions {
   /** @default the project of the run */
   projectName?: string | undefined;
+  /** URL of the service. */
   apiUrl?: string | undefined;
+  /** Key for the service. */
   apiKey?: string | undefined;
+  /** Workspace of the service. */
   workspaceId?: string | undefined;
   /** Fields of the copies: `name`, `tags`, `reference_example_id`, and `metadata`, which is added to that of the run. */
   updates?: KVMap | undefined;

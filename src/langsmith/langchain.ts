@@ -31,6 +31,7 @@ export async function getLangchainCallbacks(currentRunTree: RunTree = getCurrent
   return [handler];
 }
 
+/** A runnable of LangChain. */
 export type RunnableLike = AnyFunction & Record<'batch' | 'invoke' | 'pipe' | 'stream', AnyFunction>;
 
 /** Returns LangChain's runnable for a traced function. Loads `@langchain/core` from the program's working folder. */

@@ -6,6 +6,7 @@ import { RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree } from './storage.ts';
 import type { AnyFunction } from './types.ts';
 
+/** A client of the `openai` package. */
 export interface OpenAIType {
   chat: { completions: { create: AnyFunction } };
   completions: { create: AnyFunction };

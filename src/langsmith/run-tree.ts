@@ -36,6 +36,7 @@ export interface RunTreeConfig extends RunCreate {
   on_end?: ((runTree: RunTree) => void) | undefined;
 }
 
+/** An event of a run. */
 export interface RunEvent {
   name?: string;
   time?: string;

@@ -8,6 +8,7 @@ import { RunTree, type RunTreeConfig } from './run-tree.ts';
 import { planOf } from './traceable.ts';
 import type { AnyFunction } from './types.ts';
 
+/** Options of `wrapSDK`. */
 export type WrapSDKOptions = Partial<RunTreeConfig & { runName: string }>;
 
 /**

@@ -34,12 +34,7 @@ test.each<[string, object, (input: never) => unknown, object]>([
   ['an async iterable', { [Symbol.asyncIterator]: () => count(2) }, readAll, { input: [1, 2] }],
   ['a Node stream in a property', { of: Readable.from(['a']), n: 1 }, ({ of }) => readAll(of), { of: ['a'], n: 1 }],
   ['an empty web stream', new Blob([]).stream(), (input: ReadableStream) => new Response(input).text(), { input: [] }],
-  [
-    'the chunks of a web stream before they are decoded',
-    new Blob(['a']).stream(),
-    piped,
-    { input: [expect.any(Object)] },
-  ],
+  ['a web stream before it is decoded', new Blob(['a']).stream(), piped, { input: [expect.any(Object)] }],
   ['10,000 chunks and the number of the others', count(10_001), readAll, { input: limited }],
   ['the chunks after redaction', Readable.from([{ password: 'x' }]), readAll, { input: [{ password: '[Redacted]' }] }],
   ['what the application sets', count(), () => currentRun()?.set({ inputs: { own: 1 } }), { own: 1 }],
