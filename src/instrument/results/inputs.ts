@@ -34,17 +34,12 @@ export function followInputs(
   const read = (): unknown => shown(new Map(unread.map((input) => [input, input.take()])));
   const onEnd = (): void => {
     const settling = unread.flatMap((input) => input.settle() ?? []);
-    if (settling.length === 0) {
-      run.keepInputs(read());
-      return;
-    }
-    const settled = Promise.all(settling).then(read);
-    run.keepInputs(
-      new LateValue(
-        'processInputs',
-        settled.then((it) => (LateValue.is(it) ? it.promise : it)),
-      ),
-    );
+    const late = async (): Promise<unknown> => {
+      await Promise.all(settling);
+      const value = read();
+      return LateValue.is(value) ? value.promise : value;
+    };
+    run.keepInputs(settling.length === 0 ? read() : new LateValue('processInputs', late()));
   };
   run.addHooks({ onEnd }, true);
 }
