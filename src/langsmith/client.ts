@@ -144,22 +144,11 @@ export class Client {
     given: FeedbackCreate = {},
   ): Promise<Feedback> {
     const { runId, key, ...options } = typeof run === 'string' ? { runId: run, key: givenKey, ...given } : run;
-    const { score, feedbackId, feedbackSourceType = 'api', sourceInfo, sourceRunId, traceId, ...rest } = options;
-    const feedback: Feedback = {
-      id: feedbackId ?? newRunId(clock.nowUs()),
-      run_id: runId,
-      trace_id: traceId,
-      key,
-      score,
-      value: rest.value,
-      correction: rest.correction,
-      comment: rest.comment,
-      feedback_source: {
-        type: feedbackSourceType,
-        metadata: { ...sourceInfo, ...(sourceRunId !== undefined && { __run: { run_id: sourceRunId } }) },
-      },
-      session_id: rest.sessionId ?? rest.projectId,
-    };
+    const { score, value, correction, comment, feedbackSourceType: type = 'api', sourceRunId, ...rest } = options;
+    const place = { run_id: runId, trace_id: rest.traceId, session_id: rest.sessionId ?? rest.projectId };
+    const metadata = { ...rest.sourceInfo, ...(sourceRunId !== undefined && { __run: { run_id: sourceRunId } }) };
+    const content = { key, score, value, correction, comment, feedback_source: { type, metadata } };
+    const feedback: Feedback = { id: rest.feedbackId ?? newRunId(clock.nowUs()), ...place, ...content };
     await this.#sendFeedback(feedback);
     return feedback;
   }

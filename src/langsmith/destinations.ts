@@ -70,20 +70,16 @@ registerReplication((first) => {
   return copyingSink(() => first, undefined, targets);
 });
 
-/** Returns the exporter with these options. Callers with equal options share one. */
+/** Returns the exporter with these options. Callers share one if it records and delivers their runs in the same way. */
 export function sharedExporter(options: ConfigureOptions): RunSink {
-  return shareExporter(exporterKey(options), options);
-}
-
-/** Returns a key that is equal for options with which runs are recorded and delivered in the same way. */
-function exporterKey({ headers = {}, ...options }: ConfigureOptions): unknown {
+  const { headers = {}, ...others } = options;
   const key = guard('Client', () => {
-    const values = isPlainObject(headers) ? [...Object.values(options), ...Object.values(headers)] : [headers];
+    const values = isPlainObject(headers) ? [...Object.values(others), ...Object.values(headers)] : [headers];
     const isComparable = values.every((value) => ['string', 'number', 'boolean'].includes(typeof value));
-    return isComparable ? JSON.stringify([options, headers, exporterVariables()]) : undefined;
+    return isComparable ? JSON.stringify([others, headers, exporterVariables()]) : undefined;
   });
   // An object is equal to no other key.
-  return key ?? {};
+  return shareExporter(key ?? {}, options);
 }
 
 /**

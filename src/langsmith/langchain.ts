@@ -19,7 +19,8 @@ export async function getLangchainCallbacks(currentRunTree: RunTree = getCurrent
   const parent = RunTree.parentOf(currentRunTree);
   const exporter = parent instanceof Run ? parent.sink : currentSink();
   const handler = new RunspanCallbackHandler(defined({ exporter }));
-  for (const name of STARTS) {
+  for (const kind of ['Chain', 'ChatModel', 'LLM', 'Tool', 'Retriever'] as const) {
+    const name = `handle${kind}Start` as const;
     const start = handler[name].bind(handler) as AnyFunction;
     handler[name] = (...args: unknown[]) => {
       // The fourth argument is the id of the enclosing step or traced function.
@@ -30,14 +31,6 @@ export async function getLangchainCallbacks(currentRunTree: RunTree = getCurrent
   }
   return [handler];
 }
-
-const STARTS = [
-  'handleChainStart',
-  'handleChatModelStart',
-  'handleLLMStart',
-  'handleToolStart',
-  'handleRetrieverStart',
-] as const;
 
 /** A runnable of LangChain. */
 export type RunnableLike = AnyFunction & Record<'batch' | 'invoke' | 'pipe' | 'stream', AnyFunction>;

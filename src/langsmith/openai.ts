@@ -1,7 +1,6 @@
 import { openaiSdk } from '../integrations/openai/client.ts';
-import { type MethodReader, type Sdk, wrapClient } from '../integrations/sdk-client.ts';
-import { defined, type Fields, fieldsOf, isFields } from '../payload/fields.ts';
-import type { CallDescription } from '../run/run.ts';
+import { type MethodReader, wrapClient } from '../integrations/sdk-client.ts';
+import { defined, type Fields, fieldsOf, isFields, textOf } from '../payload/fields.ts';
 import { exporterOf } from './client.ts';
 import { RunTree, type RunTreeConfig } from './run-tree.ts';
 import { getCurrentRunTree } from './storage.ts';
@@ -53,24 +52,20 @@ export function wrapOpenAI<Client extends OpenAIType>(
   openai: Client,
   options: Partial<RunTreeConfig> = {},
 ): PatchedOpenAIClient<Client> {
-  const { tags, metadata, project_name } = options;
-  const sdk = { ...openaiSdk, methods: methodsWith(options) };
-  const exporter = exporterOf(options);
-  return wrapClient(sdk, openai, defined({ tags, metadata, project: project_name, exporter })) as never;
-}
-
-function methodsWith(config: Partial<RunTreeConfig>): Sdk['methods'] {
+  const { tags, metadata, project_name: project } = options;
   // LangSmith records only the model calls of `runTools`.
-  const { 'chat.completions.runTools': _, ...methods } = openaiSdk.methods;
-  const method = (path: string, usualName: string, parameters?: Fields) => ({
-    [path]: asLangSmith(methods[path] as MethodReader, { ...config, name: config.name ?? usualName }, parameters),
+  const { 'chat.completions.runTools': _, ...usual } = openaiSdk.methods;
+  const method = (path: string, name: string, parameters?: Fields) => ({
+    [path]: asLangSmith(usual[path] as MethodReader, { ...options, name: options.name ?? name }, parameters),
   });
-  return {
-    ...methods,
+  const methods = {
+    ...usual,
     ...method('chat.completions.create', 'ChatOpenAI'),
     ...method('responses.create', 'ChatOpenAI', { use_responses_api: true }),
     ...method('completions.create', 'OpenAI'),
   };
+  const exporter = exporterOf(options);
+  return wrapClient({ ...openaiSdk, methods }, openai, defined({ tags, metadata, project, exporter })) as never;
 }
 
 /** Returns a copy of `call` that records the same name, inputs, outputs and metadata as LangSmith. */
@@ -80,46 +75,29 @@ function asLangSmith(call: MethodReader, config: RunTreeConfig, parameters?: Fie
     name: config.name,
     describe(body, provider, options) {
       const described = call.describe(body, provider);
-      return described && withExtra(describe(described, fieldsOf(body), provider, config, parameters), options);
+      if (described === undefined) return undefined;
+      const extra: LangSmithExtra['langsmithExtra'] & {} = fieldsOf(fieldsOf(options).langsmithExtra);
+      const inputs = fieldsOf(body);
+      const invocation = Object.entries(inputs).filter(([key]) => PARAMETERS.has(key));
+      const name = provider === 'azure' ? config.name.replace(/^(Chat)?OpenAI$/, 'Azure$&') : config.name;
+      return {
+        inputs,
+        name: textOf(extra.name) ?? name,
+        metadata: {
+          ...RunTree.inheritedMetadata(config),
+          ...(getCurrentRunTree(true) === undefined && { ls_agent_type: 'root' }),
+          ...(isFields(inputs.metadata) && inputs.metadata),
+          ...described.metadata,
+          ls_invocation_params: { ...Object.fromEntries(invocation), ...parameters },
+          ...extra.metadata,
+        },
+        started: extra.tags && ((run) => run.set(defined({ tags: extra.tags }))),
+      };
     },
     read(response) {
       const answer = call.read(response);
       const { usage: _, ...outputs } = answer.outputs;
       return { ...answer, outputs };
     },
-  };
-}
-
-function describe(
-  { metadata }: CallDescription,
-  body: Fields,
-  provider: string,
-  config: RunTreeConfig,
-  parameters?: Fields,
-): CallDescription {
-  const { name } = config;
-  const requested = isFields(body.metadata) ? body.metadata : {};
-  const invocation = Object.entries(body).filter(([key]) => PARAMETERS.has(key));
-  const agent = getCurrentRunTree(true) === undefined ? { ls_agent_type: 'root' } : {};
-  return {
-    inputs: body,
-    name: provider === 'azure' ? name.replace(/^(Chat)?OpenAI$/, 'Azure$&') : name,
-    metadata: {
-      ...RunTree.inheritedMetadata(config),
-      ...agent,
-      ...requested,
-      ...metadata,
-      ls_invocation_params: { ...Object.fromEntries(invocation), ...parameters },
-    },
-  };
-}
-
-function withExtra(description: CallDescription, options: unknown): CallDescription {
-  const { name, metadata, tags }: LangSmithExtra['langsmithExtra'] & {} = fieldsOf(fieldsOf(options).langsmithExtra);
-  return {
-    ...description,
-    ...(typeof name === 'string' && { name }),
-    metadata: { ...description.metadata, ...metadata },
-    started: tags && ((run) => run.set({ tags })),
   };
 }

@@ -234,16 +234,9 @@ export class RunTree {
     const baggage = parseBaggage(headerOf(headers, 'baggage') ?? '');
     const value = (key: string): string | undefined => baggageValue(baggage, `langsmith-${key}`);
     const metadata = guard('RunTree.fromHeaders', () => JSON.parse(value('metadata') ?? '{}') as KVMap);
-    return new RunTree({
-      name: 'parent',
-      ...inheritArgs,
-      id: remote.id,
-      trace_id: remote.traceId,
-      dotted_order: remote.dottedOrder,
-      metadata,
-      tags: value('tags')?.split(','),
-      project_name: value('project'),
-    });
+    const { id, traceId: trace_id, dottedOrder: dotted_order } = remote;
+    const given = { metadata, tags: value('tags')?.split(','), project_name: value('project') };
+    return new RunTree({ name: 'parent', ...inheritArgs, id, trace_id, dotted_order, ...given });
   }
 
   static fromDottedOrder(dottedOrder: string): RunTree | undefined {
@@ -274,21 +267,10 @@ export class RunTree {
   static of(run: Run): RunTree {
     const known = trees.get(run);
     if (known !== undefined) return known;
-    const { project } = run.context;
-    const tree = new RunTree({
-      name: run.name,
-      run_type: run.runType,
-      id: run.id,
-      trace_id: run.traceId,
-      dotted_order: run.dottedOrder,
-      parent_run_id: run.parentRunId,
-      inputs: run.inputs,
-      tags: run.tags,
-      metadata: run.metadata,
-      project_name: project === undefined ? undefined : projectText(project),
-      // LangChain's tracer records steps in the tree while the run is open.
-      tracingEnabled: run.isOpen,
-    });
+    const { name, runType: run_type, inputs, tags, metadata, parentRunId: parent_run_id } = run;
+    // LangChain's tracer records steps in the tree while the run is open.
+    const fields = { name, run_type, inputs, tags, metadata, parent_run_id, tracingEnabled: run.isOpen };
+    const tree = new RunTree({ ...fields, ...placeIn(run.context) });
     tree.#run = run;
     tree.#isTraced = true;
     tree.#recorded = { metadata: { ...tree.metadata } };
@@ -299,16 +281,9 @@ export class RunTree {
   }
 
   /** @internal Returns a tree for a run that another process records. */
-  static ofContext({ id, traceId, dottedOrder, project, metadata }: RunContext): RunTree {
-    const entries = [...(metadata ?? [])].map(([key, json]) => [key, parseExact(json, String)] as const);
-    return new RunTree({
-      name: 'parent',
-      id,
-      trace_id: traceId,
-      dotted_order: dottedOrder,
-      metadata: Object.fromEntries(entries),
-      project_name: project === undefined ? undefined : projectText(project),
-    });
+  static ofContext(context: RunContext): RunTree {
+    const entries = [...(context.metadata ?? [])].map(([key, json]) => [key, parseExact(json, String)] as const);
+    return new RunTree({ name: 'parent', ...placeIn(context), metadata: Object.fromEntries(entries) });
   }
 
   /**
@@ -369,14 +344,9 @@ export class RunTree {
     const { metadata: seen = {}, outputs } = this.#recorded;
     const added = Object.entries(this.metadata).filter(([key, value]) => value !== seen[key]);
     const metadata = added.length === 0 ? undefined : Object.fromEntries(added);
-    run.set(
-      defined({
-        name: this.name === run.name ? undefined : this.name,
-        tags: this.tags,
-        metadata,
-        outputs: this.outputs === outputs ? undefined : this.outputs,
-      }),
-    );
+    const name = this.name === run.name ? undefined : this.name;
+    const changed = this.outputs === outputs ? undefined : this.outputs;
+    run.set(defined({ name, tags: this.tags, metadata, outputs: changed }));
     attachAll(run, this.attachments);
     this.#recorded = { metadata: { ...this.metadata }, outputs: this.outputs };
     this.attachments = undefined;
@@ -393,6 +363,10 @@ export function isRunTree(value: unknown): value is RunTree {
 export function getDefaultProjectName(): string {
   const project = currentSink()?.capture.project;
   return project === undefined ? 'default' : projectText(project);
+}
+
+function placeIn({ id, traceId: trace_id, dottedOrder: dotted_order, project }: RunContext): Partial<RunTreeConfig> {
+  return { id, trace_id, dotted_order, project_name: project && projectText(project) };
 }
 
 /** Encodes a run's fields in LangSmith's format. Omits metadata that is hidden or cannot be encoded as JSON. */

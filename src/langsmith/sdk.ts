@@ -81,7 +81,9 @@ function withConfig(fn: TracedFunction, config: WrapAISDKConfig): AnyFunction {
         ...own.metadata,
       };
       const tags = [...(config.tags ?? []), ...(own.tags ?? [])];
-      return fn.with(callOptions({ name: displayName(model), ...config, ...own, metadata, tags }));
+      const { config: settings, modelId } = fieldsOf(model);
+      const name = textOf(model) ?? textOf(fieldsOf(settings).provider) ?? textOf(modelId) ?? 'unknown';
+      return fn.with(callOptions({ name, ...config, ...own, metadata, tags }));
     });
     const given = langsmith === undefined ? params : { ...fieldsOf(params), providerOptions: others };
     return (traced ?? fn)(given, ...rest);
@@ -98,10 +100,4 @@ function callOptions({ name, id, tags, metadata, project_name, client, tracingEn
   }
   const exporter = exporterOf({ client, tracingEnabled: processing === undefined ? tracingEnabled : false });
   return defined({ name, id, tags, metadata, project: project_name, exporter });
-}
-
-/** Returns LangSmith's name for a call: the provider or the model id. */
-function displayName(model: unknown): string {
-  const { config, modelId } = fieldsOf(model);
-  return textOf(model) ?? textOf(fieldsOf(config).provider) ?? textOf(modelId) ?? 'unknown';
 }

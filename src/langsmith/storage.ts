@@ -83,8 +83,7 @@ export function inStep<Result>(fn: () => Result): Result {
  * Returns the tree of the current run. If there is no current run, throws an error, or returns undefined if
  * `permitAbsent` is true. While tracing is off, returns a tree that records nothing.
  */
-export function getCurrentRunTree(): RunTree;
-export function getCurrentRunTree(permitAbsent: false): RunTree;
+export function getCurrentRunTree(permitAbsent?: false): RunTree;
 export function getCurrentRunTree(permitAbsent: boolean): RunTree | undefined;
 export function getCurrentRunTree(permitAbsent: boolean = false): RunTree | undefined {
   const step = stepIn(state.getStore?.());

@@ -1,5 +1,6 @@
 import { guard, ignoreRejection } from '../base/guard.ts';
 import { type PlanOptions, userValue } from '../instrument/plan.ts';
+import { followInputs, unreadIn } from '../instrument/results/inputs.ts';
 import { shapedLike, tracedBy } from '../instrument/traceable.ts';
 import { fieldsOf, isPlainObject, put } from '../payload/fields.ts';
 import { LateValue } from '../run/late-content.ts';
@@ -52,7 +53,8 @@ export type TraceableConfig<Func extends AnyFunction> = Partial<Omit<RunTreeConf
   /**
    * Returns the inputs to record, or a promise of them. The function receives copies of plain objects and arrays. The
    * traced call does not wait for the promise. If the function throws, a placeholder is recorded instead. If the promise
-   * rejects, or has not settled 1 s after the run's end or when the process ends, nothing is recorded.
+   * rejects, or has not settled 1 s after the run's end or when the process ends, nothing is recorded. If an argument is
+   * a stream, an iterator or a promise, the function is called when the run ends, with what was read.
    */
   processInputs?: (inputs: Readonly<ProcessInputs<Parameters<Func>>>) => KVMap | Promise<KVMap>;
   /** Like `processInputs`, for the outputs. */
@@ -169,9 +171,7 @@ function callOf(given: unknown[], options: Config): Call {
   return parent === undefined ? { ...own, args: rest } : { ...own, args: rest, parent };
 }
 
-/**
- * Separates the call's LangSmith options from its arguments. `path` is the position of the options in the arguments.
- */
+/** Separates the call's LangSmith options from its arguments. `path` is the position of the options. */
 function withoutConfig(given: unknown[], path: Config['argsConfigPath']): { args: unknown[]; config?: Config } {
   if (path === undefined) return { args: given };
   const [at, key] = path;
@@ -242,12 +242,13 @@ export function planOf(config: Config & { name: string }, root = false): PlanOpt
 }
 
 function describe(args: unknown[], config: Config & { name: string }): CallDescription {
-  const { name, extractAttachments, getInvocationParams, processInputs, tags } = config;
+  const { extractAttachments, getInvocationParams, processInputs, tags } = config;
   const extracted = extractAttachments && guard('extractAttachments', () => extractAttachments(...args));
   const [attachments, inputs] = extracted ?? [undefined, inputsOf(args)];
-  const process = processInputs as ProcessFunction | undefined;
-  const shown =
-    process === undefined ? inputs : userValue('inputs', name, (it) => processed('Inputs', process, it), inputs);
+  const unread = guard('traceable', () => unreadIn(inputs));
+  const read = unread?.size ? readInputs(copied(inputs, new Map(unread)), config) : undefined;
+  // `processInputs` is called once, with what was read.
+  const shown = read === undefined ? shownInputs(inputs, config) : processInputs === undefined ? inputs : {};
   const late = LateValue.is(shown) ? shown : undefined;
   return {
     inputs: (late === undefined ? shown : {}) as KVMap,
@@ -257,8 +258,19 @@ function describe(args: unknown[], config: Config & { name: string }): CallDescr
       if (tags !== undefined) run.set({ tags });
       attachAll(run, attachments);
       if (late !== undefined) run.keepLate('inputs', late);
+      if (unread !== undefined && read !== undefined) followInputs(run, unread, read);
     },
   };
+}
+
+/** Returns a function for `followInputs`. A closure in `describe` would keep the streams in memory. */
+function readInputs(inputs: unknown, config: Config & { name: string }): (read: Map<unknown, unknown>) => unknown {
+  return (read) => shownInputs(copied(inputs, read) as KVMap, config);
+}
+
+function shownInputs(inputs: KVMap, { name, processInputs }: Config & { name: string }): unknown {
+  const process = processInputs as ProcessFunction | undefined;
+  return process === undefined ? inputs : userValue('inputs', name, (it) => processed('Inputs', process, it), inputs);
 }
 
 type ProcessFunction = (values: KVMap) => unknown;
@@ -274,9 +286,8 @@ function processed(what: 'Inputs' | 'Outputs', process: ProcessFunction, values:
 
 /** Copies plain objects and arrays, so that a function that changes its argument does not change the application's. */
 function copied(value: unknown, copies = new Map<unknown, unknown>()): unknown {
+  if (copies.has(value)) return copies.get(value);
   if (!isPlainObject(value) && !Array.isArray(value)) return value;
-  const known = copies.get(value);
-  if (known !== undefined) return known;
   const copy: object = Array.isArray(value) ? [] : {};
   copies.set(value, copy);
   for (const key of Object.keys(value)) put(copy, key, copied(Reflect.get(value, key), copies));
@@ -301,5 +312,5 @@ function isKVMap(value: unknown): value is KVMap {
   if (typeof value !== 'object' || value === null) return false;
   const prototype = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
-  return isPlain && !(Symbol.toStringTag in value) && !(Symbol.iterator in value);
+  return isPlain && ![Symbol.toStringTag, Symbol.iterator, Symbol.asyncIterator].some((key) => key in value);
 }

@@ -232,9 +232,10 @@ export class Run implements HookedRun {
     callHooks('onStart', this.#hooks, this);
   }
 
-  /** @internal Adds hooks, which are called after existing hooks. */
-  addHooks(hooks: RunHooks): void {
-    if (this.isOpen) this.#hooks = [...(this.#hooks ?? []), hooks];
+  /** @internal Adds hooks, which are called after existing hooks, or before them if `isFirst` is true. */
+  addHooks(hooks: RunHooks, isFirst: boolean = false): void {
+    const existing = this.#hooks ?? [];
+    if (this.isOpen) this.#hooks = isFirst ? [hooks, ...existing] : [...existing, hooks];
   }
 
   /** @internal */
@@ -246,6 +247,13 @@ export class Run implements HookedRun {
       () => new PayloadAttachments('outputs', attachmentBytes, this.#attachments),
       (attachments) => this.#ownAttachments.keep('chunks', attachments),
     );
+  }
+
+  /** @internal Records what was read of the traced call's inputs, unless the application has set `inputs`. */
+  keepInputs(inputs: unknown): void {
+    if (LateValue.is(inputs)) this.keepLate('inputs', inputs);
+    else if (this.isOpen && !this.#areInputsSet && !this.#capture.hideInputs)
+      this.#record.inputs = this.#encode('inputs', inputs);
   }
 
   /** @internal Records the traced call's result as outputs, unless the application has set `outputs`. */

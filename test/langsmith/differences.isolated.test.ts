@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as ai from 'ai';
 import OpenAI from 'openai';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { traceable as traceableOfCore } from '#src/index.ts';
+import { toHeaders, traceable as traceableOfCore } from '#src/index.ts';
 import { Client, getCurrentRunTree, RunTree, traceable, wrapAISDK, wrapOpenAI, wrapSDK } from '#src/langsmith.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { record } from '../instrument/recorder.ts';
@@ -20,6 +20,10 @@ async function openai() {
   onTestFinished(() => server.close());
   return new OpenAI({ baseURL: server.url, apiKey: 'key', maxRetries: 0 });
 }
+
+const words = traceable(async function* () {
+  yield* ['a', 'b'];
+});
 
 const rows: Readonly<Record<string, () => unknown>> = {
   async Metadata() {
@@ -66,10 +70,6 @@ const rows: Readonly<Record<string, () => unknown>> = {
 
   async 'Cancelled streams'() {
     const recorder = record();
-    const words = traceable(async function* () {
-      yield 'a';
-      yield 'b';
-    });
     for await (const word of words()) if (word === 'a') break;
     const [run] = recorder.runs;
     expect(run?.extra?.metadata).toEqual({ end_reason: 'cancelled' });
@@ -78,10 +78,6 @@ const rows: Readonly<Record<string, () => unknown>> = {
 
   async Events() {
     const recorder = record();
-    const words = traceable(async function* () {
-      yield 'a';
-      yield 'b';
-    });
     for await (const word of words()) word.trim();
     expect(recorder.runs[0]?.events).toEqual([{ name: 'new_token', time: expect.any(String) }]);
   },
@@ -98,7 +94,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
 
   async '`processInputs`, `processOutputs` and `aggregator`'() {
     const recorder = record();
-    const words = traceable(
+    const secrets = traceable(
       async function* (_text: string) {
         yield 'hunter2';
       },
@@ -110,7 +106,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
         aggregator: async (chunks) => chunks,
       },
     );
-    for await (const word of words('hunter2')) expect(word).toBe('hunter2');
+    for await (const word of secrets('hunter2')) expect(word).toBe('hunter2');
     expect(recorder.runs[0]).toMatchObject({
       inputs: { error: '`inputs` of "words" threw TypeError' },
       outputs: { error: '`aggregate` of "words" returned a promise instead of a value' },
@@ -141,8 +137,9 @@ const rows: Readonly<Record<string, () => unknown>> = {
   async Headers() {
     record();
     const client = new Client({ hideMetadata: (metadata) => metadata });
-    const sent = traceable(() => getCurrentRunTree().toHeaders(), { client, metadata: { user: 'ada' } });
-    expect((await sent()).baggage).toBe('langsmith-project=default');
+    const sent = () => [toHeaders().baggage, getCurrentRunTree().toHeaders().baggage];
+    const baggage = ['runspan-project=default', 'langsmith-project=default'];
+    expect(await traceable(sent, { client, metadata: { user: 'ada' } })()).toEqual(baggage);
   },
 
   async '`client.updateRun`'() {
@@ -168,6 +165,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
 
   async '`replicas`'() {
     const recorder = record();
+    const lines = logLines('warn');
     const client = { createRun: vi.fn(), updateRun: vi.fn() };
     const updates = { name: 'other', outputs: { outputs: 2 } };
     const replicas = [
@@ -184,11 +182,12 @@ const rows: Readonly<Record<string, () => unknown>> = {
     ]);
     expect(copies.every(({ parent_run_id }) => parent_run_id !== undefined)).toBe(true);
     expect(client.createRun).not.toHaveBeenCalled();
+    expect(lines).toEqual([expect.stringContaining('a replica with a `client` gets no runs')]);
   },
 
   async Arguments() {
     const recorder = record();
-    const given = [Promise.resolve(1), [1].values(), new ReadableStream(), function add() {}];
+    const given = [Promise.race([]), [1].values(), new ReadableStream(), function add() {}];
     await traceable(async (..._args: unknown[]) => 1)(...given);
     expect(recorder.runs[0]?.inputs).toEqual({
       args: ['[Promise]', '[Iterator]', '[ReadableStream]', '[Function add]'],

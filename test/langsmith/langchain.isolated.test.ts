@@ -11,8 +11,9 @@ import { startReceiver } from '../support/receiver.ts';
 const inner = RunnableLambda.from((n: number) => n + 1).withConfig({ runName: 'inner' });
 const step = RunnableLambda.from(async (n: number) => inner.invoke(n)).withConfig({ runName: 'step' });
 
-test('callbacks record steps below a tree, also outside of a traced function', async () => {
+test('callbacks need a tree or a current run, and record steps below a tree also outside of a traced function', async () => {
   const recorder = record();
+  await expect(getLangchainCallbacks()).rejects.toThrow('Could not get the current run tree');
   const tree = new RunTree({ name: 'by hand' });
   await tree.postRun();
   const callbacks = (await getLangchainCallbacks(tree)) as never;
@@ -24,25 +25,8 @@ test('callbacks record steps below a tree, also outside of a traced function', a
   expect(recorder.runs.every(({ end_time }) => end_time !== undefined)).toBe(true);
 });
 
-test('callbacks need a tree or a current run', async () => {
-  record();
-  await expect(getLangchainCallbacks()).rejects.toThrow('Could not get the current run tree');
-});
-
-test('a runnable of a traced function can be a step of a chain', async () => {
-  const recorder = record();
-  const double = traceable(async (n: number) => n * 2, { name: 'double' });
-  const chain = RunnableTraceable.from(double).pipe(inner);
-  const answer = traceable(
-    async (n: number) => chain.invoke(n, { callbacks: await getLangchainCallbacks(), runName: 'chain' }),
-    { name: 'answer' },
-  );
-  expect(await answer(2)).toBe(5);
-  expect(treeOf(recorder.runs)).toEqual({ answer: { chain: { double: {}, inner: {} } } });
-  expect(new RunnableTraceable({ func: double })).toMatchObject({ lc_runnable: true });
-});
-
-test('a runnable without LangChain throws the error of the missing package', () => {
+test('a runnable of a traced function has the class of LangChain, or throws the error of the missing package', () => {
+  expect(new RunnableTraceable({ func: traceable(async () => 1) })).toMatchObject({ lc_runnable: true });
   vi.spyOn(process, 'cwd').mockReturnValue('/');
   expect(() => RunnableTraceable.from(traceable(async () => 1))).toThrow(
     "Cannot find module '@langchain/core/runnables'",

@@ -87,16 +87,13 @@ async function shapesOfEndpoints(tested: string): Promise<Shape[][]> {
   return [shapes(await one.runs({}), 'nested'), shapes(await two.runs({}), 'mirror')];
 }
 
-test('a step of LangChain that a handler of runspan/langchain records is recorded once', async () => {
-  const runs = await runsOf('runspan/langsmith', ['langchain-handler']);
+test.each<[string, string, typeof langsmithVariables, string[]]>([
+  ['once, even if a handler of runspan/langchain records them', 'langchain-handler', langsmithVariables, []],
+  ['if only runspan is turned on', 'langchain', (url) => ({ RUNSPAN_ENDPOINT: url }), ['score']],
+])('steps of LangChain in a traced function are recorded %s', async (_, program, variables, more) => {
+  const runs = await runsOf('runspan/langsmith', [program], variables);
   const names = runs.map(({ name }) => name).sort();
-  expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score']);
-});
-
-test('steps of LangChain in a traced function are recorded if only runspan is turned on', async () => {
-  const runs = await runsOf('runspan/langsmith', ['langchain'], (url) => ({ RUNSPAN_ENDPOINT: url }));
-  const names = runs.map(({ name }) => name).sort();
-  expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score', 'score']);
+  expect(names).toEqual(['FakeListChatModel', 'answer', 'chain', 'format', 'rate', 'score', ...more]);
 });
 
 /** LangSmith's variables for a service. */

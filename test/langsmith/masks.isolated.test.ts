@@ -6,7 +6,6 @@ import { configure, currentRun, traceable as traceableOfCore } from '#src/index.
 import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { releaseAll } from '#src/run/late-content.ts';
-import { toHeaders } from '#src/run/propagation/propagation.ts';
 import { record } from '../instrument/recorder.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
@@ -44,7 +43,7 @@ const masks: Readonly<Record<string, Mask>> = {
 };
 const mask = fc.constantFrom(...Object.keys(masks));
 
-const ways = ['async', 'throw', 'stream', 'sync', 'by hand', 'client', 'core', 'open'] as const;
+const ways = ['async', 'throw', 'stream', 'reads', 'sync', 'by hand', 'client', 'core', 'open'] as const;
 interface Node {
   readonly way: (typeof ways)[number];
   readonly children: readonly Node[];
@@ -55,6 +54,8 @@ const node: (depth: number) => fc.Arbitrary<Node> = (depth) =>
     children: depth === 0 ? fc.constant([]) : fc.array(node(depth - 1), { maxLength: 2 }),
   });
 
+const readAll = async (texts: Iterable<string>, text: Promise<string>) => [...texts, await text];
+
 /** Records a tree of runs, with the secret in every payload, metadata value, chunk, event and error. */
 async function recordTree({ way, children }: Node, client: Client, error: string): Promise<void> {
   const metadata = { note: SECRET };
@@ -64,6 +65,8 @@ async function recordTree({ way, children }: Node, client: Client, error: string
   };
   const traced = (fn: (text: string) => unknown) => traceable(fn, { name: way, client, metadata })(SECRET) as unknown;
   if (way === 'async') expect(await traced(below)).toEqual({ text: SECRET });
+  else if (way === 'reads')
+    await traceable(readAll, { name: way, client, metadata })([SECRET].values(), Promise.resolve(SECRET));
   else if (way === 'sync') expect(await traced((text) => text)).toBe(SECRET);
   else if (way === 'core') await traceableOfCore(below, { name: way, metadata, inputs: () => ({ note: SECRET }) })();
   else if (way === 'throw') {
@@ -300,16 +303,6 @@ describe('a mask that does not return in time', () => {
   });
 });
 
-test('headers for other processes contain no metadata that a client hides', async () => {
-  await service();
-  const client = new Client({ hideMetadata: (metadata) => metadata });
-  const call = traceable(() => [toHeaders().baggage, getCurrentRunTree().toHeaders().baggage], {
-    client,
-    metadata: { note: SECRET },
-  });
-  expect(await call()).toEqual(['runspan-project=default', 'langsmith-project=default']);
-});
-
 describe('`processInputs` and `processOutputs`', () => {
   test('may return promises, for which the caller does not wait', async () => {
     const recorder = record();
@@ -337,13 +330,16 @@ describe('`processInputs` and `processOutputs`', () => {
   test('of a stream may return promises', async () => {
     const { runs } = await service();
     const chunks = traceable(
-      async function* () {
-        yield SECRET;
+      async function* (input: Iterable<string>, isReady: Promise<boolean>) {
+        if (await isReady) yield* input;
       },
-      { processOutputs: async ({ outputs }) => ({ chunks: outputs.length }) },
+      {
+        processInputs: async ({ args: [read, isReady] }) => ({ read: [...read].length, isReady }),
+        processOutputs: async ({ outputs }) => ({ chunks: outputs.length }),
+      },
     );
-    for await (const chunk of chunks()) expect(chunk).toBe(SECRET);
-    expect(await runs()).toMatchObject([{ inputs: {}, outputs: { chunks: 1 } }]);
+    for await (const chunk of chunks([SECRET].values(), Promise.resolve(true))) expect(chunk).toBe(SECRET);
+    expect(await runs()).toMatchObject([{ inputs: { read: 1, isReady: true }, outputs: { chunks: 1 } }]);
   });
 
   test('receive copies, so a function that changes its argument does not change the call', async () => {

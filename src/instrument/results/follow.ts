@@ -92,7 +92,8 @@ export class RunObserver extends StreamRecorder implements Settlement {
 
 type Follow = (value: object, observer: StreamObserver) => boolean;
 
-function adapterFor(value: object): Follow | undefined {
+/** Returns the function that observes a stream or an iterator. Undefined for other values. */
+export function adapterFor(value: object): Follow | undefined {
   try {
     // Arrays are recorded as plain values, not as iterators.
     if (Array.isArray(value)) return undefined;

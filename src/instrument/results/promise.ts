@@ -1,5 +1,6 @@
+import { ignoreErrors } from '../../base/guard.ts';
 import { makeSlot, type Slot } from '../../base/slot.ts';
-import { types } from '../../platform/node.ts';
+import { nodeModule, types } from '../../platform/node.ts';
 import { defineOwn, type Method, replaceOwn, type Settlement, tryFollow } from './observer.ts';
 
 type Result = Promise<unknown>;
@@ -69,9 +70,20 @@ export function deriveWith(promise: Result, { fulfilled, rejected }: Reactions):
   return thenOfPromise.call(promise, fulfilled, rejected);
 }
 
-function isPlainPromise(value: object): value is Result {
+export function isPlainPromise(value: object): value is Result {
   if (!types.isPromise(value) || Object.getPrototypeOf(value) !== Promise.prototype) return false;
   return !Object.hasOwn(value, 'constructor');
+}
+
+/**
+ * Calls `fulfilled` with the value of a promise that is already fulfilled. Returns undefined for another promise: a
+ * handler would hide that the application does not handle its rejection. Only `inspect` tells the state without one.
+ */
+export function whenFulfilled(promise: Result, fulfilled: (value: unknown) => void): Result | undefined {
+  const options = { depth: 0, customInspect: false, maxStringLength: 0 };
+  const text = ignoreErrors(() => nodeModule('node:util').inspect(promise, options)) ?? '';
+  // The text of a pending or rejected promise starts with `Promise { <pending>` or `Promise { <rejected>`.
+  return /^Promise \{\s+[^<\s]/.test(text) ? thenOfPromise.call(promise, fulfilled) : undefined;
 }
 
 const derivatives: Slot<Result> = makeSlot();

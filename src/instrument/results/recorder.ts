@@ -147,6 +147,12 @@ export class Chunks implements Collector {
     this.#charactersLeft = run.capture.payload.bytes;
   }
 
+  /** The original chunks, followed by a text if some are missing. */
+  get all(): readonly unknown[] {
+    const { all = [] } = this.#values ?? {};
+    return this.#dropped === 0 ? all : [...all, `[Truncated: ${this.#dropped} more items]`];
+  }
+
   push(chunk: unknown): true {
     if (this.#kept >= CHUNKS_MAX || this.#charactersLeft <= 0) {
       this.#dropped++;

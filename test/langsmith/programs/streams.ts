@@ -57,3 +57,23 @@ try {
 
 const left = traceable(words, { name: 'left' });
 for await (const word of left('it is raining')) if (word === 'is') break;
+
+// What a function reads of its arguments is recorded as inputs, whether they are iterators, streams or promises.
+const parrot = traceable(
+  async function* (input: Iterable<string> | AsyncIterable<string> | Promise<string[]>) {
+    yield* await input;
+  },
+  { name: 'parrot' },
+);
+const webStream = (text: string) => new Blob([text]).stream().pipeThrough(new TextDecoderStream());
+for (const input of [['a', 'b'].values(), words('c d'), webStream('e'), Promise.resolve(['f', 'g'])]) {
+  for await (const word of parrot(input as AsyncIterable<string>)) word.trim();
+}
+const first = traceable(
+  async (stream: ReadableStream<string>, lines: Iterator<string>, text: Promise<string>) => {
+    const { value } = await stream.getReader().read();
+    return [value, lines.next().value, await text];
+  },
+  { name: 'several arguments' },
+);
+await first(webStream('a'), ['b', 'c'].values(), Promise.resolve('d'));
