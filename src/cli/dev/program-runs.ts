@@ -10,7 +10,6 @@ import type { TraceFeed } from './trace-watch.ts';
 
 /** Maximum number of open runs to remember for each program. Above this number, the oldest run stays open. */
 const OPEN_MAX = 100_000;
-/** Maximum number of traces to remember. */
 const TRACES_MAX = 10_000;
 /** Maximum number of programs to remember. The open runs of a forgotten program stay open. */
 const PROGRAMS_MAX = 1_000;

@@ -5,7 +5,6 @@ import { comparable } from './comparable.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { DeletionTarget, RunCounts, Scope } from './query.ts';
 
-/** Kinds of the targets of deletions. */
 export const DELETION_KINDS: readonly DeletionTarget['kind'][] = ['trace', 'thread', 'user', 'project'];
 
 export function countsText({ runs, traces }: RunCounts): string {
