@@ -122,8 +122,7 @@ test('the keyboard reaches every action', async () => {
 test('on a narrow screen the conversations are a drawer, which Escape closes', async () => {
   const chat = await openChat({ viewport: { width: 390, height: 800 } });
   const { page } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   const nav = page.getByRole('navigation', { name: 'Conversations' });
   expect(await nav.count()).toBe(0);
   const menu = page.getByRole('button', { name: 'Conversations', exact: true });

@@ -62,8 +62,7 @@ test('a message that is written while the server is away stays in the form', asy
 test('an earlier point has a note if the agent waits for a decision', async () => {
   const chat = await openChat();
   const { page } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await chat.say('Save a note: buy milk');
   await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
   await page.getByRole('button', { name: 'History', exact: true }).click();

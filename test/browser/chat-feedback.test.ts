@@ -72,8 +72,7 @@ test('the page leaves tracing to the server: it sets no trace header and sends n
     const isNamed = 'runspan-trace' in request.headers();
     if (request.method() === 'POST') sent.push(`${new URL(request.url()).pathname.split('/').at(-1)} ${isNamed}`);
   });
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await page.getByRole('link', { name: 'Trace' }).waitFor();
   await page.reload();
   expect(new Set(sent)).toEqual(new Set(['stream false', 'commands false']));
@@ -84,8 +83,7 @@ test('without tracing, the page shows no ratings and no trace links, and the con
   const { page } = chat;
   const lines: string[] = [];
   page.on('console', (message) => lines.push(message.text()));
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await chat.say('heron');
   await chat.answers.getByText('The heron is a tall bird.').last().waitFor();
   await chat.settled();

@@ -67,6 +67,12 @@ export class ChatPage {
     await this.composer.press('Enter');
   }
 
+  /** Sends a message, and waits for the end of its run. */
+  async ask(text: string): Promise<void> {
+    await this.say(text);
+    await this.settled();
+  }
+
   /** Waits until no run is in progress. */
   async settled(): Promise<void> {
     await this.page.getByRole('button', { name: 'Send' }).waitFor();

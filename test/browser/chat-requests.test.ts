@@ -45,8 +45,7 @@ test('each of several actions is decided, and a decision can be changed until th
 test('a hidden page closes its stream, and is up to date when it is shown again', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
   const show = (isHidden: boolean) =>
     page.evaluate(`{

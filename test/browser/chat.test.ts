@@ -1,5 +1,6 @@
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { gate } from '../support/gate.ts';
 import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
@@ -121,17 +122,14 @@ test('a run can be stopped before the server has accepted it', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
   await chat.model({ hold: 'supervisor' });
-  let answer: () => void = () => undefined;
-  const isWanted = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
+  const isWanted = gate();
   await page.route('**/commands', async (route) => {
     await isWanted;
     await route.continue();
   });
   await chat.say('heron');
   await page.getByRole('button', { name: 'Stop' }).click();
-  answer();
+  isWanted.open();
   await page.getByText('Stopped.', { exact: true }).waitFor();
   expect(await answers.count()).toBeLessThanOrEqual(1);
 });
@@ -165,8 +163,7 @@ test('conversations are listed, opened again, and deleted after a confirmation',
   const chat = await openChat();
   const { page, answers, composer } = chat;
   const nav = page.getByRole('navigation');
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await nav.getByRole('link', { name: 'New conversation' }).click();
   await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
@@ -196,8 +193,7 @@ test('an unsent message stays in its conversation, also after a reload', async (
   const chat = await openChat();
   const { page, composer } = chat;
   const nav = page.getByRole('navigation');
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   expect(await composer.inputValue()).toBe('');
   await composer.fill('half a question');
   await nav.getByRole('link', { name: 'New conversation' }).click();
@@ -322,8 +318,7 @@ test('a request that was decided on another page is shown as decided', async () 
 test('a retry and an edited message are branches, and the history leads to each of them', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await chat.say('heron');
   await answers.getByText(HERON).last().waitFor();
   await chat.model({ say: 'Another answer.' });
@@ -372,8 +367,7 @@ test('a retry and an edited message are branches, and the history leads to each 
 test('a double click sends one command', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   let commands = 0;
   page.on('request', (request) => {
     if (request.url().endsWith('/commands')) commands += 1;
@@ -486,8 +480,7 @@ test('an invalid address is explained and leads to a new conversation', async ()
 test('a retry at an earlier point starts a branch there', async () => {
   const chat = await openChat();
   const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await chat.say('heron');
   await answers.getByText(HERON).last().waitFor();
   await chat.settled();
@@ -504,8 +497,7 @@ test('a retry at an earlier point starts a branch there', async () => {
 test('a conversation that was deleted on another page is not silently created again', async () => {
   const chat = await openChat();
   const { page, composer } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   const address = page.url();
   const remove = () => page.request.delete(`${chat.url}/api/threads/${address.split('/').at(-1)}`);
   const gone = page.getByRole('alert').getByText('This conversation no longer exists on the server.');
