@@ -79,15 +79,13 @@ test('the keyboard reaches every action', async () => {
   await keyboard.type('you');
   expect(await chat.composer.inputValue()).toBe('hello\nyou');
   await keyboard.press('Enter');
-  await answers.getByText('Hello.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Hello.'));
   await keyboard.type('Save a note: x');
   await keyboard.press('Enter');
   await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
   await reach('Approve', 'Shift+Tab');
   await keyboard.press('Enter');
-  await answers.getByText('Saved until the chat ends: x').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Saved until the chat ends: x').last());
 
   await reach('Edit message', 'Shift+Tab');
   await keyboard.press('Enter');

@@ -13,8 +13,7 @@ test('a failed turn keeps its reason and trace after another turn and after a re
   const failed = await traces.getAttribute('href');
   expect(await page.getByRole('button', { name: 'Good answer' }).count()).toBe(0);
   await chat.say('hello');
-  await answers.getByText('Hello.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Hello.'));
   const turn = page.locator('li.turn').first();
   for (const load of [() => page.getByRole('heading', { level: 1 }).waitFor(), () => page.reload()]) {
     await load();
@@ -72,8 +71,7 @@ test('an earlier point has a note if the agent waits for a decision', async () =
   await note.getByText('The agent waits for your decision in the latest state').waitFor();
   await page.getByRole('button', { name: 'Back to latest' }).click();
   await page.getByRole('button', { name: 'Reject' }).click();
-  await chat.answers.getByText('The user declined').last().waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('The user declined').last());
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await note.waitFor();
   expect(await note.getByText('waits for your decision').count()).toBe(0);

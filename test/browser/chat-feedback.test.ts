@@ -7,8 +7,7 @@ test('thumbs and a comment become feedback on the trace of the answer', async ()
   const chat = await openChat({ traced: true });
   const { page, answers, context } = chat;
   await chat.say('heron');
-  await answers.getByText('The heron is a tall bird.').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('The heron is a tall bird.').last());
   await page.getByRole('button', { name: 'Bad answer' }).click();
   await page.getByText('Thank you.').waitFor();
   await page.getByRole('button', { name: 'Good answer' }).click();
@@ -34,8 +33,7 @@ test('a changed rating keeps its comment, survives a reload, and can be removed'
   const chat = await openChat({ traced: true });
   const { page, answers } = chat;
   await chat.say('heron');
-  await answers.getByText('The heron is a tall bird.').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('The heron is a tall bird.').last());
   const href = await page.getByRole('link', { name: 'Trace' }).getAttribute('href');
   const run = new URL(href ?? '').searchParams.get('run');
   const said = async (): Promise<unknown[]> => {
@@ -85,8 +83,7 @@ test('without tracing, the page shows no ratings and no trace links, and the con
   page.on('console', (message) => lines.push(message.text()));
   await chat.ask('hello');
   await chat.say('heron');
-  await chat.answers.getByText('The heron is a tall bird.').last().waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('The heron is a tall bird.').last());
   expect(lines).toEqual([]);
   expect(await page.getByRole('link', { name: 'Trace' }).count()).toBe(0);
   expect(await page.getByRole('button', { name: /Good|Bad/ }).count()).toBe(0);

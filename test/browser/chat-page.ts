@@ -73,6 +73,12 @@ export class ChatPage {
     await this.settled();
   }
 
+  /** Waits for an answer, and for the end of its run. */
+  async answered(answer: Locator): Promise<void> {
+    await answer.waitFor();
+    await this.settled();
+  }
+
   /** Waits until no run is in progress. */
   async settled(): Promise<void> {
     await this.page.getByRole('button', { name: 'Send' }).waitFor();

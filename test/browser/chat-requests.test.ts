@@ -15,8 +15,7 @@ test('a request in any other form is shown, and answered with text or JSON', asy
     await card.getByText('"question": "Which bird?"').waitFor();
     await card.getByRole('textbox', { name: 'Your answer, as text or JSON' }).fill(answer);
     await card.getByRole('button', { name: 'Send answer' }).click();
-    await answers.getByText(`The answer is ${received}.`).waitFor();
-    await chat.settled();
+    await chat.answered(answers.getByText(`The answer is ${received}.`));
   }
 });
 

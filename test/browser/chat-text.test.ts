@@ -16,8 +16,7 @@ test('right-to-left text is laid out from right to left', async () => {
   const isFromRight = (place: Locator): Promise<boolean> => place.evaluate((element) => element.matches(':dir(rtl)'));
   expect(await isFromRight(composer)).toBe(true);
   await composer.press('Enter');
-  await answers.getByText('two').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('two'));
   const pieces = answers.locator('p, li, th, td');
   const fromRight = await pieces.evaluateAll((all) => all.map((one) => one.matches(':dir(rtl)')));
   expect(fromRight).toEqual([true, true, false, true, false, true, false]);

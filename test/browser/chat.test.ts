@@ -24,8 +24,7 @@ test('the first message starts a conversation, and its answer streams', async ()
   expect(page.url()).toMatch(/#\/t\/[\da-f-]{36}$/);
   expect(await composer.inputValue()).toBe('');
   await chat.release();
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
@@ -111,8 +110,7 @@ test('Escape stops an answer, which keeps its text and can be tried again', asyn
   expect(await answers.textContent()).toBe('Let me');
   await chat.release();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(await answers.count()).toBe(1);
   expect(await page.getByText('Stopped.', { exact: true }).count()).toBe(0);
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
@@ -238,14 +236,12 @@ test('a request is approved with another text, or rejected with a reason that th
   await card.getByRole('textbox', { name: 'save_note: text (editable)' }).fill('buy bread');
   expect(await card.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
   await card.getByRole('button', { name: 'Approve with changes' }).click();
-  await answers.getByText('Saved until the chat ends: buy bread').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Saved until the chat ends: buy bread').last());
   expect(await card.count()).toBe(0);
   await chat.say('Save a note: buy eggs');
   await card.getByRole('textbox', { name: 'Reason for the rejection' }).fill('No eggs');
   await card.getByRole('button', { name: 'Reject' }).click();
-  await answers.getByText('The user declined: No eggs').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('The user declined: No eggs').last());
   const calls = page.locator('summary').filter({ hasText: 'save_note' });
   // The page learns from the state that the action was declined.
   await expect.poll(() => calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
@@ -271,8 +267,7 @@ test('a request gets the focus unless the user writes, and Enter explains what i
   await page.locator('form').getByText(hint).waitFor();
   expect(await page.getByRole('status').allTextContents()).toContain(hint);
   await card.getByRole('button', { name: 'Reject' }).click();
-  await chat.answers.getByText('The user declined').last().waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('The user declined').last());
   expect(await page.locator('form').getByText(hint).count()).toBe(0);
   expect(await hasFocus(composer)).toBe(true);
 
@@ -323,8 +318,7 @@ test('a retry and an edited message are branches, and the history leads to each 
   await answers.getByText(HERON).last().waitFor();
   await chat.model({ say: 'Another answer.' });
   await page.getByRole('button', { name: 'Retry' }).click();
-  await answers.getByText('Another answer.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Another answer.'));
   expect(await answers.count()).toBe(2);
   expect(await page.getByText(HERON).count()).toBe(0);
 
@@ -332,8 +326,7 @@ test('a retry and an edited message are branches, and the history leads to each 
   await page.getByRole('button', { name: 'Edit message' }).last().click();
   await page.getByRole('textbox', { name: 'Edit message' }).fill('otter');
   await page.keyboard.press('Enter');
-  await answers.getByText('An answer to what was changed.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('An answer to what was changed.'));
   const questions = page.getByRole('article', { name: 'You' });
   expect(await questions.allTextContents()).toEqual(['hello', 'otter']);
 
@@ -356,8 +349,7 @@ test('a retry and an edited message are branches, and the history leads to each 
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await chat.model({ say: 'From there.' });
   await chat.say('And then?');
-  await answers.getByText('From there.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('From there.'));
   expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
   await page.reload();
   await answers.getByText('From there.').waitFor();
@@ -380,8 +372,7 @@ test('a double click sends one command', async () => {
   const area = page.getByRole('textbox', { name: 'Edit message' });
   await area.fill('heron');
   await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(commands).toBe(2);
 });
 
@@ -409,8 +400,7 @@ test('a failed run shows its reason and can be tried again', async () => {
   await page.reload();
   await outcome.getByText('The model is on strike.').waitFor();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(await outcome.count()).toBe(0);
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
@@ -426,8 +416,7 @@ test('a broken connection is restored, and the answer continues', async () => {
   await page.getByText('Reconnecting').waitFor();
   await chat.release();
   await context.setOffline(false);
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   await page.getByText('Reconnecting').waitFor({ state: 'detached' });
   expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
 });
@@ -451,8 +440,7 @@ test('a conversation with more events than the log keeps is shown completely', a
   const words = Array.from({ length: 4_000 }, (_, index) => `w${index}`).join(' ');
   await chat.model({ say: words, pieceChars: 6 });
   await chat.say('all of them');
-  await answers.getByText('w100 ').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('w100 '));
   // The view followed the answer.
   const left = 'element => element.scrollHeight - element.scrollTop - element.clientHeight';
   expect(await page.evaluate(`(${left})(document.querySelector('.scroller'))`)).toBeLessThan(2);
@@ -482,15 +470,13 @@ test('a retry at an earlier point starts a branch there', async () => {
   const { page, answers } = chat;
   await chat.ask('hello');
   await chat.say('heron');
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   await page.getByRole('button', { name: 'History', exact: true }).click();
   await page.getByRole('button', { name: 'Branch from here' }).last().click();
   await page.getByRole('group', { name: 'Earlier point' }).waitFor();
   await chat.model({ say: 'Hello again.' });
   await page.getByRole('button', { name: 'Retry' }).click();
-  await answers.getByText('Hello again.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Hello again.'));
   expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
 });
 
@@ -511,8 +497,7 @@ test('a conversation that was deleted on another page is not silently created ag
   expect(await composer.inputValue()).toBe('And then?');
   await chat.model({ say: 'It begins anew.' });
   await composer.press('Enter');
-  await chat.answers.getByText('It begins anew.').waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('It begins anew.'));
   expect(page.url()).not.toBe(address);
   // A page that gets the focus again checks its conversation.
   await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`);

@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AgentServer } from '#src/clients/agent-server/agent-server.ts';
 import type { AgentEvent } from '#src/clients/agent-server/streams/agent-event.ts';
 import type { RunStream } from '#src/clients/agent-server/streams/run-stream.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
@@ -391,16 +392,12 @@ describe('RunStream', () => {
     });
 
     it('causes no unhandled rejection if the loop throws first', async () => {
-      const unhandled = vi.fn();
-      process.on('unhandledRejection', unhandled);
-      onTestFinished(() => void process.off('unhandledRejection', unhandled));
+      const unhandled = unhandledRejections();
       const { stream } = await streamOf(METADATA + ERROR);
       const feedback = stream.feedback();
 
       expect((await failing(stream)).error).toMatchObject({ code: 'RUNSPAN_RUN_FAILED' });
-      await new Promise(setImmediate);
-
-      expect(unhandled).not.toHaveBeenCalled();
+      expect(await unhandled()).toEqual([]);
       await expect(feedback).rejects.toMatchObject({ cause: { code: 'RUNSPAN_RUN_FAILED' } });
     });
 

@@ -224,23 +224,11 @@ describe('a worker thread', () => {
     return { ...ended, names: server.received.flatMap(runNames) };
   };
 
-  it('delivers queued runs when it ends normally', async () => {
-    expect(await ending('')).toEqual({
-      code: 0,
-      signal: null,
-      stdout: 'the thread has ended\n',
-      stderr: '',
-      names: ['in a thread'],
-    });
-  });
-
-  it('has no listeners in the process, and may be terminated', async () => {
-    expect(await ending("parentPort.postMessage('ready'); setInterval(() => {}, 60_000);")).toEqual({
-      code: 0,
-      signal: null,
-      stdout: 'true\nthe thread has ended\nterminated\n',
-      stderr: '',
-      names: [],
-    });
+  const stays = "parentPort.postMessage('ready'); setInterval(() => {}, 60_000);";
+  it.each([
+    ['delivers queued runs when it ends normally', '', 'the thread has ended\n', ['in a thread']],
+    ['has no listeners in the process, and may be terminated', stays, 'true\nthe thread has ended\nterminated\n', []],
+  ])('%s', async (_, code, stdout, names) => {
+    expect(await ending(code)).toEqual({ code: 0, signal: null, stdout, stderr: '', names });
   });
 });
