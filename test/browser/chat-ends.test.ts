@@ -4,8 +4,7 @@ import { chatPages } from './chat-page.ts';
 const openChat = chatPages();
 
 test('a failed turn keeps its reason and trace after another turn and after a reload', async () => {
-  const chat = await openChat({ traced: true });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ traced: true });
   await chat.model({ fail: 1 });
   await chat.say('heron');
   await page.getByRole('group', { name: 'Outcome' }).getByText('The model is on strike.').waitFor();
@@ -25,8 +24,7 @@ test('a failed turn keeps its reason and trace after another turn and after a re
 });
 
 test('a conversation that is deleted during its answer is reported under its title', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
@@ -41,8 +39,7 @@ test('a conversation that is deleted during its answer is reported under its tit
 });
 
 test('a message that is written while the server is away stays in the form', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
@@ -59,8 +56,7 @@ test('a message that is written while the server is away stays in the form', asy
 });
 
 test('an earlier point has a note if the agent waits for a decision', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.ask('hello');
   await chat.say('Save a note: buy milk');
   await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
@@ -78,8 +74,7 @@ test('an earlier point has a note if the agent waits for a decision', async () =
 });
 
 test('an answer that is empty, cut or refused, and an invalid call are explained', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   const bad = { type: 'invalid_tool_call', id: 'c', name: 'save_note', args: '{"text":', error: 'Not JSON' };
   const replies: [string, object, string][] = [
     ['empty', { content: [] }, 'The model returned no text.'],

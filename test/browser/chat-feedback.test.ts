@@ -4,8 +4,7 @@ import { chatPages } from './chat-page.ts';
 const openChat = chatPages();
 
 test('thumbs and a comment become feedback on the trace of the answer', async () => {
-  const chat = await openChat({ traced: true });
-  const { page, answers, context } = chat;
+  const { chat, page, answers, context } = await openChat({ traced: true });
   await chat.say('heron');
   await chat.answered(answers.getByText('The heron is a tall bird.').last());
   await page.getByRole('button', { name: 'Bad answer' }).click();
@@ -30,8 +29,7 @@ test('thumbs and a comment become feedback on the trace of the answer', async ()
 });
 
 test('a changed rating keeps its comment, survives a reload, and can be removed', async () => {
-  const chat = await openChat({ traced: true });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ traced: true });
   await chat.say('heron');
   await chat.answered(answers.getByText('The heron is a tall bird.').last());
   const href = await page.getByRole('link', { name: 'Trace' }).getAttribute('href');
@@ -63,8 +61,7 @@ test('a changed rating keeps its comment, survives a reload, and can be removed'
 });
 
 test('the page leaves tracing to the server: it sets no trace header and sends no data about its turns', async () => {
-  const chat = await openChat({ traced: true });
-  const { page } = chat;
+  const { chat, page } = await openChat({ traced: true });
   const sent: string[] = [];
   page.on('request', (request) => {
     const isNamed = 'runspan-trace' in request.headers();
@@ -77,8 +74,7 @@ test('the page leaves tracing to the server: it sets no trace header and sends n
 });
 
 test('without tracing, the page shows no ratings and no trace links, and the console stays clean', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   const lines: string[] = [];
   page.on('console', (message) => lines.push(message.text()));
   await chat.ask('hello');

@@ -18,8 +18,7 @@ const HOSTILE = [
 ].join('\n\n');
 
 test('hostile text runs nothing, sends no request, and shows its hidden characters', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   const asked: string[] = [];
   page.on('request', (request) => asked.push(new URL(request.url()).origin));
   await chat.model({ say: HOSTILE });
@@ -58,8 +57,7 @@ test('hostile text runs nothing, sends no request, and shows its hidden characte
 });
 
 test('a word of 1 MiB is shown in part and fits the page', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ say: 'x'.repeat(2 ** 20) });
   await chat.say('y'.repeat(900_000));
   await chat.answered(answers.getByText('Show more'));

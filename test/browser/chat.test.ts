@@ -10,8 +10,7 @@ const HERON =
   'On "heron": The heron is a tall bird. It stands still in shallow water and waits for fish. (river.md, "heron")';
 
 test('the first message starts a conversation, and its answer streams', async () => {
-  const chat = await openChat();
-  const { page, composer, answers } = chat;
+  const { chat, page, composer, answers } = await openChat();
   const refused: string[] = [];
   page.on('response', (response) => {
     if (response.status() >= 400 && response.url().includes('/threads/')) refused.push(response.url());
@@ -39,8 +38,7 @@ test('the first message starts a conversation, and its answer streams', async ()
 });
 
 test('subagents are shown while they work, with their tasks, tools and texts', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.model({ hold: 'researcher' });
   await chat.say('Compare heron and otter');
   const cards = page.getByRole('article', { name: 'Subagent researcher' });
@@ -61,8 +59,7 @@ test('subagents are shown while they work, with their tasks, tools and texts', a
 });
 
 test('a stopped subagent stays stopped while a later question is answered', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ hold: 'researcher' });
   await chat.say('Compare heron and otter');
   const card = page.getByRole('article', { name: 'Subagent researcher' }).first();
@@ -79,8 +76,7 @@ test('a stopped subagent stays stopped while a later question is answered', asyn
 });
 
 test('a subagent that is stopped during its call shows its name', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   // The answer has five words before its first call.
   await chat.model({ hold: 'supervisor', holdPieces: 6 });
   await chat.say('Compare heron and otter');
@@ -92,8 +88,7 @@ test('a subagent that is stopped during its call shows its name', async () => {
 });
 
 test('Escape stops an answer, which keeps its text and can be tried again', async () => {
-  const chat = await openChat();
-  const { page, answers, composer } = chat;
+  const { chat, page, answers, composer } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await answers.getByText('Let me', { exact: true }).waitFor();
@@ -117,8 +112,7 @@ test('Escape stops an answer, which keeps its text and can be tried again', asyn
 });
 
 test('a run can be stopped before the server has accepted it', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ hold: 'supervisor' });
   const isWanted = gate();
   await page.route('**/commands', async (route) => {
@@ -133,8 +127,7 @@ test('a run can be stopped before the server has accepted it', async () => {
 });
 
 test('a page that is reloaded during an answer shows the whole answer once', async () => {
-  const chat = await openChat();
-  const { page, answers, context } = chat;
+  const { chat, page, answers, context } = await openChat();
   await chat.model({ hold: 'writer' });
   await chat.say('Compare heron and otter');
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
@@ -158,8 +151,7 @@ test('a page that is reloaded during an answer shows the whole answer once', asy
 });
 
 test('conversations are listed, opened again, and deleted after a confirmation', async () => {
-  const chat = await openChat();
-  const { page, answers, composer } = chat;
+  const { chat, page, answers, composer } = await openChat();
   const nav = page.getByRole('navigation');
   await chat.ask('hello');
   await nav.getByRole('link', { name: 'New conversation' }).click();
@@ -188,8 +180,7 @@ test('conversations are listed, opened again, and deleted after a confirmation',
 });
 
 test('an unsent message stays in its conversation, also after a reload', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   const nav = page.getByRole('navigation');
   await chat.ask('hello');
   expect(await composer.inputValue()).toBe('');
@@ -224,8 +215,7 @@ test('more than a hundred conversations are listed on request', async () => {
 });
 
 test('a request is approved with another text, or rejected with a reason that the agent reads', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.say('Save a note: buy milk');
   const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
@@ -251,8 +241,7 @@ test('a request is approved with another text, or rejected with a reason that th
 });
 
 test('a request gets the focus unless the user writes, and Enter explains what is missing', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   const card = page.getByRole('article', { name: 'Request of the agent' });
   const hasFocus = (place: Locator) => place.evaluate((element) => element.matches(':focus'));
   await chat.say('Save a note: buy milk');
@@ -292,8 +281,7 @@ test('a request gets the focus unless the user writes, and Enter explains what i
 });
 
 test('a request that was decided on another page is shown as decided', async () => {
-  const chat = await openChat();
-  const { page, context, answers } = chat;
+  const { chat, page, context, answers } = await openChat();
   await chat.say('Save a note: buy milk');
   const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
@@ -311,8 +299,7 @@ test('a request that was decided on another page is shown as decided', async () 
 });
 
 test('a retry and an edited message are branches, and the history leads to each of them', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.ask('hello');
   await chat.say('heron');
   await answers.getByText(HERON).last().waitFor();
@@ -357,8 +344,7 @@ test('a retry and an edited message are branches, and the history leads to each 
 });
 
 test('a double click sends one command', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.ask('hello');
   let commands = 0;
   page.on('request', (request) => {
@@ -391,8 +377,7 @@ test('earlier points are listed once after a double click', async () => {
 });
 
 test('a failed run shows its reason and can be tried again', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ fail: 1 });
   await chat.say('heron');
   const outcome = page.getByRole('group', { name: 'Outcome' });
@@ -406,8 +391,7 @@ test('a failed run shows its reason and can be tried again', async () => {
 });
 
 test('a broken connection is restored, and the answer continues', async () => {
-  const chat = await openChat();
-  const { page, answers, context } = chat;
+  const { chat, page, answers, context } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await answers.getByText('Let me', { exact: true }).waitFor();
@@ -422,8 +406,7 @@ test('a broken connection is restored, and the answer continues', async () => {
 });
 
 test('a message that cannot be sent returns to the form', async () => {
-  const chat = await openChat();
-  const { page, composer, context } = chat;
+  const { chat, page, composer, context } = await openChat();
   await context.setOffline(true);
   await chat.say('heron');
   await page.getByText('The server does not respond.').waitFor();
@@ -435,8 +418,7 @@ test('a message that cannot be sent returns to the form', async () => {
 });
 
 test('a conversation with more events than the log keeps is shown completely', async () => {
-  const chat = await openChat({ eventsMax: 500 });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ eventsMax: 500 });
   const words = Array.from({ length: 4_000 }, (_, index) => `w${index}`).join(' ');
   await chat.model({ say: words, pieceChars: 6 });
   await chat.say('all of them');
@@ -451,8 +433,7 @@ test('a conversation with more events than the log keeps is shown completely', a
 });
 
 test('an invalid address is explained and leads to a new conversation', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   for (const id of [encodeURIComponent('a b'), '../../etc', '%00', 'x'.repeat(129), 'x'.repeat(5_000)]) {
     await page.goto(`${chat.url}/#/t/${id}`);
     await page.getByRole('alert').getByText('This conversation does not exist.').waitFor();
@@ -466,8 +447,7 @@ test('an invalid address is explained and leads to a new conversation', async ()
 });
 
 test('a retry at an earlier point starts a branch there', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.ask('hello');
   await chat.say('heron');
   await chat.answered(answers.getByText(HERON).last());
@@ -481,8 +461,7 @@ test('a retry at an earlier point starts a branch there', async () => {
 });
 
 test('a conversation that was deleted on another page is not silently created again', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   await chat.ask('hello');
   const address = page.url();
   const remove = () => page.request.delete(`${chat.url}/api/threads/${address.split('/').at(-1)}`);
@@ -507,8 +486,7 @@ test('a conversation that was deleted on another page is not silently created ag
 });
 
 test('a conversation that was deleted while the server was away is reported', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
