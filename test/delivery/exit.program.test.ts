@@ -1,17 +1,16 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
-import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { describe, expect, it } from 'vitest';
+import { type IngestServer, ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, moduleText, runNode, startNode } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const exitProgram = (how: string, endpoint: string, exitFlushMs: number | 'untraced' = 20_000) =>
   runNode(['test/fixtures/exit-program.mjs', how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
 
 async function delivered(how: string): Promise<{ names: string[]; code: number | null; stderr: string }> {
-  const receiver = await createReceiver({ strict: true });
+  const receiver = await startReceiver({ strict: true });
   const { code, stderr } = await exitProgram(how, receiver.url);
   const runs = await receiver.runs();
-  await receiver.close();
   return { names: runs.map(({ name }) => name), code, stderr };
 }
 
@@ -148,11 +147,6 @@ describe('the end of a program is the same without tracing', () => {
 });
 
 describe('a process with tracing', () => {
-  const service = async (reply?: () => Reply): Promise<IngestServer> => {
-    const server = await ingestServer(reply);
-    onTestFinished(server.close);
-    return server;
-  };
   const run = (code: string, { url }: IngestServer): Promise<Ended> =>
     runNode(moduleText(code), { RUNSPAN_ENDPOINT: url });
 
@@ -170,11 +164,11 @@ describe('a process with tracing', () => {
       console.log(ours, workers);
     `;
 
-    expect(await run(program, await service())).toMatchObject({ code: 0, stdout: '0 1\n', stderr: '' });
+    expect(await run(program, await ingestServerInTest())).toMatchObject({ code: 0, stdout: '0 1\n', stderr: '' });
   });
 
   it('continues if standard error is closed', async () => {
-    const server = await service();
+    const server = await ingestServerInTest();
     const program = startNode(
       moduleText(`
         import { once } from 'node:events';
