@@ -1,28 +1,24 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { RunRecord } from '#src/index.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { manifest } from './package/repository.ts';
-import { root, temporaryFolder } from './support/folders.ts';
+import { root } from './support/folders.ts';
 import { runNode } from './support/program.ts';
 import { startReceiver } from './support/receiver.ts';
+import { testFolder } from './support/test-folder.ts';
 
 test.each([
   ['two copies of one version share the exporters', manifest.version, [1, 1], [3, 3]],
   ['two versions of the package have their own exporters', '999.0.0', [2, 2], [1, 2]],
 ])('%s and the current run, and deliver each run once', async (_, version, listeners, created) => {
-  const receiver = await createReceiver({ strict: true });
-  const folder = temporaryFolder();
-  onTestFinished(async () => {
-    folder.remove();
-    await receiver.close();
-  });
-  const copies = ['first', 'second'].map((name) => join(folder.path, name));
+  const receiver = await startReceiver({ strict: true });
+  const folder = testFolder();
+  const copies = ['first', 'second'].map((name) => join(folder, name));
   for (const copy of copies) cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
   for (const copy of copies) cpSync(join(root, 'package.json'), join(copy, 'package.json'));
-  symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
-  const core = join(folder.path, 'second/dist/chunks/core.js');
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const core = join(folder, 'second/dist/chunks/core.js');
   writeFileSync(core, readFileSync(core, 'utf8').replace(`"${manifest.version}"`, `"${version}"`));
 
   const program = ['test/fixtures/two-copies.mjs', ...copies.map((copy) => join(copy, 'dist'))];

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import { root } from './support/folders.ts';
+import { closeServer, listen } from './support/listen.ts';
 import { runNode, runRunspan } from './support/program.ts';
 import { requestBody } from './support/request-body.ts';
 
@@ -174,11 +174,5 @@ async function startModel(status: number, body: unknown) {
     requests.push({ path, authorization: headers.authorization, body: JSON.parse(sent.toString()) });
     response.writeHead(status).end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, close };
+  return { url: await listen(server), requests, close: () => closeServer(server) };
 }

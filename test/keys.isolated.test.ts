@@ -14,6 +14,7 @@ import {
   traceable,
   withExporter,
 } from '#src/index.ts';
+import { unhandledRejections } from './base/rejections.ts';
 import { exporterTo } from './support/delivering.ts';
 import { environmentOf } from './support/environment.ts';
 import { type Answer, type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
@@ -280,10 +281,7 @@ describe('`apiKey` and `headers` as functions', () => {
     const server = await service();
     const lines: string[] = [];
     const log: ConfigureOptions['log'] = (level, line) => level !== 'debug' && void lines.push(line);
-    const rejections: unknown[] = [];
-    const note = (reason: unknown): void => void rejections.push(reason);
-    process.on('unhandledRejection', note);
-    onTestFinished(() => void process.off('unhandledRejection', note));
+    const rejections = unhandledRejections();
 
     const refused = configure({ endpoint: server.url, log, ...options } as ConfigureOptions);
     startRun({ name: 'ask' }).end();
@@ -297,7 +295,7 @@ describe('`apiKey` and `headers` as functions', () => {
     expect(await flush()).toEqual({ ok: true, pending: 0 });
     expect(credentials(server)).toEqual({ 'x-api-key': 'good-key' });
     expect(refused.stats()).toMatchObject({ sent: 1, dropped: 0 });
-    expect(rejections).toEqual([]);
+    expect(await rejections()).toEqual([]);
   });
 
   test.each<[string, unknown, string]>([

@@ -13,8 +13,8 @@ import {
   withExporter,
   withRun,
 } from '#src/index.ts';
-import { recordRuns } from '#src/testing.ts';
 import { readAddress } from '#src/viewer/data/address.ts';
+import { record } from './instrument/recorder.ts';
 import { logLines } from './support/log-lines.ts';
 
 /** An exporter that sends nothing, because its runs never end. */
@@ -84,8 +84,7 @@ test('there is no link without a run, with tracing off, for runs that are not se
   expect(runTo('http://127.0.0.1:1', { tracing: false }).url).toBeUndefined();
   const leftOut = runTo('http://127.0.0.1:1', { sampleRate: 0 });
   expect([leftOut.url, withRun(leftOut, () => traceUrl())]).toEqual([undefined, undefined]);
-  const recorder = recordRuns();
-  onTestFinished(() => recorder.stop());
+  record();
   expect(startRun({ name: 'work' }).url).toBeUndefined();
   const { get } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(leftOut), 'url') ?? {};
   expect(get?.call({})).toBeUndefined();

@@ -1,21 +1,13 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ConfigureOptions } from '#src/index.ts';
 import { environmentOf } from './support/environment.ts';
-import { forgetPackage } from './support/fresh-copy.ts';
+import { freshPackage } from './support/fresh-copy.ts';
 import { type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 import { startReceiver } from './support/receiver.ts';
 
 const ID = '8f14e45f-ceea-467a-9575-6f3d1d2b1c11';
 const OTHER = '1679091c-5a88-4faf-afb5-e6087eb1b2dc';
-
-/** Loads the package as in a program that has just started. */
-async function started() {
-  forgetPackage();
-  const runspan = await import('#src/index.ts');
-  onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
-  return runspan;
-}
 
 /** Returns the project in each record: `post ask id <id>`, `patch ask name <name>`. */
 function projects(received: readonly Received[]): string[] {
@@ -54,7 +46,7 @@ describe('a project by its id', () => {
   ])('%s', async (_, options, environment, expected, lineCount) => {
     const server = await service();
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-    const { configure, flush, startRun } = await started();
+    const { configure, flush, startRun } = await freshPackage();
     const lines: string[] = [];
     configure({ endpoint: server.url, ...options, log: (level, line) => level !== 'debug' && void lines.push(line) });
     startRun({ name: 'ask' }).end();
@@ -65,7 +57,7 @@ describe('a project by its id', () => {
 
   test('applies to a run and its nested runs, in posts and patches', async () => {
     const server = await service();
-    const { configure, flush, startRun, traceable, withRun } = await started();
+    const { configure, flush, startRun, traceable, withRun } = await freshPackage();
     configure({ endpoint: server.url, project: 'shop', log: 'silent' });
     const run = startRun({ name: 'ask', projectId: ID });
     await flush();
@@ -91,7 +83,7 @@ describe('a project by its id', () => {
 
   test('is sent in headers, and read from them only with `accept`', async () => {
     const server = await service();
-    const { configure, flush, fromHeaders, startRun, toHeaders, withRun } = await started();
+    const { configure, flush, fromHeaders, startRun, toHeaders, withRun } = await freshPackage();
     configure({ endpoint: server.url, log: 'silent' });
     const headers = toHeaders(startRun({ name: 'ask', projectId: ID }));
     expect(headers.baggage).toBe(`runspan-project-id=${ID}`);
@@ -108,7 +100,7 @@ describe('a project by its id', () => {
   test('is passed to a sampler, and accepted by a span processor and a LangChain handler', async () => {
     const server = await service();
     const seen: string[] = [];
-    const { configure, flush } = await started();
+    const { configure, flush } = await freshPackage();
     const { RunSpanProcessor } = await import('#src/otel.ts');
     const { RunspanCallbackHandler } = await import('#src/langchain.ts');
     const { BasicTracerProvider } = await import('@opentelemetry/sdk-trace-base');
@@ -134,7 +126,7 @@ describe('a project by its id', () => {
 
   test('selects the runs in the receiver', async () => {
     const receiver = await startReceiver();
-    const { configure, flush, startRun } = await started();
+    const { configure, flush, startRun } = await freshPackage();
     configure({ endpoint: receiver.url, projectId: ID, log: 'silent' });
     startRun({ name: 'ask' }).end();
     expect(await flush()).toEqual({ ok: true, pending: 0 });

@@ -1,21 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ConfigureOptions, Stats } from '#src/index.ts';
 import { environmentOf } from './support/environment.ts';
-import { forgetPackage } from './support/fresh-copy.ts';
+import { freshPackage } from './support/fresh-copy.ts';
 import { gate } from './support/gate.ts';
 import { type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
 import { listenInTest } from './support/listen-in-test.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
-
-/** Loads the package as in a program that has just started. */
-async function started() {
-  forgetPackage();
-  const runspan = await import('#src/index.ts');
-  onTestFinished(async () => void (await runspan.shutdown({ timeoutMs: 1 })));
-  return runspan;
-}
 
 /** A service that accepts everything, once `ready` has resolved. */
 async function service(ready: Promise<unknown> = Promise.resolve()): Promise<IngestServer> {
@@ -28,7 +20,7 @@ async function service(ready: Promise<unknown> = Promise.resolve()): Promise<Ing
 /** The package, configured to send its runs to a service. */
 async function configured(options: ConfigureOptions = {}, ready?: Promise<unknown>) {
   const server = await service(ready);
-  const runspan = await started();
+  const runspan = await freshPackage();
   runspan.configure({ endpoint: server.url, log, ...options });
   return { server, ...runspan };
 }
@@ -59,7 +51,7 @@ beforeEach(() => environmentOf());
 
 describe('tracing is off', () => {
   test('without an endpoint: functions and runs work, and no run is counted', async () => {
-    const { configure, currentRun, flush, shutdown, startRun, stats, traceable } = await started();
+    const { configure, currentRun, flush, shutdown, startRun, stats, traceable } = await freshPackage();
     const exporter = configure({ log });
     expect(traceable(() => currentRun())()).toBeUndefined();
     startRun({ name: 'by hand' }).end();
@@ -72,7 +64,7 @@ describe('tracing is off', () => {
 
   test('with `tracing: false` and an endpoint', async () => {
     const server = await service();
-    const { configure, flush, stats, traceable } = await started();
+    const { configure, flush, stats, traceable } = await freshPackage();
     configure({ endpoint: server.url, tracing: false, log });
     traceable(() => 1)();
     await flush();
@@ -83,7 +75,7 @@ describe('tracing is off', () => {
 describe('the environment', () => {
   test('is read at the first traced call, not at import', async () => {
     const server = await service();
-    const { flush, stats, traceable } = await started();
+    const { flush, stats, traceable } = await freshPackage();
     vi.stubEnv('RUNSPAN_ENDPOINT', server.url);
     vi.stubEnv('RUNSPAN_PROJECT', 'from environment');
     traceable(() => 1, { name: 'first' })();
@@ -129,7 +121,7 @@ describe('the ledger', () => {
 describe('the delivery statistics', () => {
   test('cover all exporters, including closed ones', async () => {
     const [good, bad] = [await service(), await ingestServerInTest(() => ({ status: 400 }))];
-    const { configure, createExporter, flush, shutdown, stats, traceable } = await started();
+    const { configure, createExporter, flush, shutdown, stats, traceable } = await freshPackage();
     expect(stats()).toMatchObject({ backlog: { bytes: 0, oldestMs: 0 } });
     expect([stats().latency, stats().lastError]).toEqual([undefined, undefined]);
     configure({ endpoint: good.url, log });
@@ -155,7 +147,7 @@ describe('flush', () => {
   test('waits for every exporter', async () => {
     const ready = gate();
     const [quick, slow] = [await service(), await service(ready)];
-    const { configure, createExporter, flush, stats, traceable } = await started();
+    const { configure, createExporter, flush, stats, traceable } = await freshPackage();
     configure({ endpoint: quick.url, log });
     const exporter = createExporter({ endpoint: slow.url, log });
     traceable(() => 1, { exporter })();
@@ -172,7 +164,7 @@ describe('flush', () => {
 describe('configure, called again', () => {
   test('sends later runs elsewhere, and the old exporter delivers its own', async () => {
     const [first, second] = [await service(), await service()];
-    const { configure, flush, startRun, stats, traceable, withRun } = await started();
+    const { configure, flush, startRun, stats, traceable, withRun } = await freshPackage();
     const child = traceable(() => 1, { name: 'child' });
     const old = configure({ endpoint: first.url, log });
     const open = startRun({ name: 'open' });
@@ -197,7 +189,7 @@ describe('configure, called again', () => {
     const disconnected: Promise<unknown>[] = [];
     const server = createServer((request, response) => request.resume().on('end', () => response.writeHead(202).end()));
     server.on('connection', (socket) => disconnected.push(once(socket, 'close')));
-    const { configure, startRun, stats } = await started();
+    const { configure, startRun, stats } = await freshPackage();
     const old = configure({ endpoint: await listenInTest(server), log });
     const run = startRun({ name: 'last' });
     configure({ tracing: false, log });
@@ -214,7 +206,7 @@ describe('configure, called again', () => {
   test('with another key delivers the runs of the refused key', async () => {
     const reply = ({ headers }: Received) => ({ status: headers['x-api-key'] === 'k-new' ? 202 : 401 });
     const server = await ingestServerInTest(reply);
-    const { configure, createExporter, flush, stats, traceable } = await started();
+    const { configure, createExporter, flush, stats, traceable } = await freshPackage();
     const limits = { retryDelayMs: 1, retryDelayMaxMs: 1 };
     const shared = { endpoint: server.url, workspaceId: 'w-1', limits, log } as const;
     const tenant = createExporter({ ...shared, apiKey: 'k-tenant' });
@@ -243,7 +235,7 @@ describe('configure, called again', () => {
 describe('createExporter', () => {
   test('receives the complete subtree of its runs, and no others', async () => {
     const [main, tenant] = [await service(), await service()];
-    const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await started();
+    const { configure, createExporter, flush, stats, startRun, traceable, withRun } = await freshPackage();
     configure({ endpoint: main.url, log });
     const exporter = createExporter({ endpoint: tenant.url, project: 'tenant', log });
     const inner = traceable(async () => 1, { name: 'inner' });

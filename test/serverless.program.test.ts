@@ -1,13 +1,12 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type IngestServer, ingestServer, type Reply } from './support/ingest-server.ts';
+import { type IngestServer, ingestServerInTest, type Reply } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 import { moduleText, runNode, type Started, startNode } from './support/program.ts';
 
 /** Starts a function behind a service, and calls it as a platform does. */
 async function deployed(reply?: () => Reply, timeoutMs = 20_000) {
-  const server = await ingestServer(reply);
-  onTestFinished(server.close);
+  const server = await ingestServerInTest(reply);
   const program = startNode(['test/fixtures/serverless-program.mjs', String(timeoutMs)], {
     RUNSPAN_ENDPOINT: server.url,
   });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configure, currentRun, flush, fromHeaders, startRun, traceable, withRun } from '#src/index.ts';
-import { type IngestServer, ingestServer, type Received } from './support/ingest-server.ts';
+import { type IngestServer, ingestServerInTest, type Received } from './support/ingest-server.ts';
 import { readJsonParts } from './support/multipart-reader.ts';
 
 // The rules are those of the interface, section "POST /runs/multipart"; the numbers are its own.
@@ -20,7 +20,7 @@ const answer = traceable(
 
 /** The requests of one call that is coalesced, and of one run below a caller that is posted and patched apart. */
 async function traffic(): Promise<{ server: IngestServer; coalesced: Received; post: Received; patch: Received }> {
-  const server = await ingestServer();
+  const server = await ingestServerInTest();
   configure({ endpoint: server.url, apiKey: 'key-1', workspaceId: 'workspace-1', project: 'docs' });
   await answer({ text: 'où?' });
   await flush();
@@ -40,8 +40,7 @@ afterEach(() => {
 
 describe('the wire', () => {
   it('matches the interface for a call sent as one post', async () => {
-    const { server, coalesced } = await traffic();
-    await using _ = server;
+    const { coalesced } = await traffic();
     const parts = readJsonParts(coalesced);
     const mains = [...parts].filter(([name]) => /^post\.[^.]+$/.test(name)).map(([, record]) => record);
     const root = mains.find(({ name }) => name === 'answer') as Record<string, string>;
@@ -75,8 +74,7 @@ describe('the wire', () => {
   });
 
   it('contains a longer run as a post and a patch of the same id', async () => {
-    const { server, post, patch } = await traffic();
-    await using _ = server;
+    const { post, patch } = await traffic();
     const [posted, patched] = [readJsonParts(post), readJsonParts(patch)];
     const [name = ''] = posted.keys();
     const id = name.slice('post.'.length);
@@ -92,7 +90,6 @@ describe('the wire', () => {
 
   it('has the headers of the interface in each request', async () => {
     const { server } = await traffic();
-    await using _ = server;
     for (const { method, path, headers } of server.received) {
       expect([method, path]).toEqual(['POST', '/runs/multipart']);
       expect(headers).toMatchObject({ 'x-api-key': 'key-1', 'x-tenant-id': 'workspace-1' });

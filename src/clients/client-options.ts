@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { RunspanError } from '../base/errors.ts';
 import { shown } from '../base/text.ts';
 import { type Check, type Checks, isLoopback, isObject, TRUE_OR_FALSE, wholeFrom } from '../config/checker.ts';
+import { defined } from '../payload/fields.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 
 /** Options shared by all clients. */
@@ -127,8 +128,7 @@ export const callChecks: Checks<CallOptions> = {
 
 /** Returns only the options that all calls share. */
 export function callOptionsOf({ signal, timeoutMs, maxRetries, headers }: CallOptions): CallOptions {
-  const options = { signal, timeoutMs, maxRetries, headers };
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  return defined({ signal, timeoutMs, maxRetries, headers });
 }
 
 /**

@@ -132,15 +132,12 @@ export const TRUE_OR_FALSE: Check = ['true or false', (value) => typeof value ==
 
 export const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 
-export const WHOLE_FROM_1: Check = [
-  'a whole number from 1',
-  (value) => Number.isSafeInteger(value) && (value as number) >= 1,
-];
-
 export function wholeFrom(least: number, most?: number): Check {
   const holds = (value: number): boolean => Number.isSafeInteger(value) && value >= least && value <= (most ?? value);
   return [`a whole number from ${least}${most === undefined ? '' : ` to ${most}`}`, (value) => holds(value as number)];
 }
+
+export const WHOLE_FROM_1: Check = wholeFrom(1);
 
 /** Whether a host is `localhost`, in 127.0.0.0/8, `::1` or `[::1]`. Other host names are not resolved. */
 export function isLoopback(host: string): boolean {

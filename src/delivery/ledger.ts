@@ -110,7 +110,6 @@ export class FlushTracker {
   readonly #groups: FlushGroup[] = [{ flush: undefined, pending: 0, joined: undefined }];
   readonly waiting: Set<Flush> = new Set();
 
-  /** Number of groups. */
   get size(): number {
     return this.#groups.length;
   }

@@ -107,7 +107,6 @@ function exitAll(): void {
   for (const exporter of allowances.keys()) exporter.endProcess();
 }
 
-/** The signals that each exporter handles. */
 const handledSignals = new Map<EndingExporter, readonly NodeJS.Signals[]>();
 /** Signals that are no longer handled: another listener has received them, or they end the process. */
 const leftAlone = new Set<NodeJS.Signals>();

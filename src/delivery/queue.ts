@@ -22,7 +22,6 @@ export class DeliveryQueue {
   openRuns = 0;
   /** Number of open runs whose start is queued. */
   starts = 0;
-  /** Total size of all runs in the queue, in bytes. */
   bytes = 0;
   /** Number and total size of the runs in `ready` that were read from disk. */
   #recoveredRuns = 0;

@@ -47,7 +47,6 @@ export class Slab {
     return this.written.activeAtMs.length;
   }
 
-  /** Keeps the body compressed. */
   keepCompressed(bytes: Buffer, encoding: Encoding): void {
     this.kept = { bytes, encoding };
     this.isTried = true;

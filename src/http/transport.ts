@@ -66,7 +66,6 @@ export interface HttpResponse {
   readonly isKeyless?: boolean;
 }
 
-/** A response with an unread body. */
 export interface UnreadResponse {
   readonly status: number;
   readonly headers: HttpResponse['headers'];

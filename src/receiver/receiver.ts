@@ -154,7 +154,6 @@ export async function receiverWith(
   };
 }
 
-/** Starts a server with all routes. */
 export async function startServer(
   options: RoutesOptions,
   host: string,

@@ -75,7 +75,6 @@ export function parseFixture(text: string, file: string): Fixture {
   );
 }
 
-/** Returns the text of a fixture's file. */
 export function fixtureText(fixture: Fixture): string {
   return `${JSON.stringify(fixture, null, 2)}\n`;
 }

@@ -9,12 +9,10 @@ import type { CallReader } from '../services/call-reader.ts';
 import { pathText, pathTo } from '../testing/forest.ts';
 import { fixtureRules, masked, type RecordedCall, requestOf } from './fixture.ts';
 
-/** A run of an exported trace. */
 export interface ExportedRun extends Omit<RunRecord, 'attachments'> {
   readonly attachments?: readonly { readonly name: string; readonly data: string }[];
 }
 
-/** The model calls of a trace. */
 export interface TraceCalls {
   /** The calls of each run, in the order of the runs. */
   readonly ofRuns: readonly (readonly RecordedCall[])[];

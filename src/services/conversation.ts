@@ -42,7 +42,6 @@ export function callsAmong(items: readonly unknown[]): ToolCall[] {
   return parts.filter((part) => part.kind === 'call');
 }
 
-/** Returns the tool calls in the outputs of a model call. */
 export function callsInOutputs(outputs: unknown): ToolCall[] {
   return partsIn(messagesOfOutputs(outputs) ?? []).filter((part) => part.kind === 'call');
 }

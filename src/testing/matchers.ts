@@ -1,4 +1,4 @@
-import type { Checks } from '../config/checker.ts';
+import { type Checks, wholeFrom } from '../config/checker.ts';
 import type { RunRecord } from '../run/record.ts';
 import {
   Comparison,
@@ -61,7 +61,7 @@ export const matchers: { toHaveRun(this: MatcherContext, received: unknown, expe
 const RUN_CHECKS: Checks<ExpectedRun> = {
   ...fieldChecks,
   parent: ['a name, a RegExp, an object or null', (value) => typeof value === 'string' || typeof value === 'object'],
-  times: ['a whole number from 0', (value) => Number.isSafeInteger(value) && (value as number) >= 0],
+  times: wholeFrom(0),
 };
 
 interface RunExpectation extends Omit<ExpectedRun, 'parent'> {

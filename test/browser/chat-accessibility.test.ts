@@ -11,8 +11,7 @@ test.each([
   [['light', 'dark'], 1280],
   [['light'], 390],
 ] as const)('no view has accessibility problems or overflows, in %j at a width of %i', async (colorSchemes, width) => {
-  const chat = await openChat({ traced: true, viewport: { width, height: 800 } });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ traced: true, viewport: { width, height: 800 } });
   const check = async (view: string): Promise<void> => {
     for (const colorScheme of colorSchemes) {
       await page.emulateMedia({ colorScheme });
@@ -64,8 +63,7 @@ test.each([
 });
 
 test('the keyboard reaches every action', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   const { keyboard } = page;
   /** Moves the focus to a button or link. */
   const reach = async (name: string | RegExp, key = 'Tab'): Promise<void> => {
@@ -79,15 +77,13 @@ test('the keyboard reaches every action', async () => {
   await keyboard.type('you');
   expect(await chat.composer.inputValue()).toBe('hello\nyou');
   await keyboard.press('Enter');
-  await answers.getByText('Hello.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Hello.'));
   await keyboard.type('Save a note: x');
   await keyboard.press('Enter');
   await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
   await reach('Approve', 'Shift+Tab');
   await keyboard.press('Enter');
-  await answers.getByText('Saved until the chat ends: x').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Saved until the chat ends: x').last());
 
   await reach('Edit message', 'Shift+Tab');
   await keyboard.press('Enter');
@@ -120,10 +116,8 @@ test('the keyboard reaches every action', async () => {
 });
 
 test('on a narrow screen the conversations are a drawer, which Escape closes', async () => {
-  const chat = await openChat({ viewport: { width: 390, height: 800 } });
-  const { page } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page } = await openChat({ viewport: { width: 390, height: 800 } });
+  await chat.ask('hello');
   const nav = page.getByRole('navigation', { name: 'Conversations' });
   expect(await nav.count()).toBe(0);
   const menu = page.getByRole('button', { name: 'Conversations', exact: true });
@@ -142,8 +136,7 @@ test('on a narrow screen the conversations are a drawer, which Escape closes', a
 });
 
 test('an answer is announced once, when it is complete', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await page.evaluate(`{
     globalThis.announced = [];
     const region = document.querySelector('[role=status][aria-live]');

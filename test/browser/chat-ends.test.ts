@@ -4,8 +4,7 @@ import { chatPages } from './chat-page.ts';
 const openChat = chatPages();
 
 test('a failed turn keeps its reason and trace after another turn and after a reload', async () => {
-  const chat = await openChat({ traced: true });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ traced: true });
   await chat.model({ fail: 1 });
   await chat.say('heron');
   await page.getByRole('group', { name: 'Outcome' }).getByText('The model is on strike.').waitFor();
@@ -13,8 +12,7 @@ test('a failed turn keeps its reason and trace after another turn and after a re
   const failed = await traces.getAttribute('href');
   expect(await page.getByRole('button', { name: 'Good answer' }).count()).toBe(0);
   await chat.say('hello');
-  await answers.getByText('Hello.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Hello.'));
   const turn = page.locator('li.turn').first();
   for (const load of [() => page.getByRole('heading', { level: 1 }).waitFor(), () => page.reload()]) {
     await load();
@@ -26,8 +24,7 @@ test('a failed turn keeps its reason and trace after another turn and after a re
 });
 
 test('a conversation that is deleted during its answer is reported under its title', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
@@ -42,8 +39,7 @@ test('a conversation that is deleted during its answer is reported under its tit
 });
 
 test('a message that is written while the server is away stays in the form', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();
@@ -60,10 +56,8 @@ test('a message that is written while the server is away stays in the form', asy
 });
 
 test('an earlier point has a note if the agent waits for a decision', async () => {
-  const chat = await openChat();
-  const { page } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page } = await openChat();
+  await chat.ask('hello');
   await chat.say('Save a note: buy milk');
   await page.getByRole('article', { name: 'Request of the agent' }).waitFor();
   await page.getByRole('button', { name: 'History', exact: true }).click();
@@ -73,16 +67,14 @@ test('an earlier point has a note if the agent waits for a decision', async () =
   await note.getByText('The agent waits for your decision in the latest state').waitFor();
   await page.getByRole('button', { name: 'Back to latest' }).click();
   await page.getByRole('button', { name: 'Reject' }).click();
-  await chat.answers.getByText('The user declined').last().waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('The user declined').last());
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await note.waitFor();
   expect(await note.getByText('waits for your decision').count()).toBe(0);
 });
 
 test('an answer that is empty, cut or refused, and an invalid call are explained', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   const bad = { type: 'invalid_tool_call', id: 'c', name: 'save_note', args: '{"text":', error: 'Not JSON' };
   const replies: [string, object, string][] = [
     ['empty', { content: [] }, 'The model returned no text.'],

@@ -4,11 +4,9 @@ import { chatPages } from './chat-page.ts';
 const openChat = chatPages();
 
 test('thumbs and a comment become feedback on the trace of the answer', async () => {
-  const chat = await openChat({ traced: true });
-  const { page, answers, context } = chat;
+  const { chat, page, answers, context } = await openChat({ traced: true });
   await chat.say('heron');
-  await answers.getByText('The heron is a tall bird.').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('The heron is a tall bird.').last());
   await page.getByRole('button', { name: 'Bad answer' }).click();
   await page.getByText('Thank you.').waitFor();
   await page.getByRole('button', { name: 'Good answer' }).click();
@@ -31,11 +29,9 @@ test('thumbs and a comment become feedback on the trace of the answer', async ()
 });
 
 test('a changed rating keeps its comment, survives a reload, and can be removed', async () => {
-  const chat = await openChat({ traced: true });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ traced: true });
   await chat.say('heron');
-  await answers.getByText('The heron is a tall bird.').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('The heron is a tall bird.').last());
   const href = await page.getByRole('link', { name: 'Trace' }).getAttribute('href');
   const run = new URL(href ?? '').searchParams.get('run');
   const said = async (): Promise<unknown[]> => {
@@ -65,30 +61,25 @@ test('a changed rating keeps its comment, survives a reload, and can be removed'
 });
 
 test('the page leaves tracing to the server: it sets no trace header and sends no data about its turns', async () => {
-  const chat = await openChat({ traced: true });
-  const { page } = chat;
+  const { chat, page } = await openChat({ traced: true });
   const sent: string[] = [];
   page.on('request', (request) => {
     const isNamed = 'runspan-trace' in request.headers();
     if (request.method() === 'POST') sent.push(`${new URL(request.url()).pathname.split('/').at(-1)} ${isNamed}`);
   });
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await page.getByRole('link', { name: 'Trace' }).waitFor();
   await page.reload();
   expect(new Set(sent)).toEqual(new Set(['stream false', 'commands false']));
 });
 
 test('without tracing, the page shows no ratings and no trace links, and the console stays clean', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   const lines: string[] = [];
   page.on('console', (message) => lines.push(message.text()));
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await chat.say('heron');
-  await chat.answers.getByText('The heron is a tall bird.').last().waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('The heron is a tall bird.').last());
   expect(lines).toEqual([]);
   expect(await page.getByRole('link', { name: 'Trace' }).count()).toBe(0);
   expect(await page.getByRole('button', { name: /Good|Bad/ }).count()).toBe(0);

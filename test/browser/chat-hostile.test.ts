@@ -18,14 +18,12 @@ const HOSTILE = [
 ].join('\n\n');
 
 test('hostile text runs nothing, sends no request, and shows its hidden characters', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   const asked: string[] = [];
   page.on('request', (request) => asked.push(new URL(request.url()).origin));
   await chat.model({ say: HOSTILE });
   await chat.say(HOSTILE);
-  await answers.getByText('constructor and toString').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('constructor and toString'));
   // In an answer and a question.
   await answers.locator('.hidden-character', { hasText: '\\u202e' }).waitFor();
   await page.getByRole('article', { name: 'You' }).locator('.hidden-character', { hasText: '\\u202e' }).waitFor();
@@ -59,12 +57,10 @@ test('hostile text runs nothing, sends no request, and shows its hidden characte
 });
 
 test('a word of 1 MiB is shown in part and fits the page', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ say: 'x'.repeat(2 ** 20) });
   await chat.say('y'.repeat(900_000));
-  await answers.getByText('Show more').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Show more'));
   expect((await answers.textContent())?.length).toBeLessThan(20_000);
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
   await answers.getByRole('button', { name: 'Show more' }).click();

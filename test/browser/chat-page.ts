@@ -67,6 +67,18 @@ export class ChatPage {
     await this.composer.press('Enter');
   }
 
+  /** Sends a message, and waits for the end of its run. */
+  async ask(text: string): Promise<void> {
+    await this.say(text);
+    await this.settled();
+  }
+
+  /** Waits for an answer, and for the end of its run. */
+  async answered(answer: Locator): Promise<void> {
+    await answer.waitFor();
+    await this.settled();
+  }
+
   /** Waits until no run is in progress. */
   async settled(): Promise<void> {
     await this.page.getByRole('button', { name: 'Send' }).waitFor();
@@ -74,10 +86,16 @@ export class ChatPage {
   }
 }
 
+/** A chat, with the parts of its page that tests use most. */
+function openedChat(chat: ChatPage) {
+  const { page, context, url, composer, answers } = chat;
+  return { chat, page, context, url, composer, answers };
+}
+
 /** Returns a function that opens a page with a new chat. */
 export function chatPages(): (
   options?: { traced?: boolean; asks?: boolean; eventsMax?: number } & BrowserContextOptions,
-) => Promise<ChatPage> {
+) => Promise<ReturnType<typeof openedChat>> {
   const post = async (path: string, body: object): Promise<Response> => {
     const headers = { 'content-type': 'application/json' };
     const answer = await fetch(inject('chats') + path, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -94,6 +112,6 @@ export function chatPages(): (
     const { page, context } = await newPage({ reducedMotion: 'reduce', ...options }, /^Failed to load resource/);
     await page.goto(chat.url);
     const control = async (what: string, body = {}) => void (await post(`/chats/${chat.id}/${what}`, body));
-    return new ChatPage({ page, context }, chat, control);
+    return openedChat(new ChatPage({ page, context }, chat, control));
   };
 }

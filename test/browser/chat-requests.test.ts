@@ -4,8 +4,7 @@ import { chatPages } from './chat-page.ts';
 const openChat = chatPages();
 
 test('a request in any other form is shown, and answered with text or JSON', async () => {
-  const chat = await openChat({ asks: true });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ asks: true });
   const card = page.getByRole('article', { name: 'Request of the agent' });
   for (const [answer, received] of [
     ['a heron', '"a heron"'],
@@ -15,14 +14,12 @@ test('a request in any other form is shown, and answered with text or JSON', asy
     await card.getByText('"question": "Which bird?"').waitFor();
     await card.getByRole('textbox', { name: 'Your answer, as text or JSON' }).fill(answer);
     await card.getByRole('button', { name: 'Send answer' }).click();
-    await answers.getByText(`The answer is ${received}.`).waitFor();
-    await chat.settled();
+    await chat.answered(answers.getByText(`The answer is ${received}.`));
   }
 });
 
 test('each of several actions is decided, and a decision can be changed until the last one', async () => {
-  const chat = await openChat({ asks: true });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ asks: true });
   const card = page.getByRole('article', { name: 'Request of the agent' });
   const [approve, reject] = ['Approve', 'Reject'].map((name) => card.getByRole('button', { name, exact: true }));
   const decisions = async (): Promise<string | null> => answers.last().textContent();
@@ -43,10 +40,8 @@ test('each of several actions is decided, and a decision can be changed until th
 });
 
 test('a hidden page closes its stream, and is up to date when it is shown again', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page, answers } = await openChat();
+  await chat.ask('hello');
   const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
   const show = (isHidden: boolean) =>
     page.evaluate(`{
@@ -69,11 +64,10 @@ test('a hidden page closes its stream, and is up to date when it is shown again'
 });
 
 test('an answer and its code are copied, and a wide table scrolls', async () => {
-  const chat = await openChat({
+  const { chat, page, answers } = await openChat({
     permissions: ['clipboard-read', 'clipboard-write'],
     viewport: { width: 390, height: 800 },
   });
-  const { page, answers } = chat;
   const row = `|${' a column that is wide |'.repeat(8)}`;
   const text = `Run this:\n\n\`\`\`\nnpm start\n\`\`\`\n\n${row}\n|${'--:|'.repeat(8)}\n${row}`;
   await chat.model({ say: text });

@@ -7,8 +7,7 @@ const openChat = chatPages();
 const SHALOM = 'שלום עולם';
 
 test('right-to-left text is laid out from right to left', async () => {
-  const chat = await openChat();
-  const { page, answers, composer } = chat;
+  const { chat, page, answers, composer } = await openChat();
   await chat.model({
     say: `# ${SHALOM}\n\n${SHALOM}\n\nHello.\n\n- ${SHALOM}\n- one\n\n| ${SHALOM} |\n|---|\n| two |`,
   });
@@ -16,8 +15,7 @@ test('right-to-left text is laid out from right to left', async () => {
   const isFromRight = (place: Locator): Promise<boolean> => place.evaluate((element) => element.matches(':dir(rtl)'));
   expect(await isFromRight(composer)).toBe(true);
   await composer.press('Enter');
-  await answers.getByText('two').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('two'));
   const pieces = answers.locator('p, li, th, td');
   const fromRight = await pieces.evaluateAll((all) => all.map((one) => one.matches(':dir(rtl)')));
   expect(fromRight).toEqual([true, true, false, true, false, true, false]);
@@ -29,8 +27,7 @@ test('right-to-left text is laid out from right to left', async () => {
 });
 
 test('an invisible message is not sent', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   const send = page.getByRole('button', { name: 'Send' });
   await chat.say('\u200b\u200d\ufeff \u2060');
   expect(await send.isDisabled()).toBe(true);
@@ -51,8 +48,7 @@ test('a text that is too long for a message is cut with a note', async () => {
 });
 
 test('the button for more text is separate from the last word', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.say('y'.repeat(20_000));
   const question = page.getByRole('article', { name: 'You' });
   await expect.poll(() => question.textContent()).toMatch(/y Show more \(3,616 characters left\)/);

@@ -1,5 +1,6 @@
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { gate } from '../support/gate.ts';
 import { chatPages } from './chat-page.ts';
 
 const openChat = chatPages();
@@ -9,8 +10,7 @@ const HERON =
   'On "heron": The heron is a tall bird. It stands still in shallow water and waits for fish. (river.md, "heron")';
 
 test('the first message starts a conversation, and its answer streams', async () => {
-  const chat = await openChat();
-  const { page, composer, answers } = chat;
+  const { chat, page, composer, answers } = await openChat();
   const refused: string[] = [];
   page.on('response', (response) => {
     if (response.status() >= 400 && response.url().includes('/threads/')) refused.push(response.url());
@@ -23,8 +23,7 @@ test('the first message starts a conversation, and its answer streams', async ()
   expect(page.url()).toMatch(/#\/t\/[\da-f-]{36}$/);
   expect(await composer.inputValue()).toBe('');
   await chat.release();
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
@@ -39,8 +38,7 @@ test('the first message starts a conversation, and its answer streams', async ()
 });
 
 test('subagents are shown while they work, with their tasks, tools and texts', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.model({ hold: 'researcher' });
   await chat.say('Compare heron and otter');
   const cards = page.getByRole('article', { name: 'Subagent researcher' });
@@ -61,8 +59,7 @@ test('subagents are shown while they work, with their tasks, tools and texts', a
 });
 
 test('a stopped subagent stays stopped while a later question is answered', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ hold: 'researcher' });
   await chat.say('Compare heron and otter');
   const card = page.getByRole('article', { name: 'Subagent researcher' }).first();
@@ -79,8 +76,7 @@ test('a stopped subagent stays stopped while a later question is answered', asyn
 });
 
 test('a subagent that is stopped during its call shows its name', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   // The answer has five words before its first call.
   await chat.model({ hold: 'supervisor', holdPieces: 6 });
   await chat.say('Compare heron and otter');
@@ -92,8 +88,7 @@ test('a subagent that is stopped during its call shows its name', async () => {
 });
 
 test('Escape stops an answer, which keeps its text and can be tried again', async () => {
-  const chat = await openChat();
-  const { page, answers, composer } = chat;
+  const { chat, page, answers, composer } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await answers.getByText('Let me', { exact: true }).waitFor();
@@ -110,35 +105,29 @@ test('Escape stops an answer, which keeps its text and can be tried again', asyn
   expect(await answers.textContent()).toBe('Let me');
   await chat.release();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(await answers.count()).toBe(1);
   expect(await page.getByText('Stopped.', { exact: true }).count()).toBe(0);
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
 test('a run can be stopped before the server has accepted it', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ hold: 'supervisor' });
-  let answer: () => void = () => undefined;
-  const isWanted = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
+  const isWanted = gate();
   await page.route('**/commands', async (route) => {
     await isWanted;
     await route.continue();
   });
   await chat.say('heron');
   await page.getByRole('button', { name: 'Stop' }).click();
-  answer();
+  isWanted.open();
   await page.getByText('Stopped.', { exact: true }).waitFor();
   expect(await answers.count()).toBeLessThanOrEqual(1);
 });
 
 test('a page that is reloaded during an answer shows the whole answer once', async () => {
-  const chat = await openChat();
-  const { page, answers, context } = chat;
+  const { chat, page, answers, context } = await openChat();
   await chat.model({ hold: 'writer' });
   await chat.say('Compare heron and otter');
   await page.getByRole('article', { name: 'Subagent writer' }).getByText('On "heron":', { exact: true }).waitFor();
@@ -162,11 +151,9 @@ test('a page that is reloaded during an answer shows the whole answer once', asy
 });
 
 test('conversations are listed, opened again, and deleted after a confirmation', async () => {
-  const chat = await openChat();
-  const { page, answers, composer } = chat;
+  const { chat, page, answers, composer } = await openChat();
   const nav = page.getByRole('navigation');
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   await nav.getByRole('link', { name: 'New conversation' }).click();
   await page.getByRole('heading', { name: 'What would you like to know?' }).waitFor();
   expect(await composer.evaluate((element) => element.matches(':focus'))).toBe(true);
@@ -193,11 +180,9 @@ test('conversations are listed, opened again, and deleted after a confirmation',
 });
 
 test('an unsent message stays in its conversation, also after a reload', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   const nav = page.getByRole('navigation');
-  await chat.say('hello');
-  await chat.settled();
+  await chat.ask('hello');
   expect(await composer.inputValue()).toBe('');
   await composer.fill('half a question');
   await nav.getByRole('link', { name: 'New conversation' }).click();
@@ -230,8 +215,7 @@ test('more than a hundred conversations are listed on request', async () => {
 });
 
 test('a request is approved with another text, or rejected with a reason that the agent reads', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.say('Save a note: buy milk');
   const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
@@ -242,14 +226,12 @@ test('a request is approved with another text, or rejected with a reason that th
   await card.getByRole('textbox', { name: 'save_note: text (editable)' }).fill('buy bread');
   expect(await card.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
   await card.getByRole('button', { name: 'Approve with changes' }).click();
-  await answers.getByText('Saved until the chat ends: buy bread').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Saved until the chat ends: buy bread').last());
   expect(await card.count()).toBe(0);
   await chat.say('Save a note: buy eggs');
   await card.getByRole('textbox', { name: 'Reason for the rejection' }).fill('No eggs');
   await card.getByRole('button', { name: 'Reject' }).click();
-  await answers.getByText('The user declined: No eggs').last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('The user declined: No eggs').last());
   const calls = page.locator('summary').filter({ hasText: 'save_note' });
   // The page learns from the state that the action was declined.
   await expect.poll(() => calls.allTextContents()).toEqual(['save_notebuy breaddone', 'save_notebuy eggsdeclined']);
@@ -259,8 +241,7 @@ test('a request is approved with another text, or rejected with a reason that th
 });
 
 test('a request gets the focus unless the user writes, and Enter explains what is missing', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
+  const { chat, page, composer } = await openChat();
   const card = page.getByRole('article', { name: 'Request of the agent' });
   const hasFocus = (place: Locator) => place.evaluate((element) => element.matches(':focus'));
   await chat.say('Save a note: buy milk');
@@ -275,8 +256,7 @@ test('a request gets the focus unless the user writes, and Enter explains what i
   await page.locator('form').getByText(hint).waitFor();
   expect(await page.getByRole('status').allTextContents()).toContain(hint);
   await card.getByRole('button', { name: 'Reject' }).click();
-  await chat.answers.getByText('The user declined').last().waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('The user declined').last());
   expect(await page.locator('form').getByText(hint).count()).toBe(0);
   expect(await hasFocus(composer)).toBe(true);
 
@@ -301,8 +281,7 @@ test('a request gets the focus unless the user writes, and Enter explains what i
 });
 
 test('a request that was decided on another page is shown as decided', async () => {
-  const chat = await openChat();
-  const { page, context, answers } = chat;
+  const { chat, page, context, answers } = await openChat();
   await chat.say('Save a note: buy milk');
   const card = page.getByRole('article', { name: 'Request of the agent' });
   await card.waitFor();
@@ -320,16 +299,13 @@ test('a request that was decided on another page is shown as decided', async () 
 });
 
 test('a retry and an edited message are branches, and the history leads to each of them', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page, answers } = await openChat();
+  await chat.ask('hello');
   await chat.say('heron');
   await answers.getByText(HERON).last().waitFor();
   await chat.model({ say: 'Another answer.' });
   await page.getByRole('button', { name: 'Retry' }).click();
-  await answers.getByText('Another answer.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Another answer.'));
   expect(await answers.count()).toBe(2);
   expect(await page.getByText(HERON).count()).toBe(0);
 
@@ -337,8 +313,7 @@ test('a retry and an edited message are branches, and the history leads to each 
   await page.getByRole('button', { name: 'Edit message' }).last().click();
   await page.getByRole('textbox', { name: 'Edit message' }).fill('otter');
   await page.keyboard.press('Enter');
-  await answers.getByText('An answer to what was changed.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('An answer to what was changed.'));
   const questions = page.getByRole('article', { name: 'You' });
   expect(await questions.allTextContents()).toEqual(['hello', 'otter']);
 
@@ -361,8 +336,7 @@ test('a retry and an edited message are branches, and the history leads to each 
   await first.getByRole('button', { name: 'Branch from here' }).click();
   await chat.model({ say: 'From there.' });
   await chat.say('And then?');
-  await answers.getByText('From there.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('From there.'));
   expect(await questions.allTextContents()).toEqual(['hello', 'heron', 'And then?']);
   await page.reload();
   await answers.getByText('From there.').waitFor();
@@ -370,10 +344,8 @@ test('a retry and an edited message are branches, and the history leads to each 
 });
 
 test('a double click sends one command', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page, answers } = await openChat();
+  await chat.ask('hello');
   let commands = 0;
   page.on('request', (request) => {
     if (request.url().endsWith('/commands')) commands += 1;
@@ -386,8 +358,7 @@ test('a double click sends one command', async () => {
   const area = page.getByRole('textbox', { name: 'Edit message' });
   await area.fill('heron');
   await Promise.all([page.keyboard.press('Enter'), page.keyboard.press('Enter')]);
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(commands).toBe(2);
 });
 
@@ -406,8 +377,7 @@ test('earlier points are listed once after a double click', async () => {
 });
 
 test('a failed run shows its reason and can be tried again', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat();
   await chat.model({ fail: 1 });
   await chat.say('heron');
   const outcome = page.getByRole('group', { name: 'Outcome' });
@@ -415,15 +385,13 @@ test('a failed run shows its reason and can be tried again', async () => {
   await page.reload();
   await outcome.getByText('The model is on strike.').waitFor();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   expect(await outcome.count()).toBe(0);
   expect(await page.getByRole('article', { name: 'You' }).count()).toBe(1);
 });
 
 test('a broken connection is restored, and the answer continues', async () => {
-  const chat = await openChat();
-  const { page, answers, context } = chat;
+  const { chat, page, answers, context } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await answers.getByText('Let me', { exact: true }).waitFor();
@@ -432,15 +400,13 @@ test('a broken connection is restored, and the answer continues', async () => {
   await page.getByText('Reconnecting').waitFor();
   await chat.release();
   await context.setOffline(false);
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   await page.getByText('Reconnecting').waitFor({ state: 'detached' });
   expect(await answers.getByText('Let me').allTextContents()).toEqual(['Let me look that up.']);
 });
 
 test('a message that cannot be sent returns to the form', async () => {
-  const chat = await openChat();
-  const { page, composer, context } = chat;
+  const { chat, page, composer, context } = await openChat();
   await context.setOffline(true);
   await chat.say('heron');
   await page.getByText('The server does not respond.').waitFor();
@@ -452,13 +418,11 @@ test('a message that cannot be sent returns to the form', async () => {
 });
 
 test('a conversation with more events than the log keeps is shown completely', async () => {
-  const chat = await openChat({ eventsMax: 500 });
-  const { page, answers } = chat;
+  const { chat, page, answers } = await openChat({ eventsMax: 500 });
   const words = Array.from({ length: 4_000 }, (_, index) => `w${index}`).join(' ');
   await chat.model({ say: words, pieceChars: 6 });
   await chat.say('all of them');
-  await answers.getByText('w100 ').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('w100 '));
   // The view followed the answer.
   const left = 'element => element.scrollHeight - element.scrollTop - element.clientHeight';
   expect(await page.evaluate(`(${left})(document.querySelector('.scroller'))`)).toBeLessThan(2);
@@ -469,8 +433,7 @@ test('a conversation with more events than the log keeps is shown completely', a
 });
 
 test('an invalid address is explained and leads to a new conversation', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   for (const id of [encodeURIComponent('a b'), '../../etc', '%00', 'x'.repeat(129), 'x'.repeat(5_000)]) {
     await page.goto(`${chat.url}/#/t/${id}`);
     await page.getByRole('alert').getByText('This conversation does not exist.').waitFor();
@@ -484,28 +447,22 @@ test('an invalid address is explained and leads to a new conversation', async ()
 });
 
 test('a retry at an earlier point starts a branch there', async () => {
-  const chat = await openChat();
-  const { page, answers } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page, answers } = await openChat();
+  await chat.ask('hello');
   await chat.say('heron');
-  await answers.getByText(HERON).last().waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText(HERON).last());
   await page.getByRole('button', { name: 'History', exact: true }).click();
   await page.getByRole('button', { name: 'Branch from here' }).last().click();
   await page.getByRole('group', { name: 'Earlier point' }).waitFor();
   await chat.model({ say: 'Hello again.' });
   await page.getByRole('button', { name: 'Retry' }).click();
-  await answers.getByText('Hello again.').waitFor();
-  await chat.settled();
+  await chat.answered(answers.getByText('Hello again.'));
   expect(await page.getByRole('article', { name: 'You' }).allTextContents()).toEqual(['hello']);
 });
 
 test('a conversation that was deleted on another page is not silently created again', async () => {
-  const chat = await openChat();
-  const { page, composer } = chat;
-  await chat.say('hello');
-  await chat.settled();
+  const { chat, page, composer } = await openChat();
+  await chat.ask('hello');
   const address = page.url();
   const remove = () => page.request.delete(`${chat.url}/api/threads/${address.split('/').at(-1)}`);
   const gone = page.getByRole('alert').getByText('This conversation no longer exists on the server.');
@@ -519,8 +476,7 @@ test('a conversation that was deleted on another page is not silently created ag
   expect(await composer.inputValue()).toBe('And then?');
   await chat.model({ say: 'It begins anew.' });
   await composer.press('Enter');
-  await chat.answers.getByText('It begins anew.').waitFor();
-  await chat.settled();
+  await chat.answered(chat.answers.getByText('It begins anew.'));
   expect(page.url()).not.toBe(address);
   // A page that gets the focus again checks its conversation.
   await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`);
@@ -530,8 +486,7 @@ test('a conversation that was deleted on another page is not silently created ag
 });
 
 test('a conversation that was deleted while the server was away is reported', async () => {
-  const chat = await openChat();
-  const { page } = chat;
+  const { chat, page } = await openChat();
   await chat.model({ hold: 'supervisor' });
   await chat.say('heron');
   await chat.answers.getByText('Let me', { exact: true }).waitFor();

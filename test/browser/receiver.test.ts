@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver } from '#src/receiver.ts';
 import { gate } from '../support/gate.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
@@ -280,13 +280,7 @@ test('a page on another port or host can link to the page, but cannot load anyth
     );
     response.writeHead(200, { 'content-type': 'text/html' }).end(links.join(''));
   });
-  await new Promise<void>((resolve) => other.listen(0, resolve));
-  onTestFinished(() => {
-    other.close();
-    // The browser may keep a connection open that it has not used.
-    other.closeAllConnections();
-  });
-  const address = `http://localhost:${(other.address() as AddressInfo).port}/`;
+  const address = (await listenInTest(other)).replace('127.0.0.1', 'localhost');
   await page.goto(address);
   // The browser logs an error for each refused image.
   expect(complaints.splice(0)).toHaveLength(2);

@@ -8,7 +8,7 @@ import { FixedKeys } from '#src/receiver/http/keyring.ts';
 import { listen as listenWith } from '#src/receiver/http/server.ts';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import type { MemoryStore } from '#src/receiver.ts';
-import { listen } from '../support/listen.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { openPage } from './page.ts';
 import { idOf, run } from './runs.ts';
 
@@ -31,11 +31,7 @@ async function balanced(store: MemoryStore): Promise<{ url: string; counts: numb
     outgoing.on('close', () => sent.destroy());
     incoming.pipe(sent);
   });
-  const publicUrl = await listen(balancer);
-  onTestFinished(() => {
-    balancer.close();
-    balancer.closeAllConnections();
-  });
+  const publicUrl = await listenInTest(balancer);
   for (let count = 0; count < 2; count += 1) {
     const rules = { host: '127.0.0.1', keys: new FixedKeys(KEY, undefined), allowedHosts: ['127.0.0.1'], publicUrl };
     const access = new Access(rules, new TokenSigner(store));

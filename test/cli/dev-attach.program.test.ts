@@ -45,6 +45,17 @@ async function owner(file: string, args: readonly string[] = []): Promise<Starte
 const dev = (file: string, args: readonly string[], env = {}): Promise<Ended> =>
   start(['dev', ...args], { RUNSPAN_STORE: file, ...env }).ended;
 
+/** Starts a program under a receiver, which is killed as soon as the program is ready. */
+async function withoutReceiver(code: string) {
+  const file = storePath();
+  const first = await owner(file);
+  const second = start(['dev', ...program(code)], { RUNSPAN_STORE: file });
+  await second.printed(/ready/);
+  first.child.kill('SIGKILL');
+  await first.ended;
+  return { file, first, second };
+}
+
 /** Returns the runs in a store that no receiver uses. */
 const stored = async (file: string) => await runsIn(await openLocalStore(file));
 
@@ -259,8 +270,6 @@ it(
 
 describe('when the receiver is killed while an attached program runs', () => {
   it('the runs wait on disk for the next receiver of the store, and none is lost or stored twice', async () => {
-    const file = storePath();
-    const first = await owner(file);
     const code = `
       const runs = [];
       const record = (name) => { const run = startRun({ name }); run.end(); runs.push(run.id); };
@@ -275,10 +284,7 @@ describe('when the receiver is killed while an attached program runs', () => {
       startRun({ name: 'for another service' }).end();
       console.log('ids', JSON.stringify(runs));
       process.exit(5);`;
-    const second = start(['dev', ...program(code)], { RUNSPAN_STORE: file });
-    await second.printed(/ready/);
-    first.child.kill('SIGKILL');
-    await first.ended;
+    const { file, first, second } = await withoutReceiver(code);
     second.child.stdin?.end();
     const { code: exitCode, stdout, stderr } = await second.ended;
     expect(exitCode).toBe(5);
@@ -304,13 +310,8 @@ describe('when the receiver is killed while an attached program runs', () => {
   });
 
   it('a run is not lost if the receiver has ended and a signal kills the program', async () => {
-    const file = storePath();
-    const first = await owner(file);
     const code = `console.log('ready'); await closed(); named('after'); console.log('recorded'); setInterval(() => {}, 9);`;
-    const second = start(['dev', ...program(code)], { RUNSPAN_STORE: file });
-    await second.printed(/ready/);
-    first.child.kill('SIGKILL');
-    await first.ended;
+    const { file, second } = await withoutReceiver(code);
     second.child.stdin?.end();
     await second.printed(/recorded/);
     second.child.kill('SIGTERM');
@@ -321,13 +322,8 @@ describe('when the receiver is killed while an attached program runs', () => {
   });
 
   it('the next receiver that runs when the program ends stores its runs', async () => {
-    const file = storePath();
-    const first = await owner(file);
     const code = `console.log('ready'); await closed(); named('after'); process.exit();`;
-    const second = start(['dev', ...program(code)], { RUNSPAN_STORE: file });
-    await second.printed(/ready/);
-    first.child.kill('SIGKILL');
-    await first.ended;
+    const { file, second } = await withoutReceiver(code);
     const next = await owner(file);
     second.child.stdin?.end();
     await second.ended;

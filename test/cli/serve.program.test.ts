@@ -1,21 +1,21 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readConfig } from '#src/cli/serve/config.ts';
 import { runMain } from '../support/command.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { runRunspan, startRunspan } from '../support/program.ts';
 
-const folders: string[] = [];
+const folders: ReturnType<typeof temporaryFolder>[] = [];
 afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders) folder.remove();
 });
 
 /** Writes a configuration to a new folder, and returns its path. */
 function configFile(config: unknown): string {
-  const folder = mkdtempSync(join(tmpdir(), 'runspan-serve-'));
+  const folder = temporaryFolder();
   folders.push(folder);
-  const path = join(folder, 'runspan.json');
+  const path = join(folder.path, 'runspan.json');
   writeFileSync(path, typeof config === 'string' ? config : JSON.stringify(config));
   return path;
 }

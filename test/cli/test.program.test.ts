@@ -6,7 +6,7 @@ import { DEFAULT_SCOPE, MemoryStore, type RunFields, type RunOperation } from '#
 import { idOf, run as makeRun, type RunIdea } from '../browser/runs.ts';
 import { start } from '../receiver/wire.ts';
 import { root } from '../support/folders.ts';
-import { listen } from '../support/listen.ts';
+import { closeServer, listen } from '../support/listen.ts';
 import { type Ended, runNode, startRunspan } from '../support/program.ts';
 import { requestBody } from '../support/request-body.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -76,13 +76,7 @@ async function startModel() {
     );
   });
   const url = await listen(server);
-  let isOpen = true;
-  const close = async (): Promise<void> => {
-    if (!isOpen) return;
-    isOpen = false;
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
+  const close = () => closeServer(server);
   onTestFinished(close);
   return { url, questions, close };
 }

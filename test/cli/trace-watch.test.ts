@@ -21,49 +21,47 @@ function makeWatch() {
       DEFAULT_SCOPE,
       runs.map(({ id, ...fields }) => ({ kind: 'post', id, fields, attachments: [] })),
     );
-  return { store, watch, shown, take, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) };
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  /** Expects that the first drawing is shown after a time, and not before. */
+  const expectFirst = async (ms: number, drawing: string): Promise<void> => {
+    await pass(ms - 1);
+    expect(shown).toEqual([]);
+    await pass(1);
+    expect(shown).toEqual([drawing]);
+  };
+  return { store, watch, shown, take, pass, expectFirst };
 }
 
 describe('a trace', () => {
   it('is drawn once when it has finished and no run has arrived for 300 ms', async () => {
-    const { shown, take, pass } = makeWatch();
+    const { shown, take, pass, expectFirst } = makeWatch();
     await take(makeRun('1', 'ask'));
     await pass(299);
     await take(makeRun('1.1', 'call'));
-    await pass(299);
-    expect(shown).toEqual([]);
-    await pass(1);
-    expect(shown).toEqual(['ask call']);
+    await expectFirst(300, 'ask call');
     await pass(60_000);
     expect(shown).toEqual(['ask call']);
   });
 
   it('is not drawn before its root has ended', async () => {
-    const { shown, take, pass } = makeWatch();
+    const { shown, take, pass, expectFirst } = makeWatch();
     await take(makeOpenRun('1', 'ask'), makeRun('1.1', 'call'));
     await pass(3_600_000);
     expect(shown).toEqual([]);
     await take(makeRun('1', 'ask'));
-    await pass(599);
-    expect(shown).toEqual([]);
-    await pass(1);
-    expect(shown).toEqual(['ask call']);
+    await expectFirst(600, 'ask call');
   });
 
   it('is drawn as incomplete after 2.1 s if its root has ended and a child has not', async () => {
-    const { shown, take, pass } = makeWatch();
+    const { take, expectFirst } = makeWatch();
     await take(makeRun('1', 'ask'), makeOpenRun('1.1', 'call'));
-    await pass(2_099);
-    expect(shown).toEqual([]);
-    await pass(1);
-    expect(shown).toEqual(['ask call\n(incomplete: 1 run has not ended)']);
+    await expectFirst(2_100, 'ask call\n(incomplete: 1 run has not ended)');
   });
 
   it('is drawn after 2.1 s if a parent is missing', async () => {
-    const { shown, take, pass } = makeWatch();
+    const { take, expectFirst } = makeWatch();
     await take(makeRun('1.1', 'call'));
-    await pass(2_100);
-    expect(shown).toEqual(['call']);
+    await expectFirst(2_100, 'call');
   });
 
   it('is drawn again if more runs arrive, with a delay that doubles', async () => {
@@ -84,16 +82,13 @@ describe('a trace', () => {
   });
 
   it('is drawn after a delay of at most 4.8 s', async () => {
-    const { shown, take, pass } = makeWatch();
+    const { take, pass, expectFirst } = makeWatch();
     for (let looks = 0; looks < 10; looks++) {
       await take(makeOpenRun('1', 'ask'));
       await pass(60_000);
     }
     await take(makeRun('1', 'ask'));
-    await pass(4_799);
-    expect(shown).toEqual([]);
-    await pass(1);
-    expect(shown).toEqual(['ask']);
+    await expectFirst(4_800, 'ask');
   });
 
   it('is drawn again if a run changes, and not if a message arrives twice', async () => {

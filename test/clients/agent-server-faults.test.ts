@@ -195,20 +195,15 @@ describe('a broken stream', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('skips the event after which it continues if the server repeats it', async () => {
-    const { client } = await script([breaking(METADATA + value(1)), ending(value(1) + value(2))]);
+  it.each([
+    ['skips the event after which it continues if the server repeats it', value(1), value(1) + value(2), [1, 2]],
+    ['returns events without an id after it continued', '', 'event: values\ndata: {}\n\n', [0]],
+  ])('%s', async (_, before, after, ids) => {
+    const { client } = await script([breaking(METADATA + before), ending(after)]);
 
     const events = await success(names(client.runs.stream('t-1', RESUMABLE)));
 
-    expect(events).toEqual(['metadata 0', 'values 1', 'values 2']);
-  });
-
-  it('returns events without an id after it continued', async () => {
-    const { client } = await script([breaking(METADATA), ending('event: values\ndata: {}\n\n')]);
-
-    const events = await success(names(client.runs.stream('t-1', RESUMABLE)));
-
-    expect(events).toEqual(['metadata 0', 'values 0']);
+    expect(events).toEqual(['metadata 0', ...ids.map((id) => `values ${id}`)]);
   });
 
   it('reconnects five times in a row with growing delays, and an event resets the count', async () => {

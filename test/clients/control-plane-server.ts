@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -11,6 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { DEPLOYMENT_CREATE, DEPLOYMENT_PATCH } from '#src/clients/control-plane/schemas.ts';
 import { type Spelling, SpellingTable } from '#src/clients/control-plane/spelling.ts';
 import { parseRequest } from '#src/clients/schema.ts';
+import { closeServer, listen } from '../support/listen.ts';
 import { requestBody } from '../support/request-body.ts';
 import { ObjectStore } from './object-store.ts';
 
@@ -92,8 +92,7 @@ export class ControlPlaneServer {
   static async start(options: ControlPlaneServerOptions = {}): Promise<ControlPlaneServer> {
     const server = new ControlPlaneServer(options);
     await server.store.start();
-    server.#server.listen(0, '127.0.0.1');
-    await once(server.#server, 'listening');
+    await listen(server.#server);
     return server;
   }
 
@@ -124,9 +123,7 @@ export class ControlPlaneServer {
 
   async close(): Promise<void> {
     await this.store.close();
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+    await closeServer(this.#server);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -11,6 +11,14 @@ const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
 const QUICK = { intervalMs: 1, timeoutMs: 20_000 };
 const REVISION = /^GET .*\/revisions\//;
 
+/** Creates a deployment, whose revisions have these statuses. */
+async function created(...statuses: string[]) {
+  const { server, client } = await setUp();
+  server.statuses = statuses;
+  const made = await client.deployments.create(makeDeployment());
+  return { server, client, made, id: made.id, latestId: made.latest_revision_id as string };
+}
+
 describe('a wait for a deployment', () => {
   it('ends when the revision is deployed, and reports each status once', async () => {
     const { server, client } = await setUp();
@@ -63,28 +71,22 @@ describe('a wait for a deployment', () => {
   });
 
   it('waits for the latest revision, or for the given revision', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['DEPLOYED'];
-    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    const { server, client, id, latestId } = await created('DEPLOYED');
     const { id: second } = server.push(id);
     expect((await client.deployments.waitUntilDeployed(id, QUICK)).revision.id).toBe(second);
-    const revisionId = latest_revision_id as string;
-    expect((await client.deployments.waitUntilDeployed(id, { ...QUICK, revisionId })).revision.id).toBe(revisionId);
+    const wait = { ...QUICK, revisionId: latestId };
+    expect((await client.deployments.waitUntilDeployed(id, wait)).revision.id).toBe(latestId);
   });
 
   it('continues until there is a revision', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['DEPLOYED'];
-    const made = await client.deployments.create(makeDeployment());
+    const { server, client, made } = await created('DEPLOYED');
     const none = { ...made, latest_revision_id: null };
     for (let count = 0; count < 3; count++) server.next(/^GET/, (_, response) => response.end(JSON.stringify(none)));
     expect((await client.deployments.waitUntilDeployed(made.id, QUICK)).revision.id).toBe(made.latest_revision_id);
   });
 
   it('rejects if a later revision replaces the revision', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['QUEUED'];
-    const made = await client.deployments.create(makeDeployment());
+    const { server, client, made } = await created('QUEUED');
     const onStatus = (): unknown => server.push(made.id);
     const error = await thrownBy(client.deployments.waitUntilDeployed(made.id, { ...QUICK, onStatus }));
     const latest = server.deployments.get(made.id)?.revisions[0]?.id;
@@ -153,9 +155,7 @@ describe('a wait for a deployment', () => {
   });
 
   it('includes the request before the wait in its timeout', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['QUEUED'];
-    const { id } = await client.deployments.create(makeDeployment());
+    const { server, client, id } = await created('QUEUED');
     for (const [call, begin] of [
       [/^POST/, (options: object) => client.deployments.createAndWait(makeDeployment(), options)],
       [/^PATCH/, (options: object) => client.deployments.updateAndWait(id, { secrets: [] }, options)],
@@ -168,9 +168,7 @@ describe('a wait for a deployment', () => {
   });
 
   it('ends with the reason of the signal, between polls and during a poll, and removes its listeners', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['QUEUED'];
-    const { id } = await client.deployments.create(makeDeployment());
+    const { server, client, id } = await created('QUEUED');
     const reason = new Error('enough');
     const between = new AbortController();
     const waiting = client.deployments.waitUntilDeployed(id, {
@@ -191,9 +189,7 @@ describe('a wait for a deployment', () => {
 
   it('ends when the client is closed, between polls and during a poll', async () => {
     for (const hangs of [true, false]) {
-      const { server, client } = await setUp();
-      server.statuses = ['QUEUED'];
-      const { id } = await client.deployments.create(makeDeployment());
+      const { server, client, id } = await created('QUEUED');
       const close = (): unknown => setImmediate(() => void client.close());
       if (hangs) server.next(REVISION, close);
       const waiting = client.deployments.waitUntilDeployed(id, { intervalMs: 60_000, onStatus: close });
@@ -235,19 +231,15 @@ describe('a wait for a deployment', () => {
 
 describe('an update with a wait', () => {
   it('ends when the new revision is deployed', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['DEPLOYED'];
-    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    const { server, client, id, latestId } = await created('DEPLOYED');
     server.statuses = ['QUEUED', 'DEPLOYED'];
     const { revision } = await client.deployments.updateAndWait(id, { secrets: [] }, QUICK);
     expect(revision).toMatchObject({ status: 'DEPLOYED' });
-    expect(revision?.id).not.toBe(latest_revision_id);
+    expect(revision?.id).not.toBe(latestId);
   });
 
   it('does not wait if it creates no revision, even if the last revision failed', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['BUILD_FAILED'];
-    const { id } = await client.deployments.create(makeDeployment());
+    const { server, client, id } = await created('BUILD_FAILED');
     server.calls.length = 0;
     const patch = { source_config: { custom_url: 'https://a.example' } };
     const { deployment, revision } = await client.deployments.updateAndWait(id, patch, QUICK);
@@ -256,9 +248,7 @@ describe('an update with a wait', () => {
   });
 
   it('waits for the new revision if the response still names the old revision', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['DEPLOYED'];
-    const made = await client.deployments.create(makeDeployment());
+    const { server, client, made } = await created('DEPLOYED');
     server.next(/^PATCH/, (_, response) => {
       response.end(JSON.stringify(made));
       server.next(/^GET/, (_, read) => {
@@ -282,22 +272,18 @@ it('a creation rejects if the response has no id', async () => {
 
 describe('a redeployment with a wait', () => {
   it('waits for the revision that it creates', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['DEPLOYED'];
-    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
+    const { server, client, id, latestId } = await created('DEPLOYED');
     server.statuses = ['QUEUED', 'DEPLOYED'];
-    const { revision } = await client.deployments.redeployAndWait(id, latest_revision_id as string, QUICK);
+    const { revision } = await client.deployments.redeployAndWait(id, latestId, QUICK);
     expect(revision).toMatchObject({ status: 'DEPLOYED' });
-    expect(revision.id).not.toBe(latest_revision_id);
+    expect(revision.id).not.toBe(latestId);
   });
 
   it('waits for the earlier revision if the service builds it again', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['DEPLOYED'];
-    const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
-    server.next(/redeploy$/, (_, response) => response.end(JSON.stringify({ id, latest_revision_id })));
-    const { revision } = await client.deployments.redeployAndWait(id, latest_revision_id as string, QUICK);
-    expect(revision).toMatchObject({ id: latest_revision_id, status: 'DEPLOYED' });
+    const { server, client, id, latestId } = await created('DEPLOYED');
+    server.next(/redeploy$/, (_, response) => response.end(JSON.stringify({ id, latest_revision_id: latestId })));
+    const { revision } = await client.deployments.redeployAndWait(id, latestId, QUICK);
+    expect(revision).toMatchObject({ id: latestId, status: 'DEPLOYED' });
   });
 });
 

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -7,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { closeServer, listen } from '../support/listen.ts';
 import { requestBody } from '../support/request-body.ts';
 
 /** A signature with characters that must be encoded in a URL. */
@@ -23,8 +23,7 @@ export class ObjectStore {
   readonly #server: Server = createServer((request, response) => this.#serve(request, response));
 
   async start(): Promise<void> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
+    await listen(this.#server);
   }
 
   get url(): string {
@@ -37,9 +36,7 @@ export class ObjectStore {
   }
 
   async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+    await closeServer(this.#server);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Page, PageList } from '#src/clients/page.ts';
+import { readAll } from '../support/read-all.ts';
 
 /** A list of these pages. `asked` records the requested pages. */
 function listOf(...pages: number[][]): { list: PageList<number>; asked: number[] } {
@@ -9,12 +10,6 @@ function listOf(...pages: number[][]): { list: PageList<number>; asked: number[]
     return new Page(pages[index] ?? [], index + 1 < pages.length ? () => page(index + 1) : undefined);
   };
   return { list: new PageList(() => page(0)), asked };
-}
-
-async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
-  const found: Item[] = [];
-  for await (const item of items) found.push(item);
-  return found;
 }
 
 test('a list is not requested until it is awaited or iterated', async () => {
@@ -42,12 +37,12 @@ test('iterating a list returns every item and requests pages when needed', async
 test('each iteration requests all pages', async () => {
   const { list, asked } = listOf([1, 2], [3]);
   await list;
-  expect([await all(list), await all(list), await list.toArray(2)]).toEqual([
+  expect([await readAll(list), await readAll(list), await list.toArray(2)]).toEqual([
     [1, 2, 3],
     [1, 2, 3],
     [1, 2],
   ]);
-  expect((await all(list.pages())).length).toBe(2);
+  expect((await readAll(list.pages())).length).toBe(2);
   expect(asked).toEqual([0, 0, 1, 0, 1, 0, 0, 1]);
 });
 
@@ -61,12 +56,12 @@ test('a page returns the next page, and the last page returns undefined', async 
   const { list } = listOf([1], [2]);
   const next = await (await list).next();
   expect([next?.items, next?.hasNext, await next?.next()]).toEqual([[2], false, undefined]);
-  expect(await all(await list)).toEqual([1, 2]);
+  expect(await readAll(await list)).toEqual([1, 2]);
 });
 
 test('`pages` iterates over the pages', async () => {
   const { list } = listOf([1], [], [2]);
-  expect((await all(list.pages())).map(({ items }) => items)).toEqual([[1], [], [2]]);
+  expect((await readAll(list.pages())).map(({ items }) => items)).toEqual([[1], [], [2]]);
 });
 
 test.each<[number, number[], number[]]>([
@@ -95,8 +90,8 @@ test('a failed request rejects every use of the list', async () => {
   const gone = new Error('gone');
   const list = new PageList<number>(() => Promise.reject(gone));
   await expect(list).rejects.toBe(gone);
-  await expect(all(list)).rejects.toBe(gone);
-  await expect(all(list.pages())).rejects.toBe(gone);
+  await expect(readAll(list)).rejects.toBe(gone);
+  await expect(readAll(list.pages())).rejects.toBe(gone);
   await expect(list.then(undefined, (error) => error)).resolves.toBe(gone);
 });
 

@@ -1,11 +1,13 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AgentServer } from '#src/clients/agent-server/agent-server.ts';
 import type { AgentEvent } from '#src/clients/agent-server/streams/agent-event.ts';
 import type { RunStream } from '#src/clients/agent-server/streams/run-stream.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { serve } from '../http/server.ts';
 import { collectUntil } from '../support/garbage.ts';
 import { gate } from '../support/gate.ts';
+import { readAll } from '../support/read-all.ts';
 
 const RUN = { assistant_id: 'agent' };
 const METADATA = 'event: metadata\ndata: {"run_id":"r-1"}\n\n';
@@ -30,12 +32,6 @@ async function streamOf(answer: string | Answer, headers: Record<string, string>
   return { seen, stream: await server.runs.stream<{ count: number }>('t-1', RUN) };
 }
 
-async function all<Values>(stream: AsyncIterable<AgentEvent<Values>>): Promise<AgentEvent<Values>[]> {
-  const events: AgentEvent<Values>[] = [];
-  for await (const event of stream) events.push(event);
-  return events;
-}
-
 async function failing(stream: RunStream<{ count: number }>) {
   const events: AgentEvent<{ count: number }>[] = [];
   try {
@@ -52,7 +48,7 @@ describe('RunStream', () => {
       `${METADATA}id: 7\nevent: updates|a:1|b:2\ndata: {"node":null}\n\nevent: messages/partial\ndata: []\n\nevent: end\ndata:\n\n`,
     );
 
-    expect(await all(stream)).toEqual([
+    expect(await readAll(stream)).toEqual([
       { event: 'metadata', name: 'metadata', namespace: [], id: undefined, data: { run_id: 'r-1' } },
       { event: 'updates', name: 'updates|a:1|b:2', namespace: ['a:1', 'b:2'], id: '7', data: { node: null } },
       { event: 'messages/partial', name: 'messages/partial', namespace: [], id: '7', data: [] },
@@ -65,7 +61,7 @@ describe('RunStream', () => {
       `event: later|x\ndata: {"a":1}\n\nevent: note\ndata: plain text\n\nevent: values\ndata: {"broken\n\n${value(1)}data: 5\n\n`,
     );
 
-    expect(await all(stream)).toMatchObject([
+    expect(await readAll(stream)).toMatchObject([
       { event: 'other', name: 'later|x', namespace: ['x'], data: { a: 1 } },
       { event: 'other', name: 'note', data: 'plain text' },
       { event: 'malformed', name: 'values', data: '{"broken' },
@@ -79,7 +75,7 @@ describe('RunStream', () => {
       'event: metadata\ndata: null\n\nevent: feedback\ndata: []\n\nevent: custom\ndata: null\n\nevent: values\ndata: null\n\n',
     );
 
-    expect(await all(stream)).toMatchObject([
+    expect(await readAll(stream)).toMatchObject([
       { event: 'malformed', name: 'metadata', data: 'null' },
       { event: 'malformed', name: 'feedback', data: '[]' },
       { event: 'custom', data: null },
@@ -98,7 +94,7 @@ describe('RunStream', () => {
       [good, bad, 'null', '1'].map((data) => `event: ${name}\ndata: ${data}\n\n`).join(''),
     );
 
-    expect((await all(stream)).map(({ event, data }) => [event, data])).toEqual([
+    expect((await readAll(stream)).map(({ event, data }) => [event, data])).toEqual([
       [name, JSON.parse(good)],
       ['malformed', bad],
       ['malformed', 'null'],
@@ -118,18 +114,18 @@ describe('RunStream', () => {
   it('reads its run id from the headers, or else from the first event', async () => {
     const byHead = await streamOf(METADATA, { 'content-location': '/threads/t-1/runs/r-0' });
     expect(byHead.stream).toMatchObject({ runId: 'r-0', threadId: 't-1' });
-    await all(byHead.stream);
+    await readAll(byHead.stream);
     expect(byHead.stream.runId).toBe('r-0');
 
     const byEvent = await streamOf(METADATA);
     expect(byEvent.stream.runId).toBeUndefined();
-    await all(byEvent.stream);
+    await readAll(byEvent.stream);
     expect(byEvent.stream.runId).toBe('r-1');
   });
 
   it('can be read once', async () => {
     const { stream } = await streamOf(METADATA);
-    await all(stream);
+    await readAll(stream);
 
     const again = () => stream[Symbol.asyncIterator]();
     expect(again).toThrow('This stream is already being read');
@@ -191,8 +187,8 @@ describe('RunStream', () => {
     );
     const server = new AgentServer({ url });
 
-    expect(await all(await server.runs.joinStream('t-1', 'r-1'))).toEqual([]);
-    expect(await all(await server.threads.joinStream('t-1'))).toEqual([]);
+    expect(await readAll(await server.runs.joinStream('t-1', 'r-1'))).toEqual([]);
+    expect(await readAll(await server.threads.joinStream('t-1'))).toEqual([]);
   });
 
   it('accepts an error that is text', async () => {
@@ -226,8 +222,8 @@ describe('RunStream', () => {
     const { runs } = new AgentServer({ url });
 
     await expect(runs.wait('t', RUN, options)).rejects.toThrow(/failed: key \[secret\]$/);
-    await expect(all(await runs.stream('t', RUN, options))).rejects.toThrow(/failed: key \[secret\]$/);
-    await expect(all(await runs.stream('broken', RUN, options))).rejects.toThrow('after the event "[secret]"');
+    await expect(readAll(await runs.stream('t', RUN, options))).rejects.toThrow(/failed: key \[secret\]$/);
+    await expect(readAll(await runs.stream('broken', RUN, options))).rejects.toThrow('after the event "[secret]"');
   });
 
   it('closes the connection when the loop is left', async () => {
@@ -279,10 +275,10 @@ describe('RunStream', () => {
     const { stream } = await streamOf((response) => response.write(METADATA));
     await stream.close();
     await stream.close();
-    expect(await all(stream)).toEqual([]);
+    expect(await readAll(stream)).toEqual([]);
 
     const ended = await streamOf(METADATA);
-    await all(ended.stream);
+    await readAll(ended.stream);
     await ended.stream.close();
   });
 
@@ -319,7 +315,7 @@ describe('RunStream', () => {
 
     it('is available after the stream was read', async () => {
       const { stream } = await streamOf(METADATA + FEEDBACK);
-      await all(stream);
+      await readAll(stream);
 
       expect(await stream.feedback()).toEqual(addresses);
       expect(await stream.feedback()).toEqual(addresses);
@@ -334,18 +330,23 @@ describe('RunStream', () => {
     it('removes no event from an iteration, whichever starts first', async () => {
       const text = METADATA + value(1) + value(2) + FEEDBACK;
       const first = await streamOf(text);
-      const [told, events] = await Promise.all([first.stream.feedback(), all(first.stream)]);
+      const [told, events] = await Promise.all([first.stream.feedback(), readAll(first.stream)]);
       expect(told).toEqual(addresses);
       expect(events.map(({ event }) => event)).toEqual(['metadata', 'values', 'values', 'feedback']);
 
       const second = await streamOf(text);
-      const reading = all(second.stream);
+      const reading = readAll(second.stream);
       expect(await second.stream.feedback()).toEqual(addresses);
       expect((await reading).map(({ event }) => event)).toEqual(['metadata', 'values', 'values', 'feedback']);
 
       const third = await streamOf(text);
       await third.stream.feedback();
-      expect((await all(third.stream)).map(({ event }) => event)).toEqual(['metadata', 'values', 'values', 'feedback']);
+      expect((await readAll(third.stream)).map(({ event }) => event)).toEqual([
+        'metadata',
+        'values',
+        'values',
+        'feedback',
+      ]);
     });
 
     it('can be awaited within the loop', async () => {
@@ -391,16 +392,12 @@ describe('RunStream', () => {
     });
 
     it('causes no unhandled rejection if the loop throws first', async () => {
-      const unhandled = vi.fn();
-      process.on('unhandledRejection', unhandled);
-      onTestFinished(() => void process.off('unhandledRejection', unhandled));
+      const unhandled = unhandledRejections();
       const { stream } = await streamOf(METADATA + ERROR);
       const feedback = stream.feedback();
 
       expect((await failing(stream)).error).toMatchObject({ code: 'RUNSPAN_RUN_FAILED' });
-      await new Promise(setImmediate);
-
-      expect(unhandled).not.toHaveBeenCalled();
+      expect(await unhandled()).toEqual([]);
       await expect(feedback).rejects.toMatchObject({ cause: { code: 'RUNSPAN_RUN_FAILED' } });
     });
 

@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ControlPlane, ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
+import { testFolder } from '../support/test-folder.ts';
 import type { ControlPlaneServer, ControlPlaneServerOptions } from './control-plane-server.ts';
 import { makeDeployment, setUp } from './control-plane-set-up.ts';
 import { thrownBy } from './make-api.ts';
@@ -26,9 +26,7 @@ async function upload(
   options: Partial<ControlPlaneOptions> = {},
   serverOptions: ControlPlaneServerOptions = {},
 ): Promise<Upload> {
-  const root = await mkdtemp(join(tmpdir(), 'runspan-test-'));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
-  await writeFile(join(root, 'graph.json'), '{"graphs":{}}');
+  const root = testFolder({ 'graph.json': '{"graphs":{}}' });
   const made = await setUp(options, serverOptions);
   const { id } = await made.client.deployments.create(SOURCE);
   made.server.calls.length = 0;

@@ -1,17 +1,16 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
-import { type IngestServer, ingestServer, type Reply } from '../support/ingest-server.ts';
+import { describe, expect, it } from 'vitest';
+import { type IngestServer, ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Ended, moduleText, runNode, startNode } from '../support/program.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const exitProgram = (how: string, endpoint: string, exitFlushMs: number | 'untraced' = 20_000) =>
   runNode(['test/fixtures/exit-program.mjs', how, String(exitFlushMs)], { RUNSPAN_ENDPOINT: endpoint });
 
 async function delivered(how: string): Promise<{ names: string[]; code: number | null; stderr: string }> {
-  const receiver = await createReceiver({ strict: true });
+  const receiver = await startReceiver({ strict: true });
   const { code, stderr } = await exitProgram(how, receiver.url);
   const runs = await receiver.runs();
-  await receiver.close();
   return { names: runs.map(({ name }) => name), code, stderr };
 }
 
@@ -148,11 +147,6 @@ describe('the end of a program is the same without tracing', () => {
 });
 
 describe('a process with tracing', () => {
-  const service = async (reply?: () => Reply): Promise<IngestServer> => {
-    const server = await ingestServer(reply);
-    onTestFinished(server.close);
-    return server;
-  };
   const run = (code: string, { url }: IngestServer): Promise<Ended> =>
     runNode(moduleText(code), { RUNSPAN_ENDPOINT: url });
 
@@ -170,11 +164,11 @@ describe('a process with tracing', () => {
       console.log(ours, workers);
     `;
 
-    expect(await run(program, await service())).toMatchObject({ code: 0, stdout: '0 1\n', stderr: '' });
+    expect(await run(program, await ingestServerInTest())).toMatchObject({ code: 0, stdout: '0 1\n', stderr: '' });
   });
 
   it('continues if standard error is closed', async () => {
-    const server = await service();
+    const server = await ingestServerInTest();
     const program = startNode(
       moduleText(`
         import { once } from 'node:events';
@@ -224,23 +218,11 @@ describe('a worker thread', () => {
     return { ...ended, names: server.received.flatMap(runNames) };
   };
 
-  it('delivers queued runs when it ends normally', async () => {
-    expect(await ending('')).toEqual({
-      code: 0,
-      signal: null,
-      stdout: 'the thread has ended\n',
-      stderr: '',
-      names: ['in a thread'],
-    });
-  });
-
-  it('has no listeners in the process, and may be terminated', async () => {
-    expect(await ending("parentPort.postMessage('ready'); setInterval(() => {}, 60_000);")).toEqual({
-      code: 0,
-      signal: null,
-      stdout: 'true\nthe thread has ended\nterminated\n',
-      stderr: '',
-      names: [],
-    });
+  const stays = "parentPort.postMessage('ready'); setInterval(() => {}, 60_000);";
+  it.each([
+    ['delivers queued runs when it ends normally', '', 'the thread has ended\n', ['in a thread']],
+    ['has no listeners in the process, and may be terminated', stays, 'true\nthe thread has ended\nterminated\n', []],
+  ])('%s', async (_, code, stdout, names) => {
+    expect(await ending(code)).toEqual({ code: 0, signal: null, stdout, stderr: '', names });
   });
 });

@@ -1,10 +1,10 @@
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { sendSpool } from '#src/cli/spool/send.ts';
 import { type ConfigureOptions, createExporter, startRun } from '#src/index.ts';
 import { environmentOf } from '../support/environment.ts';
-import { ingestServer, type Received, type Reply } from '../support/ingest-server.ts';
+import { ingestServerInTest, type Received, type Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
 import { runRunspan, startRunspan } from '../support/program.ts';
@@ -24,8 +24,7 @@ async function rotated({
 } = {}) {
   environmentOf();
   const lines = logLines();
-  const server = await ingestServer(reply);
-  onTestFinished(() => server.close());
+  const server = await ingestServerInTest(reply);
   const { dir, time, open } = spoolFolder();
   const before = open({ endpoint: new URL(server.url), apiKey: 'key-before' });
   const records = [1, 2, 3, 4].map((number) => makeRecord(number));

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { root, temporaryFolder } from '../support/folders.ts';
-import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { ingestServerInTest, type Reply } from '../support/ingest-server.ts';
 import { runNames } from '../support/multipart-reader.ts';
 import { type Started, startNode } from '../support/program.ts';
 import { filesBelow, makeRecord, segmentsBelow, silenceOwners, spoolFolder } from '../support/spool.ts';
@@ -14,11 +14,10 @@ async function programs() {
   const dir = join(folder.path, 'spool');
   let reply: Reply = 'hold';
   const arrived: string[] = [];
-  const server = await ingestServer((request) => {
+  const server = await ingestServerInTest((request) => {
     if (reply !== 'hold') arrived.push(...runNames(request));
     return reply;
   });
-  onTestFinished(() => server.close());
   let started = 0;
   return {
     dir,

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { version } from '#src/base/version.ts';
 import { PROGRAM_ENDED } from '#src/run/record.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
-import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { ingestServer, ingestServerInTest, type Reply } from '../support/ingest-server.ts';
 import { readJsonParts, runNames } from '../support/multipart-reader.ts';
 import { bareEnvironment, moduleText, startNode } from '../support/program.ts';
 import { filesBelow } from '../support/spool.ts';
@@ -24,8 +24,7 @@ async function signalled(
   signal: NodeJS.Signals,
   reply?: () => Reply,
 ) {
-  const server = await ingestServer(reply);
-  onTestFinished(server.close);
+  const server = await ingestServerInTest(reply);
   const imports = `import { subscribe } from 'node:diagnostics_channel';
     import { configure, createExporter, shutdown, startRun } from 'runspan';`;
   const ready = `console.log('ready', process.listenerCount('SIGTERM')); setInterval(() => {}, 60_000);`;

@@ -3,8 +3,8 @@ import type { RunRecord } from '#src/run/record.ts';
 import { type RunRecorder, recordRuns } from '#src/testing/record-runs.ts';
 
 /** Records the runs of one test. */
-export function record(): RunRecorder {
-  const recorder = recordRuns();
+export function record(options?: Parameters<typeof recordRuns>[0]): RunRecorder {
+  const recorder = recordRuns(options);
   onTestFinished(recorder.stop);
   return recorder;
 }

@@ -6,6 +6,7 @@ import { configure, currentRun, traceable as traceableOfCore } from '#src/index.
 import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
 import { createReceiver } from '#src/receiver.ts';
 import { releaseAll } from '#src/run/late-content.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { record } from '../instrument/recorder.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
@@ -422,15 +423,11 @@ describe('`processInputs` and `processOutputs`', () => {
   test('that reject do not affect the application if the run is refused', async () => {
     const { exporter } = await service();
     await exporter.close();
-    const rejections: unknown[] = [];
-    const note = (reason: unknown): void => void rejections.push(reason);
-    process.on('unhandledRejection', note);
+    const rejections = unhandledRejections();
     const reject = () => Promise.reject(new Error(SECRET));
     const options = { processInputs: reject, processOutputs: reject, client: new Client({ hideInputs: reject }) };
     expect(await traceable((text: string) => text, options)(SECRET)).toBe(SECRET);
-    await new Promise(setImmediate);
-    process.off('unhandledRejection', note);
-    expect(rejections).toEqual([]);
+    expect(await rejections()).toEqual([]);
   });
 });
 

@@ -9,12 +9,12 @@ import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { Limits } from '#src/config/limits.ts';
 import { createExporter } from '#src/index.ts';
 import { RunSpanProcessor, type RunSpanProcessorOptions, type SpanLike } from '#src/otel.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
 import { gate } from '../support/gate.ts';
-import { ingestServer, type Reply } from '../support/ingest-server.ts';
+import { ingestServerInTest, type Reply } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
 import { readJsonParts } from '../support/multipart-reader.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { finished, noting, notingSink, setUp, soon } from './set-up.ts';
 
 test('the processor fits a provider of SDK 2.x', () => {
@@ -24,12 +24,9 @@ test('the processor fits a provider of SDK 2.x', () => {
 
 /** Creates an exporter that sends to a scripted service. */
 async function delivering(reply?: (index: number) => Reply | Promise<Reply>, limits: Partial<Limits> = {}) {
-  const server = await ingestServer((_, index) => reply?.(index) ?? { status: 202 });
+  const server = await ingestServerInTest((_, index) => reply?.(index) ?? { status: 202 });
   const exporter = createExporter({ endpoint: server.url, apiKey: 'key', limits });
-  onTestFinished(async () => {
-    await exporter.close({ timeoutMs: 0 });
-    await server.close();
-  });
+  onTestFinished(async () => void (await exporter.close({ timeoutMs: 0 })));
   return { server, exporter };
 }
 
@@ -131,7 +128,7 @@ describe('RunSpanProcessor', () => {
     setUp({ processors: [new RunSpanProcessor({ exporter: exporter as never, shouldExport: 'all' })] });
 
   test('delivers thousands of spans that end in one turn of the event loop', async () => {
-    const receiver = await createReceiver();
+    const receiver = await startReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key' });
     const { tracer, provider } = withExporter(exporter);
     const spans = cases(10_000);
@@ -142,7 +139,6 @@ describe('RunSpanProcessor', () => {
     expect(exporter.stats()).toMatchObject({ created: spans, sent: spans, dropped: 0 });
     expect(new Set((await receiver.runs()).map(({ name }) => name)).size).toBe(spans);
     await exporter.close();
-    await receiver.close();
   });
 
   test('sends open spans at a flush, so that a crash does not hide them, and at the shutdown', async () => {
@@ -224,12 +220,9 @@ describe('a resource with pending attributes', () => {
 
   async function serving() {
     const errors = sdkErrors();
-    const receiver = await createReceiver();
+    const receiver = await startReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key' });
-    onTestFinished(async () => {
-      await exporter.close();
-      await receiver.close();
-    });
+    onTestFinished(async () => void (await exporter.close()));
     const service = gate<string>();
     const detected = { getRawAttributes: () => [['service.name', service]], attributes: {} } as never;
     const resource = resourceFromAttributes({ 'host.name': 'box' }).merge(detected);

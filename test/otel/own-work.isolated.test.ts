@@ -4,9 +4,9 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { environmentOf } from '../support/environment.ts';
-import { temporaryFolder } from '../support/folders.ts';
 import { forgetPackage } from '../support/fresh-copy.ts';
-import { ingestServer } from '../support/ingest-server.ts';
+import { ingestServerInTest } from '../support/ingest-server.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Calls `around` instead of each file function of Node, until the test has finished. */
 function patchFiles(around: (name: string, call: () => unknown) => unknown): void {
@@ -32,15 +32,10 @@ function traceFiles(tracer: Tracer): void {
 
 /** Starts a service, and sets the environment of a program that sends runs to the service. */
 async function program(durability: string) {
-  const service = await ingestServer();
-  const folder = temporaryFolder();
-  onTestFinished(async () => {
-    await service.close();
-    folder.remove();
-  });
+  const service = await ingestServerInTest();
   environmentOf({ RUNSPAN_ENDPOINT: service.url, RUNSPAN_DURABILITY: durability });
   // The default spool folder is in the home folder, if there is one.
-  vi.stubEnv('HOME', folder.path);
+  vi.stubEnv('HOME', testFolder());
   forgetPackage();
   const runspan = await import('#src/index.ts');
   onTestFinished(async () => void (await runspan.shutdown()));

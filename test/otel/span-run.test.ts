@@ -3,7 +3,6 @@ import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createExporter } from '#src/index.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { spanRunId } from '#src/run/ids.ts';
 import { recordRuns } from '#src/testing.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -191,9 +190,8 @@ describe('the end of a span', () => {
 
   test('completes its run if the exporter has already sent it as incomplete', async () => {
     logLines();
-    const receiver = await createReceiver();
+    const receiver = await startReceiver();
     const exporter = createExporter({ endpoint: receiver.url, apiKey: 'key', limits: { openRuns: 1 } });
-    onTestFinished(() => receiver.close());
     const { tracer, provider } = setUp({ processors: [new RunSpanProcessor({ exporter, shouldExport: 'all' })] });
     const first = tracer.startSpan('first', { attributes: { 'input.value': 'hi' } });
     tracer.startSpan('second').end();

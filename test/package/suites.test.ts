@@ -10,7 +10,8 @@ const files = filesUnder('test', '.test.ts')
 const shared = files.filter(({ path }) => !/\.(isolated|program)\.test\.ts$/.test(path));
 
 it('a test file that loads modules again or configures tracing does not share its worker', () => {
-  const changesItsWorker = /\bforgetPackage\(|\bvi\.(resetModules|mock|doMock)\(|(?<!\.)\b(configure|shutdown)\(/;
+  const changesItsWorker =
+    /\b(forget|fresh)Package\(|\bvi\.(resetModules|mock|doMock)\(|(?<!\.)\b(configure|shutdown)\(/;
   expect(shared.filter(({ code }) => changesItsWorker.test(code)).map(({ path }) => path)).toEqual([]);
 });
 

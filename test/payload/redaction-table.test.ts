@@ -1,6 +1,6 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { traceable } from '#src/index.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import { KEPT, MASKED } from './redaction-cases.ts';
 
@@ -8,8 +8,7 @@ const MASK = '[Redacted]';
 
 /** Returns the recorded form of an argument. */
 function recorded(value: unknown): unknown {
-  const recorder = recordRuns();
-  onTestFinished(() => recorder.stop());
+  const recorder = record();
   traceable((_: unknown) => undefined, { name: 'work' })({ value });
   return recorder.runs[0]?.inputs?.value;
 }
@@ -38,8 +37,7 @@ describe('by default', () => {
   });
 
   test('in a chunk, text is kept only under `token` and `tokens`', () => {
-    const recorder = recordRuns();
-    onTestFinished(() => recorder.stop());
+    const recorder = record();
     const secret = 'k9Xw27abQ4';
     const names = 'password, access_token, client_secret, secrets, pass, pwd, pw, signature, session, cookie, auth';
     const secrets = Object.fromEntries(names.split(', ').map((name) => [name, secret]));
@@ -53,8 +51,7 @@ describe('by default', () => {
   });
 
   test('names found in JSON text do not retain the text', () => {
-    const recorder = recordRuns();
-    onTestFinished(() => recorder.stop());
+    const recorder = record();
     const work = traceable((_: string) => undefined, { name: 'work' });
     const before = process.memoryUsage().heapUsed;
     for (let index = 0; index < 100; index++) {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Receiver } from '#src/receiver.ts';
+import { readAll } from '../support/read-all.ts';
 import { startReceiver } from '../support/receiver.ts';
 
 // Typed loosely, because the tests run with the clients of two versions.
@@ -47,12 +48,6 @@ export async function send(url: string, runs: readonly Fields[], headers: Record
   expect(response.status).toBe(202);
 }
 
-export async function listed<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
-  const all: Item[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
-
 const metadata = (fields: object) => ({ extra: { metadata: fields } });
 const RUNS = [
   runOf(0, { name: 'answer', tags: ['beta'], ...metadata({ thread_id: 't1', plan: 'pro' }) }),
@@ -69,14 +64,14 @@ const UNSERVED: readonly (readonly [call: string, detail: string, call: (client:
   ['createProject', 'DELETE /query/projects', (client) => client.createProject({ projectName: 'new' })],
   ['deleteProject', 'DELETE /query/projects', (client) => client.deleteProject({ projectName: 'shop' })],
   ['createDataset', 'Datasets', (client) => client.createDataset('a')],
-  ['listDatasets', 'Datasets', (client) => listed(client.listDatasets())],
-  ['listExamples', 'Datasets', (client) => listed(client.listExamples({ datasetId: idOf(1) }))],
+  ['listDatasets', 'Datasets', (client) => readAll(client.listDatasets())],
+  ['listExamples', 'Datasets', (client) => readAll(client.listExamples({ datasetId: idOf(1) }))],
   ['shareRun', 'export?format=html', (client) => client.shareRun(idOf(0))],
   ['getRunStats', '/query/statistics', (client) => client.getRunStats({ projectNames: ['shop'] })],
-  ['listGroupRuns', '/query/threads', (client) => listed(client.listGroupRuns({ projectName: 'shop', groupBy: 'x' }))],
-  ['listAnnotationQueues', 'POST /feedback', (client) => listed(client.listAnnotationQueues())],
-  ['listPrompts', 'Prompts', (client) => listed(client.listPrompts())],
-  ['listFeedbackConfigs', 'POST /feedback', (client) => listed(client.listFeedbackConfigs())],
+  ['listGroupRuns', '/query/threads', (client) => readAll(client.listGroupRuns({ projectName: 'shop', groupBy: 'x' }))],
+  ['listAnnotationQueues', 'POST /feedback', (client) => readAll(client.listAnnotationQueues())],
+  ['listPrompts', 'Prompts', (client) => readAll(client.listPrompts())],
+  ['listFeedbackConfigs', 'POST /feedback', (client) => readAll(client.listFeedbackConfigs())],
 ];
 
 /** Defines the tests of a LangSmith client that reads from a receiver. */
@@ -98,7 +93,7 @@ export function testReads(Client: ClientClass): void {
     return { receiver, client };
   };
   const found = async (client: LangSmith, query: object): Promise<string[]> =>
-    (await listed<Fields>(client.listRuns(query))).map(({ id }) => id);
+    (await readAll<Fields>(client.listRuns(query))).map(({ id }) => id);
 
   test('readRun returns a run and its children', async () => {
     const { client } = await started();
@@ -112,12 +107,12 @@ export function testReads(Client: ClientClass): void {
 
   test('a project has one id in projects, runs, links and queries', async () => {
     const { receiver, client } = await started();
-    const projects = await listed<Fields>(client.listProjects());
+    const projects = await readAll<Fields>(client.listProjects());
     const project = await client.readProject({ projectName: 'shop' });
     const run = await client.readRun(idOf(1));
 
     expect(projects.map(({ name }) => name)).toEqual(['other', 'shop']);
-    expect(await listed(client.listProjects({ nameContains: 'HO' }))).toEqual([project]);
+    expect(await readAll(client.listProjects({ nameContains: 'HO' }))).toEqual([project]);
     expect(await client.readProject({ projectId: project.id })).toEqual(project);
     expect(run.session_id).toBe(project.id);
     expect(await client.getRunUrl({ runId: idOf(1) })).toBe(`${receiver.url}/?trace=${idOf(0)}&run=${idOf(1)}`);
@@ -164,7 +159,7 @@ export function testReads(Client: ClientClass): void {
 
     expect(await found(client, { projectName: 'shop' })).toEqual(Array.from({ length: 250 }, (_, n) => idOf(249 - n)));
     expect(await found(client, { projectName: 'shop', limit: 120 })).toHaveLength(120);
-    const [run] = await listed<object>(client.listRuns({ projectName: 'shop', limit: 1, select: ['id', 'name'] }));
+    const [run] = await readAll<object>(client.listRuns({ projectName: 'shop', limit: 1, select: ['id', 'name'] }));
     const { start_time: _, end_time: __, ...fields } = run as Record<string, unknown>;
     expect(fields).toEqual({ id: idOf(249), name: 'run 249' });
   });
@@ -186,9 +181,9 @@ export function testReads(Client: ClientClass): void {
     await expect(client.readFeedback(feedbackId)).rejects.toThrow('is not stored');
     await expect(client.updateFeedback(feedbackId, { score: 1 })).rejects.toThrow('is not stored');
     await expect(client.deleteFeedback(feedbackId)).rejects.toThrow('is not stored');
-    const left = await listed<Fields>(client.listFeedback({ runIds: idsOf(1) }));
+    const left = await readAll<Fields>(client.listFeedback({ runIds: idsOf(1) }));
     expect(left.map(({ id }) => id)).toEqual([otherId]);
-    expect(await listed(client.listFeedback({ runIds: idsOf(1), feedbackKeys: ['bad'] }))).toEqual([]);
+    expect(await readAll(client.listFeedback({ runIds: idsOf(1), feedbackKeys: ['bad'] }))).toEqual([]);
   });
 
   test('listThreads groups the root runs of a project by thread', async () => {

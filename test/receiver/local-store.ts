@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { loadEngine, SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
@@ -17,6 +15,7 @@ import {
   type Store,
   type StoredRun,
 } from '#src/receiver.ts';
+import { temporaryFolder } from '../support/folders.ts';
 
 export const LIMITS = { maxAgeMs: 365 * 24 * 3_600_000, projectMaxAgeMs: {}, maxBytes: 2 ** 40 };
 
@@ -25,9 +24,9 @@ type WhenDone = (work: () => Promise<void> | void) => void;
 
 /** Returns a path in a folder that is deleted after the test. */
 export function storePath(whenDone: WhenDone = onTestFinished): string {
-  const folder = mkdtempSync(join(tmpdir(), 'runspan-store-'));
-  whenDone(() => rmSync(folder, { recursive: true, force: true }));
-  return join(folder, 'runs.db');
+  const folder = temporaryFolder();
+  whenDone(folder.remove);
+  return join(folder.path, 'runs.db');
 }
 
 /** Opens a store file for writing, and creates it if it does not exist. */

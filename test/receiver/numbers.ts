@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { expect, onTestFinished } from 'vitest';
-import { createReceiver, type Receiver, type Store } from '#src/receiver.ts';
+import { expect } from 'vitest';
+import type { Receiver, Store } from '#src/receiver.ts';
 import { cases } from '../support/campaign.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { BOUNDARY, makeRun, multipart, part } from './wire.ts';
 
 const digits = (maxLength: number) => fc.stringMatching(new RegExp(`^[0-9]{1,${maxLength}}$`));
@@ -70,8 +71,7 @@ const WAYS_IN: Readonly<Record<string, (url: string, name: string, list: string)
 
 /** Sends numbers on every way into a receiver and reads them on every way out. */
 export async function expectExactNumbers(store: Store): Promise<void> {
-  const [receiver, other] = [await createReceiver({ store }), await createReceiver()] as const;
-  onTestFinished(() => Promise.all([receiver.close(), other.close()]).then(() => {}));
+  const [receiver, other] = [await startReceiver({ store }), await startReceiver()] as const;
   const property = fc.asyncProperty(numbers, async (sent) => {
     for (const [way, send] of Object.entries(WAYS_IN)) {
       const name = `${way}-${randomUUID()}`;

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { createReceiver } from '#src/receiver.ts';
 import { root } from '../support/folders.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { call, start } from './wire.ts';
 
 /** Returns the paths of the assets that the page loads. */
@@ -61,14 +61,10 @@ describe('the page', () => {
   });
 
   test('needs no key, but its data does', async () => {
-    const receiver = await createReceiver({ apiKey: 'a-key-of-some-length' });
-    try {
-      const [asset = ''] = await assetsOf(receiver.url);
-      expect((await fetch(`${receiver.url}/${asset}`)).status).toBe(200);
-      expect((await fetch(`${receiver.url}/query/projects`)).status).toBe(401);
-    } finally {
-      await receiver.close();
-    }
+    const { url } = await startReceiver({ apiKey: 'a-key-of-some-length' });
+    const [asset = ''] = await assetsOf(url);
+    expect((await fetch(`${url}/${asset}`)).status).toBe(200);
+    expect((await fetch(`${url}/query/projects`)).status).toBe(401);
   });
 });
 

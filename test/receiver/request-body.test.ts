@@ -2,10 +2,11 @@ import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { request } from 'undici';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { HttpError } from '#src/receiver/http/http-error.ts';
 import { type BodyLimits, RequestBodies } from '#src/receiver/http/request-body.ts';
-import { listen } from '../support/listen.ts';
+import { gate } from '../support/gate.ts';
+import { listenInTest } from '../support/listen-in-test.ts';
 import { BOUNDARY, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;
@@ -27,8 +28,7 @@ async function startReader(given?: BodyLimits, bytesMax?: number): Promise<strin
         (error) => response.end(error instanceof HttpError ? `${error.status}: ${error.detail}` : `thrown: ${error}`),
       );
   });
-  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
-  return listen(server);
+  return listenInTest(server);
 }
 
 async function send(url: string, body: Buffer | AsyncIterable<Buffer>, encoding?: string): Promise<string> {
@@ -95,18 +95,15 @@ describe('the bytes of all requests', () => {
 
   test('are limited, with 429 beyond the limit', async () => {
     const url = await startReader(given);
-    let finish = (): void => {};
-    const started = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const finished = gate();
     async function* slow(): AsyncGenerator<Buffer> {
       yield zeros(60 * KIB);
-      await started;
+      await finished;
     }
     const first = send(url, slow());
     await expect.poll(() => send(url, zeros(41 * KIB))).toMatch(/^429: /);
     expect(await send(url, zeros(30 * KIB))).toBe('30720 bytes');
-    finish();
+    finished.open();
     expect(await first).toBe('61440 bytes');
     expect(await send(url, zeros(90 * KIB))).toBe('92160 bytes');
   });
@@ -174,8 +171,7 @@ test('a body of one-byte chunks is complete', async () => {
   const server = createServer((incoming, response) => {
     void bodies.read(incoming, (body) => response.end(body));
   });
-  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
-  const reply = await request(await listen(server), {
+  const reply = await request(await listenInTest(server), {
     method: 'POST',
     body: Readable.from(inChunks(bytes, 1)),
     reset: true,

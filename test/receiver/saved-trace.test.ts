@@ -2,8 +2,9 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { savedTrace } from '#src/receiver/api/saved-trace.ts';
 import type { SavedData } from '#src/receiver/domain/run-view.ts';
-import { createReceiver, DEFAULT_SCOPE, MemoryStore, type RunOperation, type Store } from '#src/receiver.ts';
+import { DEFAULT_SCOPE, MemoryStore, type RunOperation, type Store } from '#src/receiver.ts';
 import { idOf, run } from '../browser/runs.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { openLocalStore } from './local-store.ts';
 import { start } from './wire.ts';
 
@@ -168,19 +169,15 @@ test('the file is a download that runs nothing in the origin of the receiver', a
 test('only who may read a trace can save it', async () => {
   const store = await filled([run(1)]);
   await store.apply({ tenant: 'other' }, [run(2)]);
-  const receiver = await createReceiver({ store, apiKey: 'a-key-of-some-length' });
+  const receiver = await startReceiver({ store, apiKey: 'a-key-of-some-length' });
   const answer = async (id: number, headers: Record<string, string>) => {
     const { statusCode, body } = await request(`${receiver.url}/query/traces/${idOf(id)}/export?format=html`, {
       headers,
     });
     return [statusCode, await body.text()];
   };
-  try {
-    expect((await answer(1, {}))[0]).toBe(401);
-    const key = { 'x-api-key': 'a-key-of-some-length' };
-    expect(await answer(2, key)).toEqual([404, `{"detail":"The trace ${idOf(2)} is not stored"}`]);
-    expect((await answer(1, key))[0]).toBe(200);
-  } finally {
-    await receiver.close();
-  }
+  expect((await answer(1, {}))[0]).toBe(401);
+  const key = { 'x-api-key': 'a-key-of-some-length' };
+  expect(await answer(2, key)).toEqual([404, `{"detail":"The trace ${idOf(2)} is not stored"}`]);
+  expect((await answer(1, key))[0]).toBe(200);
 });

@@ -1,9 +1,9 @@
 // What a fixture contains of recorded calls.
 import { expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
-import { recordRuns } from '#src/testing/record-runs.ts';
 import { randomFrom } from '../faults/random.ts';
 import { serve } from '../http/server.ts';
+import { record } from '../instrument/recorder.ts';
 import { environmentOf } from '../support/environment.ts';
 import { fixtureFrom, recordedFixture, recordedProgram } from './recorded-fixture.ts';
 
@@ -130,8 +130,7 @@ async function recordedCalls(conversations: readonly Conversation[]) {
     response.setHeader('content-type', 'application/json').end(JSON.stringify(conversations[at++]?.response));
   });
   environmentOf({ RUNSPAN_EXCHANGES: 'true' });
-  const recorder = recordRuns();
-  onTestFinished(recorder.stop);
+  const recorder = record();
   onTestFinished(recordFetch());
   for (const { path, request } of conversations) {
     const sent = await fetch(`${url}${path}`, { method: 'POST', body: JSON.stringify(request) });

@@ -7,6 +7,7 @@ import { replay } from '#src/replay/run-replay.ts';
 import { recordRuns } from '#src/testing/record-runs.ts';
 import { outlineOf, snapshotOf } from '#src/testing/snapshot.ts';
 import { lookUp } from '../integrations/local-openai.ts';
+import { gate } from '../support/gate.ts';
 import { startLocalModel } from '../support/local-model/server.js';
 import { fixtureFile } from './recorded-fixture.ts';
 
@@ -97,10 +98,7 @@ test('after a replay, only requests of others are sent', async () => {
   const { file, run } = await recordedAgent(fails);
   const model = await startLocalModel();
   onTestFinished(() => model.close());
-  let goOn = (): void => {};
-  const later = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  const later = gate();
   const ask = (content: string) =>
     fetch(`${model.url}/v1/chat/completions`, {
       method: 'POST',
@@ -110,7 +108,7 @@ test('after a replay, only requests of others are sent', async () => {
     run: () => Promise.all([run(plant)('What is tea?'), later.then(() => ask('of the program'))]),
   });
   expect(wasStopped).toBe(true);
-  goOn();
+  later.open();
   await ask('of the test');
   expect(model.requests.map(({ body }) => body.messages)).toEqual([[{ role: 'user', content: 'of the test' }]]);
   // This is not recorded either.

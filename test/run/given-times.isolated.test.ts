@@ -1,8 +1,8 @@
 // Runs with given start and end times, as a strict receiver gets them.
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { configure, flush, startRun, type Timestamp, traceable, withRun } from '#src/index.ts';
 import { createReceiver } from '#src/receiver.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { logLines } from '../support/log-lines.ts';
 
 afterEach(() => {
@@ -18,12 +18,6 @@ async function received(work: () => void) {
   const runs = await receiver.runs();
   await receiver.close();
   return runs;
-}
-
-function recorded() {
-  const recorder = recordRuns();
-  onTestFinished(recorder.stop);
-  return recorder;
 }
 
 /** 2026-01-02T03:04:05.678Z in milliseconds. */
@@ -61,14 +55,14 @@ test.each<[string, Timestamp, string]>([
   ['text with microseconds', '2026-01-02T03:04:05.678901Z', '2026-01-02T03:04:05.678901Z'],
   ['text with a zone', '2026-01-02T04:04:05.5+01:00', '2026-01-02T03:04:05.500000Z'],
 ])('a time may be %s', (_, time, expected) => {
-  const recorder = recorded();
+  const recorder = record();
   startRun({ name: 'a', startTime: time }).end({}, { endTime: time });
   expect(recorder.runs).toMatchObject([{ start_time: expected, end_time: expected }]);
 });
 
 describe('a time that breaks the order of a trace', () => {
   test('is replaced by the start of the parent, or by the own start', () => {
-    const recorder = recorded();
+    const recorder = record();
     const parent = startRun({ name: 'parent', startTime: START_MS });
     const child = parent.child({ name: 'child', startTime: START_MS - 1 });
     child.end({}, { endTime: START_MS - 2 });
@@ -78,7 +72,7 @@ describe('a time that breaks the order of a trace', () => {
   });
 
   test('is the same for several children, which stay in the order of their creation', () => {
-    const recorder = recorded();
+    const recorder = record();
     const names = Array.from({ length: 100 }, (_, number) => `child ${number}`);
     const parent = startRun({ name: 'parent', startTime: START_MS });
     for (const name of names) parent.child({ name, startTime: START_MS });
@@ -87,7 +81,7 @@ describe('a time that breaks the order of a trace', () => {
 });
 
 test('a generated id contains the start time, and the ids of other runs stay in order', () => {
-  recorded();
+  record();
   const secondAgoMs = Date.now() - 1_000;
   const ids: string[] = [];
   for (let count = 0; count < 200; count++) {
@@ -101,7 +95,7 @@ test('a generated id contains the start time, and the ids of other runs stay in 
 });
 
 test('a run that started earlier and has no end time ends now', () => {
-  const recorder = recorded();
+  const recorder = record();
   const beforeMs = Date.now();
   const run = startRun({ name: 'a', startTime: beforeMs - 60_000 });
   const child = withRun(run, () => startRun({ name: 'child' }));
@@ -121,7 +115,7 @@ test.each<[string, unknown]>([
   ['a time after 2255', Date.UTC(2255, 0)],
   ['another value', { valueOf: () => START_MS }],
 ])('%s is reported and left out', (_, time) => {
-  const recorder = recorded();
+  const recorder = record();
   const lines = logLines();
   const options = { endTime: time as Timestamp };
   startRun({ name: 'a', startTime: time as Timestamp }).end({}, options);
@@ -151,7 +145,7 @@ describe('the id of an example', () => {
   });
 
   test('is reported and left out if it is no UUID', () => {
-    const recorder = recorded();
+    const recorder = record();
     const lines = logLines();
     startRun({ name: 'a', referenceExampleId: 'first' });
     expect(lines).toEqual(['warn: startRun: expected `referenceExampleId` to be a UUID; the option is ignored.']);

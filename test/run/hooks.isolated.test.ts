@@ -1,17 +1,11 @@
 // Hooks that are called when runs start and end, and the fields of a run that an application reads.
 import OpenAI from 'openai';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { configure, currentRun, type HookedRun, type Run, redact, startRun, traceable } from '#src/index.ts';
 import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { wrapOpenAI } from '#src/openai.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { logLines } from '../support/log-lines.ts';
-
-function recorded(options?: Parameters<typeof recordRuns>[0]) {
-  const recorder = recordRuns(options);
-  onTestFinished(recorder.stop);
-  return recorder;
-}
 
 /** Hooks that add the calls to a list. */
 function listing(calls: unknown[], mark = '') {
@@ -24,7 +18,7 @@ function listing(calls: unknown[], mark = '') {
 
 describe('the hooks of a run', () => {
   test('are called before and after the function, with the outputs or the error', async () => {
-    recorded();
+    record();
     const calls: unknown[] = [];
     const hooks = listing(calls);
     const fails = traceable(
@@ -56,7 +50,7 @@ describe('the hooks of a run', () => {
   });
 
   test('are called at the first step and at the end of a generator', () => {
-    recorded();
+    record();
     const calls: unknown[] = [];
     const chunks = traceable(
       function* () {
@@ -73,7 +67,7 @@ describe('the hooks of a run', () => {
   });
 
   test('may change the run, but not its end time', () => {
-    const recorder = recorded();
+    const recorder = record();
     const options = {
       onStart: (run: Run) => run.set({ tags: ['started'] }),
       onEnd: (run: Run) => {
@@ -92,7 +86,7 @@ describe('the hooks of a run', () => {
   });
 
   test('that end the run end it once, without calling themselves', () => {
-    const recorder = recorded();
+    const recorder = record();
     let calls = 0;
     const onEnd = (run: Run): void => {
       calls++;
@@ -104,7 +98,7 @@ describe('the hooks of a run', () => {
   });
 
   test('are called without tracing', () => {
-    const recorder = recorded();
+    const recorder = record();
     const traced = traceable(() => currentRun());
     const seen: unknown[] = [];
     startRun({ name: 'a', onStart: () => seen.push(traced()), onEnd: () => seen.push(traced()) }).end();
@@ -113,7 +107,7 @@ describe('the hooks of a run', () => {
   });
 
   test('that throw or reject log one line each, and the result and the record are the same', async () => {
-    const recorder = recorded();
+    const recorder = record();
     const lines = logLines();
     const options = {
       name: 'a',
@@ -186,7 +180,7 @@ describe('the hooks of `configure`', () => {
 
 describe('a run can be read:', () => {
   test('its name, tags and metadata include those it inherits and those that were set', () => {
-    recorded();
+    record();
     const inner = traceable(
       () => {
         currentRun()?.set({ name: 'renamed', tags: ['c'], metadata: { set: true } });
@@ -204,13 +198,13 @@ describe('a run can be read:', () => {
   });
 
   test('its inputs and metadata are those that are recorded, after redaction', () => {
-    recorded({ redact: redact({ paths: ['**.card'] }) });
+    record({ redact: redact({ paths: ['**.card'] }) });
     const pay = traceable((_: object) => [currentRun()?.inputs, currentRun()?.metadata], { metadata: { card: '41' } });
     expect(pay({ card: '4111', shop: 'tea' })).toEqual([{ card: '[Redacted]', shop: 'tea' }, { card: '[Redacted]' }]);
   });
 
   test('its fields are copies', () => {
-    const recorder = recorded();
+    const recorder = record();
     const run = startRun({ name: 'a', tags: ['a'], metadata: { list: [1] }, inputs: { list: [1] } });
     const { tags, metadata, inputs = {} } = run;
     tags.push('b');
@@ -225,7 +219,7 @@ describe('a run can be read:', () => {
   });
 
   test('its fields are empty if nothing is recorded, and if a proxy of the run is read', () => {
-    recorded({ hideInputs: true });
+    record({ hideInputs: true });
     const run = startRun({ name: 'a', inputs: { secret: 1 } });
     const empty = { tags: [], metadata: {}, inputs: undefined, outputs: undefined, error: undefined };
     expect(run).toMatchObject(empty);

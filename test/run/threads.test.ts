@@ -13,10 +13,10 @@ import {
   withRun,
 } from '#src/index.ts';
 import { redact } from '#src/payload/redaction/redact.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { recordRuns } from '#src/testing.ts';
 import { inSpan, setUp } from '../otel/set-up.ts';
 import { logLines } from '../support/log-lines.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { makeSink } from './memory-sink.ts';
 
 function record() {
@@ -60,12 +60,9 @@ describe('the options threadId and userId', () => {
   });
 
   test('of an exporter apply to all of its traces, unless a run has others', async () => {
-    const receiver = await createReceiver();
+    const receiver = await startReceiver();
     const exporter = createExporter({ endpoint: receiver.url, ...ids });
-    onTestFinished(async () => {
-      await exporter.close();
-      await receiver.close();
-    });
+    onTestFinished(async () => void (await exporter.close()));
     const { seen } = record();
     traceable(() => step(), { name: 'plain', exporter })();
     startRun({ name: 'other', exporter, threadId: 't2' }).end();

@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
-import { listen } from './listen.ts';
+import { gate } from './gate.ts';
+import { closeServer, listen } from './listen.ts';
 import { requestBody } from './request-body.ts';
 
 /** A received request. */
@@ -35,12 +36,9 @@ const USAGE = {
  */
 export async function startOpenAiServer(): Promise<OpenAiServer> {
   const requests: ModelRequest[] = [];
-  let leave = (): void => {};
-  const left = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
+  const left = gate();
   const server = createServer(async (request, response) => {
-    response.on('close', () => response.writableEnded || leave());
+    response.on('close', () => response.writableEnded || left.open());
     const bytes = await requestBody(request);
     if (bytes === undefined) return;
     const body: ModelRequest['body'] = JSON.parse(bytes.toString());
@@ -50,12 +48,7 @@ export async function startOpenAiServer(): Promise<OpenAiServer> {
   // By default, node:http closes an idle connection after 5 s, also while a busy client sends a request on it.
   server.keepAliveTimeout = 0;
   const url = await listen(server);
-  const close = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  return { url: `${url}/v1`, requests, left, close };
+  return { url: `${url}/v1`, requests, left, close: () => closeServer(server) };
 }
 
 function answer(path: string, body: ModelRequest['body'], response: ServerResponse): void {

@@ -2,6 +2,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { api, isLocked } from '#src/viewer/data/api.ts';
 import { listen } from '#src/viewer/data/changes.ts';
 import { type Line, RunList } from '#src/viewer/list/run-list.ts';
+import { gate } from '../support/gate.ts';
 import { FakeStream, fakeBrowser } from './fake-browser.ts';
 
 const PAGE = 100;
@@ -111,17 +112,12 @@ test('a failed read is repeated with the next change', async () => {
 test('a page that was requested before the list was cut is dropped', async () => {
   const { list, held, traces, arrive } = openList(500);
   await settled();
-  let release = (): void => {};
-  held.set(
-    idsOf(list).at(-1) as string,
-    new Promise((resolve) => {
-      release = resolve;
-    }),
-  );
+  const released = gate();
+  held.set(idsOf(list).at(-1) as string, released);
   list.grow();
   arrive(PAGE + 50);
   await settled();
-  release();
+  released.open();
   await settled();
   expect(idsOf(list)).toEqual(traces.slice(0, PAGE).map(({ id }) => id));
   await grow(list);

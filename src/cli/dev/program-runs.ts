@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { forgetOldest } from '../../receiver/domain/forget-oldest.ts';
 import { identityOf } from '../../receiver/domain/identity.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
@@ -10,7 +11,6 @@ import type { TraceFeed } from './trace-watch.ts';
 
 /** Maximum number of open runs to remember for each program. Above this number, the oldest run stays open. */
 const OPEN_MAX = 100_000;
-/** Maximum number of traces to remember. */
 const TRACES_MAX = 10_000;
 /** Maximum number of programs to remember. The open runs of a forgotten program stay open. */
 const PROGRAMS_MAX = 1_000;
@@ -132,8 +132,4 @@ function traceOf({ id, fields }: RunOperation, open: ReadonlyMap<string, OpenRun
   const { traceId, otelTraceId, parentId } = identityOf(fields);
   const named = traceId ?? otelTraceId;
   return named ?? open.get(id)?.traceId ?? open.get(parentId ?? '')?.traceId ?? parentId ?? id;
-}
-
-function forgetOldest(remembered: Map<string, unknown> | Set<string>, most: number): void {
-  if (remembered.size > most) remembered.delete(remembered.keys().next().value as string);
 }

@@ -29,7 +29,6 @@ export interface TraceWatchOptions {
   isPlain?: boolean;
   /** Whether to draw only when the watch ends. @default false */
   isAtEnd?: boolean;
-  /** Returns the last line of a drawing. */
   lastLine?: (traceId: string) => string;
   show: (text: string) => void;
   /**

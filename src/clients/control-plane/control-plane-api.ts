@@ -1,4 +1,5 @@
 import { isObject, wholeFrom } from '../../config/checker.ts';
+import { defined } from '../../payload/fields.ts';
 import type { Api, ApiResponse } from '../api.ts';
 import type { CallOptions } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall, type Send } from '../endpoint.ts';
@@ -101,5 +102,5 @@ function recorded(value: unknown): Record<string, unknown> {
   const shown = withoutSecretValues(value);
   if (shown === undefined || shown === null) return {};
   if (typeof shown !== 'object' || Array.isArray(shown)) return { outputs: shown };
-  return Object.fromEntries(Object.entries(shown).filter(([, one]) => one !== undefined));
+  return defined(shown as Record<string, unknown>);
 }

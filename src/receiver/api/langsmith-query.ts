@@ -19,7 +19,6 @@ interface LangSmithQuery {
   readonly select: readonly string[] | undefined;
 }
 
-/** Maximum number of runs on a page. */
 const PAGE_ITEMS = 100;
 /** Maximum number of ids, and of children of one run. */
 const IDS_MAX = 1_000;

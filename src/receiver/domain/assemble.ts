@@ -276,7 +276,6 @@ export class AssembledTrace implements CoveredTrace {
   }
 }
 
-/** Returns whether a run is in the project of the scope, if the scope has a project. */
 export function isInScope({ project }: Scope, { summary }: Pick<TracedRun, 'summary'>): boolean {
   return project === undefined || isOfProject(summary, project);
 }

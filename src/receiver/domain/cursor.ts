@@ -40,7 +40,6 @@ export function firstPage<Item>(found: readonly Item[], limit: number, placeOf: 
   return found.length > limit && last !== undefined ? { items, next: cursorOf(placeOf(last)) } : { items };
 }
 
-/** An item of a list, and its position. */
 export interface Listed<Item> extends Position {
   readonly item: Item;
 }

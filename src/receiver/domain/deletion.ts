@@ -2,10 +2,10 @@ import { RunspanError } from '../../base/errors.ts';
 import { shown } from '../../base/text.ts';
 import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
+import { forgetOldest } from './forget-oldest.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { DeletionTarget, RunCounts, Scope } from './query.ts';
 
-/** Kinds of the targets of deletions. */
 export const DELETION_KINDS: readonly DeletionTarget['kind'][] = ['trace', 'thread', 'user', 'project'];
 
 export function countsText({ runs, traces }: RunCounts): string {
@@ -145,11 +145,7 @@ export class Tombstones {
 
   /** Deletes the oldest names above `max`. */
   limit(max: number): void {
-    for (const ids of [this.runs, this.traces]) {
-      for (const id of ids.keys()) {
-        if (ids.size <= max) break;
-        ids.delete(id);
-      }
-    }
+    forgetOldest(this.runs, max);
+    forgetOldest(this.traces, max);
   }
 }

@@ -33,7 +33,6 @@ export function compactLatencies(latencies: Latencies): Latencies {
   return latenciesOfCounts(countsOf([latencies]).entries());
 }
 
-/** Encodes the numbers of runs in latency buckets. */
 export function latenciesOfCounts(counts: Iterable<readonly [bucket: number, runs: number]>): Latencies {
   let pairs = '';
   for (const [bucket, runs] of counts) {

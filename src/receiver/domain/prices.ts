@@ -1,5 +1,6 @@
 import { cut, shown } from '../../base/text.ts';
 import { type Checks, isObject } from '../../config/checker.ts';
+import { defined } from '../../payload/fields.ts';
 import { cost as amountOf } from '../../payload/usage.ts';
 import { cacheSavingsOf, costOf, type ModelPrices, TOKEN_KINDS, type TokenKind } from './cost.ts';
 import { checkedTable, hashOf, invalid, type ListedModel, type PriceTable, TableReader } from './price-table.ts';
@@ -260,8 +261,7 @@ function completed(own: Price, ratios: Ratios, listed: ModelPrices = {}): ModelP
   }
   prices.cache_audio_read ??= prices.cache_read;
   prices.cache_image_read ??= prices.cache_read;
-  const given = Object.entries(prices).filter(([, price]) => price !== undefined);
-  return Object.fromEntries(given.map(([kind, price]) => [`${kind}_mtok`, price]));
+  return Object.fromEntries(Object.entries(defined(prices)).map(([kind, price]) => [`${kind}_mtok`, price]));
 }
 
 function ratioOf(listed: ModelPrices, kind: TokenKind, side: 'input' | 'output'): number | undefined {

@@ -1,4 +1,4 @@
-import type { GroupKey, RankKey, SortKey, SuggestionField } from './query.ts';
+import type { GroupKey, RankKey, SortKey, SuggestionField, TextField } from './query.ts';
 
 export const SORT_KEYS: readonly SortKey[] = ['start_time', 'latency', 'tokens', 'cost'];
 
@@ -20,16 +20,24 @@ export function isGroupKey(value: unknown): value is GroupKey {
   return GROUP_KEYS.includes(value as GroupKey) || (typeof value === 'string' && metadataKeyOf(value) !== undefined);
 }
 
-/** All suggestion fields except `meta.KEY`. */
-export const SUGGESTION_FIELDS: readonly SuggestionField[] = [
+/** Fields with the form `key:value` whose values are compared as text. */
+export const TEXT_FIELDS: readonly TextField[] = [
   'name',
   'type',
   'model',
   'status',
   'project',
+  'trace',
+  'run',
   'thread',
   'user',
   'tag',
+  'error',
+];
+
+/** All suggestion fields except `meta.KEY`. */
+export const SUGGESTION_FIELDS: readonly SuggestionField[] = [
+  ...TEXT_FIELDS.filter((field) => field !== 'trace' && field !== 'run' && field !== 'error'),
   'meta',
   'feedback',
 ];

@@ -177,7 +177,6 @@ export class StatisticsTally {
     return this.#time?.isWhole(periodUs) ?? true;
   }
 
-  /** Number of runs in the totals. */
   get runs(): number {
     return this.#total.runs;
   }
@@ -247,7 +246,6 @@ export interface GroupSize {
   readonly runs: number;
 }
 
-/** Returns the total by which groups are ranked. */
 export function totalOf(rankBy: RankKey): 'runs' | 'errors' | 'total_tokens' | 'total_cost' {
   return rankBy === 'runs' || rankBy === 'errors' ? rankBy : `total_${rankBy}`;
 }

@@ -69,7 +69,6 @@ export function payloadFactsOf(
   return { ...(hasPreview && previewsIn(payload)), ...factsWithoutPreviews(payload, hasTools) };
 }
 
-/** Returns the previews of a run's payloads. */
 export function previewsIn(fields: RunFields): PayloadFacts {
   const facts: PayloadFacts = {};
   set(facts, 'inputs_preview', inputsPreview(fields));

@@ -177,7 +177,6 @@ export function traceFieldsIn<Run>(
   return { outcome, ...defined({ inputs_preview, outputs_preview, error: text }) };
 }
 
-/** Returns a trace as it appears in a list. */
 export function listedTrace(root: RunSummary, shown: TraceFields, trace: TraceSummary['trace']): TraceSummary {
   const { inputs_preview: _, outputs_preview: __, error: ___, ...own } = root;
   return { ...own, ...shown, trace };
@@ -206,7 +205,6 @@ export interface Turn {
   readonly usage: Usage | undefined;
 }
 
-/** Previews and feedback of a thread. */
 interface ThreadTexts {
   readonly inputs: RunSummary['inputs_preview'];
   readonly outputs: RunSummary['outputs_preview'];

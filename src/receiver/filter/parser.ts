@@ -1,9 +1,10 @@
 import { nearWord } from '../../base/near.ts';
 import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
+import { TEXT_FIELDS } from '../domain/query-keys.ts';
 import { RUN_STATUSES } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
-import { AMOUNTS, NUMBER, parseNumber, TEXT_FIELDS, TIME, toIsoTime } from './values.ts';
+import { AMOUNTS, NUMBER, parseNumber, TIME, toIsoTime } from './values.ts';
 
 /** Maximum number of characters in a filter. */
 const LENGTH_MAX = 4_000;

@@ -1,20 +1,4 @@
-import type { TextField } from '../domain/query.ts';
 import type { AmountField } from './filter.ts';
-
-/** Fields with the form `key:value` whose values are compared as text. */
-export const TEXT_FIELDS: readonly TextField[] = [
-  'name',
-  'type',
-  'model',
-  'status',
-  'project',
-  'trace',
-  'run',
-  'thread',
-  'user',
-  'tag',
-  'error',
-];
 
 const DURATION = 'a duration: 500ms, 2s, 1m';
 const COUNT = 'a number: 1000';

@@ -37,7 +37,6 @@ export interface TrustedProxy {
  */
 export type Admission = 'anyone' | 'open' | Permission;
 
-/** Scope and permission of a request. */
 type Admitted = Pick<Grant, 'scope' | 'permission'>;
 
 /** For requests without a key. The scope contains no data, because the name of a tenant is never empty. */

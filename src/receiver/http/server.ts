@@ -34,7 +34,6 @@ const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** Limits of a server. Each has a default. */
 export interface ServerLimits {
   readonly requestTimeoutMs?: number;
   readonly idleTimeoutMs?: number;

@@ -3,7 +3,6 @@ import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
 /** Minimum interval between tests, in milliseconds. */
 const INTERVAL_MS = 10_000;
 
-/** Tests whether a store can write. */
 export class WriteCheck {
   readonly #store: Pick<Store, 'apply'>;
   #testedAtMs = Number.NEGATIVE_INFINITY;

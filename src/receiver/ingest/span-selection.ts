@@ -3,6 +3,7 @@ import { codex } from '../../otel/conventions/codex.ts';
 import { indexWith } from '../../otel/mapping/row-index.ts';
 import { isExported } from '../../otel/span-filter.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
+import { forgetOldest } from '../domain/forget-oldest.ts';
 import { spanKey } from '../domain/identity.ts';
 
 /** Maximum number of spans that are remembered for later requests, of each kind. */
@@ -62,5 +63,5 @@ function isSelected(span: SpanLike): boolean {
 
 function remember<Value>(known: Map<string, Value>, key: string, value: Value): void {
   known.set(key, value);
-  if (known.size > KNOWN_MAX) known.delete(known.keys().next().value as string);
+  forgetOldest(known, KNOWN_MAX);
 }

@@ -71,7 +71,6 @@ export const api = {
   suggestions: (query: URLSearchParams): Promise<{ items: Suggestion[] }> => get(`/query/suggestions?${query}`),
   giveFeedback: (feedback: Partial<Feedback>): Promise<Feedback> => send('/query/feedback', feedback),
   importTraces: upload,
-  /** Counts the runs that `remove` would delete. */
   removable: (target: DeletionTarget, signal?: AbortSignal): Promise<RunCounts> => remove(target, '', signal),
   remove: (target: DeletionTarget): Promise<RunCounts> => remove(target, `?confirm=${encodeURIComponent(target.id)}`),
   login: (key: string): Promise<unknown> => send('/login', { key }),

@@ -29,9 +29,7 @@ export default function DeleteDialog({ target, name }: DeletionProps): JSX.Eleme
       const counts = await api.remove(target);
       showNotice(`Deleted ${plural(counts.runs, 'run')} of ${plural(counts.traces, 'trace')}`);
       closeDialog();
-      if (kind === 'trace') go({ trace: undefined });
-      if (kind === 'thread') go({ thread: undefined });
-      if (kind === 'project') go({ project: undefined });
+      if (kind !== 'user') go({ [kind]: undefined });
     } catch (error) {
       failure.value = problemOf(error);
     }

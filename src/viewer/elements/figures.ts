@@ -128,7 +128,6 @@ export function plural(value: number, noun: string): string {
   return `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** Formats a value with `print`, or returns a dash if the value is undefined. */
 export function orDash(value: number | undefined, print: (value: number) => string): string {
   return value === undefined ? '–' : print(value);
 }

@@ -42,7 +42,6 @@ export interface Column {
   readonly cell: (line: Line, nowMs: number) => ComponentChildren;
 }
 
-/** Returns all columns that a list can show. */
 export function columnsOf(list: ListKind): readonly Column[] {
   return COLUMNS.filter((column) => (column.list ?? list) === list);
 }

@@ -20,7 +20,6 @@ interface ListItem {
   readonly trace_id: string;
 }
 
-/** Reads one page of a list. */
 type ReadPage<Item> = (query: URLSearchParams, signal?: AbortSignal) => Promise<Page<Item>>;
 
 const PAGE = 100;
@@ -204,7 +203,6 @@ export function useRunList<Item extends ListItem>(
   return list;
 }
 
-/** Restores the scroll position of the list. */
 export function useRestoredScroll(element: RefObject<HTMLElement | null>, list: { scrollTop: number }): void {
   useLayoutEffect(() => {
     const scrolled = element.current;

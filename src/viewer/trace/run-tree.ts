@@ -179,7 +179,6 @@ export function openBranches({ branches }: RunTree, collapsed: ReadonlySet<strin
   return shown;
 }
 
-/** Returns the indices of branches and their ancestors. */
 export function withAncestors({ branches }: RunTree, indices: readonly number[]): number[] {
   const kept = new Uint8Array(branches.length);
   for (const index of indices) {

@@ -147,7 +147,6 @@ export class TraceModel {
     if (run !== undefined) go({ run }, { replace: true });
   }
 
-  /** Selects the run at a position among the visible branches. */
   selectAt(position: number): void {
     this.select(this.tree.value.branches[this.shown.value[position] ?? -1]?.run.id);
   }

@@ -1,10 +1,10 @@
 import { guard } from '../../../base/guard.ts';
 import { Chunks, type Collector, StreamRecorder } from '../../../instrument/results/recorder.ts';
+import { defined } from '../../../payload/fields.ts';
 import type { Run } from '../../../run/run.ts';
 
 export function recordPlace(run: Run, { runId, threadId }: Place): void {
-  const ids = Object.entries({ agent_run_id: runId, agent_thread_id: threadId });
-  run.set({ metadata: Object.fromEntries(ids.filter(([, id]) => id !== undefined)) });
+  run.set({ metadata: defined({ agent_run_id: runId, agent_thread_id: threadId }) });
 }
 
 interface Place {

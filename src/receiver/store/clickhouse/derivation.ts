@@ -83,7 +83,6 @@ export class Derivation {
   readonly #left = new Map<string, LeftGroup>();
   /** Small groups that were derived recently. */
   #derived: readonly StoredGroup[] = [];
-  /** When the sweep was started, in milliseconds. */
   #startedMs = Number.POSITIVE_INFINITY;
   /** Until when all messages are derived. Undefined until the position of earlier sweeps has been read. */
   #sweptUs: number | undefined;

@@ -34,7 +34,6 @@ export const GROUP_MESSAGES_MAX = 200_000;
 
 /** A group that contains messages. */
 export interface StoredGroup extends GroupKey {
-  /** Number of its messages. */
   readonly messages: number;
   /** Time of the latest message, in microseconds. */
   readonly seenUs: number;

@@ -14,7 +14,6 @@ export class ClickHouseKeys implements KeyStore {
     return (await this.#select(sql`id = ${string(id)}`))[0];
   }
 
-  /** Returns all keys, oldest first. */
   async keys(): Promise<StoredKey[]> {
     const keys = await this.#select(sql('1'));
     return keys.sort((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
@@ -30,7 +29,6 @@ export class ClickHouseKeys implements KeyStore {
     await this.#db.insert('key_uses', [{ id, used_ms: usedMs }]);
   }
 
-  /** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
   async revokeKey(id: string, revokedMs: number): Promise<StoredKey | undefined> {
     const key = await this.key(id);
     if (key === undefined || key.revokedMs !== undefined) return key;

@@ -1,3 +1,4 @@
+import { forgetOldest } from '../../domain/forget-oldest.ts';
 import {
   decideTraces,
   type Identity,
@@ -63,10 +64,7 @@ export class PlaceFinder {
         this.#known.set(key, place);
       }
     }
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= KNOWN_MAX) return;
-      this.#known.delete(oldest);
-    }
+    forgetOldest(this.#known, KNOWN_MAX);
   }
 
   /** Returns the stored names among those of runs. */

@@ -55,7 +55,6 @@ export interface RunRow {
   readonly dotted_order: string;
 }
 
-/** The columns for the details of a run. */
 interface DetailedRow extends RunRow {
   readonly previews: string;
   readonly cost_source: string;

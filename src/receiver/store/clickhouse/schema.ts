@@ -1,4 +1,5 @@
 import { RunspanError } from '../../../base/errors.ts';
+import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type ClickHouse, sql } from './connection.ts';
 import { TOMBSTONE } from './messages.ts';
 
@@ -40,6 +41,10 @@ const MESSAGES = `CREATE TABLE IF NOT EXISTS messages {cluster} (
   INDEX by_word ${SEARCHED_TEXT} TYPE text(tokenizer = splitByNonAlpha, posting_list_codec = 'bitpacking')
 ) ENGINE = {replicated}MergeTree
 PARTITION BY day ORDER BY (tenant, toUInt128(group_id), toUInt128(id), kind, received_us) SETTINGS index_granularity = 512`;
+
+function usageColumns(prefix: string, type: string): string {
+  return USAGE_KEYS.map((key) => `${prefix}${key} ${type}`).join(',\n  ');
+}
 
 /**
  * One row per visible run, derived from all messages of its group. The row with the highest version is valid. A
@@ -86,26 +91,11 @@ const RUNS = `CREATE TABLE IF NOT EXISTS runs {cluster} (
   metadata Map(LowCardinality(String), String),
   -- Text of the error for filters: see errorText.
   error String CODEC(ZSTD(1)),
-  input_tokens Nullable(Float64),
-  output_tokens Nullable(Float64),
-  total_tokens Nullable(Float64),
-  total_cost Nullable(Float64),
-  cached_tokens Nullable(Float64),
-  cache_savings Nullable(Float64),
+  ${usageColumns('', 'Nullable(Float64)')},
   -- What the run adds to the totals of its trace.
-  counted_input_tokens Float64,
-  counted_output_tokens Float64,
-  counted_total_tokens Float64,
-  counted_total_cost Float64,
-  counted_cached_tokens Float64,
-  counted_cache_savings Float64,
+  ${usageColumns('counted_', 'Float64')},
   -- Totals of the trace, in the row of its root.
-  trace_input_tokens Nullable(Float64),
-  trace_output_tokens Nullable(Float64),
-  trace_total_tokens Nullable(Float64),
-  trace_total_cost Nullable(Float64),
-  trace_cached_tokens Nullable(Float64),
-  trace_cache_savings Nullable(Float64),
+  ${usageColumns('trace_', 'Nullable(Float64)')},
   -- JSON of the run's summary without its ids and previews, of its previews, and of the totals of the trace and what
   -- differs from the summary, in its root.
   summary String CODEC(ZSTD(1)),

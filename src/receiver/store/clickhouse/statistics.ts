@@ -33,7 +33,7 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<Sta
   const conditions = all([conditionOf(tenant, { ...filter, range }), ...search]);
   const { groupBy = 'name', groups = GROUPS, rankBy = 'runs', series = 0 } = query;
   const grouping = groupingOf(groupBy);
-  const names = await largestGroups(db, conditions, grouping, AMOUNTS[rankBy], groups);
+  const names = await largestGroups(db, conditions, grouping, sql(AMOUNTS[rankBy]), groups);
   const [rows, feedback] = await Promise.all([
     countsIn(db, conditions, time, grouping, names, series > 0),
     feedbackSums(db, tenant, conditions, grouping, names),
@@ -55,11 +55,7 @@ async function startRangeOf(
 ): Promise<StartRange | undefined> {
   if (Number.isFinite(fromUs) && Number.isFinite(beforeUs)) return undefined;
   const [row] = await db.rows<StartRange & { runs: number }>(
-    sql(
-      `SELECT count() AS runs, min(start_us) AS firstUs, max(start_us) AS lastUs FROM runs FINAL
-        WHERE ${conditions.sql}`,
-      ...conditions.params,
-    ),
+    sql`SELECT count() AS runs, min(start_us) AS firstUs, max(start_us) AS lastUs FROM runs FINAL WHERE ${conditions}`,
   );
   return row === undefined || row.runs === 0 ? undefined : row;
 }
@@ -79,7 +75,7 @@ function groupingOf(groupBy: GroupKey): Grouping {
   const key = metadataKeyOf(groupBy);
   const column = groupBy === 'name' ? 'if(internal = 1 AND is_root = 0, NULL, name)' : groupBy;
   const group = key === undefined ? sql(column) : metadataValue(key);
-  return { group, groups: sql(`[${group.sql}]`, ...group.params), isTag };
+  return { group, groups: sql`[${group}]`, isTag };
 }
 
 /** SQL expressions for the amounts by which groups are ranked. Costs are rounded, because their sums are not exact. */
@@ -90,22 +86,16 @@ const AMOUNTS: Readonly<Record<RankKey, string>> = {
   cost: 'round(sum(counted_total_cost), 9)',
 };
 
-/** Returns the largest groups, largest first. */
 async function largestGroups(
   db: ClickHouse,
   conditions: Sql,
   { group }: Grouping,
-  amount: string,
+  amount: Sql,
   limit: number,
 ): Promise<string[]> {
   const rows = await db.rows<{ group_name: string }>(
-    sql(
-      `SELECT ${group.sql} AS group_name FROM runs FINAL WHERE ${conditions.sql} GROUP BY group_name
-        HAVING group_name IS NOT NULL ORDER BY ${amount} DESC, count() DESC, group_name LIMIT ?`,
-      ...group.params,
-      ...conditions.params,
-      integer(limit),
-    ),
+    sql`SELECT ${group} AS group_name FROM runs FINAL WHERE ${conditions} GROUP BY group_name
+      HAVING group_name IS NOT NULL ORDER BY ${amount} DESC, count() DESC, group_name LIMIT ${integer(limit)}`,
   );
   return rows.map(({ group_name }) => group_name);
 }
@@ -148,28 +138,25 @@ async function countsIn(
   const buckets = time.starts.length;
   const bucket = bucketIndex(time);
   const index = groupIndex(grouping, names);
-  const sums = (from: string, to: string) => USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', ');
+  const sums = (from: string, to: string) =>
+    sql(USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', '));
   const codesOfGroup = buckets * FIGURES_CODES;
-  const total = `run_code % ${codesOfGroup}`;
-  const withoutBucket = `run_code - ${total} + run_code % ${FIGURES_CODES}`;
-  const ofGroup = hasSeries ? 'run_code' : withoutBucket;
+  const total = sql`run_code % ${codesOfGroup}`;
+  const withoutBucket = sql`run_code - ${total} + run_code % ${FIGURES_CODES}`;
+  const ofGroup = hasSeries ? sql('run_code') : withoutBucket;
+  const codes = grouping.isTag ? ofGroup : sql`${total}, ${ofGroup}`;
   const rows = await db.rows<Omit<CountRow, 'group' | 'bucket' | 'kind'> & { cell: number }>(
-    sql(
-      `SELECT intDiv(code, ${LATENCIES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
-          groupArray(code % ${LATENCIES}) AS latency_buckets, groupArray(number) AS latency_runs
+    sql`SELECT intDiv(code, ${LATENCIES}) AS cell, sum(number) AS runs, ${sums('added_', '')},
+        groupArray(code % ${LATENCIES}) AS latency_buckets, groupArray(number) AS latency_runs
+      FROM (
+        SELECT arrayJoin(if(run_code < ${codesOfGroup}, [run_code], [${codes}])) AS code,
+          sum(run_number) AS number, ${sums('run_', 'added_')}
         FROM (
-          SELECT arrayJoin(if(run_code < ${codesOfGroup}, [run_code], [${grouping.isTag ? '' : `${total}, `}${ofGroup}])) AS code,
-            sum(run_number) AS number, ${sums('run_', 'added_')}
-          FROM (
-            SELECT toUInt32((${index.sql} * ${buckets} + ${bucket.sql}) * ${FIGURES_CODES} + figures_code) AS run_code,
-              count() AS run_number, ${sums('counted_', 'run_')}
-            FROM runs FINAL WHERE ${conditions.sql} GROUP BY run_code
-          ) GROUP BY code
-        ) GROUP BY cell`,
-      ...index.params,
-      ...bucket.params,
-      ...conditions.params,
-    ),
+          SELECT toUInt32((${index} * ${buckets} + ${bucket}) * ${FIGURES_CODES} + figures_code) AS run_code,
+            count() AS run_number, ${sums('counted_', 'run_')}
+          FROM runs FINAL WHERE ${conditions} GROUP BY run_code
+        ) GROUP BY code
+      ) GROUP BY cell`,
   );
   return rows.map(({ cell, ...row }) => {
     const at = Math.floor(cell / KINDS);
@@ -177,7 +164,6 @@ async function countsIn(
   });
 }
 
-/** Returns an SQL expression for the index of a run's time bucket. */
 function bucketIndex({ starts, stepUs }: TimeBuckets): Sql {
   const [firstUs = 0, secondUs = firstUs + stepUs] = starts;
   const last = starts.length - 1;
@@ -211,19 +197,12 @@ async function feedbackSums(
   names: readonly string[],
 ): Promise<FeedbackRow[]> {
   return await db.rows<FeedbackRow>(
-    sql(
-      `SELECT key, groups, count() AS count, count(score) AS scores, sum(ifNull(score, 0)) AS sum
-        FROM (SELECT run, key, score FROM feedback FINAL WHERE tenant = ?) AS feedback
-        JOIN (
-          SELECT id, arrayFilter(name -> has(?, name), ${groups.sql}) AS groups FROM runs FINAL
-          PREWHERE id IN (SELECT run FROM feedback WHERE tenant = ?) WHERE ${conditions.sql}
-        ) AS found ON found.id = feedback.run
-        GROUP BY key, groups`,
-      string(tenant),
-      strings(names),
-      ...groups.params,
-      string(tenant),
-      ...conditions.params,
-    ),
+    sql`SELECT key, groups, count() AS count, count(score) AS scores, sum(ifNull(score, 0)) AS sum
+      FROM (SELECT run, key, score FROM feedback FINAL WHERE tenant = ${string(tenant)}) AS feedback
+      JOIN (
+        SELECT id, arrayFilter(name -> has(${strings(names)}, name), ${groups}) AS groups FROM runs FINAL
+        PREWHERE id IN (SELECT run FROM feedback WHERE tenant = ${string(tenant)}) WHERE ${conditions}
+      ) AS found ON found.id = feedback.run
+      GROUP BY key, groups`,
   );
 }

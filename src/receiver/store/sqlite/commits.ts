@@ -75,7 +75,6 @@ export class SqliteCommits {
   #changes: TenantChange[] = [];
   /** Number of calls that wait for the end of deletions. */
   #waiting = 0;
-  /** Error of the last background step, if it failed. */
   #stepError: unknown;
   /** Error of a background step that found damage. Later calls are rejected with it. */
   #damage: unknown;

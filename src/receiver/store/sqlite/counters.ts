@@ -84,7 +84,6 @@ export type UserSumsRow = SumsRow & {
   readonly [Column in 'errors' | 'pending' | (typeof ROOT_COUNTS)[number] | 'model_calls' | 'model_errors']: number;
 } & { readonly root_latencies: Latencies; readonly model_latencies: Latencies };
 
-/** A change to a counter. */
 interface CounterChange {
   readonly id: string;
   readonly table: CounterTable;

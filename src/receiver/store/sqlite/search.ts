@@ -109,7 +109,6 @@ export class SqliteIndex {
   }
 }
 
-/** Returns the fields of a run, including all searchable fields. */
 export function searchedFields(connection: SqliteConnection, n: number): RunFields {
   const row = connection.one<SelectedRun>('SELECT runs.*, fields FROM runs JOIN details USING (n) WHERE n = ?', n);
   return { ...(row && fieldsOf(row)), ...parsedPayloads(connection, n, ['inputs', 'outputs']) };

@@ -90,13 +90,10 @@ const SLOW_READERS_MAX = 3;
 /** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
-/** Functions that run in the writer thread. */
 export type WriterCalls = Omit<SqliteCommits, 'close'>;
-/** Functions that run in a reader thread. */
 export type ReaderCalls = { [Name in keyof SqliteReader]: SqliteReader[Name] };
 type RemoteCall<Call> = (...args: ArgumentsOf<Call>) => Promise<ResultOf<Call>>;
 
-/** Worker threads of a store. */
 interface Threads {
   /** The writer thread. Undefined if the file is open read-only. */
   readonly writer?: Thread<WriterCalls>;

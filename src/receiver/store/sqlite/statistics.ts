@@ -356,7 +356,6 @@ function addFeedback(
 interface Grouping {
   /** SQL expression for the value by which runs are grouped. */
   readonly column: string;
-  /** Returns the groups for a value. */
   readonly groupsOf: (value: string) => readonly string[];
 }
 

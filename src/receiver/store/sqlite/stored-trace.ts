@@ -57,9 +57,7 @@ export class StoredTrace implements KnownTrace {
   /** See `ChangedTrace`. The totals change for the project of the root too. */
   readonly #projects = new Set<string>();
   #usage: Usage | undefined;
-  /** Rows of the runs that have been written. */
   readonly written: RunRow[] = [];
-  /** Keys of the root before and after the change. */
   roots: readonly [before: number | null, after: number | null] = [null, null];
   /** Fields of the summary whose deciding run may have lost its place. */
   readonly #lost = new Set<DecidingField>();
@@ -249,7 +247,6 @@ const CONDITIONS: Readonly<Record<DecidingField, string>> = {
   failed: "same_call IS NULL AND status = 'error'",
 };
 
-/** Returns SQL that selects the run that decides a field. */
 function decidingSql(field: DecidingField): string {
   const order = ORDER.map((column) => (DECIDES[field].isFirst ? column : `${column} DESC`)).join(', ');
   return `${FIRST} AND ${CONDITIONS[field]} ORDER BY ${order} LIMIT 1`;

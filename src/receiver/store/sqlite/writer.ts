@@ -74,7 +74,6 @@ export class SqliteWriter {
     return this.#finish(tenant, placement);
   }
 
-  /** Deletes feedback. Returns the change, or undefined if the run has no such feedback. */
   removeFeedback(tenant: string, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): TenantChange | undefined {
     const placement = this.#placement(tenant);
     const run = placement.find(run_id);

@@ -1,0 +1,7 @@
+/** Deletes the entries that were added first, until at most `max` are left. */
+export function forgetOldest(known: Map<string, unknown> | Set<string>, max: number): void {
+  for (const key of known.keys()) {
+    if (known.size <= max) return;
+    known.delete(key);
+  }
+}
