@@ -1,6 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { defaultLimits } from '../config/limits.ts';
 import { isPerRequest, types } from '../platform/node.ts';
 import { delay } from '../platform/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';
@@ -144,7 +143,6 @@ function followBody(response: unknown, observer: BodyObserver): boolean {
 class BodyObserver implements StreamObserver, Watched {
   isStepping = false;
   hasBegun = false;
-  readonly idleMaxMs: number = defaultLimits.streamIdleMs;
   readonly over: Promise<void>;
   readonly #onEnd: () => Promise<void> | undefined;
   #resolveOver = (): void => {};

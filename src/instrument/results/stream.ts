@@ -220,8 +220,14 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-function isLocked(stream: ReadableStream | undefined): boolean {
-  return guard('traceable', () => stream?.locked) === true;
+function isLocked(stream: object | undefined): boolean {
+  return guard('traceable', () => (stream as Partial<ReadableStream> | undefined)?.locked) === true;
+}
+
+export function isFollowedAndLocked(stream: object | undefined): boolean {
+  return (
+    guard('traceable', () => stream !== undefined && Object.hasOwn(stream, 'getReader') && isLocked(stream)) === true
+  );
 }
 
 function followValues(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {

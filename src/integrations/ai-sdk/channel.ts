@@ -188,10 +188,6 @@ class StreamedText implements Published, Watched {
     this.run = run;
   }
 
-  get idleMaxMs(): number {
-    return this.run.capture.streamIdleMs;
-  }
-
   /** The stream of the model call reports that it is not read. */
   wasUsed(): boolean {
     return true;

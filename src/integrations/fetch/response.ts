@@ -126,7 +126,7 @@ class BodyObserver extends AnswerStream {
     else this.end();
   }
 
-  override abandon(reason: string): void {
+  override abandon(reason: string | undefined): void {
     if (this.#isOk) super.abandon(reason);
     else this.end();
   }
