@@ -155,11 +155,6 @@ class BodyObserver implements StreamObserver, Watched {
     });
   }
 
-  /** Always returns true, so that an idle body is never treated as abandoned. */
-  wasUsed(): boolean {
-    return true;
-  }
-
   step(method: Method, self: unknown, args: unknown[]): unknown {
     this.hasBegun = true;
     this.isStepping = true;
@@ -183,22 +178,10 @@ class BodyObserver implements StreamObserver, Watched {
   }
 
   chunk(): void {}
-
-  end(): void {
-    void this.#close();
-  }
-
-  fail(): void {
-    this.end();
-  }
-
-  cancel(): void {
-    this.end();
-  }
-
-  abandon(): void {
-    this.end();
-  }
+  readonly end = (): void => void this.#close();
+  readonly fail: () => void = this.end;
+  readonly cancel: () => void = this.end;
+  readonly abandon: () => void = this.end;
 
   watch(object: object): void {
     if (this.#ending === undefined) abandonment.watch(object, this);

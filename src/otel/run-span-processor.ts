@@ -265,7 +265,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
     }
     const flushed = this.#flush(this.#flushTime.lastMs);
     this.#spans.forgetIds();
-    await flushed.catch(() => {});
+    await flushed;
   }
 
   /** Says once that the default leaves spans out. */
@@ -277,13 +277,13 @@ export class RunSpanProcessor implements SpanProcessorLike {
     );
   };
 
-  async #flush(timeoutMs: number): Promise<void> {
+  /** Returns the error of the first sink that has not delivered all runs. */
+  async #flush(timeoutMs: number): Promise<unknown> {
     const sinks = [...this.#sinks()];
     const waitMs = await resourcesSettled();
     const leftMs = Math.max(0, timeoutMs - waitMs);
-    const flushes = sinks.map((sink) => deliver(sink, leftMs));
-    await Promise.allSettled(flushes);
-    await Promise.all(flushes);
+    const flushes = await Promise.allSettled(sinks.map((sink) => deliver(sink, leftMs)));
+    return flushes.find((flush) => flush.status === 'rejected')?.reason;
   }
 
   #sinks(): Set<RunSink> {

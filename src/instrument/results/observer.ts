@@ -53,16 +53,10 @@ export interface Settlement {
 export interface Watched {
   /** The run that ends with the result. */
   readonly run?: Pick<Run, 'capture' | 'dottedOrder'>;
-  /** Whether the consumer has used `result` since the last call to this method. */
-  wasUsed(result: object | undefined): boolean;
+  /** Whether the consumer has used `result` since the last call. Undefined if only garbage collection ends the run. */
+  wasUsed?(result: object | undefined): boolean;
   /** Ends the run as interrupted. If the client of the request has left, `reason` is undefined: the run is cancelled. */
   abandon(reason: string | undefined): void;
-}
-
-interface Watch {
-  readonly result: WeakRef<object>;
-  readonly hasClientLeft: boolean;
-  readonly timer: NodeJS.Timeout;
 }
 
 /** Time without a read after which a result is abandoned if the client of its request has left, in milliseconds. */
@@ -75,7 +69,7 @@ const LEFT_IDLE_MS = 60_000;
 class Abandonment {
   /** Results created in the current turn of the event loop. Most generators end in this turn and need no timer. */
   readonly #fresh = new Map<Watched, object>();
-  readonly #watches = new Map<Watched, Watch>();
+  readonly #watches = new Map<Watched, { result: WeakRef<object>; hasClientLeft: boolean; timer: NodeJS.Timeout }>();
   /** Dotted orders of requests that their clients have left. Their handlers may still return results. */
   readonly #left = new Set<string>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
@@ -105,7 +99,7 @@ class Abandonment {
     for (const [watched, { result, timer }] of this.#watches) {
       if (!watched.run?.dottedOrder.startsWith(`${dottedOrder}.`)) continue;
       clearTimer(timer);
-      watched.wasUsed(result.deref());
+      watched.wasUsed?.(result.deref());
       this.#start(watched, result, true);
     }
   }
@@ -120,21 +114,18 @@ class Abandonment {
 
   #hasClientLeft({ run }: Watched): boolean {
     if (this.#left.size === 0 || run === undefined) return false;
-    const { dottedOrder } = run;
-    for (let end = dottedOrder.indexOf('.'); end >= 0; end = dottedOrder.indexOf('.', end + 1)) {
-      if (this.#left.has(dottedOrder.slice(0, end))) return true;
-    }
-    return false;
+    const path = run.dottedOrder.split('.');
+    return path.some((_, end) => this.#left.has(path.slice(0, end).join('.')));
   }
 
-  #start(watched: Watched, result: Watch['result'], hasClientLeft: boolean): void {
+  #start(watched: Watched, result: WeakRef<object>, hasClientLeft: boolean): void {
     const idleMaxMs = Math.min(hasClientLeft ? LEFT_IDLE_MS : DELAY_MAX_MS, idleMaxMsOf(watched));
     const timer = setTimer(() => this.#check(watched, result), idleMaxMs).unref();
     this.#watches.set(watched, { result, hasClientLeft, timer });
   }
 
-  #check(watched: Watched, result: Watch['result']): void {
-    if (watched.wasUsed(result.deref())) this.#watches.get(watched)?.timer.refresh();
+  #check(watched: Watched, result: WeakRef<object>): void {
+    if (watched.wasUsed?.(result.deref()) !== false) this.#watches.get(watched)?.timer.refresh();
     else this.#abandon(watched, `the result was not read for ${idleMaxMsOf(watched) / 1_000} s`);
   }
 

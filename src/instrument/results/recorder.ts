@@ -6,7 +6,7 @@ import type { Run } from '../../run/run.ts';
 import { type ChunkOptions, userValue } from '../plan.ts';
 import { ChunkValues } from './chunk-values.ts';
 import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';
-import { isFollowedAndLocked } from './stream.ts';
+import { isAwaited } from './stream.ts';
 
 /** Combines the chunks of one streamed result. */
 export interface Collector {
@@ -44,9 +44,7 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
   }
 
   wasUsed(result: object | undefined): boolean {
-    // No chunk arrives while the runtime reads a stream without the replaced methods.
-    const isReadUnseen = this.#collector === undefined && isFollowedAndLocked(result);
-    const wasUsed = this.#wasUsed || this.#isPending || isReadUnseen;
+    const wasUsed = this.#wasUsed || this.#isPending || isAwaited(result, this.#collector !== undefined) === true;
     this.#wasUsed = false;
     return wasUsed;
   }

@@ -220,14 +220,18 @@ function followCancel(method: Method, stream: ReadableStream, args: unknown[], o
   return result;
 }
 
-function isLocked(stream: object | undefined): boolean {
-  return guard('traceable', () => (stream as Partial<ReadableStream> | undefined)?.locked) === true;
+function isLocked(stream: ReadableStream | undefined): boolean {
+  return guard('traceable', () => stream?.locked) === true;
 }
 
-export function isFollowedAndLocked(stream: object | undefined): boolean {
-  return (
-    guard('traceable', () => stream !== undefined && Object.hasOwn(stream, 'getReader') && isLocked(stream)) === true
-  );
+/** Whether the consumer of a result waits for chunks without a call that is observed. */
+export function isAwaited(result: object | undefined, hasChunks: boolean): boolean | undefined {
+  return guard('traceable', () => {
+    const { readableFlowing, unsubscribe, closed, locked } = (result ?? {}) as Record<string, unknown>;
+    if (typeof unsubscribe === 'function') return closed === false;
+    // If the runtime reads a stream without its replaced methods, no chunk arrives.
+    return readableFlowing === true || (locked === true && !hasChunks && Object.hasOwn(result as object, 'getReader'));
+  });
 }
 
 function followValues(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {

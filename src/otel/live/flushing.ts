@@ -16,16 +16,12 @@ export class FlushTime {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Calls `flush` with the full timeout. `flush` must reject if not all runs were delivered. */
-  async whole(flush: (timeoutMs: number) => Promise<void>): Promise<void> {
+  /** Calls `flush` with the full timeout, and throws the error that it returns if not all runs were delivered. */
+  async whole(flush: (timeoutMs: number) => Promise<unknown>): Promise<void> {
     const endMs = monotonicNowMs() + this.#timeoutMs;
-    try {
-      await flush(this.#timeoutMs);
-      this.#endMs = Number.NEGATIVE_INFINITY;
-    } catch (thrown) {
-      this.#endMs = endMs;
-      throw thrown;
-    }
+    const error = await flush(this.#timeoutMs);
+    this.#endMs = error === undefined ? Number.NEGATIVE_INFINITY : endMs;
+    if (error !== undefined) throw error;
   }
 
   /**
@@ -44,9 +40,8 @@ export async function deliver(sink: RunSink, timeoutMs: number): Promise<void> {
   const { dropped = droppedBefore, lastError } = sink.stats?.() ?? {};
   if (ok && dropped === droppedBefore) return;
   const why = lastError === undefined ? '' : `; the last error was: ${lastError.message}`;
-  throw new Error(
-    `RunSpanProcessor: runs were not delivered: ${pending} are pending, ${dropped - droppedBefore} were dropped${why}`,
-  );
+  const counts = `${pending} are pending, ${dropped - droppedBefore} were dropped`;
+  throw new Error(`RunSpanProcessor: runs were not delivered: ${counts}${why}`);
 }
 
 const WAIT_MAX_MS = 1_500;
