@@ -5,8 +5,6 @@ import { currentRun, traceable } from '#src/index.ts';
 import { record } from '../../instrument/recorder.ts';
 
 const soon = () => new Promise((resolve) => setImmediate(resolve));
-const torn = new Error('torn');
-
 /** An Observable of 1, 2 and 3, each in a turn of its own, that logs its start and its end. */
 const numbers = (log: unknown[], error?: Error) =>
   new rx.Observable<number>((subscriber) => {
@@ -21,45 +19,20 @@ const numbers = (log: unknown[], error?: Error) =>
 
 const inner = traceable((n: number) => n + 1, { name: 'inner' });
 
-test.each<[string, (source: rx.Observable<number>) => unknown, number[], string?, Error?]>([
-  ['lastValueFrom', rx.lastValueFrom, [1, 2, 3]],
-  ['firstValueFrom', rx.firstValueFrom, [1], 'cancelled'],
-  ['toPromise', (source) => source.toPromise(), [1, 2, 3]],
+const { firstValueFrom: first, lastValueFrom: last } = rx;
+type Use = (source: rx.Observable<number>) => unknown;
+const torn = new Error('torn');
+const mapped = rx.mergeMap(async (n: number) => n);
+
+test.each<[string, Use, number[], string?, Error?]>([
+  ['lastValueFrom', last, [1, 2, 3]],
+  ['firstValueFrom', first, [1], 'cancelled'],
   ['functions', (source) => new Promise<void>((done) => source.subscribe(() => {}, undefined, done)), [1, 2, 3]],
-  [
-    'operators',
-    (source) =>
-      rx.lastValueFrom(
-        source.pipe(
-          rx.mergeMap(async (n) => n),
-          rx.take(2),
-        ),
-      ),
-    [1, 2],
-    'cancelled',
-  ],
-  [
-    'merge',
-    (source) =>
-      rx.lastValueFrom(
-        rx
-          .merge(
-            rx.of(7),
-            rx.defer(() => source),
-          )
-          .pipe(rx.toArray()),
-      ),
-    [1, 2, 3],
-  ],
-  ['twice', (source) => Promise.all([rx.lastValueFrom(source), rx.firstValueFrom(source)]), [1, 2, 3]],
-  ['an error', (source) => rx.lastValueFrom(source).catch(String), [1, 2, 3], 'Error: torn', torn],
-  [
-    'catchError',
-    (source) => rx.lastValueFrom(source.pipe(rx.catchError(() => rx.of(9)))),
-    [1, 2, 3],
-    'Error: torn',
-    torn,
-  ],
+  ['operators', (source) => last(source.pipe(mapped, rx.take(2))), [1, 2], 'cancelled'],
+  ['merge', (source) => last(rx.merge(rx.of(7), source).pipe(rx.toArray())), [1, 2, 3]],
+  ['twice', (source) => Promise.all([last(source), first(source)]), [1, 2, 3]],
+  ['error', (source) => last(source).catch(String), [1, 2, 3], 'Error: torn', torn],
+  ['catchError', (source) => last(source.pipe(rx.catchError(() => rx.of(9)))), [1, 2, 3], 'Error: torn', torn],
 ])('an Observable is recorded as its first subscription receives it: %s', async (_, use, outputs, end, error) => {
   const recorder = record();
   const [bareLog, log]: unknown[][] = [[], []];
