@@ -16,11 +16,12 @@ export type ArgumentsOf<Fn> = Fn extends (...args: infer Args) => unknown ? Args
 /** The type of a function's awaited result. For a generator or a stream, an array of its chunks. */
 export type OutcomeOf<Fn> = Fn extends (...args: never[]) => infer Result ? WholeOf<Awaited<Result>> : never;
 
-/** Maps a generator or async iterable type to an array of its chunks. Returns other types unchanged. */
+/** Maps the type of a generator, async iterable or `Observable` to an array of its chunks. Returns other types unchanged. */
 export type WholeOf<Value> = Value extends
   | Generator<infer Chunk>
   | IterableIterator<infer Chunk>
   | AsyncIterable<infer Chunk>
+  | { forEach(next: (value: infer Chunk) => void): Promise<void> }
   ? Chunk[]
   : Value;
 

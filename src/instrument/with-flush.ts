@@ -1,6 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
 import { guard } from '../base/guard.ts';
-import { defaultLimits } from '../config/limits.ts';
 import { isPerRequest, types } from '../platform/node.ts';
 import { delay } from '../platform/timers.ts';
 import { flushLimitMs } from '../run/run-options.ts';
@@ -144,7 +143,6 @@ function followBody(response: unknown, observer: BodyObserver): boolean {
 class BodyObserver implements StreamObserver, Watched {
   isStepping = false;
   hasBegun = false;
-  readonly idleMaxMs: number = defaultLimits.streamIdleMs;
   readonly over: Promise<void>;
   readonly #onEnd: () => Promise<void> | undefined;
   #resolveOver = (): void => {};
@@ -155,11 +153,6 @@ class BodyObserver implements StreamObserver, Watched {
     this.over = new Promise((resolve) => {
       this.#resolveOver = resolve;
     });
-  }
-
-  /** Always returns true, so that an idle body is never treated as abandoned. */
-  wasUsed(): boolean {
-    return true;
   }
 
   step(method: Method, self: unknown, args: unknown[]): unknown {
@@ -185,22 +178,10 @@ class BodyObserver implements StreamObserver, Watched {
   }
 
   chunk(): void {}
-
-  end(): void {
-    void this.#close();
-  }
-
-  fail(): void {
-    this.end();
-  }
-
-  cancel(): void {
-    this.end();
-  }
-
-  abandon(): void {
-    this.end();
-  }
+  readonly end = (): void => void this.#close();
+  readonly fail: () => void = this.end;
+  readonly cancel: () => void = this.end;
+  readonly abandon: () => void = this.end;
 
   watch(object: object): void {
     if (this.#ending === undefined) abandonment.watch(object, this);

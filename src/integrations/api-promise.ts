@@ -196,11 +196,12 @@ class FollowedCall implements Settlement {
  */
 function unreadResponse(run: Run, status: unknown): Watched {
   return {
-    idleMaxMs: run.capture.streamIdleMs,
+    run,
     wasUsed: () => false,
     abandon(reason) {
       run.set({ outputs: { status } });
-      run.interrupt(reason);
+      if (reason === undefined) run.cancel();
+      else run.interrupt(reason);
     },
   };
 }

@@ -22,7 +22,7 @@ import { currentSink, type RunSink } from '../run/sink.ts';
 import { type SpanVocabulary, vocabulariesCheck, vocabularyChecks } from './conventions/span-vocabulary.ts';
 import { attach, detach, isRecorded, isRoot, recordedRun } from './live/active-spans.ts';
 import { extractedFor } from './live/extracted-run.ts';
-import { FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
+import { deliver, FlushTime, resourcesSettled, unwatchEnd, watchForEnd } from './live/flushing.ts';
 import { type SpanEntry, SpanRegistry } from './live/span-registry.ts';
 import { SpanRun } from './live/span-run.ts';
 import { inRequest, type SpanStart } from './live/span-start.ts';
@@ -148,8 +148,8 @@ export class RunSpanProcessor implements SpanProcessorLike {
   }
 
   /**
-   * Waits up to 29 s until all runs recorded so far are delivered or dropped. Never rejects. `stats()` counts dropped
-   * runs.
+   * Waits up to 29 s until all runs recorded so far are delivered. Rejects if a run is dropped, or still waits after
+   * that time. Resolves if tracing is off.
    */
   forceFlush(): Promise<void> {
     return this.#shutdown ?? this.#flushTime.whole((timeoutMs) => this.#flush(timeoutMs));
@@ -157,7 +157,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
 
   /**
    * Ends the runs of open spans as interrupted, stops recording and flushes. If `forceFlush` has just timed out, both
-   * calls together take at most 29 s. The exporter stays open, because other code may use it. To close all exporters,
+   * calls together take at most 29 s. Never rejects. The exporter stays open, because other code may use it. To close all exporters,
    * call the package's `shutdown()`.
    */
   shutdown(): Promise<void> {
@@ -277,12 +277,13 @@ export class RunSpanProcessor implements SpanProcessorLike {
     );
   };
 
-  async #flush(timeoutMs: number): Promise<boolean> {
+  /** Returns the error of the first sink that has not delivered all runs. */
+  async #flush(timeoutMs: number): Promise<unknown> {
     const sinks = [...this.#sinks()];
     const waitMs = await resourcesSettled();
     const leftMs = Math.max(0, timeoutMs - waitMs);
-    const flushes = await Promise.allSettled(sinks.map(async (sink) => sink.flush({ timeoutMs: leftMs })));
-    return flushes.every((flush) => flush.status === 'fulfilled' && flush.value.ok);
+    const flushes = await Promise.allSettled(sinks.map((sink) => deliver(sink, leftMs)));
+    return flushes.find((flush) => flush.status === 'rejected')?.reason;
   }
 
   #sinks(): Set<RunSink> {

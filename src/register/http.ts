@@ -4,6 +4,7 @@ import { guard } from '../base/guard.ts';
 import { makeSlot } from '../base/slot.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
+import { abandonment } from '../instrument/results/observer.ts';
 import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
@@ -220,8 +221,10 @@ class RequestRun {
     if (route !== undefined && run.name === this.#name) run.set({ name: `${method} ${route}` });
     const status = headersSent ? statusCode : undefined;
     run.set({ metadata: defined({ 'http.route': route, 'http.response.status_code': status }) });
-    if (!writableFinished) run.cancel();
-    else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
+    if (!writableFinished) {
+      run.cancel();
+      abandonment.leave(run.dottedOrder);
+    } else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
     else run.end();
   }
 }

@@ -47,7 +47,10 @@ function createProcessor(): object {
   try {
     const { RunSpanProcessor } = createRequire(import.meta.url)('runspan/otel');
     // Named, because the processor reports what its default leaves out, and an untouched program prints no such line.
-    return Object.assign(new RunSpanProcessor({ shouldExport: 'llm' }), { flushTimeoutMs: FLUSH_TIMEOUT_MS });
+    const processor = new RunSpanProcessor({ shouldExport: 'llm' });
+    const flush = processor.forceFlush.bind(processor);
+    // The program does not know of the processor, so its own flush must not fail.
+    return Object.assign(processor, { flushTimeoutMs: FLUSH_TIMEOUT_MS, forceFlush: () => flush().catch(() => {}) });
   } finally {
     hooks?.deregister();
   }

@@ -4,6 +4,7 @@ import type { PayloadRules } from '../payload/truncate.ts';
 import { isOwnWork } from '../platform/suppress-tracing.ts';
 import type { EncodedRun, PayloadTexts, Project } from './encoded-run.ts';
 import type { RunHooks } from './hooks.ts';
+import type { Stats } from './stats.ts';
 
 /** Tags and metadata of a run. Metadata values are JSON text. */
 export interface EncodedFields {
@@ -107,6 +108,8 @@ export interface RunSink {
    * rejects.
    */
   flush(limit?: FlushLimit): Promise<FlushResult>;
+  /** @internal Returns the counters of an exporter. */
+  stats?(): Stats;
   /** Flushes and then closes the sink. Runs that start after this call are dropped. Never rejects. */
   close(limit?: FlushLimit): Promise<FlushResult>;
 }

@@ -178,6 +178,24 @@ test.each([['register provider contextManager'], ['provider contextManager regis
   },
 );
 
+test('the flush of a tracer provider does not fail because of the processor that it did not ask for', async () => {
+  const program = `
+    import { createServer } from 'node:http';
+    import { trace } from '@opentelemetry/api';
+    import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
+    const server = createServer((_, response) => response.writeHead(422).end()).listen(0, async () => {
+      process.env.RUNSPAN_ENDPOINT = 'http://127.0.0.1:' + server.address().port;
+      await import('runspan/register');
+      const provider = new BasicTracerProvider();
+      trace.setGlobalTracerProvider(provider);
+      trace.getTracer('a').startSpan('refused', { attributes: { 'gen_ai.x': 1 } }).end();
+      await provider.forceFlush();
+      server.close();
+    });`;
+  const { code, stderr } = await node(['--input-type=module', '-e', program]);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('422')]);
+});
+
 test('a tracer provider of unknown structure is left alone, and one line is logged at the level debug', async () => {
   const provider = `
     import { trace } from '@opentelemetry/api';

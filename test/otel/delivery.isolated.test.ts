@@ -72,11 +72,20 @@ describe('RunSpanProcessor', () => {
     expect(exporter.stats()).toMatchObject({ sent: 2, queued: 0, inFlight: 0 });
   });
 
-  test('resolves forceFlush and shutdown if runs are not delivered, or an exporter of the application fails (SHOULD let the caller know by other means)', async () => {
+  test('rejects forceFlush, but not shutdown, if runs are pending or dropped, or an exporter of the application fails (SHOULD provide a way to let the caller know whether it succeeded)', async () => {
+    logLines();
     const { sink } = notingSink();
-    for (const flush of [async () => ({ ok: false, pending: 1 }), () => Promise.reject(new Error('no')), fail]) {
-      const tested = create({ exporter: { ...sink, flush } });
-      await expect(tested.forceFlush()).resolves.toBeUndefined();
+    const { exporter } = await delivering((index) => ({ status: index === 1 ? 202 : 422 }));
+    const late = { ...sink, flush: async () => ({ ok: false, pending: 1 }) };
+    const failing = { ...sink, flush: fail };
+    for (const [given, message] of [
+      [late, 'RunSpanProcessor: runs were not delivered: 1 are pending, 0 were dropped'],
+      [exporter, /0 are pending, 1 were dropped; the last error was: .*422/],
+      [failing, 'no'],
+    ] as const) {
+      const tested = create({ exporter: given });
+      for (const name of ['kept', 'refused']) tested.record(newSpan(name));
+      await expect(tested.forceFlush()).rejects.toThrow(message);
       await expect(tested.shutdown()).resolves.toBeUndefined();
     }
   });

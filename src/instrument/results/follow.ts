@@ -2,6 +2,7 @@ import { types } from '../../platform/node.ts';
 import type { Run } from '../../run/run.ts';
 import { endWith, followedValue, type Plan } from '../plan.ts';
 import { followAsyncIterable, followIterator } from './iterator.ts';
+import { followObservable, isObservable } from './observable.ts';
 import { abandonment, isObjectOrFunction, type Settlement, type StreamObserver, tryFollow } from './observer.ts';
 import { deriveOne, followThenable, thenOf } from './promise.ts';
 import { Chunks, type Collector, StreamRecorder } from './recorder.ts';
@@ -104,8 +105,9 @@ export function adapterFor(value: object): Follow | undefined {
       if (isNodeReadable(value)) return followNodeReadable;
       return isHelperStream(value) ? followHelperStream : followAsyncIterable;
     }
-    if (typeof next !== 'function') return undefined;
-    return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function' ? followIterator : undefined;
+    const { [Symbol.iterator]: iterateNow } = value as Partial<Iterable<unknown>>;
+    if (typeof next === 'function' && typeof iterateNow === 'function') return followIterator;
+    return isObservable(value) ? followObservable : undefined;
   } catch {
     return undefined;
   }

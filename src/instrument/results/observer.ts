@@ -1,6 +1,9 @@
 import { guard } from '../../base/guard.ts';
+import { shared } from '../../base/shared.ts';
 import { makeSlot, type Slot } from '../../base/slot.ts';
+import { defaultLimits } from '../../config/limits.ts';
 import { clearTimer, DELAY_MAX_MS, runInRootContext, setSoon, setTimer } from '../../platform/timers.ts';
+import type { Run } from '../../run/run.ts';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 
@@ -53,20 +56,27 @@ export interface Settlement {
 
 /** A `Watched` object must not reference its result, because a reference would keep the result in memory. */
 export interface Watched {
-  readonly idleMaxMs: number;
-  /** Whether the consumer has used the result since the last call to this method. */
-  wasUsed(): boolean;
-  abandon(reason: string): void;
+  /** The run that ends with the result. */
+  readonly run?: Pick<Run, 'capture' | 'dottedOrder'>;
+  /** Whether the consumer has used `result` since the last call. Undefined if only garbage collection ends the run. */
+  wasUsed?(result: object | undefined): boolean;
+  /** Ends the run as interrupted. If the client of the request has left, `reason` is undefined: the run is cancelled. */
+  abandon(reason: string | undefined): void;
 }
 
+/** Time without a read after which a result is abandoned if the client of its request has left, in milliseconds. */
+const LEFT_IDLE_MS = 60_000;
+
 /**
- * Reports results that are garbage-collected before they end, or not used for `idleMaxMs`. Unused results are reported
- * within twice that time.
+ * Reports results that are garbage-collected before they end, or not used for `limits.streamIdleMs`. Unused results are
+ * reported within twice that time.
  */
 class Abandonment {
   /** Results created in the current turn of the event loop. Most generators end in this turn and need no timer. */
   readonly #fresh = new Map<Watched, object>();
-  readonly #timers = new Map<Watched, NodeJS.Timeout>();
+  readonly #watches = new Map<Watched, { result: WeakRef<object>; hasClientLeft: boolean; timer: NodeJS.Timeout }>();
+  /** Dotted orders of requests that their clients have left. Their handlers may still return results. */
+  readonly #left = new Set<string>();
   readonly #collected = new FinalizationRegistry<Watched>((watched) =>
     this.#abandon(watched, 'the result was garbage-collected before it ended'),
   );
@@ -80,34 +90,60 @@ class Abandonment {
 
   unwatch(watched: Watched): void {
     if (this.#fresh.delete(watched)) return;
-    const timer = this.#timers.get(watched);
-    if (timer === undefined) return;
-    clearTimer(timer);
-    this.#timers.delete(watched);
+    const watch = this.#watches.get(watched);
+    if (watch === undefined) return;
+    clearTimer(watch.timer);
+    this.#watches.delete(watched);
     this.#collected.unregister(watched);
+  }
+
+  /** Called when the client of a request has left. Cancels the runs of results below that are not read any more. */
+  leave(dottedOrder: string): void {
+    this.#left.add(dottedOrder);
+    setTimer(() => this.#left.delete(dottedOrder), LEFT_IDLE_MS).unref();
+    for (const [watched, { result, timer }] of this.#watches) {
+      if (!watched.run?.dottedOrder.startsWith(`${dottedOrder}.`)) continue;
+      clearTimer(timer);
+      watched.wasUsed?.(result.deref());
+      this.#start(watched, result, true);
+    }
   }
 
   #register(): void {
     for (const [watched, result] of this.#fresh) {
       this.#collected.register(result, watched, watched);
-      const delayMs = Math.min(DELAY_MAX_MS, watched.idleMaxMs);
-      this.#timers.set(watched, setTimer(() => this.#check(watched), delayMs).unref());
+      this.#start(watched, new WeakRef(result), this.#hasClientLeft(watched));
     }
     this.#fresh.clear();
   }
 
-  #check(watched: Watched): void {
-    if (watched.wasUsed()) this.#timers.get(watched)?.refresh();
-    else this.#abandon(watched, `the result was not read for ${watched.idleMaxMs / 1_000} s`);
+  #hasClientLeft({ run }: Watched): boolean {
+    if (this.#left.size === 0 || run === undefined) return false;
+    const path = run.dottedOrder.split('.');
+    return path.some((_, end) => this.#left.has(path.slice(0, end).join('.')));
+  }
+
+  #start(watched: Watched, result: WeakRef<object>, hasClientLeft: boolean): void {
+    const idleMaxMs = Math.min(hasClientLeft ? LEFT_IDLE_MS : DELAY_MAX_MS, idleMaxMsOf(watched));
+    const timer = setTimer(() => this.#check(watched, result), idleMaxMs).unref();
+    this.#watches.set(watched, { result, hasClientLeft, timer });
+  }
+
+  #check(watched: Watched, result: WeakRef<object>): void {
+    if (watched.wasUsed?.(result.deref()) !== false) this.#watches.get(watched)?.timer.refresh();
+    else this.#abandon(watched, `the result was not read for ${idleMaxMsOf(watched) / 1_000} s`);
   }
 
   #abandon(watched: Watched, reason: string): void {
+    const hasClientLeft = this.#watches.get(watched)?.hasClientLeft === true;
     this.unwatch(watched);
-    runInRootContext(() => watched.abandon(reason));
+    runInRootContext(() => watched.abandon(hasClientLeft ? undefined : reason));
   }
 }
 
-export const abandonment: Abandonment = new Abandonment();
+const idleMaxMsOf = ({ run }: Watched): number => (run?.capture ?? defaultLimits).streamIdleMs;
+
+export const abandonment: Abandonment = shared('abandonment', () => new Abandonment());
 
 /** Called in place of a replaced method, with the original method as `method`. */
 export type Interceptor = (method: Method, self: unknown, args: unknown[]) => unknown;

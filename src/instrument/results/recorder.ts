@@ -6,6 +6,7 @@ import type { Run } from '../../run/run.ts';
 import { type ChunkOptions, userValue } from '../plan.ts';
 import { ChunkValues } from './chunk-values.ts';
 import { abandonment, type Method, type StreamObserver, type Watched } from './observer.ts';
+import { isAwaited } from './stream.ts';
 
 /** Combines the chunks of one streamed result. */
 export interface Collector {
@@ -23,7 +24,7 @@ export interface Collector {
 /** Records a result's chunks in a run, and ends the run when the result ends. */
 export abstract class StreamRecorder implements StreamObserver, Watched {
   isStepping = false;
-  protected readonly run: Run;
+  readonly run: Run;
   #collector: Collector | undefined;
   #hasToken = false;
   #isDetached = false;
@@ -42,12 +43,8 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     return this.#isPending;
   }
 
-  get idleMaxMs(): number {
-    return this.run.capture.streamIdleMs;
-  }
-
-  wasUsed(): boolean {
-    const wasUsed = this.#wasUsed || this.#isPending;
+  wasUsed(result: object | undefined): boolean {
+    const wasUsed = this.#wasUsed || this.#isPending || isAwaited(result, this.#collector !== undefined) === true;
     this.#wasUsed = false;
     return wasUsed;
   }
@@ -91,8 +88,9 @@ export abstract class StreamRecorder implements StreamObserver, Watched {
     this.#endWith(() => this.run.cancel());
   }
 
-  abandon(reason: string): void {
-    this.#endWith(() => this.run.interrupt(reason));
+  abandon(reason: string | undefined): void {
+    if (reason === undefined) this.cancel();
+    else this.#endWith(() => this.run.interrupt(reason));
   }
 
   watch(object: object): void {

@@ -226,6 +226,16 @@ function isLocked(stream: ReadableStream | undefined): boolean {
   return guard('traceable', () => stream?.locked) === true;
 }
 
+/** Whether the consumer of a result waits for chunks without a call that is observed. */
+export function isAwaited(result: object | undefined, hasChunks: boolean): boolean | undefined {
+  return guard('traceable', () => {
+    const { readableFlowing, unsubscribe, closed, locked } = (result ?? {}) as Record<string, unknown>;
+    if (typeof unsubscribe === 'function') return closed === false;
+    // If the runtime reads a stream without its replaced methods, no chunk arrives.
+    return readableFlowing === true || (locked === true && !hasChunks && Object.hasOwn(result as object, 'getReader'));
+  });
+}
+
 function followValues(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const [options] = args;
   // Reads `preventCancel` only once, because it may be a getter.

@@ -174,7 +174,8 @@ function endWith(run: Run, { error, result }: Outcome, end: (result: Fields) => 
 
 /**
  * Records `streamText` from the streams of its model calls, because the SDK publishes no result. The SDK does not publish
- * that the last consumer has left: it stops reading, and the message is garbage-collected.
+ * that the last consumer has left: it stops reading, and the message is garbage-collected. The stream of the model call
+ * reports that it is not read.
  */
 class StreamedText implements Published, Watched {
   readonly run: Run;
@@ -186,15 +187,6 @@ class StreamedText implements Published, Watched {
 
   constructor(run: Run) {
     this.run = run;
-  }
-
-  get idleMaxMs(): number {
-    return this.run.capture.streamIdleMs;
-  }
-
-  /** The stream of the model call reports that it is not read. */
-  wasUsed(): boolean {
-    return true;
   }
 
   abandon(): void {

@@ -158,7 +158,7 @@ class BodyObserver extends AnswerStream {
     else if (!this.#isTaken) this.end();
   }
 
-  override abandon(reason: string): void {
+  override abandon(reason: string | undefined): void {
     if (this.#isOk) super.abandon(reason);
     else this.end();
   }

@@ -1,5 +1,6 @@
 import { monotonicNowMs } from '../../base/clock.ts';
 import { clearTimer, setSoon, setTimer } from '../../platform/timers.ts';
+import type { RunSink } from '../../run/sink.ts';
 import type { ResourceLike } from '../span-like.ts';
 
 /** Timeout for a flush, in milliseconds. Tracer providers time out after 30 s, so they still receive the result. */
@@ -15,11 +16,12 @@ export class FlushTime {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Calls `flush` with the full timeout. `flush` must resolve to true if all runs were delivered. */
-  async whole(flush: (timeoutMs: number) => Promise<boolean>): Promise<void> {
+  /** Calls `flush` with the full timeout, and throws the error that it returns if not all runs were delivered. */
+  async whole(flush: (timeoutMs: number) => Promise<unknown>): Promise<void> {
     const endMs = monotonicNowMs() + this.#timeoutMs;
-    const isDelivered = await flush(this.#timeoutMs);
-    this.#endMs = isDelivered ? Number.NEGATIVE_INFINITY : endMs;
+    const error = await flush(this.#timeoutMs);
+    this.#endMs = error === undefined ? Number.NEGATIVE_INFINITY : endMs;
+    if (error !== undefined) throw error;
   }
 
   /**
@@ -29,6 +31,17 @@ export class FlushTime {
     const leftMs = this.#endMs - monotonicNowMs();
     return leftMs < -this.#timeoutMs ? this.#timeoutMs : Math.max(0, leftMs);
   }
+}
+
+/** Flushes a sink. Rejects if runs were not delivered. */
+export async function deliver(sink: RunSink, timeoutMs: number): Promise<void> {
+  const droppedBefore = sink.stats?.().dropped ?? 0;
+  const { ok, pending } = await sink.flush({ timeoutMs });
+  const { dropped = droppedBefore, lastError } = sink.stats?.() ?? {};
+  if (ok && dropped === droppedBefore) return;
+  const why = lastError === undefined ? '' : `; the last error was: ${lastError.message}`;
+  const counts = `${pending} are pending, ${dropped - droppedBefore} were dropped`;
+  throw new Error(`RunSpanProcessor: runs were not delivered: ${counts}${why}`);
 }
 
 const WAIT_MAX_MS = 1_500;
