@@ -131,6 +131,11 @@ export function abortReason(signal: AbortSignal | undefined, isOver: boolean = f
   const { reason } = signal;
   const isTimer = isOver || reason === 'timeout' || ignoreErrors(() => TIMER.test(String(fieldsOf(reason).stack)));
   if (isTimeout(reason) || isTimer !== true) return reason;
+  return timeoutError();
+}
+
+/** The reason of a timeout that is known only from its effects. */
+export function timeoutError(): Error {
   return Object.assign(new Error('The time limit of the call is over'), { name: 'TimeoutError', stack: '' });
 }
 

@@ -1,5 +1,5 @@
 import { guard } from '../base/guard.ts';
-import { errorLine } from '../payload/errors.ts';
+import { errorLine, timeoutError } from '../payload/errors.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
@@ -156,7 +156,7 @@ class TraceRecorder {
 const ABORTED = /\b(?:AbortError|APIUserAbortError|Error: Request was aborted\.)/;
 
 function failWith(run: Run, problem: string, end?: EndOptions): void {
-  if (ABORTED.test(problem)) run.set({ metadata: { end_reason: 'cancelled' } });
+  if (ABORTED.test(problem)) run.abortReason ??= run.hasTimedOut ? timeoutError() : problem;
   run.fail(problem, end);
 }
 

@@ -66,13 +66,15 @@ export class Run implements HookedRun {
   signal: WeakRef<AbortSignal> | undefined;
   /** @internal The reason of the signal, if an integration has read it when the signal was aborted. */
   abortReason: unknown;
+  /** @internal */
+  hasTimedOut: boolean | undefined;
   /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
   complete: Promise<unknown> | undefined;
   readonly #record: EncodedRun;
   readonly #startUs: number;
   readonly #startMonotonicUs: number;
   readonly #capture: CapturePolicy;
-  /** The run above, which is told when the call has ended. */
+  /** The run above, which is told how this one has ended. */
   #above: RunOwner | undefined;
   #areInputsSet = false;
   #areOutputsSet = false;
@@ -113,6 +115,7 @@ export class Run implements HookedRun {
     this.isOpen = status === 'kept';
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
+    if (this.isOpen && sink !== undefined) this.#above = ownerWith(sink, parent);
     if (this.isOpen && span === undefined) this.#startCall(start);
     const active = span === undefined ? activeSpan() : undefined;
     this.context = contextOf(record, inherited, status, active, span ?? this, parent, options.hiding);
@@ -197,7 +200,10 @@ export class Run implements HookedRun {
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     const reason = this.abortReason ?? abortReason(this.signal?.deref());
-    const endReason = isAbort(error, this.traceId, reason) ? 'cancelled' : undefined;
+    const isAborted = isAbort(error, this.traceId, reason);
+    // An SDK may replace the timeout of a call by an error of its own.
+    this.hasTimedOut = isTimeout(error) || isTimeout(reason) || (isAborted && reason === undefined && this.hasTimedOut);
+    const endReason = isAborted && !this.hasTimedOut ? 'cancelled' : undefined;
     const text = errorText(error, this.#capture.payload.redaction, reason) || 'Error';
     this.#stop(endReason, text, options && this.#endUsIn('Run.fail', options));
   }
@@ -356,6 +362,7 @@ export class Run implements HookedRun {
     record.endTime = isoTimestamp(endUs);
     record.source = undefined;
     this.isOpen = false;
+    if (this.#above !== undefined) this.#above.hasTimedOut = record.error === undefined ? false : this.hasTimedOut;
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;
@@ -363,11 +370,10 @@ export class Run implements HookedRun {
     else this.#late.whenSettled(() => this.#deliver());
   }
 
-  #startCall({ options, parent, sink, call }: RunStart): void {
+  #startCall({ options, sink, call }: RunStart): void {
     if (sink === undefined || !isCallType(this.#record.runType)) return;
     this.call = startCall(sink, this.#record, { source: options.source, ...call });
     if (options.metadata !== undefined) guard('metadata', () => this.call?.read(options.metadata as object));
-    this.#above = ownerWith(sink, parent);
     this.#above?.callStarted?.(this.call);
   }
 
@@ -378,8 +384,8 @@ export class Run implements HookedRun {
     if (call !== undefined && sink !== undefined) {
       endCall(sink, call, record);
       this.#above?.callEnded?.(call);
-      this.#above = undefined;
     }
+    this.#above = undefined;
     observeRun(record, sink);
     if (this.complete === undefined) sink?.end(record);
     else void this.complete.then(() => sink?.end(record));

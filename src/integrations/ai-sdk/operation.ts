@@ -13,8 +13,6 @@ interface Operation {
   hiding?: CallDescription['hiding'];
   /** The number of consumers of a streaming result, for example an HTTP response. Undefined until the first one. */
   consumers?: number;
-  /** The run of a streaming function. It gets the signal of its model calls, which also contains its time limits. */
-  run?: Run;
   /** The stream of the latest model call. */
   model?: ModelStream;
   /** Whether a wrapper has started the run, and the SDK has not published the call yet. */
@@ -45,7 +43,6 @@ export function leaveToWrapper(run: Run | undefined): boolean {
 export function observedOperation(base: ReadableStream, run: Run): ReadableStream {
   const answer = new AnswerStream(run, operationReader);
   const operation = operationOf(run);
-  operation.run = run;
   const leave = (): void => {
     operation.consumers = (operation.consumers ?? 0) - 1;
     // Waits for one turn of the event loop, because the application may read `result.text` next.
@@ -76,7 +73,6 @@ export class ModelStream extends AnswerStream {
   constructor(run: Run) {
     super(run, modelReader);
     this.#operation.model = this;
-    if (this.#operation.run !== undefined) this.#operation.run.signal = run.signal;
   }
 
   override chunk(value: unknown): void {
