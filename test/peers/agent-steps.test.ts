@@ -12,6 +12,11 @@ import { laterNode } from './later-node.ts';
 
 const FRAMEWORKS = ['agents', 'ai', 'mastra', 'langchain', 'langgraph', 'claude', 'mcp', 'langsmith'] as const;
 const ENDINGS = ['ok', 'fail', 'abort', 'timeout', 'leave', 'pause', 'approve'] as const;
+/**
+ * The program, a traced function, and functions for which tracing is off. No program has the last one yet: after it, a step
+ * of LangChain below a traced function may have two runs.
+ */
+const CALLERS = ['none', 'traced', 'disabled', 'unsampled', 'exporter', 'langsmith'] as const;
 
 interface Program {
   readonly framework: (typeof FRAMEWORKS)[number];
@@ -19,8 +24,7 @@ interface Program {
   /** The answers of the model, as `today/agent-steps.mjs` describes them. */
   readonly steps: readonly string[];
   readonly streamed: boolean;
-  /** Whether a traced function calls the agent. */
-  readonly inside: boolean;
+  readonly caller: (typeof CALLERS)[number];
 }
 
 interface Batch {
@@ -46,16 +50,17 @@ function programOf(random: () => number): Program {
   const framework = pick(FRAMEWORKS);
   const ending = pick(ENDINGS.filter((one) => !NEVER[framework]?.includes(one)));
   const streamed = ending === 'leave' || random() < 0.5;
-  // A `RunTree` has only the parent that it is given.
-  const inside = framework === 'mcp' || (framework !== 'langsmith' && random() < 0.5);
+  // A `RunTree` has only the parent that it is given, and each call of MCP has a run of its own.
+  const on = framework === 'mcp' ? 'traced' : pick(['none', 'traced'] as const);
+  const caller = framework === 'langsmith' ? 'none' : random() < 0.7 ? on : pick(CALLERS.slice(2, -1));
   const waits = framework === 'mcp' ? ['stuck'] : streamed ? ['hang', 'stuck', 'stall'] : ['hang', 'stuck'];
   const last = { ok: 'ok', fail: 'fail', abort: pick(waits), timeout: pick(waits), leave: 'stall', pause: 'pay' };
   const calls = [[], ['tool'], ['bad'], ['tool+bad'], ['tool', 'tool+tool']];
   const steps = [...pick(calls), ...(ending === 'approve' ? ['pay', 'ok'] : [last[ending]])];
-  if (framework !== 'claude') return { framework, ending, steps, streamed, inside };
+  if (framework !== 'claude') return { framework, ending, steps, streamed, caller };
   const recordings = { ok: [pick(['tools', 'subagent'])], fail: ['max-turns'] };
   const recorded = recordings[ending as 'ok'] ?? ['subagent', 'hang'];
-  return { framework, ending, steps: recorded, streamed: true, inside };
+  return { framework, ending, steps: recorded, streamed: true, caller };
 }
 
 /** Programs whose runs are wrong, also alone. */
@@ -119,8 +124,9 @@ function lone(program: Program): Promise<Batch> {
 }
 
 /** Returns what is wrong with the runs of a program that runs alone. */
-function loneProblem({ framework, inside }: Program, { callers, runs }: Batch): string | undefined {
+function loneProblem({ framework, caller }: Program, { callers, runs }: Batch): string | undefined {
   const [{ outcome, started } = { outcome: '', started: [] }] = callers;
+  if (caller !== 'none' && caller !== 'traced') return runs.length > 0 ? 'it is off, but has runs' : undefined;
   // Claude Code makes its requests in another process.
   const recorded = runs.flatMap(({ name, run_type, extra }) => {
     if (run_type === 'llm') return framework === 'claude' || extra?.metadata?.same_call ? [] : ['llm'];
@@ -131,7 +137,9 @@ function loneProblem({ framework, inside }: Program, { callers, runs }: Batch): 
   const tools = new Set(runs.flatMap(({ id, run_type }) => (run_type === 'tool' ? [id] : [])));
   if (runs.some(({ name, parent_run_id: above = '' }) => name === 'find' && !tools.has(above))) return 'misplaced work';
   const forest = forestOf(runs);
-  const statuses = (inside ? forest.flatMap(({ children }) => children) : forest).map(({ run }) => statusOf(run));
+  const statuses = (caller === 'traced' ? forest.flatMap(({ children }) => children) : forest).map(({ run }) =>
+    statusOf(run),
+  );
   if (outcome === 'left') return undefined;
   const isSeen = /success|paused/.test(outcome)
     ? (statuses.at(-1) ?? 'success') === 'success'
@@ -150,14 +158,11 @@ async function problemOf(programs: readonly Program[], turns: number): Promise<s
   if (open !== undefined) return `${open.name} has ${ends[open.id] ?? 'no'} ends`;
   const byMark = treesByMark(runs);
   for (const [at, program] of programs.entries()) {
-    const {
-      runs: own,
-      callers: [caller],
-    } = await lone(program);
-    const [actual, expected] = [textsOf(byMark.get(`#a${at}`)), textsOf(forestOf(own))];
+    const known = await lone(program);
+    const [actual, expected] = [textsOf(byMark.get(`#a${at}`)), textsOf(forestOf(known.runs))];
     byMark.delete(`#a${at}`);
-    const seen = callers[at]?.outcome;
-    if (seen !== caller?.outcome) return `its caller saw ${seen}, alone ${caller?.outcome}`;
+    const [seen, seenAlone] = [callers[at]?.outcome, known.callers[0]?.outcome];
+    if (seen !== seenAlone) return `its caller saw ${seen}, alone ${seenAlone}`;
     if (actual !== expected) return `together:\n${actual}\nalone:\n${expected}`;
   }
   const [other] = byMark;

@@ -18,9 +18,9 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents';
 import { generateText, isStepCount, streamText } from 'ai';
 import OpenAI from 'openai';
-import { currentRun, traceable } from 'runspan';
+import { createExporter, currentRun, fromHeaders, traceable, withRun } from 'runspan';
 import { wrapClaudeAgentSDK } from 'runspan/claude-agent';
-import { RunTree, withRunTree } from 'runspan/langsmith';
+import { traceable as ofLangSmith, RunTree, withRunTree } from 'runspan/langsmith';
 import { RunspanBridge } from 'runspan/mastra';
 import { recordRuns } from 'runspan/testing';
 import { z } from 'zod';
@@ -283,8 +283,22 @@ const frameworks = {
   },
 };
 
+const order = '20261128T000000000000Z019a0000-0000-7000-8000-000000000000';
+const unsampled = fromHeaders({ 'runspan-trace': order, baggage: 'runspan-sampled=false' });
+const exporter = createExporter({ tracing: false });
+
+/** The callers of agents: traced ones, and those for which tracing is off. */
+const callers = {
+  none: (call) => call,
+  traced: (call) => traceable(call, { name: 'caller' }),
+  disabled: (call) => traceable(call, { enabled: false }),
+  unsampled: (call) => (text) => withRun(unsampled, () => call(text)),
+  langsmith: (call) => ofLangSmith(call, { tracingEnabled: false }),
+  exporter: (call) => traceable(call, { exporter }),
+};
+
 /** Returns what the caller of an agent sees, and the steps that the agent has started. */
-async function callerOf({ mark, framework, ending, inside, ...program }) {
+async function callerOf({ mark, framework, ending, caller, ...program }) {
   const controller = new AbortController();
   const started = [];
   const own = { ...program, mark, ending, started, signal: controller.signal, text: `#${mark} ${program.steps};` };
@@ -304,8 +318,9 @@ async function callerOf({ mark, framework, ending, inside, ...program }) {
       if (ending !== 'approve') return 'paused';
     }
   };
-  const run = inside ? traceable(call, { name: 'caller' }) : call;
-  const outcome = await run(own.text).catch(() => (ending === 'abort' && own.signal.aborted ? 'cancelled' : 'error'));
+  const outcome = await callers[caller](call)(own.text).catch(() =>
+    ending === 'abort' && own.signal.aborted ? 'cancelled' : 'error',
+  );
   return { outcome, started };
 }
 
@@ -316,19 +331,18 @@ probe.stop();
 process.on('message', async ({ programs, seed, isLast }) => {
   random = randomFrom(seed);
   const recorder = recordRuns();
-  const { exporter } = recorder;
-  const { start, end } = exporter;
+  const { start, end } = recorder.exporter;
   const ends = {};
-  exporter.start = (run) => {
+  recorder.exporter.start = (run) => {
     ends[run.id] = 0;
     return start(run);
   };
-  exporter.end = (run) => {
+  recorder.exporter.end = (run) => {
     ends[run.id]++;
     end(run);
   };
   mastra = mastraOf();
-  const callers = await Promise.all(programs.map(callerOf));
+  const seen = await Promise.all(programs.map(callerOf));
   const isOpen = () => Object.values(ends).includes(0);
   // The signals of the agents would keep abandoned streams in memory.
   live.clear();
@@ -337,6 +351,6 @@ process.on('message', async ({ programs, seed, isLast }) => {
   recorder.stop();
   const { runs } = recorder;
   recorder.clear();
-  process.send({ runs, callers, ends, kept: isLast ? queryObjects(Run, { format: 'count' }) : 0 });
+  process.send({ runs, callers: seen, ends, kept: isLast ? queryObjects(Run, { format: 'count' }) : 0 });
 });
 process.send('ready');
