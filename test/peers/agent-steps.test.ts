@@ -40,7 +40,8 @@ interface Batch {
 /** Frameworks whose agents cannot end in this way. */
 const NEVER: Partial<Record<Program['framework'], readonly Program['ending'][]>> = {
   langchain: ['pause', 'approve'],
-  claude: ['pause', 'approve'],
+  // If the messages just end, the runs are cancelled, also after a timeout.
+  claude: ['timeout', 'pause', 'approve'],
   mcp: ['leave', 'pause', 'approve'],
   langsmith: ['abort', 'timeout', 'leave', 'pause', 'approve'],
 };

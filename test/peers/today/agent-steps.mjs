@@ -239,6 +239,8 @@ const frameworks = {
       if (ending === 'leave') return 'left';
       waits();
     }
+    // The messages of an aborted query may also just end.
+    signal.throwIfAborted();
     return undefined;
   },
   async mcp({ mark, steps, signal }) {
