@@ -1,11 +1,13 @@
 // Stands for Claude Code: replays the output that version 2.1.332 wrote, and reads the input of the SDK in between.
-// `RECORDING` names the file. After `LINES` lines, the program waits for the end of its input, or for a signal.
+// `RECORDING` names the file. After `LINES` lines, the program waits for the end of its input, or for a signal. `ID` is
+// added to the ids of messages and tools, because each session has its own.
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-const { RECORDING, LINES, LOG } = process.env;
+const { RECORDING, LINES, LOG, ID = '' } = process.env;
 const lines = readFileSync(new URL(`${RECORDING}.jsonl`, import.meta.url), 'utf8')
   .trimEnd()
+  .replaceAll(/\b(?:toolu|msg)_/g, `$&${ID}`)
   .split('\n');
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 /** The ids of requests of this SDK, by those in the recording. */
