@@ -1,4 +1,5 @@
 import { guard } from '../../base/guard.ts';
+import { timeoutError } from '../../payload/errors.ts';
 import { defined, definedOrNone, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
 import { enterContext } from '../../run/context.ts';
@@ -38,6 +39,8 @@ interface Span {
 interface State {
   /** Ids of the steps and model calls of the generation that contains the span. */
   readonly members: string[];
+  /** The nearest run above. */
+  readonly owner: Run | undefined;
   hasToken?: true;
 }
 
@@ -112,7 +115,8 @@ export class RunspanBridge {
     const { id, type, parentSpanId = '', name: title, attributes = {}, metadata = {}, tags = [], input } = span;
     // A bridge that is also an exporter gets each event twice.
     if (this.#spans.has(id)) return undefined;
-    const above = this.#spans.find(parentSpanId)?.state.members;
+    const parent = this.#spans.find(parentSpanId);
+    const above = parent?.state.members;
     if (type === 'model_step' || type === 'model_inference') above?.push(id);
     const runType = runTypeOf(type);
     // A title contains the name of the component: `tool: 'weather'`.
@@ -130,8 +134,8 @@ export class RunspanBridge {
       begun = run;
     };
     return this.#spans.start(id, parentSpanId, options, () => ({
-      state: { members: (type === 'model_step' && above) || [] },
-      isGroup: GROUPS.includes(type),
+      state: { members: (type === 'model_step' && above) || [], owner: parent?.run ?? parent?.state.owner },
+      isGroup: GROUPS.includes(type) || isRepeated(span),
       inputs,
       call: { inputs: asked },
       description: { ids, metadata: MODEL_TYPES.includes(runType) ? modelMetadata(attributes) : metadata, started },
@@ -171,11 +175,20 @@ export class RunspanBridge {
       }
       const isAborted = fieldsOf(output).status === 'aborted' || (isTooEarly && finishReason === 'aborted');
       if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
+      else if (isAborted && (run.hasTimedOut || state.owner?.hasTimedOut)) run.fail(timeoutError());
       else if (isAborted) run.cancel();
-      else if (isTooEarly) run.interrupt('the generation ended first');
+      else if (isTooEarly && finishReason !== 'suspended') run.interrupt('the generation ended first');
       else if (finishReason === 'error') run.fail('the model call failed');
     });
   }
+}
+
+/**
+ * Whether a span repeats a model call that has ended. After an approval, Mastra passes on the chunks of the earlier call
+ * again, in a span without a request.
+ */
+function isRepeated({ type, attributes: { parameters, availableTools, toolChoice } = {} }: Span): boolean {
+  return type === 'model_inference' && (parameters ?? availableTools ?? toolChoice) === undefined;
 }
 
 function runTypeOf(type: string): RunType {
