@@ -39,29 +39,6 @@ export interface GraphInterrupt {
 
 type HandlerOptions = Pick<RunOptions, keyof ContextFields | 'project' | 'projectId' | 'exporter'> & Hiding;
 
-/** What LangChain passes at the start of a model call after the model and its prompts. */
-type ModelDetails = [
-  id: string,
-  parentId?: string,
-  extra?: Record<string, unknown>,
-  tags?: string[],
-  metadata?: Record<string, unknown>,
-  runName?: string,
-];
-type ModelStart = [serialized: unknown, prompts: unknown, ...ModelDetails];
-
-/** What LangChain passes at the start of a tool or a retriever. */
-type ToolStart = [
-  serialized: unknown,
-  input: unknown,
-  id: string,
-  parentId?: string,
-  tags?: string[],
-  metadata?: Record<string, unknown>,
-  runName?: string,
-  toolCallId?: string,
-];
-
 const PLACE = 'RunspanCallbackHandler';
 
 /** LangGraph reports interrupts only to handlers with this property. */
@@ -114,21 +91,59 @@ export class RunspanCallbackHandler {
     this.#start({ id, parentId, runType: type, serialized, runName, tags, metadata, inputs: given });
   }
 
-  handleChatModelStart(...[serialized, messages, ...start]: ModelStart): void {
-    this.#startModel(serialized, () => plainInputs({ messages: firstOf(messages) }), start, true);
+  handleChatModelStart(
+    serialized: unknown,
+    messages: unknown,
+    id: string,
+    parentId?: string,
+    extra?: Record<string, unknown>,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+  ): void {
+    const inputs = () => plainInputs({ messages: firstOf(messages) });
+    const step = { id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra } as const;
+    this.#start({ ...step, isChat: true });
   }
 
-  handleLLMStart(...[serialized, prompts, ...start]: ModelStart): void {
-    this.#startModel(serialized, () => ({ prompt: firstOf(prompts) }), start);
+  handleLLMStart(
+    serialized: unknown,
+    prompts: unknown,
+    id: string,
+    parentId?: string,
+    extra?: Record<string, unknown>,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+  ): void {
+    const inputs = () => ({ prompt: firstOf(prompts) });
+    this.#start({ id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra });
   }
 
-  handleToolStart(...[serialized, input, id, parentId, tags, metadata, runName, toolCallId]: ToolStart): void {
+  handleToolStart(
+    serialized: unknown,
+    input: unknown,
+    id: string,
+    parentId?: string,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+    toolCallId?: string,
+  ): void {
     const own = toolCallId === undefined ? metadata : { ...metadata, tool_call_id: toolCallId };
     const inputs = () => toolInputs(input);
     this.#start({ id, parentId, runType: 'tool', serialized, runName, tags, metadata: own, inputs });
   }
 
-  handleRetrieverStart(...[serialized, query, id, parentId, tags, metadata, runName]: ToolStart): void {
+  handleRetrieverStart(
+    serialized: unknown,
+    query: unknown,
+    id: string,
+    parentId?: string,
+    tags?: string[],
+    metadata?: Record<string, unknown>,
+    runName?: string,
+  ): void {
     const inputs = () => ({ query });
     this.#start({ id, parentId, runType: 'retriever', serialized, runName, tags, metadata, inputs });
   }
@@ -213,12 +228,6 @@ export class RunspanCallbackHandler {
 
   handleAgentEnd(action: unknown, id: string): void {
     this.#event('agent_end', action, id);
-  }
-
-  #startModel(serialized: unknown, inputs: StepBegin['inputs'], start: ModelDetails, isChat = false): void {
-    const [id, parentId, extra, tags, metadata, runName] = start;
-    const step = { id, parentId, runType: 'llm', serialized, runName, tags, metadata, inputs, extra };
-    this.#start({ ...step, isChat });
   }
 
   #start(step: StepBegin): void {

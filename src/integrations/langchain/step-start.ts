@@ -27,7 +27,7 @@ export interface StepBegin {
   readonly inputs: (() => Readonly<Fields>) | undefined;
   /** For model calls, `invocation_params` contains the parameters. */
   readonly extra?: Readonly<Fields> | undefined;
-  readonly isChat?: boolean;
+  readonly isChat?: true;
 }
 
 /** Returns what a step records. Called only for a step that is recorded. */
