@@ -58,7 +58,7 @@ export interface RunOwner {
   /** OpenTelemetry's ids of the run, if it is a span or belongs to a caller's trace. */
   readonly spanIds?: Omit<SpanIds, 'traceFlags'> | undefined;
   /** Whether the run below that ended last has failed because of a timeout. */
-  hasTimedOut?: boolean | undefined;
+  hasTimedOut?: true | undefined;
   /** Called when a record of a call has started inside the open run. */
   callStarted?(call: RecordedCall): void;
   /** Called when a record of a call has ended inside the run. */

@@ -66,8 +66,8 @@ export class Run implements HookedRun {
   signal: WeakRef<AbortSignal> | undefined;
   /** @internal The reason of the signal, if an integration has read it when the signal was aborted. */
   abortReason: unknown;
-  /** @internal */
-  hasTimedOut: boolean | undefined;
+  /** @internal Of an open run, see `RunOwner`. */
+  hasTimedOut: true | undefined;
   /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
   complete: Promise<unknown> | undefined;
   readonly #record: EncodedRun;
@@ -202,8 +202,9 @@ export class Run implements HookedRun {
     const reason = this.abortReason ?? abortReason(this.signal?.deref());
     const isAborted = isAbort(error, this.traceId, reason);
     // An SDK may replace the timeout of a call by an error of its own.
-    this.hasTimedOut = isTimeout(error) || isTimeout(reason) || (isAborted && reason === undefined && this.hasTimedOut);
-    const endReason = isAborted && !this.hasTimedOut ? 'cancelled' : undefined;
+    const isOfCall = isAborted && reason === undefined && this.hasTimedOut === true;
+    this.hasTimedOut = isTimeout(error) || isTimeout(reason) || isOfCall || undefined;
+    const endReason = isAborted && this.hasTimedOut === undefined ? 'cancelled' : undefined;
     const text = errorText(error, this.#capture.payload.redaction, reason) || 'Error';
     this.#stop(endReason, text, options && this.#endUsIn('Run.fail', options));
   }
@@ -335,7 +336,10 @@ export class Run implements HookedRun {
   #stop(endReason: 'cancelled' | 'interrupted' | undefined, error: string | undefined, endUs?: number): void {
     // A getter on the error may have ended the run in the meantime.
     if (!this.isOpen) return;
-    if (endReason !== undefined) this.#addMetadata({ end_reason: endReason });
+    if (endReason !== undefined) {
+      this.hasTimedOut = undefined;
+      this.#addMetadata({ end_reason: endReason });
+    }
     this.#record.error ??= error;
     this.finish(endUs);
   }
@@ -362,7 +366,9 @@ export class Run implements HookedRun {
     record.endTime = isoTimestamp(endUs);
     record.source = undefined;
     this.isOpen = false;
-    if (this.#above !== undefined) this.#above.hasTimedOut = record.error === undefined ? false : this.hasTimedOut;
+    const above = this.#above;
+    const hasTimedOut = record.error === undefined ? undefined : this.hasTimedOut;
+    if (above !== undefined && above.hasTimedOut !== hasTimedOut) above.hasTimedOut = hasTimedOut;
     // Frees the events and attachments, because the application may keep a reference to the run.
     this.#events = undefined;
     this.#attachments = undefined;
