@@ -195,11 +195,6 @@ export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachmen
   run.attachments = run.attachments?.filter((attachment) => !dropped.includes(attachment));
 }
 
-export function halves<Element>(items: readonly Element[]): (readonly Element[])[] {
-  const middle = Math.ceil(items.length / 2);
-  return [items.slice(0, middle), items.slice(middle)];
-}
-
 export function strip(item: Item): void {
   const isWithAttachments = item.stripped === 'nothing' && item.attachments.length > 0;
   item.stripped = isWithAttachments ? 'attachments' : 'payloads';

@@ -290,24 +290,20 @@ export class DropNotice {
 /** Logs that requests fail, at most once a minute, and that they are accepted again. */
 export class FailureNotice {
   readonly #address: string;
-  readonly #isKept: boolean;
   #isFailing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `isKept` is whether the runs are kept on disk when the process ends. */
-  constructor(address: string, isKept: boolean) {
+  constructor(address: string) {
     this.#address = address;
-    this.#isKept = isKept;
   }
 
-  failed(error: string, nowMs: number): void {
+  /** `isKept` is whether the runs are kept on disk when the process ends. */
+  failed(error: string, nowMs: number, isKept: boolean): void {
     if (this.#isFailing || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#isFailing = true;
     this.#reportedAtMs = nowMs;
-    const afterwards = this.#isKept ? ', and then kept on disk' : '';
-    diagnostics.warn(
-      `delivery to ${this.#address} failed: ${error}; the runs are retried while the process runs${afterwards}`,
-    );
+    const retried = `the runs are retried while the process runs${isKept ? ', and then kept on disk' : ''}`;
+    diagnostics.warn(`delivery to ${this.#address} failed: ${error}; ${retried}`);
   }
 
   accepted(): void {

@@ -1,3 +1,5 @@
+import type { HttpResponse } from './transport.ts';
+
 const RETRY_AFTER_MIN_MS = 1_000;
 const RETRY_AFTER_MAX_MS = 300_000;
 
@@ -9,6 +11,12 @@ const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502
  */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
+}
+
+/** Returns the delay that the headers of a response ask for, in milliseconds. */
+export function retryAfterMs(headers: HttpResponse['headers'], nowMs: number): number | undefined {
+  const [after, date] = [headers['retry-after'], headers.date].map((text) => [text].flat()[0]);
+  return parseRetryAfter(after, nowMs, date);
 }
 
 /**

@@ -50,7 +50,7 @@ export class Replay {
    */
   readonly droppedStarts: Set<string> = new Set();
   /** Runs of earlier processes that are in delivery without an end. */
-  readonly #starts = new Map<string, Delivery>();
+  readonly starts: Map<string, Delivery> = new Map();
   #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -101,11 +101,6 @@ export class Replay {
     this.spilled.clear();
   }
 
-  /** Called when a run is delivered or dropped. */
-  settled(id: string): void {
-    this.#starts.delete(id);
-  }
-
   /** Called when all runs in a segment file are delivered or dropped. */
   finish(ticket: SegmentTicket): void {
     const { spool } = this.#parts;
@@ -131,7 +126,7 @@ export class Replay {
     const { queue } = this.#states;
     if (this.#isClosed || this.#states.opensAtMs > monotonicMs() || queue.readyRuns >= limits.batchRuns) return false;
     if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
-    for (const start of this.#starts.values()) if (!this.#attempts.isWaiting(start)) return false;
+    for (const start of this.starts.values()) if (!this.#attempts.isWaiting(start)) return false;
     if (!endpoint.isClosed) return true;
     if (this.#attempts.isSending) return false;
     return this.#attempts.retries.length === 0 || endpoint.probes >= PROBES_FROM_MEMORY;
@@ -159,10 +154,10 @@ export class Replay {
     // The extra 1 keeps the ticket open until all runs are queued and `leave` is called below.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) {
-      const start = this.#starts.get(delivery.run.id);
+      const start = this.starts.get(delivery.run.id);
       if (start !== undefined) this.#attempts.replaced(start);
       const origin = start === undefined ? this.#originOf(delivery.run, ticket) : 'unfinished';
-      if (delivery.run.endTime === undefined) this.#starts.set(delivery.run.id, delivery);
+      if (delivery.run.endTime === undefined) this.starts.set(delivery.run.id, delivery);
       states.recovered(delivery, origin, isExpired);
     }
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
@@ -221,7 +216,7 @@ class SegmentTicket implements Ticket {
   }
 
   settled({ id }: EncodedRun): void {
-    this.#replay.settled(id);
+    this.#replay.starts.delete(id);
     this.leave();
   }
 

@@ -1,5 +1,5 @@
 import { describeOpenRun } from '../../run/encoded-run.ts';
-import { type Delivery, halves } from '../delivery.ts';
+import type { Delivery } from '../delivery.ts';
 import type { SpoolingParts } from '../exporter-parts.ts';
 import type { DeliveryStates } from '../states.ts';
 import type { Replay } from './replay.ts';
@@ -119,7 +119,9 @@ export class Spill {
         bytesMax = first.bytes / 2;
         return;
       }
-      for (const half of halves(fitting)) keepFitting(half);
+      const middle = Math.ceil(fitting.length / 2);
+      keepFitting(fitting.slice(0, middle));
+      keepFitting(fitting.slice(middle));
     };
     const unwritten = deliveries.filter((delivery) => isIncomplete(delivery) || !this.#isOnDisk(delivery));
     keepFitting(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs));

@@ -9,7 +9,7 @@ import { isRefusal } from '../retry-policy.ts';
 import type { Slab } from '../slab.ts';
 import { COMPRESSED_BYTES_MIN, compress, type Encoding, firstSupported } from './compress.ts';
 import type { RunEncoder } from './encoder.ts';
-import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
+import { type Ingest, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple.ts';
 
@@ -26,7 +26,7 @@ const BROKEN_UPLOADS_MAX = 2;
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {
-  readonly client: IngestClient;
+  readonly ingest: Ingest;
   readonly info: ServiceInfo;
   readonly encoder: RunEncoder;
   /** Sends runs one by one if the service has no route for batches. Undefined if there is no such way. */
@@ -141,24 +141,19 @@ export class Sender {
     chunks: readonly Uint8Array[],
     signal: AbortSignal,
   ): Promise<{ readonly bytes: Buffer; readonly encoding: Encoding } | undefined> {
-    const encoding = this.#encodingOf(chunks);
+    const { compresses, info } = this.#options;
+    // The first chunk contains the JSON. Attachments are often compressed already. Requests are not compressed on edge
+    // runtimes: Cloudflare Workers limit CPU time, and Vercel's edge runtime has no `CompressionStream`.
+    const isSmall = (chunks[0]?.length ?? 0) < COMPRESSED_BYTES_MIN;
+    const encoding = isPerRequest || !compresses || isSmall ? undefined : firstSupported(info.encodings);
     // Compression fails, for example, if memory is short or every thread is busy.
     const bytes = encoding && (await compress(chunks, encoding, signal).catch(() => undefined));
     return encoding && bytes && { bytes, encoding };
   }
 
-  /** Returns how to compress a body, whose first chunk contains the JSON. Attachments are often compressed already. */
-  #encodingOf([json]: readonly Uint8Array[]): Encoding | undefined {
-    const { compresses, info } = this.#options;
-    // Requests are not compressed on edge runtimes. Cloudflare Workers limit CPU time, and Vercel's edge runtime has no
-    // `CompressionStream`.
-    if (isPerRequest || !compresses || json === undefined || json.length < COMPRESSED_BYTES_MIN) return undefined;
-    return firstSupported(info.encodings);
-  }
-
   #post({ contentType, chunks, encoding }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
-    const { client, encoder } = this.#options;
-    return client.send(encoder.kind, runs, {
+    const { ingest, encoder } = this.#options;
+    return ingest(encoder.kind, runs, {
       method: 'POST',
       path: encoder.path,
       headers: { 'content-type': contentType, ...(encoding !== undefined && { 'content-encoding': encoding }) },
