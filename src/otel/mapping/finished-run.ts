@@ -20,9 +20,7 @@ import {
   spanToRun,
 } from './span-to-run.ts';
 
-/**
- * The run for a span from another process. Has the same fields as a run from a `RunSpanProcessor` with default options.
- */
+/** The run for a span from another process, with the fields that a `RunSpanProcessor` with default options records. */
 interface FinishedRun {
   readonly id: string;
   /** The run's fields except the payloads and the position in the trace. */

@@ -31,15 +31,6 @@ export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessage
   return found;
 }
 
-/** Removes events if the inputs or outputs contain all their messages. */
-export function withoutUsedEvents(
-  events: readonly SpanEventLike[],
-  { sources }: EventMessages,
-  used: ReadonlySet<string>,
-): readonly SpanEventLike[] {
-  return events.filter((event) => sources.get(event)?.every((name) => used.has(name)) !== true);
-}
-
 /** Returns the messages in an event or a log record, by attribute name. Returns undefined if there are none. */
 export function attributesOfEvent(name: string, fields: Attributes): Attributes | undefined {
   const values = EVENTS.get(name)?.(contentOf(fields)) ?? attributesOfVectorEvent(name, fields);
@@ -105,10 +96,7 @@ export function carriesOutputs(name: string): boolean {
   return OUTPUT_EVENTS.has(name) || name === CODEX_RESULT;
 }
 
-/**
- * Appends to existing lists and keeps other existing values. Copies new lists, because they may belong to the
- * application.
- */
+/** Appends to existing lists, and keeps other existing values. Copies new lists, which may belong to the application. */
 function addAttributes(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
     const before = to[name];
@@ -169,16 +157,10 @@ function contentOf(fields: Attributes): Attributes {
   return isFields(content) ? { ...fields, ...content } : fields;
 }
 
-/**
- * Returns the attributes with the given names. Parses lists of messages, so that lists from several events can be
- * combined.
- */
+/** Returns the attributes with the given names. Parses lists of messages, so that those of several events are combined. */
 function named(fields: Attributes, names: readonly string[]): Attributes {
-  return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
-}
-
-function structured(name: string, value: unknown): unknown {
-  return name.endsWith('.messages') ? json(value) : value;
+  const read = (name: string): unknown => (name.endsWith('.messages') ? json(fields[name]) : fields[name]);
+  return defined(Object.fromEntries(names.map((name) => [name, read(name)])));
 }
 
 function listed(name: string, message: Fields | undefined): Attributes {

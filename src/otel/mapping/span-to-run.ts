@@ -15,7 +15,6 @@ import {
   type EventMessages,
   messagesOfEvents,
   type SpanLogs,
-  withoutUsedEvents,
 } from './message-events.ts';
 import { ResourceMetadata } from './resource.ts';
 import { indexWith, type RowIndex, vocabularies } from './row-index.ts';
@@ -176,7 +175,7 @@ function withoutUsed(
   // Messages that no table uses must not become metadata, because they are not span attributes. Events with such
   // messages are recorded unchanged.
   for (const name of own) reader.use(name);
-  return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
+  return events.filter((event) => ofEvents?.sources.get(event)?.every((name) => used.has(name)) !== true);
 }
 
 function addResource(
