@@ -29,10 +29,7 @@ export interface NewRuns {
 export class Attempts {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /**
-   * Called after each response, when every run in the batch is delivered, dropped or queued for a retry, and when a slab
-   * was compressed.
-   */
+  /** Called when the outcome of a request is applied to its runs, and when a slab was compressed. */
   readonly #changed: () => void;
   readonly #sender: Sender;
   readonly #slabs: SlabWriter | undefined;

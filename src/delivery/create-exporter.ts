@@ -95,10 +95,7 @@ export function exporterFor(
   return exporter;
 }
 
-/**
- * Sets a new API key for an exporter of the same service. If the service rejected the old key, the exporter retries
- * immediately.
- */
+/** Sets a new API key for an exporter of the same service, which then sends its next request at once. */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
   const old = service?.settings;
@@ -131,10 +128,7 @@ const LANGSMITH_HOST = /^(https:\/\/(?:[^./]+\.)?)api\.(smith\.langchain\.com)(?
 
 const LANGSMITH_PATH = /\/api(\/v1)?$/;
 
-/**
- * Returns the service and tenant to which runs on disk belong. Keys from an `apiKey` function are omitted, because they
- * may change.
- */
+/** Returns the service and tenant of runs on disk. Keys from an `apiKey` function may change, so they are omitted. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
 }

@@ -28,10 +28,7 @@ export class ProcessExporters {
     this.#settled.absorb(ledger);
   });
 
-  /**
-   * Open exporters that `configure` created. If `configure` receives a new API key, all of these exporters use the new
-   * key.
-   */
+  /** Open exporters that `configure` created. All of them use a new API key that `configure` receives. */
   readonly #successive = new Set<Exporter>();
   #configured: Exporter | undefined;
 

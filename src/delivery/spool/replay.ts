@@ -15,10 +15,7 @@ const PROBES_FROM_MEMORY = 3;
 
 const SEARCH_EVERY_MS = 60_000;
 
-/**
- * Delay before the second search for runs of earlier processes. A killed process counts as dead after 10 s, so the
- * first search may skip its runs.
- */
+/** Delay of the second search. A killed process counts as dead after 10 s, so the first search may skip its runs. */
 const SECOND_SEARCH_MS = 11_000;
 
 interface Spilled {
@@ -39,15 +36,9 @@ export class Replay {
   readonly #tickets = new Set<SegmentTicket>();
   /** Segment files that this process has written but not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /**
-   * Ids of runs from earlier processes for which only the start is delivered. A later segment file may contain the
-   * run's end.
-   */
+  /** Ids of runs of earlier processes whose start is delivered. A later segment file may contain the end. */
   readonly deliveredStarts: Set<string> = new Set();
-  /**
-   * Ids of runs from earlier processes whose start was dropped. If the end of such a run is found later, the end is
-   * skipped.
-   */
+  /** Ids of runs of earlier processes whose start was dropped. An end that is found later is skipped. */
   readonly droppedStarts: Set<string> = new Set();
   /** Runs of earlier processes that are in delivery without an end. */
   readonly starts: Map<string, Delivery> = new Map();
@@ -232,10 +223,7 @@ function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]):
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
-/**
- * Returns the `count` runs that were lost in a damaged segment file of this process. The fields of unidentified runs
- * are empty.
- */
+/** Returns the `count` runs that were lost in a damaged file of this process. Unidentified runs have empty fields. */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });
 }

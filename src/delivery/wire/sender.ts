@@ -16,10 +16,7 @@ import type { SimpleIngestion } from './simple.ts';
 /** If an upload of at least this many bytes fails midway, the batch may be too large for the service. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
-/**
- * After this many broken uploads, a batch counts as too large. Some gateways close the connection instead of sending a
- * 413.
- */
+/** After this many broken uploads, a batch counts as too large. Some gateways send no 413, but close the connection. */
 const BROKEN_UPLOADS_MAX = 2;
 
 /** Maximum delay before `/runs/multipart` is tried again, in milliseconds. Applies if the service had no such route. */
@@ -52,10 +49,7 @@ export class Sender {
     this.#options = options;
   }
 
-  /**
-   * Sends a batch. Returns one outcome for all items, or one outcome per item. If the signal aborts, the outcome is
-   * `unsent`.
-   */
+  /** Returns one outcome for all items, or one per item. If the signal aborts, the outcome is `unsent`. */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendBatch(batch, signal);
     if (outcome !== undefined && (Array.isArray(outcome) || outcome.kind !== 'unsupported')) return outcome;

@@ -226,10 +226,7 @@ const USER = /^([a-z][a-z\d+.-]*:\/\/)[^/?#\s]*@/i;
 /** Matches a parameter in a URL query or fragment. */
 const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
 
-/**
- * Returns a full or partial URL without the user and the password. Keys and signatures are masked. Returns undefined if
- * the value is not text.
- */
+/** Returns a URL or a part of one without user and password, with keys masked. Undefined if it is not text. */
 export function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);
   if (url === undefined) return undefined;

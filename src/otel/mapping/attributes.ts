@@ -140,10 +140,7 @@ export class AttributeReader {
     }
   }
 
-  /**
-   * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one mapping table, so that
-   * descriptions are never mixed.
-   */
+  /** Reads the groups that are not skipped. A payload is from one table, so that descriptions are never mixed. */
   read(isSkipped: (group: Group, vocabulary: Vocabulary | undefined) => boolean): Groups {
     const matches = this.#matches;
     // Setting a key that exists is faster than adding one.

@@ -38,10 +38,7 @@ export const CAPTURE: SpanCapture = {
   attachmentBytes: defaultLimits.attachmentBytes,
 };
 
-/**
- * Maps a span to a run. If the span has not ended, only the start of the run is returned. `project` is used if the span
- * names no project.
- */
+/** Maps a span to a run, or only to its start if it has not ended. `project` applies if the span names none. */
 export function finishedRun(
   span: SpanLike,
   project: string | undefined,

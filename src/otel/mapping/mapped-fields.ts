@@ -79,10 +79,7 @@ export function mapEnd(
 /** Maximum number of metadata keys per span. Further attributes are dropped and counted. */
 const METADATA_KEYS_MAX = 1_000;
 
-/**
- * Calls `add` for each value of the metadata: for those of the tables, and for the attributes that no table uses. Returns
- * the number of dropped attributes.
- */
+/** Calls `add` for the metadata of the tables and for unused attributes. Returns the number of dropped ones. */
 export function forMetadata(
   mapped: Fields,
   reader: AttributeReader,

@@ -15,10 +15,7 @@ export interface EventMessages {
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
-/**
- * Reads the messages in events. Early versions of the GenAI conventions report messages this way. Returns undefined if
- * there are no messages.
- */
+/** Reads messages from events, as early GenAI conventions report them. Returns undefined if there are none. */
 export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessages | undefined {
   let found: { attributes: Fields; sources: Map<SpanEventLike, readonly string[]> } | undefined;
   for (const event of events) {
@@ -181,10 +178,7 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
   });
 }
 
-/**
- * Reads one choice in the model's answer. The conventions put tool calls next to the message, but their examples put
- * tool calls inside it.
- */
+/** Reads a choice. Tool calls are next to its message, or inside it as in the examples of the conventions. */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
   const body = isFields(given) ? given : { content: given };

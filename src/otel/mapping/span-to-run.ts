@@ -65,10 +65,7 @@ export class SpanFields extends MappedFields {
 
 export const OPERATION = 'reading a span';
 
-/**
- * Maps an ended span to run fields. The same arguments always give the same fields. If part of the span is invalid, the
- * other parts are still mapped.
- */
+/** Maps an ended span, with equal fields for equal arguments. If one part is invalid, the others are mapped. */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields = new SpanFields(span, around.startUs);
   for (const part of PARTS) {

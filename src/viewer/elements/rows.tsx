@@ -21,9 +21,7 @@ interface RowWindow {
 /** Number of extra rows above and below the visible rows. Extra rows prevent gaps during short scrolls. */
 const MARGIN_ROWS = 6;
 
-/**
- * A container with space for `count` rows of equal height. `children` contains the rows that start at index `first`.
- */
+/** A container for `count` rows of equal height. `children` contains the rows that start at index `first`. */
 export function Rows(props: {
   count: number;
   rowHeight: number;
@@ -41,9 +39,7 @@ export function Rows(props: {
   );
 }
 
-/**
- * Returns the range of rows to render in a scrolled element. Renders the component again only when the range changes.
- */
+/** Returns the rows to render in a scrolled element. Renders the component again only when they change. */
 export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: number, count: number): RowWindow {
   const [place, setPlace] = useState({ scrollTop: 0, height: 0 });
   useLayoutEffect(() => {
