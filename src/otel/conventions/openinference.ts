@@ -240,14 +240,12 @@ function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   });
 }
 
-function toolUseOf(call: Fields): Fields {
-  const { id, function: called, ...rest } = call;
+function toolUseOf({ id, function: called, ...rest }: Fields): Fields {
   const { name, arguments: args } = fieldsOf(called);
   return defined({ type: 'tool_use', id, name, input: json(args), ...rest });
 }
 
-function toolCallOf(call: Fields): Fields {
-  const { id, function: called, ...rest } = call;
+function toolCallOf({ id, function: called, ...rest }: Fields): Fields {
   const { name, arguments: args } = fieldsOf(called);
   return toolCall(id, name, args, rest);
 }
