@@ -169,7 +169,7 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
-/** Removes an ended run's outputs, events and attachments. A batch that contains its start may need the attachments. */
+/** Removes an ended run's outputs and events, and its attachments unless a batch with its start may need them. */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
   run.events = undefined;

@@ -36,7 +36,7 @@ export class Replay {
   readonly #tickets = new Set<SegmentTicket>();
   /** Segment files that this process has written but not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /** Ids of runs of earlier processes whose start is delivered. A later segment file may contain the end. */
+  /** Ids of runs of earlier processes of which only the start is delivered. A later file may contain the end. */
   readonly deliveredStarts: Set<string> = new Set();
   /** Ids of runs of earlier processes whose start was dropped. An end that is found later is skipped. */
   readonly droppedStarts: Set<string> = new Set();
