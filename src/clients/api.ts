@@ -4,7 +4,7 @@ import { addressOf, checkedOptions } from '../config/checker.ts';
 import { createClient } from '../http/create-client.ts';
 import { DeadlineError } from '../http/errors.ts';
 import { failureOf } from '../http/failure.ts';
-import { backoffMs, isTransient, parseRetryAfter } from '../http/retry.ts';
+import { backoffMs, isTransient, retryAfterMs } from '../http/retry.ts';
 import type { Transport, UnreadResponse } from '../http/transport.ts';
 import { allowListeners, types } from '../platform/node.ts';
 import { delay, monotonicNowMs, wallNowMs } from '../platform/timers.ts';
@@ -324,16 +324,11 @@ function retryDelayMs(call: Call, error: ApiError | ConnectionError, retries: nu
   const jitterMs = backoffMs(retries, Math.random(), FIRST_RETRY_MS, LONGEST_RETRY_MS);
   if (error instanceof ConnectionError) return isIdempotent || !error.mayHaveArrived ? jitterMs : undefined;
   if (!isTransient(error.status) || !(isIdempotent || error.status === 429)) return undefined;
-  return retryAfterMs(error) ?? jitterMs;
+  return retryAfterMs(error.headers, wallNowMs()) ?? jitterMs;
 }
 
 function eventOf({ name, method }: Call, { url, attempts }: CallFacts): RequestEvent {
   return { call: name, method, url, attempt: attempts };
-}
-
-export function retryAfterMs({ headers }: Pick<ApiError, 'headers'>): number | undefined {
-  const [after, date] = [headers['retry-after'], headers.date].map((text) => [text].flat()[0]);
-  return parseRetryAfter(after, wallNowMs(), date);
 }
 
 function jsonTextOf({ name, body }: Call, secrets: Secrets): string | undefined {

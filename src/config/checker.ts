@@ -91,10 +91,7 @@ const HIDES = ' hides what it hides in other libraries; in `configure`, use `hid
 
 const TURNS_OFF = ' leaves the calls untraced; use `enabled`';
 
-/**
- * Returns a copy of the options. Throws if an option is unknown or invalid. `what` is the name of the options in the
- * error message.
- */
+/** Returns a copy of the options. Throws if one is unknown or invalid. `what` names them in the error message. */
 export function checkedOptions<Options extends object>(
   what: string,
   options: unknown,
@@ -106,10 +103,7 @@ export function checkedOptions<Options extends object>(
   return withoutPrototype(valid);
 }
 
-/**
- * Copies options to an object without a prototype. Prevents properties of `Object.prototype` from being read as
- * options.
- */
+/** Copies options to an object without a prototype, so that properties of `Object.prototype` are no options. */
 export function withoutPrototype<Options extends object>(options: Options): Options {
   return Object.assign(Object.create(null), options);
 }

@@ -37,10 +37,7 @@ export function otlpSettings(protocol: Protocol): OtlpSettings | undefined {
   return { format: isJson ? 'json' : 'protobuf', resource: resourceFromEnvironment() };
 }
 
-/**
- * Returns the options of a service that takes spans. Without an endpoint, OpenTelemetry's variables name the endpoint
- * and its headers.
- */
+/** Returns the options of a service that takes spans. OpenTelemetry's variables name it if there is no endpoint. */
 export function otlpServiceOptions(options: ServiceOptions): ServiceOptions {
   const given = options.endpoint ?? env('RUNSPAN_ENDPOINT');
   if (given !== undefined) return { ...options, endpoint: withRoute(given) };

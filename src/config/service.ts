@@ -274,10 +274,7 @@ const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
   ['x-tenant-id', 'workspaceId'],
 ]);
 
-/**
- * Returns the headers that may be sent, and logs all other headers. Throws a `SetupError` if a function returned an
- * invalid credential.
- */
+/** Returns the headers that may be sent, and logs the others. Throws if a function returned an invalid credential. */
 function customHeaders(
   given: unknown,
   { origin, isConfidential }: HeaderSource,
@@ -317,10 +314,7 @@ function isCredential(name: string, value: string): boolean {
   return credentialNames.kindOf(name) !== undefined || CREDENTIAL_VALUES.some((pattern) => pattern.test(value));
 }
 
-/**
- * Returns headers as name-value pairs. If `given` has an invalid type, returns `given` as the only pair. The caller
- * logs this pair as invalid.
- */
+/** Returns headers as name-value pairs. If `given` is invalid, it is the only pair, which the caller logs. */
 function pairsOf(given: unknown): Iterable<unknown> {
   if (given === undefined) return [];
   if (typeof given !== 'object' || given === null || types.isPromise(given)) return [given];

@@ -54,8 +54,5 @@ export const SETTINGS: Readonly<Record<SettingName, Setting>> = Object.fromEntri
   ['proxy', { variables: PROXIES }],
 ]);
 
-/**
- * Settings that are always read from variables with the same prefix. Mixing prefixes could send an API key to the wrong
- * service.
- */
+/** Settings that are read from variables of one prefix. A mix could send an API key to the wrong service. */
 export const SERVICE: readonly SettingName[] = ['endpoint', 'apiKey', 'workspaceId'];

@@ -18,10 +18,7 @@ export function variableOf(setting: SettingName): EnvironmentName | undefined {
   );
 }
 
-/**
- * Returns a boolean setting. The option takes precedence over the environment variable. Returns `misread` if the value
- * is neither true nor false.
- */
+/** Returns a boolean setting: the option, or else the variable. Returns `misread` if the value is no boolean. */
 export function flag(setting: SettingName, option: unknown, otherwise: boolean, misread: boolean = otherwise): boolean {
   if (typeof option === 'boolean') return option;
   const variable = variableOf(setting);

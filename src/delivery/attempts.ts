@@ -29,10 +29,7 @@ export interface NewRuns {
 export class Attempts {
   readonly #parts: ExporterParts;
   readonly #states: DeliveryStates;
-  /**
-   * Called after each response, when every run in the batch is delivered, dropped or queued for a retry, and when a slab
-   * was compressed.
-   */
+  /** Called when the outcome of a request is applied to its runs, and when a slab was compressed. */
   readonly #changed: () => void;
   readonly #sender: Sender;
   readonly #slabs: SlabWriter | undefined;
@@ -51,7 +48,7 @@ export class Attempts {
     this.#slabs = slabs;
     this.#changed = changed;
     this.#sender = parts.sender((bytes) => states.hold(bytes));
-    this.#notice = new FailureNotice(parts.address, spool !== undefined);
+    this.#notice = new FailureNotice(parts.address);
     this.#ageMs = spool === undefined ? limits.ageMs : limits.spoolAgeMs;
   }
 
@@ -115,7 +112,7 @@ export class Attempts {
     const ready = this.retries.filter((batch) => endpoint.readyAtMs(batch, isFlushing) <= nowMs);
     // Without the other half, batches of runs at fault could take up all probes.
     const isProbeFromQueue = isClosed && queue.readyRuns > 0 && this.#anyIndex(2) === 0;
-    const next = isProbeFromQueue ? undefined : isClosed ? this.#anyOf(ready) : first(ready, isOlder);
+    const next = isProbeFromQueue ? undefined : isClosed ? ready[this.#anyIndex(ready.length)] : first(ready, isOlder);
     const isFromQueue = !isClosed && dueMs <= nowMs && next?.sentAt === 0 && queue.oldestAtMs < next.queuedAtMs;
     if (next !== undefined && !isFromQueue) return this.#begin(this.#take(next), isClosed);
     if (dueMs <= nowMs || (isClosed && queue.readyRuns > 0)) {
@@ -197,10 +194,6 @@ export class Attempts {
   }
 
   /** Chooses at random. In a fixed order, a row of runs at fault could take up all probes. */
-  #anyOf<Value>(values: readonly Value[]): Value | undefined {
-    return values[this.#anyIndex(values.length)];
-  }
-
   #anyIndex(length: number): number {
     return Math.min(length - 1, Math.floor(this.#parts.random() * length));
   }
@@ -248,13 +241,8 @@ export class Attempts {
     for (const [at, outcome] of sent.sort((one, other) => isAccepted(other) - isAccepted(one))) {
       this.#settle(new Batch([batch.items[at] as Item], batch), outcome);
     }
-    this.#sendAgain(
-      new Batch(
-        batch.items.filter((_, at) => outcomes[at] === UNSENT),
-        batch,
-      ),
-      true,
-    );
+    const unsent = batch.items.filter((_, at) => outcomes[at] === UNSENT);
+    this.#sendAgain(new Batch(unsent, batch), true);
   }
 
   #settle(batch: Batch, outcome: Outcome): void {
@@ -288,7 +276,7 @@ export class Attempts {
   }
 
   #settleFailed(batch: Batch, { failure, status, detail, afterMs, isTooLarge }: Failed): void {
-    const { endpoint, address, monotonicMs } = this.#parts;
+    const { endpoint, address, monotonicMs, spool } = this.#parts;
     const states = this.#states;
     const nowMs = monotonicMs();
     const { loneFailures, isClosed } = endpoint;
@@ -312,7 +300,7 @@ export class Attempts {
     if (!isClosed && endpoint.isClosed) {
       publish('runspan:delivery:outage', () => ({ endpoint: address, error: detail }));
     }
-    if (endpoint.isFailing || batch.isProbe) this.#notice.failed(detail, nowMs);
+    if (endpoint.isFailing || batch.isProbe) this.#notice.failed(detail, nowMs, spool !== undefined);
     const isStrike = failure === 'invalid' && decision.strikes > strikes;
     if (batch.isProbe && isRefusal(failure) && !isStrike) states.flushes.refused(status ?? detail);
     const rest = this.#dropExpired(batch, nowMs);
@@ -360,10 +348,7 @@ export class Attempts {
   }
 }
 
-/**
- * Whether an item is a complete run that was read from disk. An earlier process may already have delivered the run's
- * start.
- */
+/** Whether an item is a complete run that was read from disk. An earlier process may have delivered the run's start. */
 function isHalfKnown({ delivery, op, isEnded }: Item): boolean {
   return delivery.ticket !== undefined && op === 'post' && isEnded;
 }

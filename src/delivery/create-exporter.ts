@@ -20,8 +20,8 @@ import { Spool, type SpoolOptions } from './spool/spool.ts';
 import { sendOptions } from './spool/survey.ts';
 import type { RunEncoder } from './wire/encoder.ts';
 import { multipartEncoder } from './wire/multipart.ts';
-import { OtlpEncoder } from './wire/otlp.ts';
-import { IngestClient } from './wire/outcome.ts';
+import { otlpEncoder } from './wire/otlp.ts';
+import { ingestWith } from './wire/outcome.ts';
 import { Sender } from './wire/sender.ts';
 import { ServiceInfo } from './wire/service-info.ts';
 import { SimpleIngestion } from './wire/simple.ts';
@@ -51,24 +51,27 @@ export function exporterFor(
 ): Exporter {
   const { limits, endpoint, durability, compress, dispatcher, fetch, proxies, otlp } = settings;
   const client = createClient({ ...limits, endpoint, headers: settings.requestHeaders, dispatcher, fetch, proxies });
+  const { spoolBytes, spoolAgeMs } = limits;
   const { monotonicMs } = time;
   const requestBytesMax = Math.max(REQUEST_BYTES_MIN, (limits.queueBytes * BODIES_SHARE) / limits.requestsInFlight);
   const batch = { runs: limits.batchRuns, bytes: limits.batchBytes };
   const info = new ServiceInfo(otlp === undefined ? client : undefined, batch, requestBytesMax, monotonicMs);
-  const encoder: RunEncoder = otlp === undefined ? multipartEncoder : new OtlpEncoder(otlp);
-  const ingest = new IngestClient(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
-  const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, client: ingest }) : undefined;
+  const encoder: RunEncoder = otlp === undefined ? multipartEncoder : otlpEncoder(otlp);
+  const ingest = ingestWith(client, ledger, endpoint, monotonicMs, encoder.fieldsIn);
+  const simple = otlp === undefined ? new SimpleIngestion({ ...time, ...limits, ingest }) : undefined;
   const isLeft = durability !== 'memory' && settings.headers['x-runspan-program'] === undefined;
   const exporter = new Exporter({
     ...time,
     capture: settings.capture,
     limits,
-    sender: (heldBytes) =>
-      new Sender({ client: ingest, info, encoder, simple, compresses: compress, monotonicMs, heldBytes }),
+    sender: (heldBytes) => new Sender({ ingest, info, encoder, simple, compresses: compress, monotonicMs, heldBytes }),
     sendsStarts: otlp === undefined,
     info,
     endpoint: new Endpoint({ ...limits, random: time.random }),
-    spool: durability === 'memory' ? undefined : spoolFor(settings, time),
+    spool:
+      durability === 'memory'
+        ? undefined
+        : new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs }),
     sendCommand: isLeft
       ? `runspan spool send ${sendOptions(settings.spoolDir, [], ['--endpoint', addressOf(endpoint)])}`
       : undefined,
@@ -92,10 +95,7 @@ export function exporterFor(
   return exporter;
 }
 
-/**
- * Sets a new API key for an exporter of the same service. If the service rejected the old key, the exporter retries
- * immediately.
- */
+/** Sets a new API key for an exporter of the same service, which then sends its next request at once. */
 export function renewKey(exporter: Exporter, { endpoint, headers, requestHeaders }: Settings): void {
   const service = services.get(exporter);
   const old = service?.settings;
@@ -128,17 +128,9 @@ const LANGSMITH_HOST = /^(https:\/\/(?:[^./]+\.)?)api\.(smith\.langchain\.com)(?
 
 const LANGSMITH_PATH = /\/api(\/v1)?$/;
 
-/**
- * Returns the service and tenant to which runs on disk belong. Keys from an `apiKey` function are omitted, because they
- * may change.
- */
+/** Returns the service and tenant of runs on disk. Keys from an `apiKey` function may change, so they are omitted. */
 export function destinationOf({ endpoint, headers }: Settings): Destination {
   return { endpoint, workspaceId: headers['x-tenant-id'], apiKey: headers['x-api-key'] };
-}
-
-function spoolFor(settings: Settings, time: ExporterTime): Spool {
-  const { spoolBytes, spoolAgeMs } = settings.limits;
-  return new Spool({ ...settings, ...destinationOf(settings), ...time, bytesMax: spoolBytes, ageMaxMs: spoolAgeMs });
 }
 
 /** Pause before each part of undici. A program that ends sooner loads nothing. */

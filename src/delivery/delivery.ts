@@ -40,10 +40,7 @@ export type Stage =
   | 'settled'
   | 'kept';
 
-/**
- * Tracks the runs that were read from one file on disk. The file is deleted when all of its runs are delivered or
- * dropped.
- */
+/** Tracks the runs from one file on disk. The file is deleted when all of them are delivered or dropped. */
 export interface Ticket {
   readonly segment: Segment;
   /** Whether the file stays on disk for the next process, because it contains undelivered runs. */
@@ -63,10 +60,7 @@ export class Delivery {
   readonly startedAtMs: number;
   /** Monotonic time at which the run was queued, in milliseconds. */
   queuedAtMs: number;
-  /**
-   * Time at which the run was queued, measured by a clock that stops during pauses. Used to compute the age of an
-   * undelivered run.
-   */
+  /** When the run was queued, by the clock that stops during pauses. Gives the age of an undelivered run. */
   activeAtMs: number;
   stage: Stage = 'started';
   /** Whether the service has accepted the run's start. If true, the exporter sends the rest of the run as a patch. */
@@ -99,10 +93,7 @@ export class Delivery {
   }
 }
 
-/**
- * The part of a run in one batch. A `post` creates the run, and a `patch` completes the run. Later changes to the run
- * do not affect the batch.
- */
+/** The part of a run in one batch. A `post` creates the run, a `patch` completes it. Later changes do not affect it. */
 export class Item {
   readonly delivery: Delivery;
   /** Changes from `post` to `patch` after the post was sent in a request of its own. */
@@ -178,10 +169,7 @@ export function releasePosted({ delivery: { run }, inputs, attachments }: Item):
   run.attachments = run.attachments?.filter((attachment) => !attachments.includes(attachment));
 }
 
-/**
- * Removes an ended run's outputs, events and attachments. Attachments are kept while a batch contains the run's start,
- * because the batch may still need them.
- */
+/** Removes an ended run's outputs and events, and its attachments unless a batch with its start may need them. */
 export function dropEndPayloads({ run, stage }: Delivery): void {
   if (run.outputs !== undefined) run.outputs = LEFT_OUT;
   run.events = undefined;
@@ -193,11 +181,6 @@ export function dropAttachments(run: EncodedRun, dropped: readonly HeldAttachmen
   const before = Number(run.metadata?.get('dropped_attachments') ?? 0);
   run.metadata = new Map(run.metadata).set('dropped_attachments', String(before + dropped.length));
   run.attachments = run.attachments?.filter((attachment) => !dropped.includes(attachment));
-}
-
-export function halves<Element>(items: readonly Element[]): (readonly Element[])[] {
-  const middle = Math.ceil(items.length / 2);
-  return [items.slice(0, middle), items.slice(middle)];
 }
 
 export function strip(item: Item): void {

@@ -10,9 +10,7 @@ import {
   isRefusal,
 } from './retry-policy.ts';
 
-/**
- * Maximum random extension of a `Retry-After` pause, as a share of its length. Lets processes resume at different times.
- */
+/** Maximum random extension of a `Retry-After` pause, as a share of its length, so that processes resume apart. */
 const JITTER = 0.1;
 
 const PAST = Number.NEGATIVE_INFINITY;

@@ -142,7 +142,8 @@ export class Exporter implements RunSink {
       this.#states.drop(delivery, 'closed');
       return;
     }
-    if (this.#states.isOverfull) this.#dropPayloadsIfFull(delivery);
+    while (this.#states.isOverfull && this.#spill?.makeRoom() === true);
+    if (this.#states.isOverfull) dropEndPayloads(delivery);
     if (this.#slabs?.end(delivery) === true) return;
     this.#states.end(delivery);
     this.#spill?.ended(delivery);
@@ -312,11 +313,6 @@ export class Exporter implements RunSink {
     const { queue } = states;
     while (states.isFullFor(run, queue.freshRuns, queue.freshBytes)) if (!this.#spill.makeRoom()) return 'queue_full';
     return undefined;
-  }
-
-  #dropPayloadsIfFull(delivery: Delivery): void {
-    while (this.#states.isOverfull && this.#spill?.makeRoom() === true);
-    if (this.#states.isOverfull) dropEndPayloads(delivery);
   }
 
   get #isReady(): boolean {

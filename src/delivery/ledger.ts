@@ -19,10 +19,7 @@ export type Counts = Omit<Stats, 'backlog' | 'latency' | 'lastError'>;
 
 export type RunCounter = 'open' | 'queued' | 'inFlight' | 'spooled' | 'sent';
 
-/**
- * An exporter's counters, request durations and last error. The ledger stays in memory after the exporter is
- * garbage-collected.
- */
+/** An exporter's counters, request durations and last error. Stays in memory longer than the exporter. */
 export class Ledger {
   readonly counts: Counts = noCounts();
   /** Durations of the last 500 requests in milliseconds, unsorted. */
@@ -114,10 +111,7 @@ export class FlushTracker {
     return this.#groups.length;
   }
 
-  /**
-   * Counts a new run update, and returns its group. The caller passes the group to `leave` after the update is
-   * delivered or dropped.
-   */
+  /** Counts a run update, and returns its group. The caller passes the group to `leave` when the update is settled. */
   enter(): FlushGroup {
     return this.join(this.#groups[this.#groups.length - 1] as FlushGroup);
   }
@@ -244,10 +238,7 @@ const MEANINGS: Readonly<Record<DropReason, string>> = {
   closed: 'the exporter was closed before delivery',
 };
 
-/**
- * Reports each dropped run to `onDrop` and to a diagnostics channel. Logs the number of dropped runs at most once a
- * minute.
- */
+/** Reports each dropped run to `onDrop` and a diagnostics channel. Logs their number at most once a minute. */
 export class DropNotice {
   readonly #onDrop: OnDrop | undefined;
   readonly #monotonicMs: () => number;
@@ -290,24 +281,20 @@ export class DropNotice {
 /** Logs that requests fail, at most once a minute, and that they are accepted again. */
 export class FailureNotice {
   readonly #address: string;
-  readonly #isKept: boolean;
   #isFailing = false;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `isKept` is whether the runs are kept on disk when the process ends. */
-  constructor(address: string, isKept: boolean) {
+  constructor(address: string) {
     this.#address = address;
-    this.#isKept = isKept;
   }
 
-  failed(error: string, nowMs: number): void {
+  /** `isKept` is whether the runs are kept on disk when the process ends. */
+  failed(error: string, nowMs: number, isKept: boolean): void {
     if (this.#isFailing || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#isFailing = true;
     this.#reportedAtMs = nowMs;
-    const afterwards = this.#isKept ? ', and then kept on disk' : '';
-    diagnostics.warn(
-      `delivery to ${this.#address} failed: ${error}; the runs are retried while the process runs${afterwards}`,
-    );
+    const retried = `the runs are retried while the process runs${isKept ? ', and then kept on disk' : ''}`;
+    diagnostics.warn(`delivery to ${this.#address} failed: ${error}; ${retried}`);
   }
 
   accepted(): void {

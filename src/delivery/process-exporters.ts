@@ -28,10 +28,7 @@ export class ProcessExporters {
     this.#settled.absorb(ledger);
   });
 
-  /**
-   * Open exporters that `configure` created. If `configure` receives a new API key, all of these exporters use the new
-   * key.
-   */
+  /** Open exporters that `configure` created. All of them use a new API key that `configure` receives. */
   readonly #successive = new Set<Exporter>();
   #configured: Exporter | undefined;
 
@@ -53,12 +50,13 @@ export class ProcessExporters {
   /** Creates the exporter for new traces. The previous exporter delivers its remaining runs and then closes. */
   configure(options: ConfigureOptions | undefined): Exporter | undefined {
     this.#configured?.retire();
-    this.#configured = this.#build(options, true);
+    this.#configured = this.create(options, true);
     return this.#configured;
   }
 
-  create(options: ConfigureOptions | undefined): Exporter | undefined {
-    return this.#build(options, false);
+  /** A tracer that records this work would create the next exporter. */
+  create(options: ConfigureOptions | undefined, isForProcess = false): Exporter | undefined {
+    return withoutTracing(() => this.#build(options, isForProcess));
   }
 
   /**
@@ -69,7 +67,7 @@ export class ProcessExporters {
     const known = this.#shared.get(key);
     const knownSink = known?.exporter.isClosing === false ? known.sink.deref() : undefined;
     if (knownSink !== undefined) return knownSink;
-    const exporter = this.#build(options, false);
+    const exporter = this.create(options);
     if (exporter === undefined) return undefined;
     const sink = sinkOf(exporter);
     const entry: SharedExporter = { key, exporter, sink: new WeakRef(sink) };
@@ -104,11 +102,6 @@ export class ProcessExporters {
   }
 
   #build(options: ConfigureOptions | undefined, isForProcess: boolean): Exporter | undefined {
-    return withoutTracing(() => this.#make(options, isForProcess));
-  }
-
-  /** Called only by `#build`, because a tracer that records this work would create the next exporter. */
-  #make(options: ConfigureOptions | undefined, isForProcess: boolean): Exporter | undefined {
     // Getters in the options object may throw.
     const settings = guard('configure', () => resolveSettings(options, isForProcess));
     if (settings === undefined) {

@@ -63,10 +63,7 @@ type Row = readonly [
   endpoint: Decision['endpoint'],
 ];
 
-/**
- * The first row that matches decides. `invalid` is also `refused`. Halving needs no evidence. Dropping a run and opening the
- * endpoint do.
- */
+/** The first matching row decides. `invalid` is also `refused`. Halving needs no evidence, dropping and opening do. */
 export const TABLE: readonly Row[] = [
   ['invalid', 'one', 'since first', 'strike', 'counted'],
   ['refused', 'many', 'any', 'halve', 'unchanged'],

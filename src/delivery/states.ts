@@ -12,10 +12,7 @@ const ACCEPTED_SHARE = 1.25;
 /** `Exporter.ready()` resolves when the queue is below this share of its limits. */
 const ROOM_SHARE = 0.75;
 
-/**
- * The process that wrote a run to disk. `unfinished` is a run of an earlier process whose start this process has
- * already delivered.
- */
+/** Which process wrote a run to disk. `unfinished`: an earlier one, and this one has delivered the start. */
 export type Origin = 'own' | 'earlier process' | 'unfinished';
 
 /** Names a run in the report of a drop if it is not known which run was dropped. */
@@ -63,10 +60,7 @@ export class DeliveryStates {
     return runs >= queueRuns * share || bytes >= queueBytes * share;
   }
 
-  /**
-   * Whether the queue is too full to accept more outputs. Ending runs then lose their payloads, unless other runs can
-   * be written to disk.
-   */
+  /** Whether the queue accepts no more outputs. Ending runs lose their payloads if no run can be written to disk. */
   get isOverfull(): boolean {
     return this.#bytes >= this.#parts.limits.queueBytes * ACCEPTED_SHARE;
   }
@@ -221,10 +215,7 @@ export class DeliveryStates {
     return items;
   };
 
-  /**
-   * Queues an open run to be sent as incomplete. If a batch contains the run's start, the run is queued after the
-   * service accepts the start.
-   */
+  /** Queues an open run to be sent as incomplete. If a batch has its start, it waits until the start is accepted. */
   sendIncomplete(delivery: Delivery, end: EndOverride): void {
     this.queue.removeOpen(delivery, delivery.stage === 'started');
     delivery.endOverride = end;
@@ -246,10 +237,7 @@ export class DeliveryStates {
     this.#parts.notice.add(reason, run, detail);
   }
 
-  /**
-   * Takes runs from the queue for a batch. Open runs that started by `startsUntilMs` come first, then ended runs. A run
-   * that exceeds `size` is sent alone.
-   */
+  /** Takes runs for a batch: open ones that started by `startsUntilMs`, then ended ones. One above `size` is alone. */
   take(size: BatchSize, startsUntilMs: number): Item[] {
     const items: Item[] = [];
     let bytes = 0;

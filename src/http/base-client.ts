@@ -15,10 +15,7 @@ import {
   type UnreadResponse,
 } from './transport.ts';
 
-/**
- * Maximum time to read an optional response body, in milliseconds. Reading the whole body allows the connection to be
- * reused.
- */
+/** Maximum time to read an optional body, in milliseconds. A connection is reused if its body is read to the end. */
 const OPTIONAL_BODY_MS = 1_000;
 
 const CLOSED = 'the client was closed';

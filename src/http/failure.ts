@@ -42,10 +42,7 @@ const IN_FLIGHT = /^(ECONNRESET|EPIPE|HPE_|ERR_STREAM_PREMATURE_CLOSE|UND_ERR_(S
 
 const DEPTH_MAX = 5;
 
-/**
- * Describes a failed request. Error messages from other modules are not included, because they may contain request
- * data.
- */
+/** Describes a failed request. Messages of other modules are left out, because they may contain request data. */
 export function failureOf(thrown: unknown): Failure {
   try {
     if (thrown instanceof NoResponseError) return failure(thrown.message, { mayHaveArrived: true });

@@ -6,10 +6,7 @@ import { type Attempt, BaseClient } from './base-client.ts';
 import { NoResponseError, SetupError } from './errors.ts';
 import type { HttpClientOptions, HttpHeaders, HttpRequest, ResponseBody, UnreadResponse } from './transport.ts';
 
-/**
- * Sends requests with `fetch` on runtimes without undici. The runtime manages connections, so connection and proxy
- * options have no effect.
- */
+/** Sends requests with `fetch`. The runtime manages connections, so connection and proxy options have no effect. */
 export class FetchClient extends BaseClient {
   readonly #address: string;
 

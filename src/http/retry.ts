@@ -1,14 +1,19 @@
+import type { HttpResponse } from './transport.ts';
+
 const RETRY_AFTER_MIN_MS = 1_000;
 const RETRY_AFTER_MAX_MS = 300_000;
 
 const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 
-/**
- * Whether a retry may succeed after this status code. Status codes from 520 are not standardized and count as
- * transient.
- */
+/** Whether a retry may succeed after this status. Statuses from 520 are not standardized and count as transient. */
 export function isTransient(status: number): boolean {
   return TRANSIENT_STATUSES.has(status) || status < 200 || status >= 520;
+}
+
+/** Returns the delay that the headers of a response ask for, in milliseconds. */
+export function retryAfterMs(headers: HttpResponse['headers'], nowMs: number): number | undefined {
+  const [after, date] = [headers['retry-after'], headers.date].map((text) => [text].flat()[0]);
+  return parseRetryAfter(after, nowMs, date);
 }
 
 /**
@@ -28,10 +33,7 @@ export function parseRetryAfter(header: string | undefined, nowMs: number, serve
   return clamped(until - (Number.isNaN(serverNow) ? nowMs : serverNow));
 }
 
-/**
- * Returns the delay before a retry, in milliseconds. Uses exponential back-off with full jitter. `attempt` counts from
- * 0.
- */
+/** Returns the delay before a retry, in milliseconds: exponential back-off with full jitter. `attempt` starts at 0. */
 export function backoffMs(attempt: number, random: number, firstMs: number, longestMs: number): number {
   return Math.floor(random * Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30)));
 }

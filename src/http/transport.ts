@@ -11,9 +11,7 @@ export type HttpHeaders = Readonly<Record<string, string>>;
 export type HeadersFunction = (progress: Progress) => Promise<HttpHeaders>;
 
 export interface Progress {
-  /**
-   * Name of the option whose function is being called, for example `apiKey`. Undefined if no function is being called.
-   */
+  /** Name of the option whose function is being called, for example `apiKey`. Undefined if none is. */
   waitsFor: string | undefined;
 }
 
@@ -86,10 +84,7 @@ export interface ResponseBody extends AsyncIterable<Uint8Array> {
 export interface Transport {
   /** Sends a request and reads up to 64 KiB of the response body. May retry the request. */
   send(request: HttpRequest): Promise<HttpResponse>;
-  /**
-   * Sends a request once, and resolves when the response headers arrive. The deadline does not apply to the response
-   * body.
-   */
+  /** Sends a request once, and resolves when the response headers arrive. The deadline does not apply to the body. */
   open(request: HttpRequest): Promise<UnreadResponse>;
   setHeaders(headers: HttpClientOptions['headers']): void;
   /** Whether a connection may still read the body of an answered request. Undefined if that cannot be known. */

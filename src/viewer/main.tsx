@@ -9,7 +9,7 @@ import { ListView } from './list/list-view.tsx';
 import { openHelp } from './top/help.tsx';
 import { Login, logInFromAddress } from './top/login.tsx';
 import { Tasks } from './top/tasks.tsx';
-import { TopBar } from './top/top-bar.tsx';
+import { TopBar, VIEWS } from './top/top-bar.tsx';
 
 const TraceView = lazy(() => import('./trace/trace-view.tsx'));
 const ThreadsView = lazy(() => import('./threads/thread-view.tsx'));
@@ -25,11 +25,7 @@ void logInFromAddress()
 
 function App(): JSX.Element {
   useKeys({
-    'g t': () => go({ view: 'traces' }),
-    'g r': () => go({ view: 'runs' }),
-    'g h': () => go({ view: 'threads' }),
-    'g u': () => go({ view: 'users' }),
-    'g s': () => go({ view: 'statistics' }),
+    ...Object.fromEntries(VIEWS.map(({ view, keys }) => [keys, () => go({ view })])),
     '?': openHelp,
   });
   if (isLocked.value) return <Login />;

@@ -83,7 +83,8 @@ export class AgentService {
       const response = await this.api.send<unknown>({ ...call, [part]: { ...(call[part] as object), limit, offset } });
       const { data } = response;
       // Some servers return a plain array instead of an object with the field `listField`.
-      const items = Array.isArray(data) || endpoint.listField === undefined ? data : fieldOf(data, endpoint.listField);
+      const { listField } = endpoint;
+      const items = isObject(data) && listField !== undefined ? data[listField] : data;
       if (!Array.isArray(items)) throw this.api.invalidResponse(call, response, 'has no list');
       const next = nextOffset(response.headers, offset + items.length, items.length >= limit);
       // Stop if the next offset does not advance, to avoid requesting the same page forever.
@@ -137,8 +138,4 @@ function nextOffset(headers: ApiResponse<unknown>['headers'], end: number, isFul
 
 function numberOf(header: string | string[] | undefined): number | undefined {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined;
-}
-
-function fieldOf(data: unknown, field: string): unknown {
-  return isObject(data) ? data[field] : undefined;
 }

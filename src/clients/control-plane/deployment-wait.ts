@@ -1,8 +1,7 @@
 import { cut, messageOf } from '../../base/text.ts';
 import { type Checks, checkedOptions, FUNCTION, WHOLE_FROM_1 } from '../../config/checker.ts';
-import { isTransient } from '../../http/retry.ts';
-import { monotonicNowMs } from '../../platform/timers.ts';
-import { retryAfterMs } from '../api.ts';
+import { isTransient, retryAfterMs } from '../../http/retry.ts';
+import { monotonicNowMs, wallNowMs } from '../../platform/timers.ts';
 import { type CallOptions, callChecks } from '../client-options.ts';
 import { type Arguments, callOf, type Endpoint, type PreparedCall } from '../endpoint.ts';
 import { ApiError, ConnectionError, DETAIL_MAX, InvalidResponseError, TimeoutError } from '../errors.ts';
@@ -158,7 +157,7 @@ class RevisionWait {
         if (!isTemporary(thrown, isEarly)) throw thrown;
         // Timers fire up to 2 ms early. A poll that fails because the wait has ended says nothing about the service.
         if (this.#leftMs > 2) cause = thrown;
-        if (thrown instanceof ApiError) pauseMs = Math.max(pauseMs, retryAfterMs(thrown) ?? 0);
+        if (thrown instanceof ApiError) pauseMs = Math.max(pauseMs, retryAfterMs(thrown.headers, wallNowMs()) ?? 0);
       }
       // Read before the pause, because the pause may end early.
       const leftMs = this.#leftMs;

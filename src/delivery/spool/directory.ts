@@ -101,10 +101,7 @@ export class OwnerFolder {
     if (!touch(this.fs, join(this.path, OWNER_FILE), seconds)) touch(this.fs, this.path, seconds);
   }
 
-  /**
-   * Deletes the folder if it contains no segment files. If files remain, sets the heartbeat to 0, so that other
-   * processes take over the files.
-   */
+  /** Deletes the folder if it has no segment files. Else sets the heartbeat to 0, so that others take them over. */
   leave(): void {
     if (this.#ownerJson !== undefined && !removeIfEmpty(this.fs, this.path)) {
       touch(this.fs, join(this.path, OWNER_FILE), 0);

@@ -93,22 +93,21 @@ export class SegmentFiles {
 
   /** Appends all bytes, or throws a file-system error and appends nothing. A closed file is opened for this write. */
   append(segment: StoredSegment, bytes: Uint8Array): void {
-    const { fs } = this.#options.folder;
+    const { folder, syncEveryMs } = this.#options;
+    const { fs } = folder;
     const isClosed = segment.fd === CLOSED;
     if (isClosed) segment.fd = reopenFile(fs, segment.path);
     try {
       appendWhole(fs, segment.fd, segment.bytes, bytes);
-      this.#appended(segment, bytes.byteLength);
+      segment.bytes += bytes.byteLength;
+      this.bytes += bytes.byteLength;
+      if (syncEveryMs !== undefined) this.#syncLater(segment, syncEveryMs);
     } finally {
       if (isClosed) this.close(segment);
     }
   }
 
-  #appended(segment: StoredSegment, bytes: number): void {
-    const { syncEveryMs } = this.#options;
-    segment.bytes += bytes;
-    this.bytes += bytes;
-    if (syncEveryMs === undefined) return;
+  #syncLater(segment: StoredSegment, syncEveryMs: number): void {
     this.#unsynced.add(segment);
     this.#syncTimer ??= setTimer(() => {
       this.#syncTimer = undefined;

@@ -139,10 +139,7 @@ function pathsBelow(spoolDir: string, names: readonly string[]): string[] {
   return [root, ...names.map((_, index) => join(root, ...names.slice(0, index + 1)))];
 }
 
-/**
- * Creates a folder and its parents. `mkdirSync` with `recursive` never returns if a parent cannot be created, as in
- * `/proc`.
- */
+/** Creates a folder and its parents. With `recursive`, `mkdirSync` never returns if it cannot, as in `/proc`. */
 function makeFolder(fs: SpoolFs, path: string, makesParents: boolean): void {
   try {
     fs.mkdirSync(path, { mode: 0o700 });

@@ -15,10 +15,7 @@ const PROBES_FROM_MEMORY = 3;
 
 const SEARCH_EVERY_MS = 60_000;
 
-/**
- * Delay before the second search for runs of earlier processes. A killed process counts as dead after 10 s, so the
- * first search may skip its runs.
- */
+/** Delay of the second search. A killed process counts as dead after 10 s, so the first search may skip its runs. */
 const SECOND_SEARCH_MS = 11_000;
 
 interface Spilled {
@@ -39,18 +36,12 @@ export class Replay {
   readonly #tickets = new Set<SegmentTicket>();
   /** Segment files that this process has written but not yet read. */
   readonly spilled: Map<Segment, Spilled> = new Map();
-  /**
-   * Ids of runs from earlier processes for which only the start is delivered. A later segment file may contain the
-   * run's end.
-   */
+  /** Ids of runs of earlier processes of which only the start is delivered. A later file may contain the end. */
   readonly deliveredStarts: Set<string> = new Set();
-  /**
-   * Ids of runs from earlier processes whose start was dropped. If the end of such a run is found later, the end is
-   * skipped.
-   */
+  /** Ids of runs of earlier processes whose start was dropped. An end that is found later is skipped. */
   readonly droppedStarts: Set<string> = new Set();
   /** Runs of earlier processes that are in delivery without an end. */
-  readonly #starts = new Map<string, Delivery>();
+  readonly starts: Map<string, Delivery> = new Map();
   #hasSearched = false;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -101,11 +92,6 @@ export class Replay {
     this.spilled.clear();
   }
 
-  /** Called when a run is delivered or dropped. */
-  settled(id: string): void {
-    this.#starts.delete(id);
-  }
-
   /** Called when all runs in a segment file are delivered or dropped. */
   finish(ticket: SegmentTicket): void {
     const { spool } = this.#parts;
@@ -131,7 +117,7 @@ export class Replay {
     const { queue } = this.#states;
     if (this.#isClosed || this.#states.opensAtMs > monotonicMs() || queue.readyRuns >= limits.batchRuns) return false;
     if (queue.runs > limits.queueRuns * ROOM_SHARE || queue.bytes > limits.queueBytes * ROOM_SHARE) return false;
-    for (const start of this.#starts.values()) if (!this.#attempts.isWaiting(start)) return false;
+    for (const start of this.starts.values()) if (!this.#attempts.isWaiting(start)) return false;
     if (!endpoint.isClosed) return true;
     if (this.#attempts.isSending) return false;
     return this.#attempts.retries.length === 0 || endpoint.probes >= PROBES_FROM_MEMORY;
@@ -159,10 +145,10 @@ export class Replay {
     // The extra 1 keeps the ticket open until all runs are queued and `leave` is called below.
     ticket.left = deliveries.length + 1;
     for (const delivery of deliveries) {
-      const start = this.#starts.get(delivery.run.id);
+      const start = this.starts.get(delivery.run.id);
       if (start !== undefined) this.#attempts.replaced(start);
       const origin = start === undefined ? this.#originOf(delivery.run, ticket) : 'unfinished';
-      if (delivery.run.endTime === undefined) this.#starts.set(delivery.run.id, delivery);
+      if (delivery.run.endTime === undefined) this.starts.set(delivery.run.id, delivery);
       states.recovered(delivery, origin, isExpired);
     }
     if (spilled === undefined) ticket.lost = lostOf(damagedRuns, records);
@@ -221,7 +207,7 @@ class SegmentTicket implements Ticket {
   }
 
   settled({ id }: EncodedRun): void {
-    this.#replay.settled(id);
+    this.#replay.starts.delete(id);
     this.leave();
   }
 
@@ -237,10 +223,7 @@ function lostOf(damaged: readonly RunName[], records: readonly SpooledRecord[]):
   return damaged.filter(({ id }) => id === '' || (!ids.has(id) && ids.add(id)));
 }
 
-/**
- * Returns the `count` runs that were lost in a damaged segment file of this process. The fields of unidentified runs
- * are empty.
- */
+/** Returns the `count` runs that were lost in a damaged file of this process. Unidentified runs have empty fields. */
 function missingOf(count: number, damaged: readonly RunName[]): RunName[] {
   return Array.from({ length: Math.max(0, count) }, (_, at) => damaged[at] ?? { id: '', traceId: '', name: '' });
 }

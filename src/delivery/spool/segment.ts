@@ -18,22 +18,21 @@ export type RunName = Readonly<Pick<EncodedRun, 'id' | 'traceId' | 'name'>>;
 
 export interface SegmentRecords {
   readonly records: readonly SpooledRecord[];
+  /** The runs of the lost records. An unreadable id is an empty string. */
   readonly damagedRuns: readonly RunName[];
+  /** Whether a later version of runspan wrote the file. Files from later versions must not be changed. */
   readonly isLaterVersion: boolean;
   readonly bytes: number;
   readonly modifiedAtMs: number;
 }
 
-/**
- * Reads a segment file. Returns `undefined` if the path is not a regular file or the file exceeds `SEGMENT_BYTES_MAX`.
- */
+/** Reads a segment file. Returns `undefined` for a path that is no regular file, and above `SEGMENT_BYTES_MAX`. */
 export function readSegment(fs: SpoolFs, path: string): SegmentRecords | undefined {
-  const content = readWhole(fs, path, SEGMENT_BYTES_MAX);
-  if (content === undefined) return undefined;
-  const { bytes, facts } = content;
-  const { records, lostIds, isLaterVersion } = readFrames(bytes, segmentToken(path));
-  const damagedRuns = lostIds.map((id) => ({ id, traceId: '', name: '' }));
-  return { records, damagedRuns, isLaterVersion, bytes: bytes.length, modifiedAtMs: facts.mtimeMs };
+  const file = readWhole(fs, path, SEGMENT_BYTES_MAX);
+  if (file === undefined) return undefined;
+  const { bytes, facts } = file;
+  const content = readFrames(bytes, segmentToken(path));
+  return { ...content, bytes: bytes.length, modifiedAtMs: facts.mtimeMs };
 }
 
 /** Encodes records for a segment file in a reused buffer. */
@@ -148,36 +147,29 @@ const PAYLOAD_BYTES_MAX: number = 64 * 1024 * 1024;
 /** Maximum size of a segment file, in bytes. Larger files are not read. */
 export const SEGMENT_BYTES_MAX: number = 2 * PAYLOAD_BYTES_MAX;
 
-interface SegmentContent {
-  readonly records: readonly SpooledRecord[];
-  /** Run ids of the lost records. An unreadable id is an empty string. */
-  readonly lostIds: readonly string[];
-  /** Whether a later version of runspan wrote the file. Files from later versions must not be changed. */
-  readonly isLaterVersion: boolean;
-}
-
 /** Reads all intact records in a file. Never throws, even if the file is damaged. */
-function readFrames(file: Buffer, token: Buffer): SegmentContent {
+function readFrames(file: Buffer, token: Buffer): Omit<SegmentRecords, 'bytes' | 'modifiedAtMs'> {
   const records: SpooledRecord[] = [];
-  const lostIds: string[] = [];
+  const damagedRuns: RunName[] = [];
+  const lose = (id: string): number => damagedRuns.push({ id, traceId: '', name: '' });
   for (let at = 0; at < file.length; ) {
     const head = headAt(file, at, token);
     if (head === undefined) {
       const next = nextFrame(file, at + 1, token);
       // Zeros at the end of a file, for example after a power failure, do not count as a lost record.
-      if (at === 0 || next < file.length || file.subarray(at).some((byte) => byte !== 0)) lostIds.push('');
+      if (at === 0 || next < file.length || file.subarray(at).some((byte) => byte !== 0)) lose('');
       at = next;
       continue;
     }
-    if (head.version !== VERSION) return { records: [], lostIds: [], isLaterVersion: true };
-    while (records.length + lostIds.length < head.ordinal) lostIds.push('');
+    if (head.version !== VERSION) return { records: [], damagedRuns: [], isLaterVersion: true };
+    while (records.length + damagedRuns.length < head.ordinal) lose('');
     const payload = file.subarray(at + HEAD_BYTES, head.end);
     const record = crc32(payload) === head.payloadCrc ? ignoreErrors(() => decodeRecord(payload)) : undefined;
-    if (record === undefined) lostIds.push(head.id);
+    if (record === undefined) lose(head.id);
     else records.push(record);
     at = head.end;
   }
-  return { records, lostIds, isLaterVersion: false };
+  return { records, damagedRuns, isLaterVersion: false };
 }
 
 /** Reads the head of a frame. Returns `undefined` if no frame starts at `at`, or if the head is damaged beyond repair. */

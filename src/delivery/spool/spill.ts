@@ -1,5 +1,5 @@
 import { describeOpenRun } from '../../run/encoded-run.ts';
-import { type Delivery, halves } from '../delivery.ts';
+import type { Delivery } from '../delivery.ts';
 import type { SpoolingParts } from '../exporter-parts.ts';
 import type { DeliveryStates } from '../states.ts';
 import type { Replay } from './replay.ts';
@@ -12,10 +12,7 @@ const LOW_SHARE = 0.25;
 /** Maximum size of a segment file, in bytes. Writing a file blocks the event loop for a few milliseconds. */
 const SLICE_BYTES = 1_024 * 1_024;
 
-/**
- * Minimum time between two writes during an outage or after a disk error, in milliseconds. Prevents writing one file
- * per run.
- */
+/** Minimum time between two writes in an outage or after an error, in milliseconds. Prevents one file per run. */
 const REST_MS = 1_000;
 
 /**
@@ -44,10 +41,7 @@ export class Spill {
     delivery.startedIn = delivery.startSegment;
   }
 
-  /**
-   * Called when a run ends. If `durability` is `write-ahead`, writes the complete run to disk, which replaces the run's
-   * start.
-   */
+  /** If `durability` is `write-ahead`, writes an ended run to disk, which replaces the run's start. */
   ended(delivery: Delivery): void {
     const { isWriteAhead, spool } = this.#parts;
     const segment = isWriteAhead ? spool.append(recordOf(delivery), delivery.startedIn) : undefined;
@@ -119,7 +113,9 @@ export class Spill {
         bytesMax = first.bytes / 2;
         return;
       }
-      for (const half of halves(fitting)) keepFitting(half);
+      const middle = Math.ceil(fitting.length / 2);
+      keepFitting(fitting.slice(0, middle));
+      keepFitting(fitting.slice(middle));
     };
     const unwritten = deliveries.filter((delivery) => isIncomplete(delivery) || !this.#isOnDisk(delivery));
     keepFitting(unwritten.sort((one, other) => one.queuedAtMs - other.queuedAtMs));

@@ -84,30 +84,21 @@ export class Spool {
     return this.#write(() => this.#append(record, start));
   }
 
-  /**
-   * Called when an appended record was delivered, dropped or replaced. Deletes the segment file when none of its
-   * records is needed.
-   */
+  /** Called when an appended record is no longer needed. Deletes the segment file when none of its records are. */
   release(segment: Segment): void {
     if (!this.#segments.has(segment) || segment.needed === 0 || --segment.needed > 0) return;
     if (this.#open === segment) this.#seal();
     else this.#delete(segment);
   }
 
-  /**
-   * Writes records to a new segment file, which `next` returns later. If the write fails or a size limit is exceeded,
-   * writes nothing and returns `undefined`.
-   */
+  /** Writes records to a new segment file, which `next` returns later. Writes all of them, or returns `undefined`. */
   spill(records: readonly SpooledRecord[]): Segment | undefined {
     const segment = records.length === 0 ? undefined : this.#write(() => this.#writeSegment(records));
     if (segment !== undefined) this.#segments.unread.add(segment);
     return segment;
   }
 
-  /**
-   * Writes records to a new segment file for the next process, even after a recent disk error. Writes all records or
-   * none. Returns true if the records were written.
-   */
+  /** Writes all records or none for the next process, even after a recent disk error. Returns whether it did. */
   keep(records: readonly SpooledRecord[]): boolean {
     this.#writesFromMs = Number.NEGATIVE_INFINITY;
     return this.#write(() => this.#writeSegment(records)) !== undefined;

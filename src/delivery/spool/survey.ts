@@ -28,10 +28,7 @@ export interface Holding extends Files {
   readonly runs: number;
 }
 
-/**
- * The files for one destination. A destination is an endpoint with a workspace, or with an API key if no workspace is
- * set.
- */
+/** The files for one endpoint with its workspace, or with its API key if no workspace is set. */
 export interface DestinationSurvey {
   readonly hash: string;
   readonly owners: readonly (Holding & Pick<Owner, 'name' | 'state'>)[];

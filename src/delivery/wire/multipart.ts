@@ -75,10 +75,7 @@ interface AttachmentPart extends Readonly<Attachment> {
   readonly partName: string;
 }
 
-/**
- * Reads the attachments. Unreadable blobs are removed, for example if the file has changed. Rejects if the signal
- * aborts.
- */
+/** Reads the attachments, and removes unreadable blobs, as of a changed file. Rejects if the signal aborts. */
 async function readAttachments(items: readonly Item[], signal: AbortSignal): Promise<AttachmentPart[]> {
   const parts: AttachmentPart[] = [];
   for (const item of items) {

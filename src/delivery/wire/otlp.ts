@@ -17,22 +17,13 @@ import { jsonIn } from './reason.ts';
 const SLICE_BYTES = 256 * 1024;
 
 /** Encodes runs as the spans of an `ExportTraceServiceRequest`. OTLP has no attachments. */
-export class OtlpEncoder implements RunEncoder {
-  readonly kind = 'otlp';
-  readonly path = '';
-  readonly #options: OtlpSettings;
+export function otlpEncoder({ format, resource }: OtlpSettings): RunEncoder {
   /** Loaded for the first request. */
-  #readProtobuf: typeof protobufResponse | undefined;
-
-  constructor(options: OtlpSettings) {
-    this.#options = options;
-  }
-
-  async encode(items: readonly Item[], signal: AbortSignal): Promise<EncodedBody> {
-    const { format, resource } = this.#options;
+  let readProtobuf: typeof protobufResponse | undefined;
+  const encode = async (items: readonly Item[], signal: AbortSignal): Promise<EncodedBody> => {
     const { jsonEncoding, protobufEncoding, protobufResponse, SpanGroups } = await import('../../otel/otlp/traces.ts');
     const encoding = format === 'json' ? jsonEncoding : protobufEncoding;
-    this.#readProtobuf = protobufResponse;
+    readProtobuf = protobufResponse;
     const slices: Uint8Array[] = [];
     for (let at = 0; at < items.length; ) {
       if (slices.length > 0) await new Promise<void>((resolve) => void setSoon(resolve));
@@ -47,13 +38,13 @@ export class OtlpEncoder implements RunEncoder {
       slices.push(encoding.encode(groups.all));
     }
     return { contentType: encoding.contentType, chunks: encoding.join(slices) };
-  }
-
-  /** A service may respond in another encoding than that of the request. */
-  readonly fieldsIn = (response: HttpResponse): Fields => {
-    const isProtobuf = /protobuf/.test(String(response.headers['content-type']));
-    return isProtobuf ? (this.#readProtobuf?.(response) ?? {}) : jsonIn(response);
   };
+  // A service may respond in another encoding than that of the request.
+  const fieldsIn = (response: HttpResponse): Fields => {
+    const isProtobuf = /protobuf/.test(String(response.headers['content-type']));
+    return isProtobuf ? (readProtobuf?.(response) ?? {}) : jsonIn(response);
+  };
+  return { kind: 'otlp', path: '', encode, fieldsIn };
 }
 
 function sentOf(item: Item): SentRun {

@@ -2,7 +2,7 @@ import { clock, wallNowMs } from '../../base/clock.ts';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { ignoreErrors } from '../../base/guard.ts';
 import { failureOf } from '../../http/failure.ts';
-import { parseRetryAfter } from '../../http/retry.ts';
+import { retryAfterMs } from '../../http/retry.ts';
 import { bodyBytes, type HttpRequest, type HttpResponse, isKeyRefused, type Transport } from '../../http/transport.ts';
 import { type Fields, fieldsOf } from '../../payload/fields.ts';
 import { type DropReason, publish, type RequestKind } from '../../run/stats.ts';
@@ -57,17 +57,9 @@ const BUSY: ReadonlySet<number> = new Set([425, 429]);
 const INVALID: ReadonlySet<number> = new Set([400, 422]);
 
 /** `fields` are those of the response's body. */
-export function outcomeOf(
-  response: HttpResponse,
-  fields: Fields,
-  runs: number,
-  nowMs: number,
-  isOtlp = false,
-): Outcome {
+function outcomeOf(response: HttpResponse, fields: Fields, runs: number, nowMs: number, isOtlp: boolean): Outcome {
   const { status, headers, isKeyless = false } = response;
-  if (status >= 200 && status < 300) {
-    return { kind: 'accepted', ...(isOtlp && rejectedIn(response, fields)) };
-  }
+  if (status >= 200 && status < 300) return { kind: 'accepted', ...(isOtlp && rejectedIn(response, fields)) };
   // A 409 for a single run means that an earlier attempt delivered the run. A 409 for a batch may mean that only some
   // runs are stored.
   if (status === 409 && runs === 1) return { kind: 'accepted', isRepetition: true };
@@ -77,7 +69,7 @@ export function outcomeOf(
   const hint = isMissingKey ? 'no API key is set, and the service may require one' : hintOf(status);
   const detail = hint === undefined ? said : `${said}: ${hint}`;
   if (status === 413) return { kind: 'failed', failure: 'invalid', status, detail, isTooLarge: true };
-  const afterMs = parseRetryAfter(first(headers['retry-after']), nowMs, first(headers.date));
+  const afterMs = retryAfterMs(headers, nowMs);
   return { kind: 'failed', failure: failureOfStatus(status, afterMs !== undefined), status, detail, afterMs };
 }
 
@@ -122,10 +114,6 @@ export function unencodable(runs: number, detail: string): Outcome {
   return runs === 1 ? { kind: 'dropped', reason: 'rejected', detail } : { kind: 'failed', failure: 'refused', detail };
 }
 
-function first(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
-}
-
 /** The result of one request. If there is no response, `status` is undefined and `error` is the thrown error. */
 export interface IngestResult {
   readonly outcome: Outcome;
@@ -133,55 +121,43 @@ export interface IngestResult {
   readonly error: unknown;
 }
 
-/** Sends requests with runs, and records each request's duration and error in the ledger. */
-export class IngestClient {
-  readonly #client: Transport;
-  readonly #ledger: Ledger;
-  readonly #endpoint: URL;
-  readonly #monotonicMs: () => number;
-  readonly #fieldsIn: (response: HttpResponse) => Fields;
+/** Sends one request with runs. Never rejects. If the signal aborts, the outcome is `unsent`. */
+export type Ingest = (kind: RequestKind, runs: number, request: HttpRequest) => Promise<IngestResult>;
 
-  constructor(
-    client: Transport,
-    ledger: Ledger,
-    endpoint: URL,
-    monotonicMs: () => number,
-    fieldsIn: (response: HttpResponse) => Fields = jsonIn,
-  ) {
-    this.#client = client;
-    this.#ledger = ledger;
-    this.#endpoint = endpoint;
-    this.#monotonicMs = monotonicMs;
-    this.#fieldsIn = fieldsIn;
-  }
-
-  /** Sends one request and never rejects. If the signal aborts, the outcome is `unsent`. */
-  async send(kind: RequestKind, runs: number, request: HttpRequest): Promise<IngestResult> {
-    this.#ledger.counts.requests[kind]++;
-    const sentAtMs = this.#monotonicMs();
+/** Returns a function that also records the duration and the error of each request in the ledger. */
+export function ingestWith(
+  client: Transport,
+  ledger: Ledger,
+  url: URL,
+  monotonicMs: () => number,
+  fieldsIn: (response: HttpResponse) => Fields = jsonIn,
+): Ingest {
+  const { origin: endpoint } = url;
+  return async (kind, runs, request) => {
+    ledger.counts.requests[kind]++;
+    const sentAtMs = monotonicMs();
     let result: IngestResult;
     try {
-      const response = await this.#client.send(request);
+      const response = await client.send(request);
       warnOfWebPage(response);
-      const fields = ignoreErrors(() => this.#fieldsIn(response)) ?? {};
+      const fields = ignoreErrors(() => fieldsIn(response)) ?? {};
       const outcome = outcomeOf(response, fields, runs, wallNowMs(), kind === 'otlp');
       result = { outcome, status: response.status, error: undefined };
     } catch (error) {
       // Aborted requests are not recorded, because the service did not fail.
       if (request.signal?.aborted === true) return { outcome: UNSENT, status: undefined, error };
-      result = { outcome: outcomeOfError(error, this.#endpoint), status: undefined, error };
+      result = { outcome: outcomeOfError(error, url), status: undefined, error };
     }
     const { outcome, status } = result;
-    const durationMs = this.#monotonicMs() - sentAtMs;
+    const durationMs = monotonicMs() - sentAtMs;
     const error = 'detail' in outcome ? outcome.detail : undefined;
-    this.#ledger.addRequest(durationMs);
-    if (error !== undefined) this.#ledger.lastError = { at: isoTimestamp(clock.nowUs()), message: error };
-    const endpoint = this.#endpoint.origin;
+    ledger.addRequest(durationMs);
+    if (error !== undefined) ledger.lastError = { at: isoTimestamp(clock.nowUs()), message: error };
     publish('runspan:request:end', () => {
       return { endpoint, kind, runs, status, error, durationMs, bytes: bodyBytes(request.body) };
     });
     return result;
-  }
+  };
 }
 
 function warnOfWebPage({ status, headers }: HttpResponse): void {

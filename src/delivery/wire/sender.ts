@@ -9,24 +9,21 @@ import { isRefusal } from '../retry-policy.ts';
 import type { Slab } from '../slab.ts';
 import { COMPRESSED_BYTES_MIN, compress, type Encoding, firstSupported } from './compress.ts';
 import type { RunEncoder } from './encoder.ts';
-import { type IngestClient, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
+import { type Ingest, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
 import type { SimpleIngestion } from './simple.ts';
 
 /** If an upload of at least this many bytes fails midway, the batch may be too large for the service. */
 const LARGE_UPLOAD_BYTES = 1024 * 1024;
 
-/**
- * After this many broken uploads, a batch counts as too large. Some gateways close the connection instead of sending a
- * 413.
- */
+/** After this many broken uploads, a batch counts as too large. Some gateways send no 413, but close the connection. */
 const BROKEN_UPLOADS_MAX = 2;
 
 /** Maximum delay before `/runs/multipart` is tried again, in milliseconds. Applies if the service had no such route. */
 const FALLBACK_MAX_MS = 600_000;
 
 export interface SenderOptions {
-  readonly client: IngestClient;
+  readonly ingest: Ingest;
   readonly info: ServiceInfo;
   readonly encoder: RunEncoder;
   /** Sends runs one by one if the service has no route for batches. Undefined if there is no such way. */
@@ -52,10 +49,7 @@ export class Sender {
     this.#options = options;
   }
 
-  /**
-   * Sends a batch. Returns one outcome for all items, or one outcome per item. If the signal aborts, the outcome is
-   * `unsent`.
-   */
+  /** Returns one outcome for all items, or one per item. If the signal aborts, the outcome is `unsent`. */
   async send(batch: Batch, signal: AbortSignal): Promise<Outcome | Outcome[]> {
     const outcome = this.#isFallingBack ? undefined : await this.#sendBatch(batch, signal);
     if (outcome !== undefined && (Array.isArray(outcome) || outcome.kind !== 'unsupported')) return outcome;
@@ -141,24 +135,19 @@ export class Sender {
     chunks: readonly Uint8Array[],
     signal: AbortSignal,
   ): Promise<{ readonly bytes: Buffer; readonly encoding: Encoding } | undefined> {
-    const encoding = this.#encodingOf(chunks);
+    const { compresses, info } = this.#options;
+    // The first chunk contains the JSON. Attachments are often compressed already. Requests are not compressed on edge
+    // runtimes: Cloudflare Workers limit CPU time, and Vercel's edge runtime has no `CompressionStream`.
+    const isSmall = (chunks[0]?.length ?? 0) < COMPRESSED_BYTES_MIN;
+    const encoding = isPerRequest || !compresses || isSmall ? undefined : firstSupported(info.encodings);
     // Compression fails, for example, if memory is short or every thread is busy.
     const bytes = encoding && (await compress(chunks, encoding, signal).catch(() => undefined));
     return encoding && bytes && { bytes, encoding };
   }
 
-  /** Returns how to compress a body, whose first chunk contains the JSON. Attachments are often compressed already. */
-  #encodingOf([json]: readonly Uint8Array[]): Encoding | undefined {
-    const { compresses, info } = this.#options;
-    // Requests are not compressed on edge runtimes. Cloudflare Workers limit CPU time, and Vercel's edge runtime has no
-    // `CompressionStream`.
-    if (isPerRequest || !compresses || json === undefined || json.length < COMPRESSED_BYTES_MIN) return undefined;
-    return firstSupported(info.encodings);
-  }
-
   #post({ contentType, chunks, encoding }: RequestBody, runs: number, signal: AbortSignal): Promise<IngestResult> {
-    const { client, encoder } = this.#options;
-    return client.send(encoder.kind, runs, {
+    const { ingest, encoder } = this.#options;
+    return ingest(encoder.kind, runs, {
       method: 'POST',
       path: encoder.path,
       headers: { 'content-type': contentType, ...(encoding !== undefined && { 'content-encoding': encoding }) },

@@ -78,10 +78,7 @@ export class ServiceInfo {
     this.#limit();
   }
 
-  /**
-   * Whether `/info` reports that multipart is off. Returns true only once per `/info` response, so that multipart is
-   * tried again later.
-   */
+  /** Whether `/info` reports that multipart is off. True once per response, so that multipart is tried again later. */
   refusesMultipart(): boolean {
     const refuses = this.#refusesMultipart;
     this.#refusesMultipart = false;

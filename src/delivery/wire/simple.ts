@@ -6,13 +6,13 @@ import { isPerRequest } from '../../platform/node.ts';
 import { isFilled, mainJson } from '../../run/encoded-run.ts';
 import type { Item } from '../delivery.ts';
 import { STRIPPED_PAYLOAD, strippedPayloads } from './multipart.ts';
-import { type IngestClient, type Outcome, UNSENT, unencodable } from './outcome.ts';
+import { type Ingest, type Outcome, UNSENT, unencodable } from './outcome.ts';
 
 /** After this many failures in a row, the rest of the batch is not sent. */
 const FAILURES_MAX = 3;
 
 export interface SimpleIngestionOptions extends Pick<Limits, 'simpleInFlight' | 'simpleRequestsPerSecond'> {
-  readonly client: IngestClient;
+  readonly ingest: Ingest;
   readonly monotonicMs: () => number;
   readonly delay: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -55,7 +55,8 @@ export class SimpleIngestion {
         if (isStopped) return UNSENT;
         const outcome = await this.#sendRun(item, signal);
         failures = outcome.kind === 'failed' ? failures + 1 : 0;
-        isStopped ||= failures >= FAILURES_MAX || outcome.kind === 'unsupported' || isPause(outcome);
+        const isPause = outcome.kind === 'failed' && outcome.afterMs !== undefined;
+        isStopped ||= failures >= FAILURES_MAX || outcome.kind === 'unsupported' || isPause;
         return outcome;
       };
       const outcome = queue.add(attempt).catch((thrown): Outcome => {
@@ -87,8 +88,7 @@ export class SimpleIngestion {
     await this.#waitForTurn(signal);
     const headers = { 'content-type': 'application/json' };
     const request = { method, path, headers, body: [body], signal, isBodyOptional: true };
-    const { outcome } = await this.#options.client.send('simple', 1, request);
-    return outcome;
+    return (await this.#options.ingest('simple', 1, request)).outcome;
   }
 
   /** Spaces requests evenly. The timer of p-queue's own rate limit would keep the process alive. */
@@ -99,10 +99,6 @@ export class SimpleIngestion {
     if (this.#nextRequestAtMs > nowMs) await delay(this.#nextRequestAtMs - nowMs, signal);
     signal.throwIfAborted();
   }
-}
-
-function isPause(outcome: Outcome): boolean {
-  return outcome.kind === 'failed' && outcome.afterMs !== undefined;
 }
 
 /** Sorts parents before children. A child's `dotted_order` begins with its parent's `dotted_order`. */

@@ -10,10 +10,7 @@ const METADATA = 'ai.telemetry.metadata';
 /** Attribute prefix that AI SDK 7 uses instead of `ai.telemetry.metadata`. */
 const CONTEXT = 'ai.settings.context';
 
-/**
- * Maps the last word of an operation to a run type. Unlisted operations, such as `ai.generateText`, are functions that
- * call these steps.
- */
+/** Run types by the last word of an operation. Functions such as `ai.generateText` call these steps. */
 const STEPS: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ...kindsOf({
     llm: ['doGenerate', 'doStream', 'generateSpeech', 'transcribe', 'streamTranscribe'],
@@ -221,9 +218,7 @@ function eachJson(value: unknown): unknown[] | undefined {
   return Array.isArray(value) ? value.map(anyJson) : undefined;
 }
 
-/**
- * Returns the length of each embedding vector. A vector is usually JSON text. The vectors themselves are not recorded.
- */
+/** Returns the length of each embedding vector, which is usually JSON text. The vectors are not recorded. */
 function dimensions(value: unknown): Fields[] {
   const vectors = Array.isArray(value) && typeof value[0] !== 'number' ? value : [value];
   return vectors.map((vector) => ({ dimensions: Array.isArray(vector) ? vector.length : numbersIn(String(vector)) }));
@@ -248,10 +243,7 @@ const ANSWERED = /^ai\.(?:generate|stream)(?:Text|Object)(?:\.do(?:Generate|Stre
 const SCOPE_OF_7 = 'gen_ai';
 const ANSWERED_OF_7: ReadonlySet<unknown> = new Set(['chat', 'invoke_agent']);
 
-/**
- * Returns whether the caller cancelled an AI SDK call. Spans of cancelled calls have neither a status nor a finish
- * reason.
- */
+/** Returns whether the caller cancelled an AI SDK call. Its span has neither a status nor a finish reason. */
 export function isCancelledCall({ attributes, status, instrumentationScope: scope }: SpanLike): boolean {
   if (status.code !== 0) return false;
   const operation = attributes['ai.operationId'];

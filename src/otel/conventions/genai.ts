@@ -2,7 +2,6 @@ import { defined, type Fields, filled } from '../../payload/fields.ts';
 import { contentOfBlocks, type MessagePart, messagesOfParts, toolCall, urlOfBase64 } from '../../services/chat.ts';
 import { genAiMetadata, genAiParameters, genAiUsage, reasonsIn } from './genai-rows.ts';
 import { foundDocument, isMessageList } from './model-messages.ts';
-import { withoutCredentials } from './protocols.ts';
 import { type Attributes, json, microseconds, number, objects, same, text } from './values.ts';
 import { FIRST_TOKEN, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocabulary.ts';
 
@@ -75,7 +74,7 @@ export const genAi: Vocabulary = {
   parameters: genAiParameters,
   metadata: [[OPERATION, 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'], ...genAiMetadata],
   times: [['gen_ai.response.time_to_first_chunk', FIRST_TOKEN, microseconds(1_000_000), 'kept']],
-  cleaned: new Map([['gen_ai.skill.source.uri', withoutCredentials]]),
+  cleaned: ['gen_ai.skill.source.uri'],
 };
 
 /** Early versions name a workflow in `gen_ai.workflow.name`, and current versions in `gen_ai.agent.name`. */
@@ -85,9 +84,7 @@ function kindOf(attributes: Attributes): Kind {
   return isRenamed ? { ...kind, nameFrom: 'gen_ai.agent.name' } : kind;
 }
 
-/**
- * Returns the memory records that a search found. For all other operations, the attribute contains records to store.
- */
+/** Returns the memory records that a search found. For other operations, the attribute contains records to store. */
 function recordsFound(value: unknown, attributes: Attributes): unknown {
   return attributes[OPERATION] === 'search_memory' ? genAiDocuments(value) : undefined;
 }
@@ -107,15 +104,11 @@ export function genAiInputMessages(value: unknown, attributes: Attributes): Fiel
   return instructions === undefined || isRepeatedBy(messages, instructions) ? messages : [instructions, ...messages];
 }
 
-/**
- * Converts `gen_ai.output.messages`. If a message has no finish reason, `gen_ai.response.finish_reasons` provides it.
- */
+/** Converts `gen_ai.output.messages`. `gen_ai.response.finish_reasons` provides the finish reasons that are missing. */
 export function genAiOutputMessages(value: unknown, attributes: Attributes): Fields[] | undefined {
   const reasons = reasonsIn(attributes['gen_ai.response.finish_reasons']);
-  const messages = objects(json(value)).flatMap((message, at) =>
-    messagesOf({ finish_reason: reasons[at], ...message }),
-  );
-  return filled(messages);
+  const withReason = (message: Fields, at: number): Fields[] => messagesOf({ finish_reason: reasons[at], ...message });
+  return filled(objects(json(value)).flatMap(withReason));
 }
 
 /** Converts the system instructions to a system message. Most instrumentations set a list of parts, some plain text. */
@@ -125,10 +118,7 @@ function genAiInstructions(value: unknown): Fields[] | undefined {
   return content === undefined ? undefined : [{ role: 'system', content }];
 }
 
-/**
- * Converts `gen_ai.prompt` and `gen_ai.completion` from early versions. Both contain messages, other JSON or plain
- * text.
- */
+/** Converts `gen_ai.prompt` and `gen_ai.completion` from early versions: messages, other JSON or plain text. */
 function genAiText(value: unknown): unknown {
   if (text(value) === undefined) return undefined;
   const given = json(value);
@@ -164,11 +154,8 @@ function blockOf(part: Fields): Fields {
     return defined({ type, reasoning: content ?? words, ...others });
   }
   if (type === 'uri' && part.modality === 'image') return { type: 'image_url', image_url: { url: part.uri } };
-  if (type === 'blob' && typeof content === 'string') return mediaOf(part, urlOfBase64(content, part.mime_type));
-  return part;
-}
-
-function mediaOf(part: Fields, url: string): Fields {
+  if (type !== 'blob' || typeof content !== 'string') return part;
+  const url = urlOfBase64(content, part.mime_type);
   return part.modality === 'image' ? { type: 'image_url', image_url: { url } } : { ...part, content: url };
 }
 

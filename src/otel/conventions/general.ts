@@ -8,10 +8,7 @@ export const outputValue: Row = ['output.value', WHOLE, jsonAs('output.mime_type
 /** Reads `tag.tags`. OpenInference's packages set it to JSON text. */
 export const tagList: Row = ['tag.tags', 'tags', jsonTexts];
 
-/**
- * Mapping table for attributes that any span may have. General attributes take precedence only over protocol
- * attributes.
- */
+/** Mapping table for attributes that any span may have. Only protocol attributes have a lower precedence. */
 export const generalAttributes: Vocabulary = {
   name: 'general',
   namespaces: ['input', 'output', 'session', 'user', 'enduser', 'tag', 'gen_ai'],
@@ -36,10 +33,7 @@ function kindOf(attributes: Attributes): Kind {
 
 const PROJECT = 'runspan.project';
 
-/**
- * Mapping table for runspan's own attributes, which set fields that no convention defines. runspan's attributes take
- * precedence over all others.
- */
+/** Mapping table for runspan's own attributes, for fields that no convention defines. They precede all others. */
 export const runspanAttributes: Vocabulary = {
   name: 'runspan',
   namespaces: ['runspan'],

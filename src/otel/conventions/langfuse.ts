@@ -48,10 +48,7 @@ export const langfuse: Vocabulary = {
   tags: [['langfuse.trace.tags', 'tags', (value) => texts(json(value))]],
 };
 
-/**
- * Returns the error of a Langfuse observation. Langfuse reports errors in the observation level, not in the span
- * status.
- */
+/** Returns the error of an observation. Langfuse reports errors in its level, and not in the span status. */
 export function langfuseError(attributes: Attributes): string | undefined {
   if (attributes['langfuse.observation.level'] !== 'ERROR') return undefined;
   return text(attributes['langfuse.observation.status_message']) ?? 'Error';

@@ -111,10 +111,7 @@ function kindName(attributes: Attributes): string | undefined {
   return text(attributes[KIND])?.toUpperCase();
 }
 
-/**
- * Returns the input messages. For agents and chains, `input.value` takes precedence, because the messages only repeat
- * those of a model call.
- */
+/** Returns the input messages. Those of agents and chains repeat a model call's, so `input.value` takes precedence. */
 function inputMessages(value: unknown, attributes: Attributes): unknown {
   const isAround = KINDS.get(kindName(attributes) ?? '')?.runType === 'chain';
   return isAround && attributes['input.value'] !== undefined ? NOTHING_NEW : openInferenceMessages(value);
@@ -148,10 +145,7 @@ function vectorOf(vector: unknown): Fields {
   return vector === REDACTED ? { vector } : {};
 }
 
-/**
- * Returns the template variables of PROMPT spans. Other spans do not record them, because a model call already records
- * the rendered messages.
- */
+/** Returns the variables of PROMPT spans. For other spans, a model call already records the rendered messages. */
 function renderedVariables(value: unknown, attributes: Attributes): Fields | undefined {
   return kindName(attributes) === 'PROMPT' ? jsonObject(value) : undefined;
 }
@@ -173,10 +167,7 @@ function requestedModel(parameters: unknown): string | undefined {
   return text(jsonObject(parameters)?.model);
 }
 
-/**
- * Returns the model that answered, if it differs from the requested model. When a call ends, instrumentations set
- * `llm.model_name` to the model that answered.
- */
+/** Returns the model that answered, if it is not the requested one. Instrumentations set it when a call ends. */
 function respondingModel(value: unknown, attributes: Attributes): unknown {
   const asked = text(attributes['llm.request.model_name']) ?? requestedModel(attributes['llm.invocation_parameters']);
   return asked === undefined || asked === value ? NOTHING_NEW : text(value);
@@ -249,14 +240,12 @@ function blockOf({ message_content, tool_call, ...others }: Fields): Fields {
   });
 }
 
-function toolUseOf(call: Fields): Fields {
-  const { id, function: called, ...rest } = call;
+function toolUseOf({ id, function: called, ...rest }: Fields): Fields {
   const { name, arguments: args } = fieldsOf(called);
   return defined({ type: 'tool_use', id, name, input: json(args), ...rest });
 }
 
-function toolCallOf(call: Fields): Fields {
-  const { id, function: called, ...rest } = call;
+function toolCallOf({ id, function: called, ...rest }: Fields): Fields {
   const { name, arguments: args } = fieldsOf(called);
   return toolCall(id, name, args, rest);
 }

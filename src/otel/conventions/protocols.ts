@@ -36,13 +36,7 @@ export const http: Vocabulary = {
     ['http.response_content_length', 'size', number, 'repeats'],
     ['http.response.body.content', 'body', json],
   ],
-  cleaned: new Map([
-    ['url.full', withoutCredentials],
-    ['url.query', withoutCredentials],
-    ['url.original', withoutCredentials],
-    ['http.url', withoutCredentials],
-    ['http.target', withoutCredentials],
-  ]),
+  cleaned: ['url.full', 'url.query', 'url.original', 'http.url', 'http.target'],
 };
 
 function methodOf(attributes: Attributes): string | undefined {
@@ -130,7 +124,7 @@ export const database: Vocabulary = {
     ['db.response.returned_rows', 'returned_rows', number],
     ['db.response.status_code', 'status_code', same],
   ],
-  cleaned: new Map([['db.connection_string', withoutCredentials]]),
+  cleaned: ['db.connection_string'],
 };
 
 function systemOf(attributes: Attributes): string | undefined {
@@ -207,15 +201,13 @@ export const mcp: Vocabulary = {
     ['gen_ai.tool.call.result', WHOLE, json],
     ['mcp.response.value', WHOLE, json],
   ],
-  cleaned: new Map([['mcp.resource.uri', withoutCredentials]]),
+  cleaned: ['mcp.resource.uri'],
 };
 
 /** The text that replaces credentials in OpenTelemetry's conventions. */
 const REDACTED = 'REDACTED';
 
-/**
- * Query parameters that contain signatures and keys, partly from the HTTP conventions. Google's model APIs use `key`.
- */
+/** Query parameters with signatures and keys, partly from the HTTP conventions. Google's model APIs use `key`. */
 const SIGNATURES: ReadonlySet<string> = new Set([
   'auth',
   'awsaccesskeyid',
@@ -234,10 +226,7 @@ const USER = /^([a-z][a-z\d+.-]*:\/\/)[^/?#\s]*@/i;
 /** Matches a parameter in a URL query or fragment. */
 const PARAMETER = /(?<=[?&#;]|^)([^?&#;=]{1,128})=([^&#;]+)/g;
 
-/**
- * Returns a full or partial URL without the user and the password. Keys and signatures are masked. Returns undefined if
- * the value is not text.
- */
+/** Returns a URL or a part of one without user and password, with keys masked. Undefined if it is not text. */
 export function withoutCredentials(value: unknown): string | undefined {
   const url = text(value);
   if (url === undefined) return undefined;

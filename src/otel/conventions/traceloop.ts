@@ -207,16 +207,10 @@ const VECTORS: ReadonlySet<string> = new Set([
   'db.search.result',
 ]);
 
-/**
- * Matches events in which Pinecone's instrumentation reports the metadata of a match. The match itself is reported in
- * attributes.
- */
+/** Matches Pinecone's events with the metadata of a match. The match itself is reported in attributes. */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
-/**
- * Converts an event that describes a vector to attributes, whose values are lists with one item. Returns undefined for
- * other events.
- */
+/** Converts an event of a vector to attributes, whose values are lists with one item. Undefined for other events. */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
   if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };
   const place = name.startsWith('pinecone.') ? MATCH_METADATA.exec(name)?.[1] : undefined;

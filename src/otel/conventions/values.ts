@@ -65,10 +65,7 @@ export function jsonObject(value: unknown): Fields | undefined {
   return isFields(result) ? result : undefined;
 }
 
-/**
- * Returns a function like `json` that respects the MIME type of the value. `mimeType` names the attribute that contains
- * the MIME type.
- */
+/** Returns a function like `json` that respects the MIME type in the attribute `mimeType`. */
 export function jsonAs(mimeType: string): Read {
   const read: Read = (value, attributes) => {
     const type = attributes[mimeType];

@@ -64,9 +64,7 @@ export interface Vocabulary {
   readonly namespaces: readonly string[];
   /** Whether the payloads are fields of a protocol, and not what the application was asked or answered. */
   readonly isProtocol?: true;
-  /**
-   * Returns whether a span with these attributes uses this table. Needed if other tables share the same first words.
-   */
+  /** Returns whether a span with these attributes uses this table. Needed if tables share the same first words. */
   matches?(attributes: Attributes): boolean;
   kindOf(attributes: Attributes): Kind;
   readonly inputs?: Rows;
@@ -79,12 +77,10 @@ export interface Vocabulary {
   readonly tags?: Rows;
   /** Microseconds since the start of the span, or since 1970 for `FIRST_TOKEN_AT`. */
   readonly times?: Rows;
-  /**
-   * The attribute that contains the project. Read when the span starts, because a run's project cannot change later.
-   */
+  /** The attribute with the project. Read when the span starts, because a run's project cannot change later. */
   readonly project?: string;
   /** Attributes that are never copied to the metadata. */
   readonly ignored?: readonly string[];
-  /** Functions that remove credentials from attributes before they become metadata. Used for all spans. */
-  readonly cleaned?: ReadonlyMap<string, Read>;
+  /** URLs from which credentials are removed before they become metadata. Used for all spans. */
+  readonly cleaned?: readonly string[];
 }

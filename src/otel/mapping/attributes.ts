@@ -125,25 +125,22 @@ export class AttributeReader {
   }
 
   /** Calls `add` for each attribute that no table row has used. These attributes become metadata. */
-  forRest(add: (name: string, value: unknown, cleaned: Read | undefined) => void): void {
+  forRest(add: (name: string, value: unknown, isCleaned: boolean) => void): void {
     for (let at = 0; at < this.#sources.length; at++) {
       const { isUsed, parts, name, value, facts } = this.#sources[at] as Source;
       if (isUsed) continue;
       if (parts === undefined) {
-        if ((facts.ignoredBy & this.#matchedBits) === 0) add(name, value, facts.cleaned);
+        if ((facts.ignoredBy & this.#matchedBits) === 0) add(name, value, facts.isCleaned);
         continue;
       }
       for (const part of parts) {
-        const { ignoredBy, cleaned } = this.#index.factsOf(part);
-        if ((ignoredBy & this.#matchedBits) === 0) add(part, this.attributes[part], cleaned);
+        const { ignoredBy, isCleaned } = this.#index.factsOf(part);
+        if ((ignoredBy & this.#matchedBits) === 0) add(part, this.attributes[part], isCleaned);
       }
     }
   }
 
-  /**
-   * Reads all groups for which `isSkipped` returns false. All fields of a payload come from one mapping table, so that
-   * descriptions are never mixed.
-   */
+  /** Reads the groups that are not skipped. A payload is from one table, so that descriptions are never mixed. */
   read(isSkipped: (group: Group, vocabulary: Vocabulary | undefined) => boolean): Groups {
     const matches = this.#matches;
     // Setting a key that exists is faster than adding one.

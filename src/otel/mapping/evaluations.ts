@@ -13,10 +13,7 @@ export type EvaluationFields = Fields & {
   readonly modified_at?: string;
 };
 
-/**
- * Matches the attributes of OpenInference:
- * https://arize-ai.github.io/openinference/spec/feedback/annotations.html
- */
+/** Matches OpenInference's attributes: https://arize-ai.github.io/openinference/spec/feedback/annotations.html */
 const ANNOTATION = /^((?:trace\.)?(?:annotations|evaluations)\.\d+)\.(?:annotation|evaluation)\.(\w+)$/;
 
 /** Returns the evaluations in the events and attributes of a span. The feedback has the same ids each time. */
@@ -45,14 +42,11 @@ function eventFields(attributes: SpanLike['attributes'], timeUs = 0): Fields {
     const created_at = validTime(feedback.created_at) ?? isoTimestamp(timeUs);
     return { ...feedback, created_at, modified_at: validTime(feedback.modified_at) ?? created_at };
   }
+  const given = (field: string): unknown => attributes[`gen_ai.evaluation.${field}`];
   return {
-    key: attributes['gen_ai.evaluation.name'],
+    key: given('name'),
     created_at: isoTimestamp(timeUs),
-    ...result(
-      attributes['gen_ai.evaluation.score.value'],
-      attributes['gen_ai.evaluation.score.label'],
-      attributes['gen_ai.evaluation.explanation'],
-    ),
+    ...result(given('score.value'), given('score.label'), given('explanation')),
   };
 }
 

@@ -20,9 +20,7 @@ import {
   spanToRun,
 } from './span-to-run.ts';
 
-/**
- * The run for a span from another process. Has the same fields as a run from a `RunSpanProcessor` with default options.
- */
+/** The run for a span from another process, with the fields that a `RunSpanProcessor` with default options records. */
 interface FinishedRun {
   readonly id: string;
   /** The run's fields except the payloads and the position in the trace. */
@@ -40,10 +38,7 @@ export const CAPTURE: SpanCapture = {
   attachmentBytes: defaultLimits.attachmentBytes,
 };
 
-/**
- * Maps a span to a run. If the span has not ended, only the start of the run is returned. `project` is used if the span
- * names no project.
- */
+/** Maps a span to a run, or only to its start if it has not ended. `project` applies if the span names none. */
 export function finishedRun(
   span: SpanLike,
   project: string | undefined,

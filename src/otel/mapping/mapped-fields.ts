@@ -6,7 +6,7 @@ import type { UsageMetadata } from '../../run/record.ts';
 import { responseIdIn, USAGE } from '../../run/same-call.ts';
 import type { CapturePolicy } from '../../run/sink.ts';
 import { isoTimestamp } from '../../run/time.ts';
-import { http } from '../conventions/protocols.ts';
+import { http, withoutCredentials } from '../conventions/protocols.ts';
 import { type Attributes, text } from '../conventions/values.ts';
 import { type Rename, SERVICE_TIER } from '../conventions/vocabulary.ts';
 import type { SpanLike } from '../span-like.ts';
@@ -79,10 +79,7 @@ export function mapEnd(
 /** Maximum number of metadata keys per span. Further attributes are dropped and counted. */
 const METADATA_KEYS_MAX = 1_000;
 
-/**
- * Calls `add` for each value of the metadata: for those of the tables, and for the attributes that no table uses. Returns
- * the number of dropped attributes.
- */
+/** Calls `add` for the metadata of the tables and for unused attributes. Returns the number of dropped ones. */
 export function forMetadata(
   mapped: Fields,
   reader: AttributeReader,
@@ -96,10 +93,10 @@ export function forMetadata(
     add(key, mapped[key]);
   }
   let dropped = 0;
-  reader.forRest((name, value, cleaned) => {
+  reader.forRest((name, value, isCleaned) => {
     if (mapped[name] !== undefined && Object.hasOwn(mapped, name)) return;
     if (isHidden?.(name) === true) return;
-    if (keys++ < METADATA_KEYS_MAX) add(name, cleaned?.(value, reader.attributes) ?? value);
+    if (keys++ < METADATA_KEYS_MAX) add(name, (isCleaned ? withoutCredentials(value) : undefined) ?? value);
     else dropped++;
   });
   return dropped;
@@ -184,9 +181,7 @@ function roomBeside(
   };
 }
 
-/**
- * Adds token counts to the outputs. Extends the JSON text if possible, because encoding the outputs again is slower.
- */
+/** Adds token counts to the outputs. Extends their JSON text if possible, because encoding them again is slower. */
 function withUsage(outputs: FoundPayload | undefined, usage: UsageMetadata, { payload }: SpanCapture): FoundPayload {
   if (outputs?.text === undefined) return { fields: { ...outputs?.fields, [USAGE]: usage } };
   const body = outputs.text.trimEnd().slice(0, -1);

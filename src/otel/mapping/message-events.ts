@@ -15,10 +15,7 @@ export interface EventMessages {
   readonly sources: ReadonlyMap<SpanEventLike, readonly string[]>;
 }
 
-/**
- * Reads the messages in events. Early versions of the GenAI conventions report messages this way. Returns undefined if
- * there are no messages.
- */
+/** Reads messages from events, as early GenAI conventions report them. Returns undefined if there are none. */
 export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessages | undefined {
   let found: { attributes: Fields; sources: Map<SpanEventLike, readonly string[]> } | undefined;
   for (const event of events) {
@@ -29,15 +26,6 @@ export function messagesOfEvents(events: readonly SpanEventLike[]): EventMessage
     found.sources.set(event, Object.keys(values));
   }
   return found;
-}
-
-/** Removes events if the inputs or outputs contain all their messages. */
-export function withoutUsedEvents(
-  events: readonly SpanEventLike[],
-  { sources }: EventMessages,
-  used: ReadonlySet<string>,
-): readonly SpanEventLike[] {
-  return events.filter((event) => sources.get(event)?.every((name) => used.has(name)) !== true);
 }
 
 /** Returns the messages in an event or a log record, by attribute name. Returns undefined if there are none. */
@@ -105,10 +93,7 @@ export function carriesOutputs(name: string): boolean {
   return OUTPUT_EVENTS.has(name) || name === CODEX_RESULT;
 }
 
-/**
- * Appends to existing lists and keeps other existing values. Copies new lists, because they may belong to the
- * application.
- */
+/** Appends to existing lists, and keeps other existing values. Copies new lists, which may belong to the application. */
 function addAttributes(to: Fields, values: Attributes): void {
   for (const [name, value] of Object.entries(values)) {
     const before = to[name];
@@ -169,16 +154,10 @@ function contentOf(fields: Attributes): Attributes {
   return isFields(content) ? { ...fields, ...content } : fields;
 }
 
-/**
- * Returns the attributes with the given names. Parses lists of messages, so that lists from several events can be
- * combined.
- */
+/** Returns the attributes with the given names. Parses lists of messages, so that those of several events are combined. */
 function named(fields: Attributes, names: readonly string[]): Attributes {
-  return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
-}
-
-function structured(name: string, value: unknown): unknown {
-  return name.endsWith('.messages') ? json(value) : value;
+  const read = (name: string): unknown => (name.endsWith('.messages') ? json(fields[name]) : fields[name]);
+  return defined(Object.fromEntries(names.map((name) => [name, read(name)])));
 }
 
 function listed(name: string, message: Fields | undefined): Attributes {
@@ -199,10 +178,7 @@ function messageOf(role: string, fields: Attributes): Fields | undefined {
   });
 }
 
-/**
- * Reads one choice in the model's answer. The conventions put tool calls next to the message, but their examples put
- * tool calls inside it.
- */
+/** Reads a choice. Tool calls are next to its message, or inside it as in the examples of the conventions. */
 function choiceOf(fields: Attributes): Fields | undefined {
   const given = json(fields.message);
   const body = isFields(given) ? given : { content: given };

@@ -10,7 +10,7 @@ import { openInference } from '../conventions/openinference.ts';
 import { database, http, mcp, messaging } from '../conventions/protocols.ts';
 import { type SpanVocabulary, vocabularyOf } from '../conventions/span-vocabulary.ts';
 import { traceloop } from '../conventions/traceloop.ts';
-import type { Attributes, Read } from '../conventions/values.ts';
+import type { Attributes } from '../conventions/values.ts';
 import type { Group, Row, Vocabulary } from '../conventions/vocabulary.ts';
 
 /**
@@ -57,7 +57,8 @@ export interface NameFacts {
   readonly places: readonly Place[];
   /** Bit mask of the tables that exclude the attribute from the metadata. */
   readonly ignoredBy: number;
-  readonly cleaned: Read | undefined;
+  /** Whether the value is a URL that may contain credentials. */
+  readonly isCleaned: boolean;
 }
 
 /** Maximum number of attribute names to cache. Names that contain ids rarely recur. */
@@ -81,7 +82,7 @@ export class RowIndex {
   #prefixLengthMax = 0;
   readonly #candidates = new Map<string, number>();
   readonly #ignored = new Map<string, number>();
-  readonly #cleaned = new Map<string, Read>();
+  readonly #cleaned = new Set<string>();
   readonly #facts = new Map<string, NameFacts>();
   readonly #byBits = new Map<number, readonly Vocabulary[]>();
 
@@ -93,7 +94,7 @@ export class RowIndex {
       const bit = 1 << rank;
       for (const root of vocabulary.namespaces) this.#candidates.set(root, (this.#candidates.get(root) ?? 0) | bit);
       for (const name of vocabulary.ignored ?? []) this.#ignored.set(name, (this.#ignored.get(name) ?? 0) | bit);
-      for (const [name, read] of vocabulary.cleaned ?? []) this.#cleaned.set(name, read);
+      for (const name of vocabulary.cleaned ?? []) this.#cleaned.add(name);
       for (const group of GROUPS) {
         for (const row of vocabulary[group] ?? []) this.#add({ row, group, rank, order: order++ });
       }
@@ -110,7 +111,7 @@ export class RowIndex {
       isList: prefix !== undefined && this.#lists.has(prefix),
       places: this.#places.get(prefix ?? name) ?? this.#places.get(name.replace(MIDDLE, '.*.')) ?? [],
       ignoredBy: this.#ignored.get(name) ?? 0,
-      cleaned: this.#cleaned.get(name),
+      isCleaned: this.#cleaned.has(name),
     };
     if (this.#facts.size >= FACTS_MAX) this.#facts.clear();
     this.#facts.set(name, facts);

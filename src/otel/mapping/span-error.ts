@@ -68,16 +68,11 @@ function exceptionText({ attributes = {} }: Pick<SpanEventLike, 'attributes'>, e
   const type = text(attributes['exception.type']) ?? errorType;
   const stack = text(attributes['exception.stacktrace']);
   const message = text(attributes['exception.message']) ?? (stack && firstLine(stack));
-  return headline(type, message) + frames(stack);
+  // Stacks from other languages are added unchanged.
+  return headline(type, message) + (stack === undefined ? '' : stackFrames(stack) || `\n${stack}`);
 }
 
 function headline(type: string | undefined, message: string | undefined): string {
   if (type === undefined || message === undefined) return type ?? message ?? 'Error';
   return message.startsWith(type) ? message : `${type}: ${message}`;
-}
-
-/** Returns the frames of a JavaScript stack. Stacks from other languages are returned unchanged. */
-function frames(stack: string | undefined): string {
-  if (stack === undefined) return '';
-  return stackFrames(stack) || `\n${stack}`;
 }

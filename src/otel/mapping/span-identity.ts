@@ -19,10 +19,7 @@ export function runIdOf(startUs: number, { traceId, spanId }: SpanContextLike): 
   return isUsable ? spanRunId(startUs, traceId, spanId) : newRunId(startUs);
 }
 
-/**
- * Converts a time in seconds and nanoseconds to microseconds since 1970. Returns undefined if the time is invalid or
- * too large for an exact result.
- */
+/** Converts seconds and nanoseconds to microseconds since 1970. Undefined if the time is invalid or too large. */
 export function hrTimeUs(time: readonly [number, number] | undefined): number | undefined {
   if (!Array.isArray(time)) return undefined;
   const [seconds, nanoseconds]: readonly unknown[] = time;

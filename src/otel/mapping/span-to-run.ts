@@ -15,7 +15,6 @@ import {
   type EventMessages,
   messagesOfEvents,
   type SpanLogs,
-  withoutUsedEvents,
 } from './message-events.ts';
 import { ResourceMetadata } from './resource.ts';
 import { indexWith, type RowIndex, vocabularies } from './row-index.ts';
@@ -66,10 +65,7 @@ export class SpanFields extends MappedFields {
 
 export const OPERATION = 'reading a span';
 
-/**
- * Maps an ended span to run fields. The same arguments always give the same fields. If part of the span is invalid, the
- * other parts are still mapped.
- */
+/** Maps an ended span, with equal fields for equal arguments. If one part is invalid, the others are mapped. */
 export function spanToRun(span: SpanLike, capture: SpanCapture, around: SpanSurroundings): SpanFields {
   const fields = new SpanFields(span, around.startUs);
   for (const part of PARTS) {
@@ -176,7 +172,7 @@ function withoutUsed(
   // Messages that no table uses must not become metadata, because they are not span attributes. Events with such
   // messages are recorded unchanged.
   for (const name of own) reader.use(name);
-  return ofEvents === undefined ? events : withoutUsedEvents(events, ofEvents, used);
+  return events.filter((event) => ofEvents?.sources.get(event)?.every((name) => used.has(name)) !== true);
 }
 
 function addResource(

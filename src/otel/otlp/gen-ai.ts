@@ -74,8 +74,8 @@ export function addGenAi(attributes: NewAttributes, run: DescribedRun): void {
   if (runType === 'tool') addTool(attributes, run);
   else if (runType === 'llm') addModelCall(attributes, run);
   else if (runType === 'embedding') addUsage(attributes, usageOf(run, undefined));
-  else if (runType === 'retriever' && run.inputs !== undefined) {
-    setValue(attributes, 'gen_ai.retrieval.query.text', textOf(fieldsOf(parsedJson(run.inputs)).query));
+  else if (runType === 'retriever') {
+    setValue(attributes, 'gen_ai.retrieval.query.text', textOf(fieldsOf(parsed(run.inputs)).query));
   }
 }
 
@@ -83,11 +83,12 @@ function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): s
   return operation === 'chat' && metadata?.get('ls_model_type') === '"llm"' ? 'text_completion' : operation;
 }
 
+function parsed(json: string | undefined): unknown {
+  return json === undefined ? undefined : parsedJson(json);
+}
+
 function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, string>): void {
-  const valueIn = (key: string): unknown => {
-    const json = metadata.get(key);
-    return json === undefined ? undefined : parsedJson(json);
-  };
+  const valueIn = (key: string): unknown => parsed(metadata.get(key));
   const parameters = fieldsOf(valueIn('ls_invocation_params'));
   for (const [key, name] of METADATA) setValue(attributes, name, valueIn(key));
   for (const [key, name] of PARAMETERS) if (key !== 'model') setValue(attributes, name, parameters[key]);
@@ -101,25 +102,21 @@ function addTool(attributes: NewAttributes, { name, inputs, outputs }: Described
 }
 
 function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
-  const outputs = run.outputs === undefined ? undefined : parsedJson(run.outputs);
-  const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsedJson(run.inputs));
+  const outputs = parsed(run.outputs);
+  const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsed(run.inputs));
   const answers = outputs === undefined ? undefined : messagesOfOutputs(outputs);
-  if (asked !== undefined) setValue(attributes, 'gen_ai.input.messages', asked.map(messageOf));
-  if (answers !== undefined) {
-    const reasons = run.metadata?.get('finish_reasons');
-    const listed = reasons === undefined ? [] : listOf(parsedJson(reasons));
-    const messages = answers.map((message, at) => ({ ...messageOf(message), finish_reason: listed[at] }));
-    setValue(attributes, 'gen_ai.output.messages', messages);
-  }
+  const reasons = listOf(parsed(run.metadata?.get('finish_reasons')));
+  const messages = answers?.map((message, at) => ({ ...messageOf(message), finish_reason: reasons[at] }));
+  setValue(attributes, 'gen_ai.input.messages', asked?.map(messageOf));
+  setValue(attributes, 'gen_ai.output.messages', messages);
   addUsage(attributes, usageOf(run, outputs));
 }
 
 /** Token counts are in the outputs. Runs of spans have them in the metadata, too. */
-function usageOf({ metadata, outputs }: DescribedRun, parsed: unknown): Fields {
+function usageOf({ metadata, outputs }: DescribedRun, payload: unknown): Fields {
   const inMetadata = metadata?.get('usage_metadata');
-  if (inMetadata !== undefined) return fieldsOf(parsedJson(inMetadata));
-  const payload = parsed ?? (outputs === undefined ? undefined : parsedJson(outputs));
-  return fieldsOf(fieldsOf(payload).usage_metadata);
+  if (inMetadata !== undefined) return fieldsOf(parsed(inMetadata));
+  return fieldsOf(fieldsOf(payload ?? parsed(outputs)).usage_metadata);
 }
 
 function addUsage(attributes: NewAttributes, usage: Fields): void {
@@ -176,12 +173,7 @@ function mediaOf({ source, type }: Extract<Part, { kind: 'media' }>): Fields {
   const found = DATA_URI.exec(source);
   const mime = found?.[1] || type;
   const modality = /^(image|audio|video)/.exec(mime ?? '')?.[0];
-  if (found !== null)
-    return defined({ type: 'blob', modality, mime_type: mime, content: source.slice(found[0].length) });
-  const isUri = /^[a-z][a-z\d+.-]*:/i.test(source);
-  return defined(
-    isUri
-      ? { type: 'uri', modality, mime_type: mime, uri: source }
-      : { type: 'blob', modality, mime_type: mime, content: source },
-  );
+  const isUri = found === null && /^[a-z][a-z\d+.-]*:/i.test(source);
+  if (isUri) return defined({ type: 'uri', modality, mime_type: mime, uri: source });
+  return defined({ type: 'blob', modality, mime_type: mime, content: source.slice(found?.[0].length) });
 }

@@ -1,7 +1,4 @@
-/**
- * Spans as OTLP describes them (opentelemetry-proto, `trace.proto`). Both encodings, protobuf and JSON, are written from
- * these types.
- */
+/** Spans as OTLP describes them (opentelemetry-proto, `trace.proto`), for its encodings protobuf and JSON. */
 
 /** The value of an attribute. Whole numbers are sent as integers. */
 export type AttributeValue = string | number | boolean | readonly string[];

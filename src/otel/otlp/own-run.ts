@@ -5,10 +5,7 @@ import { hrTimeUs } from '../mapping/span-identity.ts';
 import type { SpanEventLike, SpanLike } from '../span-like.ts';
 import { OWN } from './own-attributes.ts';
 
-/**
- * Returns the record of the run that runspan sent as this span. Undefined if it did not. The record is not validated,
- * except for its `dotted_order`.
- */
+/** Returns the record of the run that runspan sent as this span, if any. Only its `dotted_order` is validated. */
 export function ownRecord(span: SpanLike): Fields | undefined {
   const { attributes } = span;
   const order = textOf(attributes[OWN.order]);

@@ -13,10 +13,7 @@ export const protobufEncoding: OtlpEncoding = {
   join: (slices) => slices,
 };
 
-/**
- * Returns the fields of a response as in JSON. An accepted request has an `ExportTraceServiceResponse`, and another one a
- * `Status` of gRPC.
- */
+/** Returns the fields of a response as in JSON: an `ExportTraceServiceResponse`, or gRPC's `Status` for a refusal. */
 export function protobufResponse({ status, bytes }: { readonly status: number; readonly bytes: Uint8Array }): Fields {
   const fields = fieldsIn(bytes);
   const textIn = (value: unknown): string | undefined => (value instanceof Uint8Array ? TEXT.decode(value) : undefined);

@@ -11,10 +11,7 @@ export interface DiffLine {
 const LINE_LENGTH = 120;
 /** Maximum number of lines to compare per value. Lines after the maximum are dropped. */
 export const LINES_MAX = 20_000;
-/**
- * Maximum number of changed lines. Comparison time grows quadratically, so values with more changed lines are shown as
- * completely different.
- */
+/** Maximum number of changed lines. The time grows quadratically, so beyond it, values count as all different. */
 const EDITS_MAX = 1_500;
 
 export function diffLines(before: readonly string[], after: readonly string[]): DiffLine[] {
@@ -70,9 +67,7 @@ function appendItems(lines: string[], value: object, indent: string, before: str
   lines.push(`${indent}${close}${after}`);
 }
 
-/**
- * Appends a text, wrapped at the maximum line length. Wraps after a space if the second half of the line contains one.
- */
+/** Appends a text in wrapped lines. Wraps after a space if the second half of the line contains one. */
 function appendText(lines: string[], line: string, indent: string): void {
   let rest = line;
   while (rest.length > LINE_LENGTH && lines.length <= LINES_MAX) {

@@ -7,10 +7,7 @@ import { onChanges } from './changes.ts';
 const PAUSE_FACTOR = 3;
 const PAUSE_MS_MIN = 100;
 
-/**
- * Runs a task, but never twice at the same time. Requests that arrive during the task or the following pause are
- * combined into one further execution.
- */
+/** Runs a task, but never twice at once. Requests during the task or its pause cause one further execution. */
 export class Refresh {
   readonly #task: (signal: AbortSignal) => Promise<void>;
   readonly #pauseMsMin: number;
@@ -55,10 +52,7 @@ export class Refresh {
 }
 
 export interface LiveOptions {
-  /**
-   * Returns whether a change to these traces makes the value stale. If `isStale` is missing, the value is read only
-   * once.
-   */
+  /** Returns whether a change to these traces makes the value stale. If it is missing, the value is read once. */
   readonly isStale?: (traceIds: ReadonlySet<string> | undefined) => boolean;
   /** Delay before the first read, in milliseconds. Set a delay if the key changes often. */
   readonly delayMs?: number;

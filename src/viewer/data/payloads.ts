@@ -14,10 +14,7 @@ export function usePayload(run: RunDetails | undefined, field: PayloadField, isW
   return useLive(key, async (signal) => run && payload(run, field, signal));
 }
 
-/**
- * Returns a cache key that changes whenever the payload may have changed. Returns undefined if the run has no such
- * payload.
- */
+/** Returns a key that changes whenever the payload may have changed, or undefined if there is no such payload. */
 function payloadKey(run: RunDetails, field: PayloadField): string | undefined {
   const size = run.payload_sizes[field];
   // Inputs are complete when a run starts, but outputs may grow until the run ends.

@@ -18,10 +18,7 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
-/**
- * A link within the page. A click with a modifier key still opens a new tab or window. A saved trace has nothing to link
- * to, so it shows the text.
- */
+/** A link within the page. With a modifier key, it opens a new tab or window. In a saved trace, it is only text. */
 export function Link({ to, ...props }: LinkProps): JSX.Element {
   if (saved !== undefined) return <span class={props.class}>{props.children}</span>;
   const follow = (event: MouseEvent): void => {

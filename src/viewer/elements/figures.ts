@@ -31,10 +31,7 @@ export function count(value: number): string {
   return `${trimmed(value / 1_000_000, 1)}M`;
 }
 
-/**
- * Formats a cost in dollars. Amounts below $1 have two significant digits, but at most `decimals` decimals. A smaller amount
- * is formatted as `<$0.00001`.
- */
+/** Formats a cost in dollars: below $1 with two significant digits and up to `decimals` decimals, or `<$0.00001`. */
 export function cost(value: number, decimals = 5): string {
   if (value === 0) return '$0';
   if (value < 0) return `-${cost(-value, decimals)}`;
@@ -83,9 +80,7 @@ export function bytes(value: number): string {
 /** Maximum difference between the clocks of two machines. Times up to a minute in the future are shown as `now`. */
 const AHEAD_MAX_SECONDS = 60;
 
-/**
- * Formats a time as `now`, `5 s ago` or `6 d ago`. Future times and times more than a week ago are formatted as dates.
- */
+/** Formats a time as `now`, `5 s ago` or `6 d ago`. Future times, and those over a week ago, become dates. */
 export function ago(ms: number, nowMs: number): string {
   const seconds = Math.floor((nowMs - ms) / 1_000);
   if (seconds < -AHEAD_MAX_SECONDS) return dateOf(new Date(ms));
@@ -107,10 +102,7 @@ export function exact(instant: string | number): string {
 
 const DAY_MS = 86_400_000;
 
-/**
- * Returns the labels for a time axis, in local time. The distance between labels decides whether to show months, dates,
- * minutes, seconds or milliseconds.
- */
+/** Returns the labels of a time axis, in local time. Their distance decides what they show, as months or seconds. */
 export function timeLabels(splits: readonly number[]): string[] {
   const stepMs = (splits[1] ?? 0) - (splits[0] ?? 0);
   const formats = [
@@ -144,10 +136,7 @@ export function firstTokenOf(run: { start_time: string; first_token_time?: strin
   return time && duration(millisecondsAt(time) - millisecondsAt(start_time));
 }
 
-/**
- * Returns the current time, or the time at which the trace was saved. While `isTicking` is set, renders the component
- * again every `intervalMs` milliseconds.
- */
+/** Returns the current time, updated every `intervalMs` ms while `isTicking`, or the time of a saved trace. */
 export function useNow(isTicking: boolean, intervalMs: number): number {
   const [nowMs, setNowMs] = useState(saved?.savedMs ?? Date.now());
   useEffect(() => {

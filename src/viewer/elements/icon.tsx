@@ -61,13 +61,9 @@ export function StatusMark({ status, count, isShort = false }: StatusMarkProps):
     <span class={`status status-${status}`} title={STATUS_TITLES[status]}>
       <Icon name={status} />
       {count !== undefined && `${count.toLocaleString('en')} `}
-      <span class={isShort ? 'unseen' : ''}>{statusWord(status)}</span>
+      <span class={isShort ? 'unseen' : ''}>{status.replace('_', ' ')}</span>
     </span>
   );
-}
-
-export function statusWord(status: TraceOutcome): string {
-  return status.replace('_', ' ');
 }
 
 const STATUS_TITLES: Readonly<Record<TraceOutcome, string>> = {

@@ -2,10 +2,7 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { hasMoved } from '../data/navigation.ts';
 
-/**
- * Maps a key (`j`, `ArrowDown`) or a sequence of two keys (`g s`) to an action. If the action returns false, the key
- * counts as not handled.
- */
+/** Maps a key (`j`) or two keys in a row (`g s`) to an action. An action that returns false has not handled it. */
 export type KeyMap = Readonly<Record<string, (() => unknown) | undefined>>;
 
 /** Maximum time between two keys of a sequence, in milliseconds. */
@@ -21,10 +18,7 @@ const layers: Layer[] = [];
 let first = '';
 let firstMs = 0;
 
-/**
- * Registers keys while the component is mounted. If several components register the same key, the most recently mounted
- * component handles it first.
- */
+/** Registers keys while the component is mounted. The component that was mounted last handles a key first. */
 export function useKeys(keys: KeyMap, isModal = false): void {
   const layer = useRef<Layer>({ keys, isModal });
   layer.current.keys = keys;

@@ -21,9 +21,7 @@ interface RowWindow {
 /** Number of extra rows above and below the visible rows. Extra rows prevent gaps during short scrolls. */
 const MARGIN_ROWS = 6;
 
-/**
- * A container with space for `count` rows of equal height. `children` contains the rows that start at index `first`.
- */
+/** A container for `count` rows of equal height. `children` contains the rows that start at index `first`. */
 export function Rows(props: {
   count: number;
   rowHeight: number;
@@ -41,9 +39,7 @@ export function Rows(props: {
   );
 }
 
-/**
- * Returns the range of rows to render in a scrolled element. Renders the component again only when the range changes.
- */
+/** Returns the rows to render in a scrolled element. Renders the component again only when they change. */
 export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: number, count: number): RowWindow {
   const [place, setPlace] = useState({ scrollTop: 0, height: 0 });
   useLayoutEffect(() => {
@@ -64,7 +60,9 @@ export function useRowWindow(element: RefObject<HTMLElement | null>, rowHeight: 
       scrolled.removeEventListener('scroll', measure);
     };
   }, [element, rowHeight]);
-  return rowWindow(place.scrollTop, place.height, rowHeight, count);
+  const top = Math.floor(Math.max(0, place.scrollTop) / rowHeight);
+  const end = Math.min(count, top + Math.ceil(place.height / rowHeight) + 1 + MARGIN_ROWS);
+  return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
 /** Registers keys that move the selection between rows. `select` receives an index between 0 and `count - 1`. */
@@ -137,12 +135,6 @@ export function onRow(act: () => void): (event: MouseEvent) => void {
 /** Returns the id of the element of a row. Spaces separate the ids in an attribute. */
 export function elementIdOf(id: string): string {
   return `line-${id.replaceAll(/\s/g, '_')}`;
-}
-
-function rowWindow(scrollTop: number, height: number, rowHeight: number, count: number): RowWindow {
-  const top = Math.floor(Math.max(0, scrollTop) / rowHeight);
-  const end = Math.min(count, top + Math.ceil(height / rowHeight) + 1 + MARGIN_ROWS);
-  return { first: Math.max(0, Math.min(top, count) - MARGIN_ROWS), end };
 }
 
 /** Height of the head of a list, which stays at the top of the scrolled element. */

@@ -159,10 +159,7 @@ function ListTotals({ view, list }: { view: ListKind; list: RunList }): JSX.Elem
   );
 }
 
-/**
- * When new rows arrive at the top, scrolls by their height to keep the visible rows in place. Returns the number of new
- * rows that the user has not seen.
- */
+/** Keeps the visible rows in place when rows arrive at the top. Returns the number of new rows that are unseen. */
 function useAnchoredScroll(
   element: RefObject<HTMLElement | null>,
   list: RunList,

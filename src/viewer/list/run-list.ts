@@ -161,9 +161,7 @@ export class RunList<Item extends ListItem = Line> {
     }
   }
 
-  /**
-   * Replaces the rows of a trace. Removes rows that are missing from the response, unless the response has a next page.
-   */
+  /** Replaces the rows of a trace. Removes rows that are missing from a response without a next page. */
   #replace(traceId: string, { items, next }: Page<Item>): void {
     const byId = new Map(items.map((line) => [line.id, line]));
     this.lines.value = this.lines.value.flatMap((line) =>

@@ -35,19 +35,13 @@ export function binaryOf(text: string): BinaryText | undefined {
   };
 }
 
-/**
- * Returns the data URI of a safe image. Detects the image type from the first bytes, because the declared type may be
- * wrong.
- */
+/** Returns the data URI of a safe image. The first bytes tell its type, because the declared type may be wrong. */
 export function imageOf(text: string): string | undefined {
   const found = binaryOf(text);
   return found !== undefined && IMAGE_TYPES.has(found.type) ? `data:${found.type};base64,${found.base64}` : undefined;
 }
 
-/**
- * Returns whether a text looks like base64. Unlike words and hexadecimal numbers, base64 contains lower case, upper
- * case and digits.
- */
+/** Returns whether a text looks like base64, which mixes cases and digits unlike words and hexadecimal numbers. */
 function looksLikeBase64(text: string): boolean {
   const sample = text.slice(0, SAMPLE);
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(sample)) return false;

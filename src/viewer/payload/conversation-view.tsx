@@ -113,10 +113,7 @@ function ToolPart(props: {
   );
 }
 
-/**
- * Shows media in a message as an image, a link, or the size of the data. The data is in the payload or in an attachment
- * of the run.
- */
+/** Shows media as an image, a link or its size. The data is in the payload or in an attachment of the run. */
 function Media({ source, type, run }: { source: string; type: string | undefined; run: AttachmentOwner }): JSX.Element {
   const [, name] = /^\[Attachment (.+?): /.exec(source) ?? [];
   const attachment = run.attachments?.find((one) => one.name === name);

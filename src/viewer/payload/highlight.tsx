@@ -34,10 +34,7 @@ function treeOf(text: string, language: string): TokenNode | undefined {
   return (_emitter as unknown as { rootNode: TokenNode }).rootNode;
 }
 
-/**
- * Converts tokens to elements and text nodes. The library's HTML is not used, because a bug in the library could then
- * run scripts.
- */
+/** Converts tokens to elements. The library's HTML is not used, because a bug in it could then run scripts. */
 function elementsOf({ scope, children }: TokenNode): JSX.Element {
   const content = children.map((child) => (typeof child === 'string' ? <Text value={child} /> : elementsOf(child)));
   return <span class={scope === undefined ? '' : `code-${scope.split(/[.:]/, 1)[0]}`}>{content}</span>;

@@ -8,19 +8,14 @@ import { visible } from '../elements/visible-text.ts';
 import { binaryOf, imageOf } from './binary-text.ts';
 import { Picture } from './picture.tsx';
 
-/**
- * Depth from which values are collapsed at first. Values with too many items for a screen are collapsed at any depth.
- */
+/** Depth from which values are collapsed at first. Values with too many items are collapsed at any depth. */
 const OPEN_DEPTH = 2;
 const OPEN_ITEMS = 24;
 const PAGE = 100;
 /** Maximum length of collapsed values that are shown on one line. */
 const INLINE_LENGTH = 100;
 
-/**
- * Shows a JSON value as a tree. Only expanded values are in the DOM. If `isCompact` is set, a value that fits on one
- * line is shown on one line.
- */
+/** Shows a JSON value as a tree, with only expanded values in the DOM. If `isCompact`, on one line if it fits. */
 export function JsonTree(props: { value: unknown; path?: string; isCompact?: boolean }): JSX.Element {
   const { value, path = '$', isCompact = false } = props;
   return (

@@ -145,10 +145,7 @@ function SafeLink({ href, children }: { href: string; children: ComponentChildre
   );
 }
 
-/**
- * Shows an image whose data is in the text. An image on another server becomes a link. Loading that image would tell
- * the server that someone is viewing the payload.
- */
+/** Shows an image in the text. One on a server becomes a link, because loading it would tell that it is viewed. */
 function Image({ source, text }: { source: string; text: string }): JSX.Element {
   const image = imageOf(source);
   if (image !== undefined) return <Picture source={image} alt={text} />;

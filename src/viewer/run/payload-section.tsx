@@ -30,10 +30,7 @@ const chosen: Signal<Readonly<Record<string, string>>> = signal({});
 const TEXT_FIELDS_MAX = 50;
 const DOCUMENTS_PAGE = 20;
 
-/**
- * Section that shows a run's inputs or outputs in a suitable form, or as JSON if `isJson` is set. Fetches the payload when the
- * section becomes visible.
- */
+/** Shows inputs or outputs in a suitable form, or as JSON if `isJson`. Fetches them when they become visible. */
 export function PayloadSection(props: { run: RunDetails; field: Field; isJson?: boolean }): JSX.Element | null {
   const { run, field, isJson = false } = props;
   const size = run.payload_sizes[field];

@@ -27,10 +27,7 @@ const STEPS_PAGE = 20;
 /** Maximum length of arguments and of a result on the line of a step. The panel of the step shows all of them. */
 const LINE_LENGTH = 400;
 
-/**
- * Shows a trace as a conversation: what was asked, what the program did, and what it answered. If `isJson` is set, shows the
- * inputs and the outputs as JSON.
- */
+/** Shows a trace as a conversation, with what was asked, done and answered, or its payloads as JSON if `isJson`. */
 export function RunConversation(props: { run: RunDetails; model: TraceModel; isJson: boolean }): JSX.Element {
   const { run, model, isJson } = props;
   const element = useRef<HTMLDivElement>(null);

@@ -24,10 +24,7 @@ import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
 import { RunConversation } from './run-conversation.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
-/**
- * Delay before a selected run is read, in milliseconds. The delay avoids reading every run that the user passes with
- * the arrow keys.
- */
+/** Delay before a selected run is read, in milliseconds. Avoids reading each run that the arrow keys pass. */
 const SELECTION_MS = 60;
 const EVENTS_PAGE = 50;
 

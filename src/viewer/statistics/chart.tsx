@@ -32,10 +32,7 @@ export interface ChartProps {
   readonly print: (value: number) => string;
   /** Whether the series are a ranking, which is beside the chart. */
   readonly isRanked?: boolean;
-  /**
-   * Function that is called with the range that the user selects by dragging. A double click calls the function without
-   * a range.
-   */
+  /** Called with the range that the user selects by dragging, or without a range after a double click. */
   readonly zoom: (range?: { fromMs: number; toMs: number }) => void;
 }
 

@@ -55,6 +55,7 @@ export function Groups({ statistics, groupBy }: { statistics: Statistics; groupB
 /** Returns the columns of the groups. Kinds of runs have columns only if some groups contain other runs too. */
 function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColumn<GroupFigures>[] {
   const { name, filter } = groupingOf(groupBy);
+  const { cached_tokens, cache_savings, total_cost } = total.usage ?? {};
   const number = (title: string, cell: TableColumn<GroupFigures>['cell']) =>
     ({ name: title, class: 'number', cell }) as const;
   const latency = (rank: 'p50' | 'p95', prefix = '', read: Kind['read'] = (figures) => figures) =>
@@ -62,7 +63,7 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
   const kinds = KINDS.filter(({ read }) =>
     groups.some((group) => read(group).runs > 0 && read(group).runs < group.runs),
   );
-  return [
+  const columns: readonly (TableColumn<GroupFigures> | false)[] = [
     { name, class: 'clip', cell: ({ group }) => <GroupLink group={group} added={filter(group)} /> },
     number('Runs', ({ runs }) => runs.toLocaleString('en')),
     number('Share', ({ runs }) => percent(runs, total.runs)),
@@ -76,22 +77,15 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
       latency('p95', prefix, read),
     ]),
     number('Tokens', ({ usage }) => orDash(usage?.total_tokens, count)),
-    ...(total.usage?.cached_tokens === undefined ? [] : [number('Cached', ({ usage }) => cachedShare(usage) ?? '–')]),
-    ...(total.usage?.cache_savings === undefined
-      ? []
-      : [number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost))]),
+    cached_tokens !== undefined && number('Cached', ({ usage }) => cachedShare(usage) ?? '–'),
+    cache_savings !== undefined && number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost)),
     number('Cost', ({ usage }) => orDash(usage?.total_cost, cost)),
-    ...(total.usage?.total_cost === undefined
-      ? []
-      : [
-          number('Of cost', ({ usage }) => (
-            <Share part={usage?.total_cost ?? 0} whole={total.usage?.total_cost ?? 0} />
-          )),
-        ]),
-    ...(groups.some(({ feedback }) => feedback !== undefined)
-      ? [number('Feedback', ({ feedback }) => feedbackChips(feedback))]
-      : []),
+    total_cost !== undefined &&
+      number('Of cost', ({ usage }) => <Share part={usage?.total_cost ?? 0} whole={total_cost} />),
+    groups.some(({ feedback }) => feedback !== undefined) &&
+      number('Feedback', ({ feedback }) => feedbackChips(feedback)),
   ];
+  return columns.filter((column) => column !== false);
 }
 
 function Share({ part, whole }: { part: number; whole: number }): JSX.Element {

@@ -2,10 +2,7 @@ import { fieldsOf, firstText } from '../../payload/fields.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import type { Message } from '../../services/message.ts';
 
-/**
- * Returns the messages that a turn adds to its conversation: the user's input and the answer. Payloads often repeat the
- * earlier messages of the conversation.
- */
+/** Returns the input and the answer of a turn. Payloads often repeat the earlier messages of the conversation. */
 export function messagesOfTurn(inputs: unknown, outputs: unknown): Message[] {
   return [...inputOf(inputs), ...answerOf(outputs)];
 }

@@ -15,7 +15,7 @@ import { FilterModel } from './filter-model.ts';
 
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
-  useEffect(() => () => model.dispose(), [model]);
+  useEffect(() => () => model.projects.close(), [model]);
   const { project } = address.value;
   return (
     <div class="filter-row">

@@ -50,10 +50,6 @@ export class FilterModel {
     if (added !== '') go({ filter: withTerms(address.value.filter, added) });
   }
 
-  dispose(): void {
-    this.projects.close();
-  }
-
   write(text: string): void {
     this.#isOpen.value = true;
     this.#type(text);

@@ -9,7 +9,8 @@ import { FilterRow } from './filter-box.tsx';
 import { openHelp } from './help.tsx';
 import { importFile } from './import-file.ts';
 
-const VIEWS: readonly { readonly view: View; readonly name: string; readonly keys: string }[] = [
+/** The views with a link, and the keys that open them. */
+export const VIEWS: readonly { readonly view: View; readonly name: string; readonly keys: string }[] = [
   { view: 'traces', name: 'Traces', keys: 'g t' },
   { view: 'runs', name: 'Runs', keys: 'g r' },
   { view: 'threads', name: 'Threads', keys: 'g h' },

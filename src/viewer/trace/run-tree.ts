@@ -42,9 +42,7 @@ export interface Axis {
 const IDLE_MS = 600_000;
 const TICK_MS = 250;
 
-/**
- * Builds the tree in linear time. If parents form a cycle, one run of the cycle becomes a root and counts as an orphan.
- */
+/** Builds the tree in linear time. If parents form a cycle, one run of it becomes a root and counts as an orphan. */
 export function treeOf(runs: readonly TreeRun[]): RunTree {
   const byId = new Map(runs.map((run) => [run.id, run]));
   const children = new Map<string, TreeRun[]>();
@@ -159,10 +157,7 @@ export function isInternal({ run, parent }: Branch): boolean {
   return isLeftOut(run, parent !== -1);
 }
 
-/**
- * Returns the time range from the first start to the last end. While runs are pending, the range extends to the current
- * time.
- */
+/** Returns the range from the first start to the last end, or to the current time while runs are pending. */
 export function useAxis({ startMs, endMs, hasOpenRuns }: RunTree): Axis {
   const nowMs = useNow(hasOpenRuns, TICK_MS);
   const isGrowing = hasOpenRuns && nowMs > endMs && nowMs - endMs < IDLE_MS;
