@@ -71,7 +71,8 @@ let own: readonly string[] | undefined;
 
 /** Finds the folder above that of this file. If the file is bundled with an application, its package is another one. */
 function ownPlaces(): string[] {
-  const [, file = ''] = /\((.+):\d+:\d+\)/.exec(`${new Error().stack}`) ?? [];
+  const [, frame = ''] = `${new Error().stack}`.split('\n');
+  const file = frame.slice(frame.indexOf('(') + 1);
   const folder = file.slice(0, -file.split(/[/\\]/).slice(-2).join('/').length);
   const path = `${folder}../package.json`;
   const manifest = nodeModule('node:fs').readFileSync(path.startsWith('file:') ? new URL(path) : path, 'utf8');
