@@ -6,6 +6,7 @@ import { shareInstances } from '../base/shared.ts';
 import { hasServiceVariable, langsmithEnv, parseFlag } from '../config/environment.ts';
 import type { ConfigureOptions } from '../config/options.ts';
 import { isSameOrigin, langsmithAddress, type ServiceOptions, serviceOf } from '../config/service.ts';
+import { plainClients } from '../integrations/langchain/tracer.ts';
 import { defined, definedOrNone, fieldsOf } from '../payload/fields.ts';
 import { withoutTracing } from '../platform/suppress-tracing.ts';
 import { newRunId } from '../run/ids.ts';
@@ -108,6 +109,7 @@ export class Client {
     this.masks = masksOf(config);
     this.forcedExporter = this.masks ? maskingSink(this.masks, this.own) : this.own;
     this.exporter = this.own && this.forcedExporter ? whileTracingIsOn(this.forcedExporter) : this.forcedExporter;
+    if (this.exporter === undefined) plainClients.add(this);
   }
 
   /** Records the start of a run. If `run` has an end time, also records the end. */

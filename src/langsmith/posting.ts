@@ -1,24 +1,15 @@
 import { clock } from '../base/clock.ts';
 import { diagnostics } from '../base/diagnostics.ts';
 import { shared } from '../base/shared.ts';
-import { steps } from '../integrations/langchain/steps.ts';
+import { newState, type Step, steps } from '../integrations/langchain/steps.ts';
 import { defined, isPlainObject } from '../payload/fields.ts';
 import { contextWith, type RunContext, rootContext } from '../run/context.ts';
 import { newRunId, runIdAt } from '../run/ids.ts';
-import { OpenRuns, type OpenStep } from '../run/open-runs.ts';
 import { RemoteRun } from '../run/propagation/propagation.ts';
 import { type Run, startRunIn } from '../run/run.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import { dottedOrder, parseDottedOrder, timestampUs } from '../run/time.ts';
 import type { Attachments, KVMap, RunCreate } from './types.ts';
-
-interface State {
-  /** Number of recorded events. When a run ends, LangChain sends all of the run's events again. */
-  events: number;
-}
-
-/** Posted runs by id. Steps that the `runspan/langchain` handler records have no run here. */
-const open: OpenRuns<string, State> = shared('langsmithRuns', () => new OpenRuns('runspan/langsmith'));
 
 /** The runs of traced functions whose tree LangChain or the program has. They may be in its queue after they have ended. */
 const traced: Map<string, WeakRef<Run>> = shared('langsmithTraced', () => new Map());
@@ -39,7 +30,7 @@ export function postRun(create: RunCreate, exporter: RunSink | undefined, parent
   const { id, start_time, dotted_order, parent_run_id } = changes;
   const own = dotted_order === undefined ? undefined : parseDottedOrder(dotted_order)?.at(-1);
   const orderAbove = dotted_order?.replace(/\.?[^.]*$/, '');
-  const above = parent?.context ?? open.below(parent_run_id) ?? contextBelow(orderAbove);
+  const above = parent?.context ?? steps.below(parent_run_id) ?? contextBelow(orderAbove);
   const options = defined({
     runType: create.run_type,
     id: id ?? own?.id,
@@ -70,17 +61,18 @@ function contextBelow(order: string | undefined): RunContext | undefined {
 
 /** Records the start of a run, unless the `runspan/langchain` handler records the run. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
-  if (create.id !== undefined && steps.find(create.id)?.run !== undefined) keep(create.id, undefined);
+  if (create.id !== undefined && steps.has(create.id)) keep(create.id, undefined);
   else postRun(create, exporter);
 }
 
-function keep(id: string, run: Run | undefined): OpenStep<string, State> {
-  return open.add({ id, run, below: run?.context, state: { events: 0 } });
+/** Without a run, changes of the step are ignored. */
+function keep(id: string, run: Run | undefined): Step {
+  return steps.add({ id, run, below: run?.context, state: newState({}) });
 }
 
 /** Records changes to a posted run. If the changes contain an end time or an error, the run ends. */
 export function patchRun(id: string, changes: Partial<RunCreate>): void {
-  const posted = open.all(id);
+  const posted = steps.all(id).filter(({ state }) => state.handler === undefined);
   for (const step of posted) update(step, changes);
   if (posted.length > 0) return;
   diagnostics.warnOnce(
@@ -89,15 +81,15 @@ export function patchRun(id: string, changes: Partial<RunCreate>): void {
   );
 }
 
-function update(posted: OpenStep<string, State>, changes: Partial<RunCreate>): void {
+function update(posted: Step, changes: Partial<RunCreate>): void {
   const { error = null, end_time } = changes;
   change(posted, changes);
   if ((error ?? end_time ?? undefined) === undefined) return;
   const options = defined({ endTime: end_time ?? undefined });
-  open.end(posted, ({ run }) => (error === null ? run?.end(undefined, options) : run?.fail(error, options)));
+  steps.end(posted, ({ run }) => (error === null ? run?.end(undefined, options) : run?.fail(error, options)));
 }
 
-function change({ run, state }: OpenStep<string, State>, changes: Partial<RunCreate>): void {
+function change({ run, state }: Step, changes: Partial<RunCreate>): void {
   if (run === undefined) return;
   const { name, tags, extra, inputs, outputs, events = [], attachments } = changes;
   const metadata = extra?.metadata as KVMap | undefined;

@@ -1,6 +1,6 @@
 import { guard } from '../base/guard.ts';
 import { RunspanCallbackHandler } from '../integrations/langchain/handler.ts';
-import { duplicateTracer, tracer } from '../integrations/langchain/tracer.ts';
+import { duplicateTracer, plainClients, tracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf } from '../payload/fields.ts';
 import { currentContext } from '../run/context.ts';
 import { currentSink } from '../run/sink.ts';
@@ -15,7 +15,7 @@ export const USER_AGENT: RegExp = /langchain-?js/;
 
 /** Holds the callback handlers of a LangChain step. */
 interface CallbackManager {
-  readonly handlers: readonly { readonly name: string }[];
+  readonly handlers: readonly { readonly name: string; readonly client?: object }[];
   addHandler(handler: object, isInherited: boolean): void;
   removeHandler(handler: object): void;
 }
@@ -44,8 +44,11 @@ function keepTracer(): void {
   isStopped = duplicateTracer() !== undefined;
 }
 
-function withoutTracer(manager: CallbackManager): CallbackManager {
-  for (const handler of manager.handlers) if (handler.name === 'langchain_tracer') manager.removeHandler(handler);
+function withoutTracer(manager: CallbackManager, isDuplicate = true): CallbackManager {
+  for (const handler of manager.handlers) {
+    if (handler.name !== 'langchain_tracer') continue;
+    if (isDuplicate || (handler.client && plainClients.has(handler.client))) manager.removeHandler(handler);
+  }
   return manager;
 }
 
@@ -69,7 +72,7 @@ function patch({ CallbackManager }: Fields): void {
     const manager = configured ?? (Reflect.apply(configure, self, [[ours], ...args.slice(1)]) as CallbackManager);
     const { name } = ours;
     if (!manager.handlers.some((handler) => handler.name === name)) manager.addHandler(ours, true);
-    return isDuplicate ? withoutTracer(manager) : manager;
+    return withoutTracer(manager, isDuplicate);
   };
   fieldsOf(CallbackManager)._configureSync = function (this: unknown, ...args: unknown[]): CallbackManager | undefined {
     const configured = Reflect.apply(configure, this, args);

@@ -94,10 +94,11 @@ export class OpenRuns<Id, State> {
     return id === undefined ? [...this.#open.values()].flat() : (this.#open.get(id) ?? []);
   }
 
-  /** Returns an open step, preferably the one that is sent to `sink`. */
+  /** Returns an open step, preferably one with a run, and the one that is sent to `sink`. */
   find(id: Id | undefined, sink?: RunSink): OpenStep<Id, State> | undefined {
     const steps = id === undefined ? [] : this.all(id);
-    return steps.find(({ run }) => run?.sink === sink) ?? steps[0];
+    const withRun = steps.filter(({ run }) => run !== undefined);
+    return withRun.find(({ run }) => run?.sink === sink) ?? withRun[0] ?? steps[0];
   }
 
   /** Returns the context below a step, which may have ended. */

@@ -53,7 +53,7 @@ function programOf(random: () => number): Program {
   const streamed = ending === 'leave' || random() < 0.5;
   // A `RunTree` has only the parent that it is given, and each call of MCP has a run of its own.
   const on = framework === 'mcp' ? 'traced' : pick(['none', 'traced'] as const);
-  const caller = framework === 'langsmith' ? 'none' : random() < 0.7 ? on : pick(CALLERS.slice(2, -1));
+  const caller = framework === 'langsmith' ? 'none' : random() < 0.7 ? on : pick(CALLERS.slice(2));
   const waits = framework === 'mcp' ? ['stuck'] : streamed ? ['hang', 'stuck', 'stall'] : ['hang', 'stuck'];
   const last = { ok: 'ok', fail: 'fail', abort: pick(waits), timeout: pick(waits), leave: 'stall', pause: 'pay' };
   const calls = [[], ['tool'], ['bad'], ['tool+bad'], ['tool', 'tool+tool']];

@@ -8,7 +8,7 @@ import { isCallType, SOURCES } from '../../run/same-call.ts';
 import { requestSignal } from '../fetch/request.ts';
 import { modelMetadata } from './model.ts';
 import { plainInterrupts, plainOutputs } from './payload.ts';
-import type { Step, StepState } from './steps.ts';
+import { newState, type Step, type StepState } from './steps.ts';
 
 /** The name of this integration among the sources of a run. */
 const SOURCE = 'langchain';
@@ -38,16 +38,13 @@ export function describeStep(step: StepBegin, handler: object): StepStart<StepSt
   const sources = isCall ? { [SOURCES]: [SOURCE] } : {};
   const readInputs = () => guard('RunspanCallbackHandler', () => step.inputs?.());
   const call = stepCall(isCall ? readInputs() : undefined);
-  const state: StepState = {
+  const state = newState({
     handler,
     model: runType === 'llm' ? textOf(own.ls_model_name) : undefined,
     tags: tags && new WeakRef(tags),
-    isRequested: false,
-    hasTokens: false,
-    text: '',
     isChat: isChat === true,
     isGraph: listOf(fieldsOf(serialized).id)[0] === 'langgraph',
-  };
+  });
   const description = {
     signal: requestSignal(undefined, extra?.options),
     // Tags and metadata are set after the start, so that nested runs do not inherit them. LangChain already passes

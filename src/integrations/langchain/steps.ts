@@ -7,9 +7,12 @@ import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
 import { requestTexts } from '../../run/request-key.ts';
 import type { RunSink } from '../../run/sink.ts';
 
-/** What one handler knows of an open LangChain step. */
+/** What one handler, or LangSmith's tracer, knows of an open LangChain step. */
 export interface StepState {
-  readonly handler: object;
+  /** Undefined if LangSmith's tracer or a program posts the step to `runspan/langsmith`. */
+  readonly handler: object | undefined;
+  /** Number of posted events. When a run ends, LangChain posts all of its events again. */
+  events: number;
   /** The name of the model, if the step is a model call. */
   readonly model: string | undefined;
   /** The last text in the step's inputs. Empty if there is none, undefined until it is needed. */
@@ -33,7 +36,15 @@ export interface StepState {
 
 export type Step = OpenStep<string, StepState>;
 
-/** The open steps of all handlers, by LangChain's run id. Each sink has at most one step per id. */
+export function newState(known: Partial<StepState>): StepState {
+  const kind = { handler: undefined, model: undefined, tags: undefined, isChat: false, isGraph: false };
+  return { ...kind, isRequested: false, hasTokens: false, text: '', events: 0, ...known };
+}
+
+/**
+ * The open steps of all handlers, and posted runs, by LangChain's run id. Each sink has at most one run per id, whether a
+ * handler or LangSmith's tracer reports it first.
+ */
 export const steps: OpenRuns<string, StepState> = shared('langchainSteps', () => new OpenRuns('LangChain', keepText));
 
 /**

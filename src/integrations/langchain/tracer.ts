@@ -12,6 +12,9 @@ import {
 /** Whether LangChain is patched, which removes its own tracer from calls that would be recorded twice. */
 export const tracer: { isRemoved: boolean } = shared('langchainTracer', () => ({ isRemoved: false }));
 
+/** Clients of `runspan/langsmith` without options. If a tracer has one, the handler records its steps to the same sink. */
+export const plainClients: WeakSet<object> = shared('langsmithClients', () => new WeakSet());
+
 /** Returns the environment variable that makes LangChain's own tracer send runs to the same endpoint, if any. */
 export function duplicateTracer(): EnvironmentName | undefined {
   const name = LANGSMITH_TRACING.find((variable) => env(variable) === 'true');
