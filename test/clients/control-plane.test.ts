@@ -235,6 +235,8 @@ describe('a client', () => {
     ['tenantId', { tenantId: '' }],
     ['bearerToken', { bearerToken: 7 }],
     ['spelling', { spelling: { git_host: 'a/b' } }],
+    ['spelling', { spelling: { git_host: '' } }],
+    ['spelling', { spelling: { git: 'hub' } }],
     ['key', { key: 'k' }],
   ])('refuses the option %s: %j', (option, options) => {
     const make = (): ControlPlane => new ControlPlane({ baseUrl: 'http://127.0.0.1:1', ...options });
