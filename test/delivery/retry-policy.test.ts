@@ -4,7 +4,6 @@ import {
   againMs,
   type Decision,
   decide,
-  delayMs,
   type FailedRequest,
   FLUSH_DELAY_MS,
   TABLE,
@@ -134,12 +133,6 @@ describe('the delivery policy', () => {
     expect(decide(request({ loneFailures: 9 })).endpoint).toBe('closed');
     expect(decide(request({ isClosed: true })).endpoint).toBe('closed');
     expect(decide(request({ isClosed: true, evidence: 'since last' })).endpoint).toBe('unchanged');
-  });
-
-  it('probes an endpoint that refuses everything after 1 s, and then less and less often, down to every 5 minutes', () => {
-    const backOff = { retryDelayMs: 500, retryDelayMaxMs: 30_000, random: () => 0.5 };
-    const delays = [0, 1, 2, 3, 4, 5, 50].map((probes) => delayMs('refused', probes, backOff));
-    expect(delays).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 300_000, 300_000]);
   });
 
   it('probes at least each second while a flush waits', () => {
