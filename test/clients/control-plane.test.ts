@@ -195,11 +195,7 @@ describe('a client', () => {
     const tenantId = '0193b3a0-2222-7000-8000-000000000002';
     const { server, client } = await setUp(
       { spelling, tenantId, bearerToken: 'token-of-mine' },
-      {
-        spelling,
-        tenantId,
-        prefix: '/api-host',
-      },
+      { spelling, tenantId, prefix: '/api-host' },
     );
     const made = await client.deployments.create({
       name: 'agent',
