@@ -156,9 +156,7 @@ describe('submitFeedback', () => {
     ['', 'cannot be parsed'],
     [undefined, 'is missing'],
     [PATH, 'cannot be parsed'],
-    [`ftp://host${PATH}`, 'has another protocol'],
     [`https://user@host${PATH}`, 'contains a user or password'],
-    [`https://:pass@host${PATH}`, 'contains a user or password'],
     [`http://host.test${PATH}`, 'the URL is a credential and is not sent over plain HTTP to another machine'],
   ])('refuses the URL %s: it %s', async (address, problem) => {
     const error = await thrownBy(submitFeedback(address as string, { score: 1 }));
