@@ -55,10 +55,7 @@ describe('invalid arguments are reported with exit code 2', () => {
     ['spool send', 'no endpoint: set RUNSPAN_ENDPOINT or --endpoint'],
     ['backup copy.db --store memory', 'RUNSPAN_STORE=memory has no store file'],
   ])('%s', async (line, message) => {
-    const env = {
-      RUNSPAN_CONTROL_PLANE_URL: 'http://127.0.0.1:9',
-      RUNSPAN_CONTROL_PLANE_KEY: 'k',
-    };
+    const env = { RUNSPAN_CONTROL_PLANE_URL: 'http://127.0.0.1:9', RUNSPAN_CONTROL_PLANE_KEY: 'k' };
     const { code, stdout, stderr } = await runMain(split(line), env);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr.slice(0, `runspan: ${message}`.length)).toBe(`runspan: ${message}`);
@@ -99,22 +96,7 @@ describe('amounts', () => {
 });
 
 describe('help', () => {
-  const commands = [
-    'init',
-    'dev',
-    'serve',
-    'keys',
-    'traces',
-    'show',
-    'test',
-    'mcp',
-    'delete',
-    'backup',
-    'store',
-    'doctor',
-    'spool',
-    'deployments',
-  ];
+  const commands = 'init dev serve keys traces show test mcp delete backup store doctor spool deployments'.split(' ');
 
   it('lists all commands', async () => {
     const { code, stdout } = await runMain(['--help']);

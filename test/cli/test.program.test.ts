@@ -429,44 +429,19 @@ describe('runspan test of stored traces', () => {
     expect(project.read('test/first.test.mjs')).toContain(`In trace ${idOf(3)}, first failed with "Error: no page 12"`);
   });
 
-  it.each([
-    [
-      'Vitest with TypeScript',
-      { devDependencies: { vitest: '4', typescript: '6' } },
-      'ts',
-      `import { strict as assert } from 'node:assert';\nimport { test } from 'vitest';\nimport {`,
-      '}, 70_000);',
-    ],
-    [
-      'Vitest',
-      { devDependencies: { vitest: '4' } },
-      'js',
-      `import { strict as assert } from 'node:assert';\nimport { test } from 'vitest';\nimport {`,
-      '}, 70_000);',
-    ],
-    [
-      'Jest',
-      { type: 'commonjs', devDependencies: { jest: '30' } },
-      'js',
-      `const { strict: assert } = require('node:assert');\nconst { join } = require('node:path');\nconst {`,
-      '}, 70_000);',
-    ],
-    [
-      'Jest with TypeScript',
-      { type: 'commonjs', devDependencies: { jest: '30', typescript: '6' } },
-      'ts',
-      `import { strict as assert } from 'node:assert';\nimport { join } from 'node:path';\nimport {`,
-      '}, 70_000);',
-    ],
-    [
-      'no test runner',
-      { devDependencies: { typescript: '6' } },
-      'mjs',
-      `import { strict as assert } from 'node:assert';\nimport { test } from 'node:test';\nimport {`,
-      '});',
-    ],
-  ])('writes a test for %s', async (_, manifest, extension, head, end) => {
-    const { project } = await ask([idOf(5), '--out', 'checks', '--name', 'oslo'], manifest);
+  const esm = (runner: string) =>
+    `import { strict as assert } from 'node:assert';\nimport { test } from '${runner}';\nimport {`;
+  const ofJest = `import { strict as assert } from 'node:assert';\nimport { join } from 'node:path';\nimport {`;
+  const ofCommonJs = `const { strict: assert } = require('node:assert');\nconst { join } = require('node:path');\nconst {`;
+
+  it.each<[string, Record<string, string>, extension: string, head: string, end: string, type?: string]>([
+    ['Vitest with TypeScript', { vitest: '4', typescript: '6' }, 'ts', esm('vitest'), '}, 70_000);'],
+    ['Vitest', { vitest: '4' }, 'js', esm('vitest'), '}, 70_000);'],
+    ['Jest', { jest: '30' }, 'js', ofCommonJs, '}, 70_000);', 'commonjs'],
+    ['Jest with TypeScript', { jest: '30', typescript: '6' }, 'ts', ofJest, '}, 70_000);', 'commonjs'],
+    ['no test runner', { typescript: '6' }, 'mjs', esm('node:test'), '});'],
+  ])('writes a test for %s', async (_, devDependencies, extension, head, end, type = 'module') => {
+    const { project } = await ask([idOf(5), '--out', 'checks', '--name', 'oslo'], { type, devDependencies });
     const text = project.read(`checks/oslo.test.${extension}`);
     expect(text.startsWith(head)).toBe(true);
     expect(text.trimEnd().endsWith(end)).toBe(true);

@@ -195,11 +195,7 @@ describe('a client', () => {
     const tenantId = '0193b3a0-2222-7000-8000-000000000002';
     const { server, client } = await setUp(
       { spelling, tenantId, bearerToken: 'token-of-mine' },
-      {
-        spelling,
-        tenantId,
-        prefix: '/api-host',
-      },
+      { spelling, tenantId, prefix: '/api-host' },
     );
     const made = await client.deployments.create({
       name: 'agent',
@@ -235,6 +231,8 @@ describe('a client', () => {
     ['tenantId', { tenantId: '' }],
     ['bearerToken', { bearerToken: 7 }],
     ['spelling', { spelling: { git_host: 'a/b' } }],
+    ['spelling', { spelling: { git_host: '' } }],
+    ['spelling', { spelling: { git: 'hub' } }],
     ['key', { key: 'k' }],
   ])('refuses the option %s: %j', (option, options) => {
     const make = (): ControlPlane => new ControlPlane({ baseUrl: 'http://127.0.0.1:1', ...options });

@@ -28,15 +28,7 @@ describe('submitFeedback', () => {
       ['POST', PATH, {}],
     ]);
     expect(seen[0]?.headers).toMatchObject({ 'content-type': 'application/json' });
-    for (const name of [
-      'x-api-key',
-      'authorization',
-      'x-tenant-id',
-      'cookie',
-      'traceparent',
-      'baggage',
-      'langsmith-trace',
-    ]) {
+    for (const name of 'x-api-key authorization x-tenant-id cookie traceparent baggage langsmith-trace'.split(' ')) {
       expect(seen[0]?.headers).not.toHaveProperty(name);
     }
   });
@@ -164,9 +156,7 @@ describe('submitFeedback', () => {
     ['', 'cannot be parsed'],
     [undefined, 'is missing'],
     [PATH, 'cannot be parsed'],
-    [`ftp://host${PATH}`, 'has another protocol'],
     [`https://user@host${PATH}`, 'contains a user or password'],
-    [`https://:pass@host${PATH}`, 'contains a user or password'],
     [`http://host.test${PATH}`, 'the URL is a credential and is not sent over plain HTTP to another machine'],
   ])('refuses the URL %s: it %s', async (address, problem) => {
     const error = await thrownBy(submitFeedback(address as string, { score: 1 }));

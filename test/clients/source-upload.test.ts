@@ -20,6 +20,8 @@ interface Upload {
   readonly client: ControlPlane;
   readonly id: string;
   readonly root: string;
+  /** Uploads and returns what it throws. */
+  readonly failure: (from?: string, options?: object) => Promise<Error>;
 }
 
 async function upload(
@@ -30,7 +32,8 @@ async function upload(
   const made = await setUp(options, serverOptions);
   const { id } = await made.client.deployments.create(SOURCE);
   made.server.calls.length = 0;
-  return { ...made, id, root };
+  const failure = (from = root, asked?: object) => thrownBy(made.client.deployments.uploadSource(id, from, asked));
+  return { ...made, id, root, failure };
 }
 
 describe('an upload of a source', () => {
@@ -49,12 +52,9 @@ describe('an upload of a source', () => {
   });
 
   it('ends when the client is closed', async () => {
-    const { server, client, id, root } = await upload();
+    const { server, client, failure } = await upload();
     server.store.answers.push(() => void client.close());
-    expect(await thrownBy(client.deployments.uploadSource(id, root))).toMatchObject({
-      name: 'ConnectionError',
-      code: 'RUNSPAN_NO_RESPONSE',
-    });
+    expect(await failure()).toMatchObject({ name: 'ConnectionError', code: 'RUNSPAN_NO_RESPONSE' });
   });
 
   it('sends no key and no header of the client', async () => {
@@ -108,13 +108,13 @@ describe('an upload of a source', () => {
   });
 
   it.each([403, 307])('rejects with %d without the signature of the URL in the error', async (status) => {
-    const { server, client, id, root } = await upload();
+    const { server, failure } = await upload();
     server.store.answers.push((request, response) => {
       request.resume();
       const said = `${request.url} ${decodeURIComponent(request.url ?? '')}`;
       response.writeHead(status, { location: `${server.url}${request.url}`, 'x-echo': request.url }).end(said);
     });
-    const error = await thrownBy(client.deployments.uploadSource(id, root));
+    const error = await failure();
     expect(error).toMatchObject({ status, name: 'ApiError' });
     expect(inspect(error, { depth: 9, showHidden: true }) + error.message).not.toMatch(/c2lnbmF0dXJl|X-Signature=c/);
     expect(server.store.requests.length).toBe(1);
@@ -130,37 +130,31 @@ describe('an upload of a source', () => {
   });
 
   it('sends nothing if there is no source', async () => {
-    const { server, client, id, root } = await upload();
-    expect(await thrownBy(client.deployments.uploadSource(id, join(root, 'gone')))).toMatchObject({
-      code: 'RUNSPAN_INVALID_REQUEST',
-    });
-    expect(await thrownBy(client.deployments.uploadSource('x', root))).toMatchObject({
-      code: 'RUNSPAN_INVALID_REQUEST',
-    });
-    const wrong = client.deployments.uploadSource(id, root, { onProgress: 7 } as object);
-    expect(await thrownBy(wrong)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
+    const { server, client, root, failure } = await upload();
+    const invalid = { code: 'RUNSPAN_INVALID_REQUEST' };
+    expect(await failure(join(root, 'gone'))).toMatchObject(invalid);
+    expect(await thrownBy(client.deployments.uploadSource('x', root))).toMatchObject(invalid);
+    expect(await failure(root, { onProgress: 7 })).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
     expect(server.calls).toEqual([]);
   });
 
   it.each(['{}', '{"upload_url":7,"object_path":"p"}', '{"upload_url":"https://a.example"}'])(
     'rejects the response %s without a URL',
     async (body) => {
-      const { server, client, id, root } = await upload();
+      const { server, failure } = await upload();
       server.next(/upload-url/, (_, response) => response.end(body));
-      expect(await thrownBy(client.deployments.uploadSource(id, root))).toMatchObject({
-        code: 'RUNSPAN_INVALID_RESPONSE',
-      });
+      expect(await failure()).toMatchObject({ code: 'RUNSPAN_INVALID_RESPONSE' });
     },
   );
 
   it.each([{ object_path: 'uploads/1' }, { object_path: 'uploads/1', upload_url: null, later_field: 1 }])(
     'has no URL if the service returns only a path: %j',
     async (answer) => {
-      const { server, client, id, root } = await upload();
+      const { server, client, id, failure } = await upload();
       server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
       expect(await client.deployments.uploadUrl(id)).toEqual(answer);
       server.next(/upload-url/, (_, response) => response.end(JSON.stringify(answer)));
-      expect(await thrownBy(client.deployments.uploadSource(id, root))).toMatchObject({
+      expect(await failure()).toMatchObject({
         code: 'RUNSPAN_INVALID_RESPONSE',
         message: expect.stringMatching(
           /upload-url": 200, but the response has no upload_url; .* as source_tarball_path$/,
@@ -173,10 +167,10 @@ describe('an upload of a source', () => {
   it.each(['ftp://a.example/x', 'http://a.example/x?signature=c2lnbmF0dXJl', 'nowhere', 'https://u:p@a.example/'])(
     'refuses the URL %s',
     async (upload_url) => {
-      const { server, client, id, root } = await upload();
+      const { server, failure } = await upload();
       const answer = JSON.stringify({ upload_url, object_path: 'p' });
       server.next(/upload-url/, (_, response) => response.end(answer));
-      const error = await thrownBy(client.deployments.uploadSource(id, root));
+      const error = await failure();
       expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
       expect(error.message).toContain('`upload_url`');
       if (upload_url.startsWith('http:')) expect(error.message).toContain('the URL is a credential and is not sent');
@@ -185,39 +179,35 @@ describe('an upload of a source', () => {
   );
 
   it('ends with the reason of the signal at each step', async () => {
-    const { server, client, id, root } = await upload();
+    const { server, root, failure } = await upload();
     const reason = new Error('enough');
     const asked = new AbortController();
     server.next(/upload-url/, () => asked.abort(reason));
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { signal: asked.signal }))).toBe(reason);
+    expect(await failure(root, { signal: asked.signal })).toBe(reason);
     const sent = new AbortController();
     server.store.answers.push(() => sent.abort(reason));
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { signal: sent.signal }))).toBe(reason);
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { signal: AbortSignal.abort(reason) }))).toBe(
-      reason,
-    );
+    expect(await failure(root, { signal: sent.signal })).toBe(reason);
+    expect(await failure(root, { signal: AbortSignal.abort(reason) })).toBe(reason);
     expect(server.store.requests.length).toBe(1);
   });
 
   it('ends after its timeout, or with an error of `onProgress`', async () => {
-    const { server, client, id, root } = await upload();
+    const { server, root, failure } = await upload();
     server.store.answers.push(() => undefined);
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { timeoutMs: 80 }))).toMatchObject({
-      code: 'RUNSPAN_TIMEOUT',
-    });
+    expect(await failure(root, { timeoutMs: 80 })).toMatchObject({ code: 'RUNSPAN_TIMEOUT' });
     const thrown = new Error('listener');
     const onProgress = (): never => {
       throw thrown;
     };
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { onProgress }))).toBe(thrown);
+    expect(await failure(root, { onProgress })).toBe(thrown);
     const later = async (): Promise<never> => onProgress();
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { onProgress: later }))).toBe(thrown);
+    expect(await failure(root, { onProgress: later })).toBe(thrown);
     const last = async ({ bytes, sentBytes }: { bytes: number; sentBytes: number }): Promise<void> => {
       if (sentBytes < bytes) return;
       await vi.waitFor(() => expect(server.store.objects.size).toBe(1));
       throw thrown;
     };
-    expect(await thrownBy(client.deployments.uploadSource(id, root, { onProgress: last }))).toBe(thrown);
+    expect(await failure(root, { onProgress: last })).toBe(thrown);
   });
 
   it('sends a tarball unchanged', async () => {

@@ -62,15 +62,8 @@ describe('a call of an agent server within a run', () => {
       await server.statelessRuns.batch([RUN]);
     });
 
-    const names = [
-      'runs.create',
-      'runs.wait',
-      'runs.stream',
-      'statelessRuns.create',
-      'statelessRuns.wait',
-      'statelessRuns.stream',
-      'statelessRuns.batch',
-    ];
+    const stateless = ['create', 'wait', 'stream', 'batch'].map((name) => `statelessRuns.${name}`);
+    const names = ['runs.create', 'runs.wait', 'runs.stream', ...stateless];
     expect(treeOf(recorder.runs)).toEqual({ answer: Object.fromEntries(names.map((name) => [name, {}])) });
     for (const [at, name] of names.entries()) {
       const { id, dotted_order } = recorder.run(name);
@@ -93,10 +86,7 @@ describe('a call of an agent server within a run', () => {
     expect(recorder.run('runs.wait')).toMatchObject({ run_type: 'chain', inputs, outputs: STATE });
     expect(recorder.run('runs.stream')).toMatchObject({ run_type: 'chain', inputs, outputs: STATE });
     for (const name of ['runs.wait', 'runs.stream']) {
-      expect(recorder.run(name).extra?.metadata).toMatchObject({
-        agent_run_id: 'r-1',
-        agent_thread_id: 't-1',
-      });
+      expect(recorder.run(name).extra?.metadata).toMatchObject({ agent_run_id: 'r-1', agent_thread_id: 't-1' });
     }
     expect(JSON.stringify(recorder.runs)).not.toContain(KEY);
   });

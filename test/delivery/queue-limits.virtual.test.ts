@@ -19,6 +19,22 @@ async function bytesOf(length: number): Promise<number> {
   return stats().backlog.bytes;
 }
 
+const MOMENTS = ['waits', 'is under way', 'is sent'] as const;
+
+/** Returns an exporter whose requests wait, and a function that sends its records until a moment. */
+async function held(limits: object = {}) {
+  const answer = gate<number>();
+  const scene = await delivery({ limits: { ...onFlush, ...limits }, reply: () => answer });
+  const sent = async (when: (typeof MOMENTS)[number]) => {
+    const flushed = when === 'waits' ? undefined : scene.exporter.flush();
+    await settle();
+    if (when === 'is sent') answer.open(202);
+    await settle();
+    return [flushed] as const;
+  };
+  return { ...scene, answer, sent };
+}
+
 describe('the queue', () => {
   it.each([
     [2, 0],
@@ -190,16 +206,11 @@ describe('open runs', () => {
     expect(scene.service.arrivals('late').at(-1)?.fields.error).toBe('');
   });
 
-  it.each(['waits', 'is under way', 'is sent'])('are sent with their end if the incomplete record %s', async (when) => {
-    const answer = gate<number>();
-    const limits = { ...onFlush, openRuns: 1 };
-    const { start, exporter, flush, service, stats } = await delivery({ limits, reply: () => answer });
+  it.each(MOMENTS)('are sent with their end if the incomplete record %s', async (when) => {
+    const { start, flush, service, stats, answer, sent } = await held({ openRuns: 1 });
     const run = start('late', { inputs: { q: 1 } });
     start('other');
-    const flushed = when === 'waits' ? undefined : exporter.flush();
-    await settle();
-    if (when === 'is sent') answer.open(202);
-    await settle();
+    const [flushed] = await sent(when);
     run.end({ a: 1 });
     answer.open(202);
     if (flushed !== undefined) await finished(flushed);
@@ -217,14 +228,10 @@ describe('open runs', () => {
 describe('runs that are open at the end', () => {
   const interrupted = { end_time: expect.any(String), error: PROGRAM_ENDED };
 
-  it.each(['waits', 'is under way', 'is sent'])('are interrupted by `close` if the start %s', async (when) => {
-    const answer = gate<number>();
-    const scene = await delivery({ limits: onFlush, reply: () => answer });
+  it.each(MOMENTS)('are interrupted by `close` if the start %s', async (when) => {
+    const { answer, sent, ...scene } = await held();
     const run = scene.start('job');
-    const flushed = when === 'waits' ? undefined : scene.exporter.flush();
-    await settle();
-    if (when === 'is sent') answer.open(202);
-    await settle();
+    const [flushed] = await sent(when);
     expect(scene.service.arrivals('job').filter(({ isEnded }) => isEnded)).toEqual([]);
     const closed = scene.exporter.close();
     await settle();

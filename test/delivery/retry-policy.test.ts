@@ -4,7 +4,6 @@ import {
   againMs,
   type Decision,
   decide,
-  delayMs,
   type FailedRequest,
   FLUSH_DELAY_MS,
   TABLE,
@@ -135,22 +134,8 @@ describe('the delivery policy', () => {
     expect(decide(request({ isClosed: true })).endpoint).toBe('closed');
     expect(decide(request({ isClosed: true, evidence: 'since last' })).endpoint).toBe('unchanged');
   });
-});
 
-describe('the delay before a probe', () => {
-  const backOff = { retryDelayMs: 500, retryDelayMaxMs: 30_000, random: () => 0.5 };
-
-  it('grows from 1 s to 5 minutes after refusals', () => {
-    const delays = [0, 1, 2, 3, 4, 5, 50].map((probes) => delayMs('refused', probes, backOff));
-    expect(delays).toEqual([1_000, 5_000, 30_000, 120_000, 300_000, 300_000, 300_000]);
-  });
-
-  it('is a random share of 0.5 s, doubled with each probe up to 30 s, after other failures', () => {
-    const delays = [0, 1, 2, 6, 50].map((probes) => delayMs('later', probes, backOff));
-    expect(delays).toEqual([250, 500, 1_000, 15_000, 15_000]);
-  });
-
-  it('is at most a second while a flush waits', () => {
+  it('probes at least each second while a flush waits', () => {
     expect(FLUSH_DELAY_MS).toEqual({ refused: 1_000, invalid: 1_000, later: 500, unavailable: 500 });
   });
 });

@@ -25,9 +25,7 @@ const PROGRAM = `
 
 test('without the HTTP client of undici, a program keeps its exit code, a flush resolves, and one log line reports that delivery is off', async () => {
   await using server = await ingestServer();
-  const { code, stdout, stderr } = await runNode(programWith(true), {
-    RUNSPAN_ENDPOINT: server.url,
-  });
+  const { code, stdout, stderr } = await runNode(programWith(true), { RUNSPAN_ENDPOINT: server.url });
   expect(stdout).toBe('the application ran\nflushed boolean\n');
   const lines = stderr.split('\n').filter((line) => /failed: .*delivery is off/.test(line));
   expect(lines).toEqual([expect.stringContaining('undici')]);

@@ -152,15 +152,13 @@ test('the source of a skill has no credentials', () => {
   expect(metadata).toEqual({ 'gen_ai.skill.source.uri': 'https://skills.example/review' });
 });
 
+const twoAnswers = ['a', 'b'].map((content) => ({ role: 'assistant', content }));
+
 // The first form is Mastra's.
 test.each([[['["stop","length"]']], ['["stop","length"]'], [['stop', 'length']]])(
   'the finish reasons %j are a list, and each message has its own',
   (reasons) => {
-    const messages = [
-      { role: 'assistant', content: 'a' },
-      { role: 'assistant', content: 'b' },
-    ];
-    const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.output.messages': messages };
+    const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.output.messages': twoAnswers };
     const { metadata, outputs } = mapped({ ...attributes, 'gen_ai.response.finish_reasons': reasons });
     expect(metadata.finish_reasons).toEqual(['stop', 'length']);
     expect(outputs.messages).toMatchObject([{ finish_reason: 'stop' }, { finish_reason: 'length' }]);
@@ -168,11 +166,7 @@ test.each([[['["stop","length"]']], ['["stop","length"]'], [['stop', 'length']]]
 );
 
 test('an unknown finish reason does not move the others', () => {
-  const messages = [
-    { role: 'assistant', content: 'a' },
-    { role: 'assistant', content: 'b' },
-  ];
-  const attributes = { 'gen_ai.output.messages': messages, 'gen_ai.response.finish_reasons': [null, 'length'] };
+  const attributes = { 'gen_ai.output.messages': twoAnswers, 'gen_ai.response.finish_reasons': [null, 'length'] };
   expect(mapped(attributes).outputs.messages).toMatchObject([{}, { finish_reason: 'length' }]);
 });
 

@@ -170,13 +170,7 @@ describe('the attributes', () => {
       'gen_ai.input.messages': asked,
       'gen_ai.output.messages': answered,
       ...others
-    } = attributesOf({
-      run_type: 'llm',
-      inputs,
-      outputs,
-      extra: { metadata },
-      tags: ['a'],
-    });
+    } = attributesOf({ run_type: 'llm', inputs, outputs, extra: { metadata }, tags: ['a'] });
     expect(others).toEqual({
       'gen_ai.operation.name': 'chat',
       'gen_ai.provider.name': 'openai',
@@ -268,9 +262,7 @@ describe('the attributes', () => {
     [
       'a text completion',
       { run_type: 'llm', extra: { metadata: { ls_model_type: 'llm' } } },
-      {
-        'gen_ai.operation.name': 'text_completion',
-      },
+      { 'gen_ai.operation.name': 'text_completion' },
     ],
     ['a chain', {}, { 'openinference.span.kind': 'CHAIN' }],
   ])('of %s', (_, fields, expected) => {

@@ -36,9 +36,7 @@ describe('the end of the process', () => {
       tracer.startSpan('b').end();
       const startedMs = performance.now();
       process.on('exit', () => console.log(performance.now() - startedMs < 10_000));`;
-    const ended = await runNode(program(deed), {
-      RUNSPAN_ENDPOINT: server.url,
-    });
+    const ended = await runNode(program(deed), { RUNSPAN_ENDPOINT: server.url });
     expect(ended).toMatchObject({ code: 0, stdout: 'true\n' });
   });
 });

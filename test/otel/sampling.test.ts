@@ -110,12 +110,6 @@ describe('below a span that OpenTelemetry does not sample', () => {
     expect(asked).toEqual(['skip', 'skip', 'skip']);
   });
 
-  test('a function is left out even inside a recorded function', async () => {
-    const { tracer, recorder } = off();
-    await nest(tracer, 'run > span > run below');
-    expect(tree(recorder)).toEqual(['run']);
-  });
-
   test('the current run records nothing, even inside a recorded function', async () => {
     const { tracer, recorder } = off();
     const { currentRun } = await import('#src/index.ts');

@@ -80,12 +80,6 @@ describe('the parent of a span', () => {
     expect(tree(recorder)).toEqual(linesOf(forest));
   });
 
-  test('is missing for a root span', async () => {
-    const { tracer, recorder } = setUp();
-    await nest(tracer, 'a > run', () => tracer.startSpan('b', { root: true }).end());
-    expect(tree(recorder)).toEqual(['a', '  run', 'b']);
-  });
-
   test('is the run of `withRun`', async () => {
     const { tracer, recorder } = setUp();
     await inSpan(tracer, 'span', () => withRun(startRun({ name: 'work' }), () => nest(tracer, 'inner > run')));

@@ -75,10 +75,7 @@ test.each<[string, Attributes, object]>([
       ...called({ cache_read: { input_tokens: 8 }, reasoning: { output_tokens: 3 } }),
       'openai.response.service_tier': 'flex',
     },
-    {
-      input_token_details: { flex: 12, flex_cache_read: 8 },
-      output_token_details: { flex: 4, flex_reasoning: 3 },
-    },
+    { input_token_details: { flex: 12, flex_cache_read: 8 }, output_token_details: { flex: 4, flex_reasoning: 3 } },
   ],
   ['a cost', called({ cost: 0.5 }), { total_cost: 0.5 }],
   [
@@ -119,10 +116,7 @@ test.each([1_000_000_001, 1e21, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '
 
 test('the token count 1,000,000,000 is recorded, and a cost may be larger', () => {
   const attributes = { ...chat, 'gen_ai.usage.input_tokens': 1_000_000_000, 'gen_ai.usage.cost': 2_000_000_000.5 };
-  expect(usageOf(attributes)).toEqual({
-    input_tokens: 1_000_000_000,
-    total_cost: 2_000_000_000.5,
-  });
+  expect(usageOf(attributes)).toEqual({ input_tokens: 1_000_000_000, total_cost: 2_000_000_000.5 });
 });
 
 test('a service tier alone is not usage', () => {

@@ -312,10 +312,7 @@ describe('a run with attachments of its payloads', () => {
 
 test('a payload whose redaction fails has no attachments', () => {
   logLines();
-  const redaction = redact({
-    patterns: [/secret/],
-    replace: fails,
-  });
+  const redaction = redact({ patterns: [/secret/], replace: fails });
   const { sink, record } = makeRun(
     { inputs: { bytes: new Uint8Array(2_000), text: 'a secret' } },
     { payload: { ...LIMITS, redaction } },

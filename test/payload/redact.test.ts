@@ -102,11 +102,7 @@ describe('patterns', () => {
   });
 
   test('mask their matches in the text that replaces a value', () => {
-    const value = {
-      f: Object.defineProperty(() => {}, 'name', { value: '1234' }),
-      s: Symbol('1234'),
-      big: 1234n,
-    };
+    const value = { f: Object.defineProperty(() => {}, 'name', { value: '1234' }), s: Symbol('1234'), big: 1234n };
     Object.defineProperty(value, 'bad', { enumerable: true, get: throws(new Error('1234')) });
     expect(shown(value, { patterns })).toEqual({
       f: '[Function [Redacted]]',
@@ -221,10 +217,7 @@ describe('a replacement', () => {
 });
 
 describe('a run', () => {
-  const options: RedactOptions = {
-    patterns: [/S{8}/],
-    paths: ['metadata.user', 'events.*.kwargs.x'],
-  };
+  const options: RedactOptions = { patterns: [/S{8}/], paths: ['metadata.user', 'events.*.kwargs.x'] };
   const secret = 'SSSSSSSS';
 
   test('is masked in all of its fields', () => {

@@ -27,6 +27,8 @@ const KEYS = [
   ...['password', 'api_key', 'max_tokens', 'signature', 'session', 'secret', 'id_token', 'logprob', 'type', 'cookie'],
   ...['toJSON', '__proto__', 'constructor', '', 'a"b', 'é', 'api_key\n', 'x'.repeat(70), 'https://a.b/?api_key=1'],
 ];
+/** Texts that are no numbers of JSON, or that JavaScript writes in another way. */
+const NUMBERS = '01 1. .5 - +1 1e999 1e NaN nul 1.0'.split(' ');
 const PAIR_KEYS = ['name', 'value', 'key', 'Name', 'Value', 'Key'];
 const PAIR_STRINGS = ['api_key', 'api_key\n', 'harmless', 'k9Xw27abQ4k9Xw27'];
 const STRINGS = [
@@ -102,22 +104,7 @@ function jsonText(random: Random, isPlain: boolean, levels = 5): string {
     case 4:
       return oneOf(random, ['true', 'false', 'null', '0', '-1', '12.5', '1500', '1e3', '1e-7', '123456']);
     case 5:
-      if (!isPlain)
-        return oneOf(random, [
-          '01',
-          '1.',
-          '.5',
-          '-',
-          '+1',
-          '1e999',
-          '1e',
-          'NaN',
-          'nul',
-          '',
-          '9'.repeat(400),
-          `${'9'.repeat(250)}e99`,
-          '1.0',
-        ]);
+      if (!isPlain) return oneOf(random, ['', '9'.repeat(400), `${'9'.repeat(250)}e99`, ...NUMBERS]);
       return '7';
     case 6:
       return JSON.stringify(oneOf(random, TABLE)) ?? 'null';

@@ -68,17 +68,9 @@ async function headersOf(mimeType: string, name = 'photo') {
 }
 
 describe('a type', () => {
-  test.each([
-    'image/png',
-    'image/jpeg',
-    'image/gif',
-    'image/webp',
-    'image/avif',
-    'audio/mpeg',
-    'audio/x-wav',
-    'video/mp4',
-    'Image/PNG; charset=utf-8',
-  ])('%s is shown', async (type) => {
+  const shown = 'image/png image/jpeg image/gif image/webp image/avif audio/mpeg audio/x-wav video/mp4'.split(' ');
+
+  test.each([...shown, 'Image/PNG; charset=utf-8'])('%s is shown', async (type) => {
     expect(await headersOf(type)).toMatchObject({
       'content-type': type.toLowerCase().split(';')[0],
       'content-disposition': expect.stringMatching(/^inline; /),

@@ -154,12 +154,7 @@ describe('the first difference of two prompts', () => {
 
 test('the share of the text before the difference', () => {
   const difference = differenceOf({ messages: [user('aaa'), user('b')] }, { messages: [user('aaa'), user('c')] });
-  expect(difference).toEqual({
-    place: 'message 2 (user)',
-    before: 'b',
-    after: 'c',
-    equal_share: 0.75,
-  });
+  expect(difference).toEqual({ place: 'message 2 (user)', before: 'b', after: 'c', equal_share: 0.75 });
 });
 
 test('the text tells the cached share only if it is known', () => {

@@ -61,6 +61,11 @@ const PROMPT = messages('user', 'Run user-prompt-secret, then repeat what the su
 /** Matches parts of the prompts and answers, and of the inputs and outputs of tools. */
 const SECRET = /[a-z-]+-secret/;
 
+const ORDERS: [string, (recording: Recording) => Recording][] = [
+  ['before', (recording) => recording],
+  ['after', (recording) => recording.toReversed()],
+];
+
 const CLAUDE = 'claude-code-2.1.332';
 
 test.each(['', '-content'])(
@@ -122,27 +127,27 @@ test('without content, no prompt, answer, tool input or tool output of Claude Co
   ]);
 });
 
-test.each([
-  ['before', (recording: Recording) => recording],
-  ['after', (recording: Recording) => recording.toReversed()],
-])('with content, spans of Claude Code that arrive %s the log records have both contents', async (_, ordered) => {
-  const runs = await runsOf(ordered(recorded(`${CLAUDE}-content`)));
-  const [interaction] = named(runs, 'Claude Code');
-  expect(interaction?.inputs).toEqual(PROMPT);
-  expect(interaction?.outputs).toEqual(messages('assistant', 'I run a command.', 'The shell says answer-secret'));
-  expect(named(runs, 'Bash').map(({ inputs, outputs }) => [inputs, outputs])).toEqual([
-    [{ command: 'echo input-secret | sed s,input,output,' }, { output: 'output-secret' }],
-    [{ command: 'cat /missing-secret' }, undefined],
-    [{ command: 'echo subagent-secret' }, { output: 'subagent-secret' }],
-  ]);
-  const answer = messages('assistant', 'The subagent says subagent-answer-secret');
-  expect(named(runs, 'claude_code.tool.execution').map(({ outputs }) => outputs)).toEqual([
-    undefined,
-    undefined,
-    answer,
-    undefined,
-  ]);
-});
+test.each(ORDERS)(
+  'with content, spans of Claude Code that arrive %s the log records have both contents',
+  async (_, ordered) => {
+    const runs = await runsOf(ordered(recorded(`${CLAUDE}-content`)));
+    const [interaction] = named(runs, 'Claude Code');
+    expect(interaction?.inputs).toEqual(PROMPT);
+    expect(interaction?.outputs).toEqual(messages('assistant', 'I run a command.', 'The shell says answer-secret'));
+    expect(named(runs, 'Bash').map(({ inputs, outputs }) => [inputs, outputs])).toEqual([
+      [{ command: 'echo input-secret | sed s,input,output,' }, { output: 'output-secret' }],
+      [{ command: 'cat /missing-secret' }, undefined],
+      [{ command: 'echo subagent-secret' }, { output: 'subagent-secret' }],
+    ]);
+    const answer = messages('assistant', 'The subagent says subagent-answer-secret');
+    expect(named(runs, 'claude_code.tool.execution').map(({ outputs }) => outputs)).toEqual([
+      undefined,
+      undefined,
+      answer,
+      undefined,
+    ]);
+  },
+);
 
 test('the detailed tracing of Claude Code adds the messages of model calls, and the whole input and output of tools', async () => {
   const [interaction, call, tool] = await runsOf(recorded(`${CLAUDE}-detailed`));
@@ -203,19 +208,19 @@ test('the token counts of a turn of Codex count once, with cached tokens and cos
   ]);
 });
 
-test.each([
-  ['before', (recording: Recording) => recording],
-  ['after', (recording: Recording) => recording.toReversed()],
-])('with content, spans of Codex that arrive %s the log records have both contents', async (_, ordered) => {
-  const runs = await runsOf(ordered(recorded(CODEX)));
-  expect(named(runs, 'Codex').map(({ inputs, outputs }) => [inputs, outputs])).toEqual([
-    [PROMPT, messages('assistant', 'The shell says answer-secret')],
-    [
-      messages('user', 'Greet subagent-prompt-secret'),
-      messages('assistant', 'The subagent says subagent-answer-secret'),
-    ],
-  ]);
-  const [first] = named(runs, 'exec_command');
-  expect(first?.inputs).toEqual({ cmd: 'echo input-secret | sed s,input,output,' });
-  expect(first?.outputs.output).toMatch(/\nProcess exited with code 0\n(?:.*\n)*output-secret\n$/);
-});
+test.each(ORDERS)(
+  'with content, spans of Codex that arrive %s the log records have both contents',
+  async (_, ordered) => {
+    const runs = await runsOf(ordered(recorded(CODEX)));
+    expect(named(runs, 'Codex').map(({ inputs, outputs }) => [inputs, outputs])).toEqual([
+      [PROMPT, messages('assistant', 'The shell says answer-secret')],
+      [
+        messages('user', 'Greet subagent-prompt-secret'),
+        messages('assistant', 'The subagent says subagent-answer-secret'),
+      ],
+    ]);
+    const [first] = named(runs, 'exec_command');
+    expect(first?.inputs).toEqual({ cmd: 'echo input-secret | sed s,input,output,' });
+    expect(first?.outputs.output).toMatch(/\nProcess exited with code 0\n(?:.*\n)*output-secret\n$/);
+  },
+);

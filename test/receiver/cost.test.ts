@@ -214,6 +214,7 @@ test('a cost that the run reports wins, and has no table', () => {
   const usage = { ...counts(1_000, 100), total_cost: 0.5 };
   expect(priced({ provider: 'openai', model: 'gpt-5', usage })).toEqual({ cost: 0.5 });
   expect(priced({ model: 'unknown', usage })).toEqual({ cost: 0.5 });
+  expect(priced({ provider: 'openai', model: 'gpt-5', usage: { ...usage, total_cost: 0 } })).toEqual({ cost: 0 });
   // The cost of one side is not the cost of the run.
   const part = { ...counts(1_000, 100), input_cost: 0.25 };
   expect(priced({ provider: 'openai', model: 'gpt-5', usage: part }).cost).toBeCloseTo(0.00225, 12);

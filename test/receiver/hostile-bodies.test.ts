@@ -87,25 +87,9 @@ describe.each([false, true])('every request with runs gets 2xx or 4xx in JSON (s
 
 describe('every request gets 2xx or 4xx in JSON', () => {
   test('JSON of any kind for feedback, tokens, spans, logins and imports', async () => {
-    const path = fc.constantFrom(
-      '/feedback',
-      '/feedback/tokens',
-      '/v1/traces',
-      '/login',
-      '/query/import',
-      '/runs/query',
-    );
-    const names = [
-      'run_id',
-      'key',
-      'feedback_key',
-      'score',
-      'value',
-      'correction',
-      'id',
-      'expires_in',
-      'resourceSpans',
-    ];
+    const paths = '/feedback /feedback/tokens /v1/traces /login /query/import /runs/query'.split(' ');
+    const path = fc.constantFrom(...paths);
+    const names = 'run_id key feedback_key score value correction id expires_in resourceSpans'.split(' ');
     const inner = ['scopeSpans', 'spans', 'traceId', 'startTimeUnixNano', 'attributes', 'value', 'kvlistValue', 'days'];
     const some = fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.constantFrom(ROOT, 0, '1763622160123456789'));
     const nested = fc.dictionary(fc.constantFrom(...inner), fc.oneof(some, fc.array(some)));
@@ -115,22 +99,7 @@ describe('every request gets 2xx or 4xx in JSON', () => {
   });
 
   test('any path, type and encoding', async () => {
-    const segments = [
-      'runs',
-      'query',
-      'feedback',
-      'tokens',
-      'v1',
-      'traces',
-      'info',
-      ROOT,
-      '..',
-      '%2f',
-      '%',
-      '%00',
-      '~',
-      '',
-    ];
+    const segments = ['', ROOT, ...'runs query feedback tokens v1 traces info .. %2f % %00 ~'.split(' ')];
     const visible = fc.integer({ min: 33, max: 126 }).map((code) => String.fromCharCode(code));
     const segment = fc.oneof(fc.constantFrom(...segments), fc.string({ unit: visible, maxLength: 10 }));
     const path = fc.array(segment, { maxLength: 5 }).map((all) => `/${all.join('/')}`);

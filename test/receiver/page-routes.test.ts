@@ -25,19 +25,10 @@ describe('the page', () => {
   test('can run only its own scripts and cannot be framed [security 11]', async () => {
     const { url } = await start();
     const { headers } = await fetch(url);
-    const policy = new Map(
-      headers
-        .get('content-security-policy')
-        ?.split('; ')
-        .map((rule) => [rule.split(' ')[0], rule]),
-    );
-    expect(policy.get('default-src')).toBe("default-src 'none'");
-    expect(policy.get('script-src')).toBe("script-src 'self'");
-    expect(policy.get('style-src')).toBe("style-src 'self'");
-    expect(policy.get('img-src')).toBe("img-src 'self' data:");
-    expect(policy.get('connect-src')).toBe("connect-src 'self'");
-    expect(policy.get('base-uri')).toBe("base-uri 'none'");
-    expect(policy.get('frame-ancestors')).toBe("frame-ancestors 'none'");
+    const policy = headers.get('content-security-policy')?.split('; ');
+    const own = "script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'";
+    const none = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+    expect(policy).toEqual(expect.arrayContaining(`${own}; ${none}`.split('; ')));
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('referrer-policy')).toBe('no-referrer');
     expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
@@ -69,14 +60,8 @@ describe('the page', () => {
 });
 
 test.each([
-  '/assets/nothing.js',
-  '/assets/',
-  '/assets/..%2Findex.html',
-  '/assets/%2e%2e/index.html',
-  '/assets/..%5cindex.html',
-  '/index.html',
-  '/LICENSES.txt',
-  '/assets/a%00.js',
+  ...'nothing.js a%00.js ..%2Findex.html %2e%2e/index.html ..%5cindex.html'.split(' ').map((name) => `/assets/${name}`),
+  ...'/assets/ /index.html /LICENSES.txt'.split(' '),
 ])('%s gets 404, because files are looked up by name only [security 10]', async (path) => {
   const { url } = await start();
   expect(await call(url + path, 'GET')).toMatchObject({ status: 404, body: { detail: expect.any(String) } });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { addCost, checkedPrices } from '#src/receiver/domain/prices.ts';
 import { DEFAULT_SCOPE, MemoryStore, PriceList, parsedQuery, type UnpricedRun, type Usage } from '#src/receiver.ts';
 import { simple } from './conformance/support.ts';
@@ -6,49 +6,28 @@ import { LIMITS, openLocalStore } from './local-store.ts';
 
 const prices = { 'gpt-x': { input: 2.5, output: 10 }, 'gpt-x-mini': { input: 1, output: 2 } };
 
-const costOf = (model: string | undefined, usage: Usage | undefined) => {
-  const run = { ...(model && { model }), ...(usage && { usage: { details: {}, ...usage } }) } as UnpricedRun;
+const costOf = (model: string | undefined, usage: Usage) => {
+  const run = { ...(model && { model }), usage: { details: {}, ...usage } } as UnpricedRun;
   addCost(run, new PriceList({ prices }));
   return run.usage?.total_cost;
 };
 
-describe('tokens of a model that has a price', () => {
-  const usage = { input_tokens: 400_000, output_tokens: 100_000 };
-
-  test('cost what a million of them costs, in and out by themselves', () => {
-    expect(costOf('gpt-x', usage)).toBe(2);
-    expect(costOf('gpt-x', { output_tokens: 1, total_tokens: 1 })).toBe(0.00001);
-  });
-
-  test('cost what the run says, where it does', () => {
-    expect(costOf('gpt-x', { ...usage, total_cost: 0 })).toBe(0);
-  });
-
-  test.each([
-    ['gpt-x-2026-01-31', 2],
-    ['gpt-x-mini-2026', 0.6],
-    ['gpt-x@1', 2],
-    ['gpt-xl', undefined],
-    ['gpt', undefined],
-    [undefined, undefined],
-  ])('of the model %s cost %s', (model, cost) => {
-    expect(costOf(model, usage)).toBe(cost);
-  });
-
-  test('that are not told cost nothing that is known', () => {
-    expect(costOf('gpt-x', undefined)).toBeUndefined();
-  });
+test.each<[model: string | undefined, cost: number | undefined, usage?: Usage]>([
+  ['gpt-x-2026-01-31', 2],
+  ['gpt-x-mini-2026', 0.6],
+  ['gpt-x@1', 2],
+  ['gpt-xl', undefined],
+  ['gpt', undefined],
+  [undefined, undefined],
+  ['gpt-x', 0.00001, { output_tokens: 1, total_tokens: 1 }],
+])('tokens of the model %s cost %s', (model, cost, usage = { input_tokens: 400_000, output_tokens: 100_000 }) => {
+  expect(costOf(model, usage)).toBe(cost);
 });
 
 test('prices are numbers by model', () => {
   expect(checkedPrices(prices)).toBe(prices);
-  for (const wrong of [
-    { m: 1 },
-    { m: { input: 1 } },
-    { m: { input: -1, output: 1 } },
-    { m: { input: 1, output: '2' } },
-  ]) {
-    expect(() => checkedPrices(wrong)).toThrow('Expected the price of "m" to be an object with numbers from 0');
+  for (const m of [1, { input: 1 }, { input: -1, output: 1 }, { input: 1, output: '2' }]) {
+    expect(() => checkedPrices({ m })).toThrow('Expected the price of "m" to be an object with numbers from 0');
   }
   expect(() => checkedPrices([])).toThrow('Expected `prices` to be an object, got an array');
   expect(() => new MemoryStore({ prices: { m: 1 } as never })).toThrow('Expected the price of "m"');

@@ -278,42 +278,27 @@ describe('a trace leaves as a file', () => {
     expect(await receiver.runs()).toEqual([]);
   });
 
+  const fileOf = (runs: unknown, feedback?: unknown) => ({ format: 'runspan-trace', version: 1, runs, feedback });
+  const issue = (...loc: unknown[]) => expect.objectContaining({ loc: ['body', ...loc] });
+
   test.each<[unknown, number, unknown]>([
     [[], 400, 'The file is not a trace exported by runspan: the content is not a valid JSON object'],
-    [{ format: 'runspan-trace', version: 1, runs: {} }, 400, 'Expected `runs` to be an array'],
-    [{ format: 'runspan-trace', version: 1, runs: [1] }, 400, 'runs.0 is not a JSON object'],
-    [{ format: 'runspan-trace', version: 1, runs: [], feedback: {} }, 400, 'Expected `feedback` to be an array'],
-    [{ format: 'runspan-trace', version: 1, runs: [], feedback: [1] }, 400, 'feedback.0 is not a JSON object'],
+    [fileOf({}), 400, 'Expected `runs` to be an array'],
+    [fileOf([1]), 400, 'runs.0 is not a JSON object'],
+    [fileOf([], {}), 400, 'Expected `feedback` to be an array'],
+    [fileOf([], [1]), 400, 'feedback.0 is not a JSON object'],
+    [fileOf([makeRun()], [{ run_id: ROOT }]), 422, [issue('feedback', 0, 'key')]],
+    [fileOf([makeRun()], [{ run_id: CHILD, key: 'liked' }]), 422, [issue('feedback', 0, 'run_id')]],
+    [fileOf([{ id: ROOT }]), 422, expect.arrayContaining([issue('runs', 0, 'name')])],
     [
-      { format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: [{ run_id: ROOT }] },
+      fileOf([makeRun({ attachments: [{ name: 'a' }] })]),
       422,
-      [expect.objectContaining({ loc: ['body', 'feedback', 0, 'key'] })],
+      ['mime_type', 'data'].map((field) => issue('runs', 0, 'attachments', 0, field)),
     ],
     [
-      { format: 'runspan-trace', version: 1, runs: [makeRun()], feedback: [{ run_id: CHILD, key: 'liked' }] },
+      fileOf([makeRun({ attachments: [{ name: 'a', mime_type: 'a/b', data: 'AP-' }] })]),
       422,
-      [expect.objectContaining({ loc: ['body', 'feedback', 0, 'run_id'], type: 'mismatch' })],
-    ],
-    [
-      { format: 'runspan-trace', version: 1, runs: [{ id: ROOT }] },
-      422,
-      expect.arrayContaining([expect.objectContaining({ loc: ['body', 'runs', 0, 'name'] })]),
-    ],
-    [
-      { format: 'runspan-trace', version: 1, runs: [makeRun({ attachments: [{ name: 'a' }] })] },
-      422,
-      ['mime_type', 'data'].map((field) =>
-        expect.objectContaining({ loc: ['body', 'runs', 0, 'attachments', 0, field], type: 'missing' }),
-      ),
-    ],
-    [
-      {
-        format: 'runspan-trace',
-        version: 1,
-        runs: [makeRun({ attachments: [{ name: 'a', mime_type: 'a/b', data: 'AP-' }] })],
-      },
-      422,
-      [expect.objectContaining({ loc: ['body', 'runs', 0, 'attachments', 0, 'data'] })],
+      [issue('runs', 0, 'attachments', 0, 'data')],
     ],
   ])('but %j is none', async (body, status, detail) => {
     const receiver = await start();

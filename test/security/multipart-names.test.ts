@@ -27,10 +27,7 @@ async function set(): Promise<{ server: IngestServer; exporter: Exporter }> {
 
 /** Characters that are special in header lines, paths or names, among ordinary text. */
 const hostile = fc.oneof(
-  fc.string({
-    unit: fc.constantFrom(...'"\r\n\0;=%\\/.:a é\u{1f511}\u0085\u2028', '..', '\ud800'),
-    maxLength: 30,
-  }),
+  fc.string({ unit: fc.constantFrom(...'"\r\n\0;=%\\/.:a é\u{1f511}\u0085\u2028', '..', '\ud800'), maxLength: 30 }),
   fc.constantFrom('x"; filename="y', 'x"\r\nContent-Type: text/html\r\n\r\nevil', '%22', '%0D%0A', '../../etc/hosts'),
   fc.string({ maxLength: 300 }),
 );

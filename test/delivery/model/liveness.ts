@@ -265,12 +265,7 @@ class Liveness {
     return new Life({
       durability: this.#scenario.durability,
       protocol: this.#scenario.protocol,
-      limits: {
-        batchRuns: 1_000,
-        queueRuns: 100_000,
-        openRuns: 10_000,
-        startDelayMs: this.#scenario.startDelayMs,
-      },
+      limits: { batchRuns: 1_000, queueRuns: 100_000, openRuns: 10_000, startDelayMs: this.#scenario.startDelayMs },
       services: [this.#service],
       fs,
       random: this.#random,

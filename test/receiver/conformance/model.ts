@@ -62,6 +62,7 @@ async function take(store: Store, scope: Scope, step: Step): Promise<unknown> {
 
 const ALL = { limit: 1_000 };
 const HOUR = { filter: `since:${timeAfter(0)} before:${timeAfter(3_600)}`, buckets: 1 };
+const RANKED = { rankBy: 'cost', groups: 1, series: 2, timeZone: 'Asia/Kolkata' } as const;
 const GROUPS: readonly GroupKey[] = [
   ...(['name', 'model', 'run_type', 'project', 'status', 'thread', 'user', 'tag', 'meta.user_id'] as const),
 ];
@@ -120,7 +121,7 @@ async function answersOf(store: Store, scope: Scope, texts: readonly string[]): 
       await store.tokensRevokedMs(scope, [id]),
     ]),
     figures: await ofEach(GROUPS, (groupBy) =>
-      ofEach([{ buckets: 3, series: 1 }, HOUR, { filter: texts.at(-1) ?? '' }], (query) =>
+      ofEach([{ buckets: 3, series: 1 }, HOUR, RANKED, { filter: texts.at(-1) ?? '' }], (query) =>
         statistics({ ...query, groupBy }),
       ),
     ),

@@ -2,7 +2,6 @@ import { cacheCases } from './cache-cases.ts';
 import { callCases } from './call-cases.ts';
 import { deletionCases } from './deletion-cases.ts';
 import { feedbackCases } from './feedback-cases.ts';
-import { figureCases } from './figure-cases.ts';
 import { ingestCases } from './ingest-cases.ts';
 import { queryCases } from './query-cases.ts';
 import { scopeCases } from './scope-cases.ts';
@@ -19,7 +18,6 @@ export const storeCases: readonly StoreCase[] = [
   ...queryCases,
   ...scopeCases,
   ...sumCases,
-  ...figureCases,
   ...callCases,
   ...cacheCases,
   ...summaryCases,

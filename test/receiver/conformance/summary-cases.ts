@@ -50,9 +50,7 @@ const SUMMARIES: [string, RunOperation[], Partial<TraceSummary>, Partial<TraceSu
   [
     'of a request says what the runs below were asked and have answered, and who asked',
     [post(1, request(200)), post(2, { parent: 1, ...ASKED }), post(3, { parent: 1, ...SAID })],
-    {
-      ...{ outcome: 'success', inputs_preview: 'Why?', outputs_preview: 'Because.', user: 'ada', thread: 't-1' },
-    },
+    { ...{ outcome: 'success', inputs_preview: 'Why?', outputs_preview: 'Because.', user: 'ada', thread: 't-1' } },
     { asked_run_id: id(2), answered_run_id: id(2), model_calls: 1 },
   ],
   [
