@@ -116,6 +116,7 @@ export class Run implements HookedRun {
     if (this.isOpen) observeRun(record, sink);
     this.#hooks = this.isOpen ? hooksOf(capture.hooks, options) : undefined;
     if (this.isOpen && sink !== undefined) this.#above = ownerWith(sink, parent);
+    if (this.#above?.hasTimedOut) this.#above.hasTimedOut = undefined;
     if (this.isOpen && span === undefined) this.#startCall(start);
     const active = span === undefined ? activeSpan() : undefined;
     this.context = contextOf(record, inherited, status, active, span ?? this, parent, options.hiding);

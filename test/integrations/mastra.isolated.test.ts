@@ -56,6 +56,25 @@ test('the end of a generation ends no model call of another one', async () => {
   );
 });
 
+test('a model call that is aborted after a tool of its agent has timed out is cancelled', async () => {
+  using recorder = recordRuns();
+  const { start, end } = makeBridge();
+  const agent = { id: 'agent', type: 'agent_run', name: "agent run: 'a'" };
+  const tool = { id: 'tool', type: 'tool_call', name: "tool: 'slow'", parentSpanId: 'agent' };
+  await start(agent);
+  await start(tool);
+  await end({ ...tool, errorInfo: { name: 'TimeoutError', message: 'late' } });
+  for (const [type, span] of generation('call', 'agent')) if (type === 'span_started') await start(span);
+  await end({ ...generation('call', 'agent')[0]?.[1], attributes: { finishReason: 'aborted' } });
+  await end({ ...agent, output: { status: 'aborted' } });
+  const ends = recorder.runs.map(({ name, extra }) => [name, extra?.metadata?.end_reason]);
+  expect(ends).toEqual([
+    ['a', 'cancelled'],
+    ['slow', undefined],
+    ['call', 'cancelled'],
+  ]);
+});
+
 test('each span is one run below that of its parent, also after the end of the parent, without a start, or sent twice', async () => {
   const kind = fc.record({
     above: fc.nat(),

@@ -53,6 +53,15 @@ describe('a processor', () => {
     await tested.shutdown();
     expect(waits).toEqual([29_000, 29_000]);
   });
+
+  test('waits 29 s in shutdown, some time after a flush that has failed at once', async () => {
+    const { sink, waits } = hangingSink(0);
+    const tested = create({ ...sink, flush: async (limit) => ({ ...(await sink.flush(limit)), ok: false }) });
+    await expect(tested.forceFlush()).rejects.toThrow('not delivered');
+    clock.passedMs += EXPORT_TIMEOUT_MS;
+    await tested.shutdown();
+    expect(waits).toEqual([29_000, 29_000]);
+  });
 });
 
 test('the processor of runspan/register waits for its own timeout', async () => {

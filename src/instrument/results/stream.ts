@@ -216,10 +216,20 @@ function followPipeThrough(method: Method, stream: ReadableStream, args: unknown
 function followCancel(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const isRefused = isLocked(stream);
   const open = () => observer.step(stream.getReader, stream, []) as ReadableStreamDefaultReader;
-  if (!isRefused && guard('traceable', () => observer.takeRest?.(open)) === true) return Promise.resolve();
+  if (!isRefused && guard('traceable', () => observer.takeRest?.(open)) === true) return showCancelled(stream);
   const result = Reflect.apply(method, stream, args);
   if (!isRefused) observer.cancel();
   return result;
+}
+
+/** Shows a stream that is read on as it is after `cancel`: unlocked, without chunks. */
+async function showCancelled(stream: object): Promise<void> {
+  guard('traceable', () => {
+    const empty = new ReadableStream({ start: (controller) => controller.close() });
+    const keys = ['getReader', 'tee', 'pipeTo', 'pipeThrough', 'cancel', 'values', Symbol.asyncIterator] as const;
+    for (const key of keys) interceptOwn(stream, key, (_method, _self, args) => Reflect.apply(empty[key], empty, args));
+    Object.defineProperty(stream, 'locked', { configurable: true, get: () => empty.locked });
+  });
 }
 
 function isLocked(stream: ReadableStream | undefined): boolean {

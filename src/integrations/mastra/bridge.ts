@@ -41,6 +41,8 @@ interface State {
   readonly members: string[];
   /** The nearest run above. */
   readonly owner: Run | undefined;
+  /** Whether the agent goes on after an approval: the span above it is not open. */
+  readonly isResumed: boolean;
   hasToken?: true;
 }
 
@@ -116,7 +118,8 @@ export class RunspanBridge {
     // A bridge that is also an exporter gets each event twice.
     if (this.#spans.has(id)) return undefined;
     const parent = this.#spans.find(parentSpanId);
-    const above = parent?.state.members;
+    const { members: above, isResumed: isResumedAbove = false } = parent?.state ?? {};
+    const isResumed = type === 'agent_run' ? parentSpanId !== '' && parent === undefined : isResumedAbove;
     if (type === 'model_step' || type === 'model_inference') above?.push(id);
     const runType = runTypeOf(type);
     // A title contains the name of the component: `tool: 'weather'`.
@@ -134,8 +137,8 @@ export class RunspanBridge {
       begun = run;
     };
     return this.#spans.start(id, parentSpanId, options, () => ({
-      state: { members: (type === 'model_step' && above) || [], owner: parent?.run ?? parent?.state.owner },
-      isGroup: GROUPS.includes(type) || isRepeated(span),
+      state: { members: (type === 'model_step' && above) || [], owner: parent?.run ?? parent?.state.owner, isResumed },
+      isGroup: GROUPS.includes(type) || (isResumed && isRepeated(span)),
       inputs,
       call: { inputs: asked },
       description: { ids, metadata: MODEL_TYPES.includes(runType) ? modelMetadata(attributes) : metadata, started },
@@ -183,10 +186,7 @@ export class RunspanBridge {
   }
 }
 
-/**
- * Whether a span repeats a model call that has ended. After an approval, Mastra passes on the chunks of the earlier call
- * again, in a span without a request.
- */
+/** Whether a span repeats the model call before an approval: Mastra passes on its chunks again, without a request. */
 function isRepeated({ type, attributes: { parameters, availableTools, toolChoice } = {} }: Span): boolean {
   return type === 'model_inference' && (parameters ?? availableTools ?? toolChoice) === undefined;
 }
