@@ -20,11 +20,6 @@ export interface StreamObserver {
   fail(error: unknown): void;
   /** Called when the consumer stops reading before the stream or iterator ends. */
   cancel(): void;
-  /**
-   * If it is defined, called instead of cancelling a web stream. Reads the stream on and cancels it later. Returns false if
-   * the stream is to be cancelled.
-   */
-  readonly takeRest?: ((open: () => ReadableStreamDefaultReader) => boolean) | undefined;
   /** Watches a result that the consumer may never read to its end. */
   watch(object: object): void;
   /**

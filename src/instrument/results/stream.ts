@@ -215,21 +215,9 @@ function followPipeThrough(method: Method, stream: ReadableStream, args: unknown
 
 function followCancel(method: Method, stream: ReadableStream, args: unknown[], observer: StreamObserver): unknown {
   const isRefused = isLocked(stream);
-  const open = () => observer.step(stream.getReader, stream, []) as ReadableStreamDefaultReader;
-  if (!isRefused && guard('traceable', () => observer.takeRest?.(open)) === true) return showCancelled(stream);
   const result = Reflect.apply(method, stream, args);
   if (!isRefused) observer.cancel();
   return result;
-}
-
-/** Shows a stream that is read on as it is after `cancel`: unlocked, without chunks. */
-async function showCancelled(stream: object): Promise<void> {
-  guard('traceable', () => {
-    const empty = new ReadableStream({ start: (controller) => controller.close() });
-    const keys = ['getReader', 'tee', 'pipeTo', 'pipeThrough', 'cancel', 'values', Symbol.asyncIterator] as const;
-    for (const key of keys) interceptOwn(stream, key, (_method, _self, args) => Reflect.apply(empty[key], empty, args));
-    Object.defineProperty(stream, 'locked', { configurable: true, get: () => empty.locked });
-  });
 }
 
 function isLocked(stream: ReadableStream | undefined): boolean {
@@ -251,17 +239,8 @@ function followValues(method: Method, stream: ReadableStream, args: unknown[], o
   // Reads `preventCancel` only once, because it may be a getter.
   const isOptions = typeof options === 'object' && options !== null;
   const preventCancel = isOptions && Boolean((options as { preventCancel?: unknown }).preventCancel);
-  const isTaken = !preventCancel && observer.takeRest !== undefined;
-  const given = isTaken ? [{ preventCancel: true }] : isOptions ? [{ preventCancel }] : args;
-  const iterator = Reflect.apply(method, stream, given);
+  const iterator = Reflect.apply(method, stream, isOptions ? [{ preventCancel }] : args);
   if (!isObjectOrFunction(iterator) || iterator === stream) return iterator;
-  if (isTaken) {
-    interceptOwn(iterator, 'return', async (leave, self, [value]) => {
-      const result = await Reflect.apply(leave, self, [value]);
-      await stream.cancel(value);
-      return result;
-    });
-  }
   // If `preventCancel` is set, another consumer may continue to read the stream.
   const progress = { chunks: 0, uncancelled: Number.POSITIVE_INFINITY };
   followIterator(iterator, preventCancel ? partialObserver(observer, progress) : observer);

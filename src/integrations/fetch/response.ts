@@ -1,5 +1,5 @@
-import { guard, reportFailure } from '../../base/guard.ts';
-import { interceptOwn, type StreamObserver, tryFollow } from '../../instrument/results/observer.ts';
+import { guard, ignoreErrors, reportFailure } from '../../base/guard.ts';
+import { interceptOwn, tryFollow } from '../../instrument/results/observer.ts';
 import { followIfThenable } from '../../instrument/results/promise.ts';
 import { followBranches, followReadableStream, isReadableStream } from '../../instrument/results/stream.ts';
 import { fieldsOf, textOf } from '../../payload/fields.ts';
@@ -20,7 +20,7 @@ const prototypeOfResponse = (): Response | undefined => globalThis.Response?.pro
 
 /**
  * Records a response body while the application reads it. The run ends when the body ends. The response object is not
- * replaced. The response body is never read, locked or copied here. `keep` receives the body before the run ends.
+ * replaced. The body is never read, locked or copied here, but for that of an error. `keep` receives the body before the run ends.
  */
 export function followResponse(response: Response, run: Run, answer: AnswerReader, keep?: KeepExchange): void {
   const { status, headers, body } = response;
@@ -35,6 +35,8 @@ export function followResponse(response: Response, run: Run, answer: AnswerReade
   const observer = new BodyObserver(run, reader, isOk, text);
   // A mock response may have no body, or a body that is not a stream.
   const stream = body && isReadableStream(body) ? body : undefined;
+  const copy = isOk || stream === undefined ? undefined : ignoreErrors(() => response.clone().body);
+  if (copy) return void readError(copy, observer).catch((thrown) => reportFailure(OPERATION, thrown));
   const followed = tryFollow(response, () => {
     if (body === null || !followMethods(response, observer)) return false;
     const isFollowed = stream !== undefined && tryFollow(stream, () => followReadableStream(stream, observer));
@@ -82,48 +84,37 @@ async function jsonOf(response: Response, observer: BodyObserver): Promise<unkno
   }
 }
 
-/** Limits for reading an error response that its consumer has cancelled, in bytes and milliseconds. */
-const REST_MAX = 65_536;
-const REST_MS = 1_000;
+/** Limits for reading an error response, in bytes and milliseconds. */
+const ERROR_BYTES = 65_536;
+const ERROR_MS = 1_000;
+
+/** Reads a copy of an error response. `openai` cancels the response itself before it retries. */
+async function readError(body: ReadableStream<Uint8Array>, observer: BodyObserver): Promise<void> {
+  const reader = body.getReader();
+  const cancel = (): void => void reader.cancel().catch(() => {});
+  const timer = setTimer(cancel, ERROR_MS).unref();
+  for (let size = 0; size < ERROR_BYTES; ) {
+    const next = await reader.read().catch(() => undefined);
+    if (next?.done !== false) break;
+    size += next.value.length;
+    observer.chunk(next.value);
+  }
+  clearTimer(timer);
+  cancel();
+  observer.end();
+}
 
 class BodyObserver extends AnswerStream {
   readonly observesSource = true;
-  readonly takeRest: StreamObserver['takeRest'];
   readonly #reader: AnswerReader;
   readonly #isOk: boolean;
   readonly #text: StreamText | undefined;
-  #isTaken = false;
 
   constructor(run: Run, reader: AnswerReader, isOk: boolean, text: StreamText | undefined) {
     super(run, reader);
     this.#reader = reader;
     this.#isOk = isOk;
     this.#text = text;
-    if (!isOk) this.takeRest = (open) => this.#take(open);
-  }
-
-  /** Reads an error response that its consumer cancels unread, as `openai` does before it retries. */
-  #take(open: () => ReadableStreamDefaultReader): boolean {
-    if (this.#isTaken || !this.run.isOpen) return false;
-    const rest = this.#readRest(open());
-    this.#isTaken = true;
-    rest.catch((thrown) => reportFailure(OPERATION, thrown));
-    return true;
-  }
-
-  async #readRest(reader: ReadableStreamDefaultReader): Promise<void> {
-    const cancel = (): void => void reader.cancel().catch(() => {});
-    const timer = setTimer(cancel, REST_MS).unref();
-    for (let size = 0; size < REST_MAX; ) {
-      const next = await reader.read().catch(() => undefined);
-      if (next?.done !== false) break;
-      size += next.value.length;
-      this.chunk(next.value);
-    }
-    clearTimer(timer);
-    cancel();
-    reader.releaseLock();
-    this.end();
   }
 
   override chunk(value: unknown): void {
@@ -155,7 +146,7 @@ class BodyObserver extends AnswerStream {
   /** If the response status is an error, the run fails even if the application does not read the body. */
   override cancel(): void {
     if (this.#isOk) super.cancel();
-    else if (!this.#isTaken) this.end();
+    else this.end();
   }
 
   override abandon(reason: string | undefined): void {
