@@ -82,8 +82,7 @@ export class SpanLogs {
     }
     const json = serialize(Object.fromEntries(shown), this.#rules);
     this.#charactersLeft -= json.length;
-    const copy: unknown = parsedJson(json);
-    addAttributes(this.attributes, copy as Attributes);
+    addAttributes(this.attributes, parsedJson(json) as Attributes);
   }
 }
 
@@ -174,11 +173,8 @@ function contentOf(fields: Attributes): Attributes {
  * combined.
  */
 function named(fields: Attributes, names: readonly string[]): Attributes {
-  return defined(Object.fromEntries(names.map((name) => [name, structured(name, fields[name])])));
-}
-
-function structured(name: string, value: unknown): unknown {
-  return name.endsWith('.messages') ? json(value) : value;
+  const read = (name: string): unknown => (name.endsWith('.messages') ? json(fields[name]) : fields[name]);
+  return defined(Object.fromEntries(names.map((name) => [name, read(name)])));
 }
 
 function listed(name: string, message: Fields | undefined): Attributes {

@@ -74,9 +74,8 @@ export function addGenAi(attributes: NewAttributes, run: DescribedRun): void {
   if (runType === 'tool') addTool(attributes, run);
   else if (runType === 'llm') addModelCall(attributes, run);
   else if (runType === 'embedding') addUsage(attributes, usageOf(run, undefined));
-  else if (runType === 'retriever' && run.inputs !== undefined) {
+  else if (runType === 'retriever')
     setValue(attributes, 'gen_ai.retrieval.query.text', textOf(fieldsOf(parsedJson(run.inputs)).query));
-  }
 }
 
 function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): string {
@@ -84,10 +83,7 @@ function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): s
 }
 
 function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, string>): void {
-  const valueIn = (key: string): unknown => {
-    const json = metadata.get(key);
-    return json === undefined ? undefined : parsedJson(json);
-  };
+  const valueIn = (key: string): unknown => parsedJson(metadata.get(key));
   const parameters = fieldsOf(valueIn('ls_invocation_params'));
   for (const [key, name] of METADATA) setValue(attributes, name, valueIn(key));
   for (const [key, name] of PARAMETERS) if (key !== 'model') setValue(attributes, name, parameters[key]);
@@ -101,14 +97,13 @@ function addTool(attributes: NewAttributes, { name, inputs, outputs }: Described
 }
 
 function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
-  const outputs = run.outputs === undefined ? undefined : parsedJson(run.outputs);
+  const outputs = parsedJson(run.outputs);
   const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsedJson(run.inputs));
   const answers = outputs === undefined ? undefined : messagesOfOutputs(outputs);
   if (asked !== undefined) setValue(attributes, 'gen_ai.input.messages', asked.map(messageOf));
   if (answers !== undefined) {
-    const reasons = run.metadata?.get('finish_reasons');
-    const listed = reasons === undefined ? [] : listOf(parsedJson(reasons));
-    const messages = answers.map((message, at) => ({ ...messageOf(message), finish_reason: listed[at] }));
+    const reasons = listOf(parsedJson(run.metadata?.get('finish_reasons')));
+    const messages = answers.map((message, at) => ({ ...messageOf(message), finish_reason: reasons[at] }));
     setValue(attributes, 'gen_ai.output.messages', messages);
   }
   addUsage(attributes, usageOf(run, outputs));
@@ -118,8 +113,7 @@ function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
 function usageOf({ metadata, outputs }: DescribedRun, parsed: unknown): Fields {
   const inMetadata = metadata?.get('usage_metadata');
   if (inMetadata !== undefined) return fieldsOf(parsedJson(inMetadata));
-  const payload = parsed ?? (outputs === undefined ? undefined : parsedJson(outputs));
-  return fieldsOf(fieldsOf(payload).usage_metadata);
+  return fieldsOf(fieldsOf(parsed ?? parsedJson(outputs)).usage_metadata);
 }
 
 function addUsage(attributes: NewAttributes, usage: Fields): void {
