@@ -33,15 +33,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport, index: Ro
 
 /** Spans with an attribute whose name starts with one of these words are related to model calls. */
 const NAMESPACES: ReadonlySet<string> = new Set([
-  'ai',
-  'gen_ai',
-  'langfuse',
-  'langsmith',
-  'llm',
-  'mcp',
-  'openinference',
-  'runspan',
-  'traceloop',
+  ...['ai', 'gen_ai', 'langfuse', 'langsmith', 'llm', 'mcp', 'openinference', 'runspan', 'traceloop'],
 ]);
 
 const INPUT = 'input.value';

@@ -118,13 +118,8 @@ const LOOKS_LIKE_JSON = /^\s*[[{"]/;
 
 /** Metadata keys that other libraries and applications use for `thread_id`, in order of precedence. */
 const THREAD_KEYS: readonly string[] = [
-  'session_id',
-  'conversation_id',
-  'chat_id',
-  'threadId',
-  'sessionId',
-  'conversationId',
-  'chatId',
+  ...['session_id', 'conversation_id', 'chat_id'],
+  ...['threadId', 'sessionId', 'conversationId', 'chatId'],
 ];
 
 /** Adds `thread_id` and `user_id`, unless the metadata already contains them. Keeps the original keys. */
