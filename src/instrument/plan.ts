@@ -140,11 +140,7 @@ export class Plan implements StartOptions {
     return new Plan(others);
   }
 
-  encodeInputs(
-    args: unknown[],
-    capture: CapturePolicy,
-    description: CallDescription | undefined,
-  ): EncodedPayload | undefined {
+  encodeInputs(args: unknown[], capture: CapturePolicy, description?: CallDescription): EncodedPayload | undefined {
     if (capture.hideInputs) return undefined;
     if (description !== undefined) return encodePayload('inputs', description.inputs, capture);
     if (this.inputs === undefined) return encodePayload('inputs', args.length > 1 ? { args } : args[0], capture);

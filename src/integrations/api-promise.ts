@@ -71,23 +71,16 @@ function observe(promise: Partial<ApiPromise>, observed: Promise<ResponseProps>,
   if (!types.isPromise(promise.responsePromise)) return;
   promise.responsePromise = observed;
   interceptOwn(promise, 'parseResponse', (parse, self, args) => call.parse(Reflect.apply(parse, self, args)));
-  interceptOwn(promise, 'asResponse', (asResponse, self, args) => {
-    // The caller of `asResponse` handles rejections. If the application also parses the response, the parsed response
-    // is recorded.
-    observed.then(
-      (props) => promise.parsedPromise ?? call.followUnparsed(props),
-      () => {},
-    );
-    return Reflect.apply(asResponse, self, args);
-  });
+  // The caller of these methods handles rejections.
+  const follow = (key: string, onResponse: (props: ResponseProps) => void): boolean =>
+    interceptOwn(promise, key, (method, self, args) => {
+      observed.then(onResponse, () => {});
+      return Reflect.apply(method, self, args);
+    });
+  // If the application also parses the response, the parsed response is recorded.
+  follow('asResponse', (props) => promise.parsedPromise ?? call.followUnparsed(props));
   // Message streams in Anthropic's SDK call `_responseProps` and read the streamed response themselves.
-  interceptOwn(promise, '_responseProps', (responseProps, self, args) => {
-    observed.then(
-      (props) => call.followBody(props),
-      () => {},
-    );
-    return Reflect.apply(responseProps, self, args);
-  });
+  follow('_responseProps', (props) => call.followBody(props));
   interceptOwn(promise, '_thenUnwrap', (thenUnwrap, self, [transform, ...args]) => {
     const derived = Reflect.apply(thenUnwrap, self, [call.observeInput(transform), ...args]);
     guard(OPERATION, () => observe(derived as Partial<ApiPromise>, observed, call));

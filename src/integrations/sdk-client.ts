@@ -99,12 +99,8 @@ function methodsOn(
   return found[0]?.path === Object.keys(methods)[0] ? found : [];
 }
 
-function planOf(
-  { place, requestIdHeader }: Sdk,
-  call: MethodReader,
-  provider: string,
-  options: CallOptions,
-): PlanOptions {
+function planOf(sdk: Sdk, call: MethodReader, provider: string, options: CallOptions): PlanOptions {
+  const { place, requestIdHeader } = sdk;
   return {
     ...options,
     name: call.name,

@@ -173,13 +173,11 @@ export class RunSpanProcessor implements SpanProcessorLike {
     // A later span may have this one as its parent, and start outside of what is off.
     if (isOff(parent)) this.#spans.add(span, { ids, isOpen: true, context: parent });
     if (sink === undefined || isRecorded(span, sink)) return;
-    const parentIds = parentIdsOf(span, parentSpan);
-    const isAboveRequest = span.kind === SERVER || (parentSpan === undefined && isRoot(parentContext));
     const start: SpanStart = {
       ids,
-      parentIds,
+      parentIds: parentIdsOf(span, parentSpan),
       parent,
-      isAboveRequest,
+      isAboveRequest: span.kind === SERVER || (parentSpan === undefined && isRoot(parentContext)),
       sink,
       project: this.#project,
       mapping: this.#mapping,
@@ -188,8 +186,7 @@ export class RunSpanProcessor implements SpanProcessorLike {
       hiding: this.#options,
       startSequence: callsOf(sink).nextSequence,
     };
-    const above = this.#filteredAbove(parentSpan);
-    this.#spans.add(span, this.#entryFor(span, start, above));
+    this.#spans.add(span, this.#entryFor(span, start, this.#filteredAbove(parentSpan)));
   }
 
   /** Returns the entry of a parent span that has no run yet. A run that became current inside the span is nearer. */
@@ -268,7 +265,6 @@ export class RunSpanProcessor implements SpanProcessorLike {
     await flushed;
   }
 
-  /** Says once that the default leaves spans out. */
   readonly #reportLeftOut = (): void => {
     if (this.#leftOut === 0 || this.#options.shouldExport !== undefined) return;
     diagnostics.warnOnce(
@@ -343,7 +339,6 @@ function mappingOf({ resource, vocabularies }: RunSpanProcessorOptions): SpanMap
   return mappingWith(usable, resource, resourceFromEnvironment);
 }
 
-/** Returns entries of the baggage in a context as metadata. */
 function baggageIn(parentContext: Context, names: readonly string[]): Fields | undefined {
   const baggage = propagation.getBaggage(parentContext);
   const entries = names.flatMap((name) => {

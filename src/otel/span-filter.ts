@@ -3,7 +3,7 @@ import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
 import type { Check } from '../config/checker.ts';
 import type { RowIndex } from './mapping/row-index.ts';
-import type { SpanLike } from './span-like.ts';
+import { type SpanLike, scopeOf } from './span-like.ts';
 
 /**
  * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, and `'all'` selects all
@@ -33,15 +33,7 @@ export function isExported(span: SpanLike, shouldExport: ShouldExport, index: Ro
 
 /** Spans with an attribute whose name starts with one of these words are related to model calls. */
 const NAMESPACES: ReadonlySet<string> = new Set([
-  'ai',
-  'gen_ai',
-  'langfuse',
-  'langsmith',
-  'llm',
-  'mcp',
-  'openinference',
-  'runspan',
-  'traceloop',
+  ...['ai', 'gen_ai', 'langfuse', 'langsmith', 'llm', 'mcp', 'openinference', 'runspan', 'traceloop'],
 ]);
 
 const INPUT = 'input.value';
@@ -65,10 +57,10 @@ export const LLM_SCOPES: readonly string[] = [
 const SCOPES: ReadonlySet<string> = new Set(LLM_SCOPES);
 const SCOPE_PREFIXES = LLM_SCOPES.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
 
-function isModelWork({ attributes, instrumentationScope, instrumentationLibrary }: SpanLike): boolean {
-  const scope = (instrumentationScope ?? instrumentationLibrary)?.name ?? '';
+function isModelWork(span: SpanLike): boolean {
+  const scope = scopeOf(span)?.name ?? '';
   if (SCOPES.has(scope) || SCOPE_PREFIXES.some((prefix) => scope.startsWith(prefix))) return true;
-  for (const key in attributes) {
+  for (const key in span.attributes) {
     if (key === INPUT || NAMESPACES.has(key.slice(0, Math.max(0, key.indexOf('.'))))) return true;
   }
   return false;

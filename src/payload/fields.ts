@@ -102,8 +102,9 @@ export function definedOrNone<Value extends object>(object: Value): Defined<Valu
   return Object.keys(fields).length === 0 ? undefined : fields;
 }
 
-/** Parses JSON. Returns invalid JSON unchanged. */
-export function parsedJson(json: string): unknown {
+/** Parses JSON. Returns invalid JSON and undefined unchanged. */
+export function parsedJson(json: string | undefined): unknown {
+  if (json === undefined) return undefined;
   try {
     return parseExact(json);
   } catch {

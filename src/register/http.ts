@@ -31,7 +31,6 @@ const PLATFORMS = ['AWS_LAMBDA_FUNCTION_NAME', 'VERCEL'] as const;
 /** Metadata that identifies the conversation and the user of a trace. The receiver reads it from the first run. */
 const IDS = ['thread_id', 'user_id'];
 
-/** An incoming HTTP request. */
 interface Incoming {
   readonly startedUs: number;
   /** Frameworks change `request.url`. */
@@ -169,12 +168,11 @@ const source: RequestSource = {
 /** A call without an own exporter is sent to the exporter that it would have without the request's run. */
 function contextBelow({ context, sink }: Run, around: RunContext | undefined): RunContext {
   const exporter = around?.exporter ?? currentSink() ?? noopSink;
-  if (around?.fields === undefined && exporter === sink) return context;
-  const fields = around?.fields;
+  const { fields } = around ?? {};
+  if (fields === undefined && exporter === sink) return context;
   return Object.freeze({ ...context, fields, added: fields, exporter: exporter === sink ? undefined : exporter });
 }
 
-/** The run of an incoming request. */
 class RequestRun {
   readonly run: Run;
   readonly #name: string;
@@ -211,12 +209,9 @@ class RequestRun {
     }
   }
 
-  end(
-    { method }: IncomingMessage,
-    { headersSent, statusCode, writableFinished }: ServerResponse,
-    route?: string,
-  ): void {
+  end({ method }: IncomingMessage, response: ServerResponse, route?: string): void {
     const { run } = this;
+    const { headersSent, statusCode, writableFinished } = response;
     open.delete(run.id);
     if (route !== undefined && run.name === this.#name) run.set({ name: `${method} ${route}` });
     const status = headersSent ? statusCode : undefined;

@@ -1,4 +1,5 @@
 import { guard } from '../base/guard.ts';
+import { callbacksIn, storedTree } from '../integrations/langchain/steps.ts';
 import { duplicateTracer } from '../integrations/langchain/tracer.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../payload/fields.ts';
 import type { RunContext } from '../run/context.ts';
@@ -7,19 +8,9 @@ import { currentSink } from '../run/sink.ts';
 import { isTracerReplaced, USER_AGENT } from './langchain.ts';
 import type { Header } from './module-hooks.ts';
 
-/** Global property with the `AsyncLocalStorage` in which langsmith and LangChain store the current run tree. */
-const STORAGE = Symbol.for('ls:tracing_async_local_storage');
-/** Key of LangChain's configuration in a run tree. */
-const CONFIG = Symbol.for('lc:child_config');
-
-/**
- * Returns the run tree of langsmith's current run, if langsmith sends runs to the same endpoint. Calls the original
- * `getStore`, because `runspan/langsmith` replaces `getStore` to return its own runs.
- */
+/** Returns the run tree of langsmith's current run, if langsmith sends runs to the same endpoint. */
 function currentTree(): Fields | undefined {
-  const { [STORAGE]: storage } = globalThis as { [STORAGE]?: object };
-  if (storage === undefined) return undefined;
-  const tree = fieldsOf(Object.getPrototypeOf(storage).getStore.call(storage));
+  const tree = storedTree();
   if (textOf(tree.dotted_order) === undefined || tree.tracingEnabled === false) return undefined;
   return duplicateTracer() === undefined ? undefined : tree;
 }
@@ -47,11 +38,11 @@ export function isLeftToLangsmith(header: Header, runType: string, model: string
  * Returns whether a model run is open below the current run. The tracer of a LangChain step contains all open runs of
  * the trace.
  */
-function hasOpenModel({ dotted_order: order, extra }: Fields, model: string | undefined): boolean {
-  const handlers = listOf(fieldsOf(fieldsOf(Reflect.get(fieldsOf(extra), CONFIG)).callbacks).handlers).map(fieldsOf);
+function hasOpenModel(tree: Fields, model: string | undefined): boolean {
+  const handlers = listOf(callbacksIn(tree).handlers).map(fieldsOf);
   const runs = handlers.find(({ name }) => name === 'langchain_tracer')?.runTreeMap;
   return [...(runs instanceof Map ? runs.values() : [])].map(fieldsOf).some(({ run_type, dotted_order, extra }) => {
-    if (run_type !== 'llm' || !textOf(dotted_order)?.startsWith(`${order}.`)) return false;
+    if (run_type !== 'llm' || !textOf(dotted_order)?.startsWith(`${tree.dotted_order}.`)) return false;
     const { metadata, invocation_params: params } = fieldsOf(extra);
     return [fieldsOf(metadata).ls_model_name, fieldsOf(params).model].includes(model);
   });

@@ -56,7 +56,6 @@ export class RecordedCall extends CallRecord {
     return this.key;
   }
 
-  /** Frees the request. */
   forgetInputs(): void {
     this.#inputs = undefined;
   }
@@ -191,7 +190,6 @@ class CallsOfSink {
     return true;
   }
 
-  /** Ends the doubt about a span that has recorded no call. */
   endUndecided(source: CallRecord['source']): void {
     this.#forgetUndecided(source);
     const ended = (this.#withoutCall.get(source) ?? 0) + 1;
@@ -208,9 +206,7 @@ class CallsOfSink {
   }
 
   #callsOf({ type }: CallRecord): CallsOfType {
-    const known = this.#byType.get(type);
-    if (known !== undefined) return known;
-    const calls = new CallsOfType();
+    const calls = this.#byType.get(type) ?? new CallsOfType();
     this.#byType.set(type, calls);
     return calls;
   }
@@ -222,7 +218,6 @@ class CallsOfSink {
 
 const calls: Slot<CallsOfSink> = shared('calls', () => makeSlot());
 
-/** Returns the records of calls that are sent to `sink`. */
 export function callsOf(sink: RunSink): CallsOfSink {
   const known = calls.get(sink);
   if (known !== undefined) return known;

@@ -443,10 +443,7 @@ export function sampledBy(span: object, context: RunContext | undefined, exporte
 }
 
 /** Spans that were active before the run became current are outside the run. */
-export function innermostContext(
-  entered: RunContext | undefined,
-  parentSpan: object | undefined,
-): RunContext | undefined {
+export function innermostContext(entered: RunContext | undefined, parentSpan?: object): RunContext | undefined {
   if (parentSpan === undefined || parentSpan === entered?.span) return entered;
   return sources.spans?.contextOf(parentSpan) ?? entered;
 }

@@ -131,6 +131,11 @@ export function isHex(text: string, digits: number): boolean {
   return true;
 }
 
+/** Returns the digits of a UUID. */
+export function hexOf(id: string): string {
+  return id.replaceAll('-', '');
+}
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Whether a string is a lower-case UUID with hyphens, the format of run ids in requests. */

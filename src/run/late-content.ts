@@ -13,20 +13,17 @@ const WAITING_MAX = 10_000;
 /** A payload that a function of the application returns as a promise. `place` names the function in log lines. */
 export class LateValue {
   readonly place: string;
-  readonly #promise: PromiseLike<unknown>;
+  readonly promise: PromiseLike<unknown>;
+  readonly #isLate = true;
 
   constructor(place: string, promise: PromiseLike<unknown>) {
     this.place = place;
-    this.#promise = promise;
-  }
-
-  get promise(): PromiseLike<unknown> {
-    return this.#promise;
+    this.promise = promise;
   }
 
   /** Unlike `instanceof`, does not throw for a revoked proxy. */
   static is(value: unknown): value is LateValue {
-    return typeof value === 'object' && value !== null && #promise in value;
+    return typeof value === 'object' && value !== null && #isLate in value;
   }
 }
 

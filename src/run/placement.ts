@@ -26,11 +26,7 @@ interface PlacedOptions extends FirstCall {
  * Returns the parent and the sink of a run that starts in `around`. The first call of an incoming request starts the run of
  * the request, unless `isRecorded` returns false for the call. With `root`, a run starts a new trace.
  */
-export function placement(
-  options: PlacedOptions,
-  around: RunContext | undefined,
-  isRecorded?: () => boolean,
-): Placement {
+export function placement(options: PlacedOptions, around?: RunContext, isRecorded?: () => boolean): Placement {
   const outer = options.root === true ? contextOfRoot(around) : around;
   const sink = sinkIn(options, around, outer);
   const requests = options.root === true || !startsTrace(outer) ? undefined : requestSource();
@@ -39,11 +35,7 @@ export function placement(
 }
 
 /** With `root`, a run keeps the exporter from an enclosing `withExporter`. */
-function sinkIn(
-  { exporter }: PlacedOptions,
-  around: RunContext | undefined,
-  outer: RunContext | undefined,
-): RunSink | undefined {
+function sinkIn({ exporter }: PlacedOptions, around?: RunContext, outer?: RunContext): RunSink | undefined {
   if (exporter !== undefined && exporter.over === undefined) return sinkOf(around, exporter);
   const sink = isOff(around) ? undefined : sinkOf(outer, around?.exporter);
   return sink && exporter?.over ? exporter.over(sink) : sink;

@@ -4,7 +4,7 @@ import { nearWord } from '../base/near.ts';
 import { cut } from '../base/text.ts';
 import { type Check, type Checks, FUNCTION, reportedOptions, TRUE_OR_FALSE, validOptions } from '../config/checker.ts';
 import type { Hiding } from '../config/foreign-options.ts';
-import { defined } from '../payload/fields.ts';
+import { defined, definedOrNone } from '../payload/fields.ts';
 import { DELAY_MAX_MS } from '../platform/timers.ts';
 import type { Project } from './encoded-run.ts';
 import { type Fields, TAGS_MAX } from './fields.ts';
@@ -43,6 +43,11 @@ export function captureFor({ hideInputs, hideOutputs, isLangSmith }: Form, captu
 /** Returns what at least one of two hides. Undefined if neither hides anything. */
 export function hiddenByEither(one: Hiding | undefined, other: Hiding | undefined): Hiding | undefined {
   return one === undefined || other === undefined ? (one ?? other) : { ...one, ...other };
+}
+
+/** Returns what is hidden. Undefined if nothing is. */
+export function hidingIf(hideInputs: boolean, hideOutputs: boolean): Hiding | undefined {
+  return definedOrNone({ hideInputs: hideInputs || undefined, hideOutputs: hideOutputs || undefined }) as Hiding;
 }
 
 export interface StartOptions extends Omit<RunOptions, 'inputs' | 'startTime'>, Form {

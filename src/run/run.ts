@@ -283,12 +283,6 @@ export class Run implements HookedRun {
     });
   }
 
-  /** @internal Like `keepResult`, but takes the outputs as JSON text. */
-  keepOutputs(outputs: string): void {
-    if (this.isOpen && !this.#capture.hideOutputs)
-      this.keepPayload('outputs', { json: outputs, attachments: undefined });
-  }
-
   /** @internal Records an encoded payload, unless the application has set the field. */
   keepPayload(field: 'inputs' | 'outputs', payload: EncodedPayload | undefined): void {
     if (payload === undefined || (field === 'inputs' ? this.#areInputsSet : this.#areOutputsSet)) return;
@@ -460,7 +454,6 @@ export interface CallDescription {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Starts a prepared run, adds the data of a call, and calls the hooks. */
 export function beginRun(start: RunStart, description?: Omit<CallDescription, 'inputs'>): Run {
   const run = new Run(start);
   if (description !== undefined) {
@@ -475,7 +468,6 @@ export function beginRun(start: RunStart, description?: Omit<CallDescription, 'i
   return run;
 }
 
-/** Returns the ids that the run does not inherit. */
 function newIds({ context }: Run, ids: Fields = {}): Fields {
   return Object.fromEntries(Object.entries(ids).filter(([key]) => context.metadata?.has(key) !== true));
 }

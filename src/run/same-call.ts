@@ -1,7 +1,6 @@
 import type { Fields } from '../payload/fields.ts';
 import { argumentsKey, requestKey } from './request-key.ts';
 
-/** Run types of model calls. */
 export const MODEL_TYPES: readonly string[] = ['llm', 'embedding'];
 
 /** Run types whose runs record one call. */
@@ -11,13 +10,10 @@ export function isCallType(runType: string | undefined): boolean {
   return runType !== undefined && CALL_TYPES.includes(runType);
 }
 
-/** The metadata key of a response's id. */
+/** Metadata keys: the id of a response, the id of a tool's call, the token counts, and the sources of a run. */
 export const RESPONSE_ID = 'response_id';
-
-/** The metadata key of the id of a tool's call. */
 export const TOOL_CALL_ID = 'tool_call_id';
-
-/** The metadata key of the sources that have recorded a run. */
+export const USAGE = 'usage_metadata';
 export const SOURCES = 'recorded_by';
 
 /** The metadata key of a run's id that records the same call. */
@@ -25,8 +21,6 @@ export const SAME_CALL = 'same_call';
 
 /** The metadata key of the usage of a run whose call another run counts. */
 export const SAME_CALL_USAGE = 'same_call_usage';
-
-export const USAGE = 'usage_metadata';
 
 /** Maximum number of records with the same request that are compared. Of more, the latest. */
 const GROUP_MAX = 200;

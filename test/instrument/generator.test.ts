@@ -243,20 +243,14 @@ describe('the chunks of a generator', () => {
     expect(recorder.runs[0]?.outputs).toEqual({ outputs: expected });
   });
 
-  test('keep their order and their text if some are strings, are copied or have a lone surrogate', () => {
+  test('keep their order and text if some are strings, falsy, copied, without JSON or have a lone surrogate', () => {
     const recorder = record();
     const chunks = [{ a: 1 }, 'b', { lone: 'x\ud800' }, { set: new Set([1]) }, 'c\udc00', 2, { path: 'C:\\udata' }];
-    for (const _ of traceable(listed)(chunks));
+    const others = [0, '', false, null, undefined, Number.NaN, 1n, () => 1];
+    expect([...traceable(listed)([...chunks, ...others])]).toEqual([...chunks, ...others]);
     const recorded = [{ a: 1 }, 'b', { lone: 'x\ufffd' }, { set: [1] }, 'c\ufffd', 2, { path: 'C:\\udata' }];
-    expect(recorder.runs[0]?.outputs).toEqual({ outputs: recorded });
-  });
-
-  test('may be falsy or have no JSON form', () => {
-    const recorder = record();
-    const chunks = [0, '', false, null, undefined, Number.NaN, 1n, () => 1];
-    expect([...traceable(listed)(chunks)]).toEqual(chunks);
-    const recorded = [0, '', false, null, null, 'NaN', '1n', '[Function anonymous]'];
-    expect(recorder.runs[0]?.outputs).toEqual({ outputs: recorded });
+    const texts = [0, '', false, null, null, 'NaN', '1n', '[Function anonymous]'];
+    expect(recorder.runs[0]?.outputs).toEqual({ outputs: [...recorded, ...texts] });
   });
 
   test.each([

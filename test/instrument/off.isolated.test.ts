@@ -19,6 +19,7 @@ import { traceable as ofLangSmith } from '#src/langsmith.ts';
 import type { RunRecorder } from '#src/testing.ts';
 import { inSpan, setUp, soon } from '../otel/set-up.ts';
 import { cases } from '../support/campaign.ts';
+import { environmentOf } from '../support/environment.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { record, treeOf } from './recorder.ts';
 
@@ -131,9 +132,7 @@ test('functions, generators, spans, steps and requests that are on and off at th
 
 test("LangChain's own tracer records what is on, and sends nothing of what is off", async () => {
   const receiver = await startReceiver();
-  vi.stubEnv('LANGSMITH_TRACING', 'true');
-  vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
-  onTestFinished(() => void vi.unstubAllEnvs());
+  environmentOf({ LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: receiver.url });
   const recorder = record();
   answerFetch();
   const on: Kinds = {

@@ -10,15 +10,15 @@ import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import { wrapOpenAI } from '#src/integrations/openai/client.ts';
 import { redact } from '#src/payload/redaction/redact.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import { type RecordOptions, recordRuns } from '#src/testing/record-runs.ts';
+import type { RecordOptions } from '#src/testing/record-runs.ts';
+import { record } from '../instrument/recorder.ts';
 import { environmentOf } from '../support/environment.ts';
 import { bareClient, chunksOf, localModel, tea } from './local-openai.ts';
 import { json, serveWire } from './wire-server.ts';
 
 async function start(options: RecordOptions = {}, variables: Record<string, string> = { RUNSPAN_EXCHANGES: 'true' }) {
   environmentOf(variables);
-  const recorder = recordRuns(options);
-  onTestFinished(recorder.stop);
+  const recorder = record(options);
   onTestFinished(recordFetch());
   const model = await localModel();
   const { chat } = createOpenAI({ baseURL: `${model.url}/v1`, apiKey: 'a-secret' });

@@ -3,9 +3,9 @@ import '../support/virtual-timers.ts';
 
 import { createServer, get } from 'node:http';
 import { Readable } from 'node:stream';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { traceable } from '#src/index.ts';
-import { recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { gate } from '../support/gate.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
 import { turns } from '../support/virtual-time.ts';
@@ -20,8 +20,7 @@ const respond = (name: string, body = endless()) =>
 
 /** Serves a request whose client leaves. Returns the end reason of each run. */
 async function leave(handler: (hasLeft: Promise<unknown>) => unknown) {
-  const recorder = recordRuns();
-  onTestFinished(() => recorder.stop());
+  const recorder = record();
   const [isAsked, hasLeft] = [gate(), gate()];
   const listener: Parameters<typeof createServer>[1] = (_, response) => {
     response.on('close', () => setImmediate(() => hasLeft.open()));

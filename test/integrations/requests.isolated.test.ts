@@ -31,7 +31,8 @@ import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { RunSpanProcessor } from '#src/otel.ts';
 import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
-import { outlineOf, type RecordOptions, type RunRecorder, recordRuns } from '#src/testing.ts';
+import { outlineOf, type RunRecorder, recordRuns } from '#src/testing.ts';
+import { record } from '../instrument/recorder.ts';
 import { setUp as setUpTracer } from '../otel/set-up.ts';
 import { cases } from '../support/campaign.ts';
 import { gate } from '../support/gate.ts';
@@ -48,12 +49,6 @@ beforeAll(async () => {
 
 const answer = traceable(async (question: string) => ({ text: `You said: ${question}` }), { name: 'answer' });
 const soon = () => new Promise((resolve) => setImmediate(resolve));
-
-function recording(options?: RecordOptions): RunRecorder {
-  const recorder = recordRuns(options);
-  onTestFinished(() => recorder.stop());
-  return recorder;
-}
 
 const serve = (listener: RequestListener): Promise<string> => listenInTest(createServer(listener));
 
@@ -75,7 +70,7 @@ async function recordedBy(
   init?: RequestInit,
   path = '/ask',
 ): Promise<{ outline: string[]; recorder: RunRecorder }> {
-  const recorder = recording();
+  const recorder = record();
   const isDone = gate();
   const url = await serve(async (request, response) => {
     response.on('close', () => setImmediate(() => isDone.open()));
@@ -115,7 +110,7 @@ test('two calls of a request are one trace, below a run with the method, the pat
 });
 
 test('neither a run nor its recorded body contains the query of the request', async () => {
-  const recorder = recording();
+  const recorder = record();
   const url = await serve(async (_, response) => {
     await answer('one');
     response.end();
@@ -146,7 +141,7 @@ test('a request without a recorded call records nothing', async () => {
 });
 
 test('a call with tracing off starts no run, and does not change that', async () => {
-  const recorder = recording();
+  const recorder = record();
   const exporter = createExporter({ endpoint: 'http://127.0.0.1:9', tracing: false });
   const url = await serve(async (_request, response) => {
     traceable(() => 1, { name: 'not sent', exporter })();
@@ -252,7 +247,7 @@ describe('every call is below exactly the run of its own request', () => {
     ['a connection each', new Agent({ keepAlive: false })],
   ])('with many concurrent requests over %s', async (_, agent) => {
     onTestFinished(() => agent.destroy());
-    const recorder = recording();
+    const recorder = record();
     const url = await serve(numbered);
     const send = (number: number) =>
       new Promise<string>((resolve, reject) => {
@@ -267,7 +262,7 @@ describe('every call is below exactly the run of its own request', () => {
   });
 
   test('with pipelined requests on one socket', async () => {
-    const recorder = recording();
+    const recorder = record();
     const socket = connect(Number(new URL(await serve(numbered)).port));
     onTestFinished(() => void socket.destroy());
     let received = '';
@@ -286,7 +281,7 @@ describe('every call is below exactly the run of its own request', () => {
 });
 
 test('an upgraded connection belongs to no request, also after a request on the same socket', async () => {
-  const recorder = recording();
+  const recorder = record();
   const server = createServer(async (_request, response) => {
     await answer('request');
     response.end('x');
@@ -317,7 +312,7 @@ test('an upgraded connection belongs to no request, also after a request on the 
 
 describe('the end of a request', () => {
   test('a streamed response ends its run when the response is closed', async () => {
-    const recorder = recording();
+    const recorder = record();
     const isRead = gate();
     const url = await serve(async (_request, response) => {
       response.setHeader('content-type', 'text/event-stream');
@@ -342,7 +337,7 @@ describe('the end of a request', () => {
   });
 
   test('an aborted request is cancelled, and has no status if no head was sent', async () => {
-    const recorder = recording();
+    const recorder = record();
     const isAsked = gate();
     const url = await serve(async () => {
       await answer('x');
@@ -358,7 +353,7 @@ describe('the end of a request', () => {
   });
 
   test('the requests of a socket end with the socket, also those whose response waits for another', async () => {
-    const recorder = recording();
+    const recorder = record();
     const areAsked = gate();
     const paths: string[] = [];
     const url = await serve(async ({ url: path = '' }) => {
@@ -451,7 +446,7 @@ describe('the trace of a request', () => {
   });
 
   test('is below the caller in the same process only through headers', async () => {
-    const recorder = recording();
+    const recorder = record();
     const url = await serve(async (message, response) => {
       if (message.url === '/inner' || message.url === '/other') await answer(message.url);
       else {
@@ -564,7 +559,7 @@ describe('the fields of a request', () => {
 
 describe('with several exporters', () => {
   test('the run goes where the first call goes, and a later call where it goes without a request', async () => {
-    const [recorder, other] = [recording(), recordRuns()];
+    const [recorder, other] = [record(), recordRuns()];
     other.stop();
     const url = await serve(async (_request, response) => {
       await withExporter(other.exporter, () => answer('other'));
@@ -630,7 +625,7 @@ describe('with OpenTelemetry', () => {
 test('requests to a receiver in the same process record nothing', async () => {
   const receiver = await createReceiver();
   const exporter = createExporter({ endpoint: receiver.url });
-  const recorder = recording();
+  const recorder = record();
   await withExporter(exporter, () => answer('x'));
   await exporter.close();
   await receiver.close();

@@ -3,7 +3,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { configure, createExporter, flush, withExporter } from '#src/index.ts';
 import { Client, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
 import type { Receiver } from '#src/receiver.ts';
-import { recordRuns } from '#src/testing/record-runs.ts';
+import { record } from '../instrument/recorder.ts';
+import { environmentOf } from '../support/environment.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startReceiver } from '../support/receiver.ts';
 
@@ -86,8 +87,7 @@ describe('a client with masks and without a service', () => {
 
   test('records below a run with an exporter of its own, if `configure` sets none', async () => {
     configure({ tracing: false });
-    vi.stubEnv('RUNSPAN_TRACING', 'true');
-    onTestFinished(() => void vi.unstubAllEnvs());
+    environmentOf({ RUNSPAN_TRACING: 'true' });
     const other = await startReceiver();
     const inner = traceable((text: string) => text, { name: 'inner', client: new Client({ hideInputs: true }) });
     const client = new Client({ apiUrl: other.url });
@@ -109,8 +109,7 @@ test('the payloads of open runs with masks do not count towards `limits.queueByt
 });
 
 test('a client that has options, but no endpoint, logs that it records nothing', async () => {
-  const recorder = recordRuns();
-  onTestFinished(recorder.stop);
+  const recorder = record();
   const lines = logLines('warn');
   const client = new Client({ fetchImplementation: fetch });
   expect(await traceable(() => 1, { client })()).toBe(1);
@@ -123,8 +122,7 @@ test('a client that has options, but no endpoint, logs that it records nothing',
 
 test("a client with only a key sends its runs to the endpoint of LangSmith's variables", async () => {
   const receiver = await startReceiver({ apiKey: 'secret' });
-  vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
-  onTestFinished(() => void vi.unstubAllEnvs());
+  environmentOf({ LANGSMITH_ENDPOINT: receiver.url });
   const client = new Client({ apiKey: 'secret' });
   onTestFinished(async () => void (await client.exporter?.close()));
   await traceable(async () => 1, { name: 'keyed', client, tracingEnabled: true })();
@@ -134,8 +132,7 @@ test("a client with only a key sends its runs to the endpoint of LangSmith's var
 
 test('`fetchImplementation` sends the requests of a client', async () => {
   const receiver = await startReceiver();
-  vi.stubEnv('RUNSPAN_TRACING', 'true');
-  onTestFinished(() => void vi.unstubAllEnvs());
+  environmentOf({ RUNSPAN_TRACING: 'true' });
   const urls: string[] = [];
   const fetchImplementation = vi.fn<typeof fetch>((url, init) => {
     urls.push(String(url).replace(receiver.url, ''));
@@ -151,8 +148,7 @@ test('`fetchImplementation` sends the requests of a client', async () => {
 });
 
 test('a client of another copy of the package records as one of this copy', async () => {
-  const recorder = recordRuns();
-  onTestFinished(recorder.stop);
+  const recorder = record();
   vi.resetModules();
   const copy = await import('#src/langsmith.ts');
   const client = new copy.Client({ hideInputs: true }) as unknown as Client;
@@ -161,8 +157,7 @@ test('a client of another copy of the package records as one of this copy', asyn
 });
 
 test("a client of LangSmith's package, which may hide values, records nothing and is logged", async () => {
-  const recorder = recordRuns();
-  onTestFinished(recorder.stop);
+  const recorder = record();
   const lines = logLines('warn');
   const { Client: Theirs } = await import('langsmith');
   const client = new Theirs({ apiKey: 'key', hideInputs: true }) as never;

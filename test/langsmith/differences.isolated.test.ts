@@ -5,9 +5,18 @@ import * as ai from 'ai';
 import OpenAI from 'openai';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { toHeaders, traceable as traceableOfCore } from '#src/index.ts';
-import { Client, getCurrentRunTree, RunTree, traceable, wrapAISDK, wrapOpenAI, wrapSDK } from '#src/langsmith.ts';
-import { recordRuns } from '#src/testing/record-runs.ts';
+import {
+  Client,
+  getCurrentRunTree,
+  RunTree,
+  traceable,
+  withRunTree,
+  wrapAISDK,
+  wrapOpenAI,
+  wrapSDK,
+} from '#src/langsmith.ts';
 import { record } from '../instrument/recorder.ts';
+import { environmentOf } from '../support/environment.ts';
 import { root } from '../support/folders.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startOpenAiServer } from '../support/openai-server.ts';
@@ -28,8 +37,7 @@ const words = traceable(async function* () {
 const rows: Readonly<Record<string, () => unknown>> = {
   async Metadata() {
     const recorder = record();
-    vi.stubEnv('LANGSMITH_NOTE', 'from the environment');
-    onTestFinished(() => void vi.unstubAllEnvs());
+    environmentOf({ LANGSMITH_NOTE: 'from the environment' });
     await wrapOpenAI(await openai()).chat.completions.create({ model: 'gpt-4o', messages });
     await traceable(async () => ({ usage_metadata: { total_tokens: 3 } }), { name: 'model' })();
     const [call, model] = recorder.runs;
@@ -83,8 +91,7 @@ const rows: Readonly<Record<string, () => unknown>> = {
   },
 
   async Secrets() {
-    const recorder = recordRuns({ limits: { payloadBytes: 1_000 } });
-    onTestFinished(recorder.stop);
+    const recorder = record({ limits: { payloadBytes: 1_000 } });
     await traceable(async (given: object) => given)({ password: 'hunter2', text: 'x'.repeat(2_000) });
     expect(recorder.runs[0]?.inputs).toEqual({
       password: '[Redacted]',
@@ -242,7 +249,14 @@ const rows: Readonly<Record<string, () => unknown>> = {
     const tree = new RunTree({ name: 'by hand', tracingEnabled: true });
     await tree.postRun();
     await new Client().createRun({ name: 'created' });
-    expect(await traceable(async () => getCurrentRunTree().name, { tracingEnabled: true })()).toBe('untraced');
+    expect(await withRunTree(tree, () => 1)).toBe(1);
+    await tree.patchRun();
+    const answer = async (text: string) => {
+      getCurrentRunTree().metadata = { user: 'u1' };
+      return text + getCurrentRunTree().name;
+    };
+    for (const options of [{}, { tracingEnabled: true }])
+      expect(await traceable(answer, options)('a ')).toBe('a untraced');
   },
 
   async '`wrapOpenAI`'() {

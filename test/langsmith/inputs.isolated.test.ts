@@ -1,10 +1,11 @@
 // Arguments that are read while a function runs. `programs/streams.ts` compares more of them with LangSmith.
 import { Readable } from 'node:stream';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { configure, currentRun } from '#src/index.ts';
 import { traceable } from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
+import { unhandledRejections } from '../base/rejections.ts';
 import { record } from '../instrument/recorder.ts';
+import { startReceiver } from '../support/receiver.ts';
 import '../support/tracing-off.ts';
 
 async function* count(limit = 3): AsyncGenerator<number> {
@@ -46,10 +47,7 @@ test.each<[string, object, (input: never) => unknown, object]>([
 
 test('a promise is observed only if its rejection cannot be hidden, and a lazy one is not started', async () => {
   const recorder = record();
-  const rejections: unknown[] = [];
-  const note = (reason: unknown): void => void rejections.push(reason);
-  process.on('unhandledRejection', note);
-  onTestFinished(() => void process.off('unhandledRejection', note));
+  const rejections = unhandledRejections();
   const start = vi.fn(async () => 'row');
   class Query {
     // biome-ignore lint/suspicious/noThenProperty: a query that starts when it is awaited
@@ -59,15 +57,14 @@ test('a promise is observed only if its rejection cannot be hidden, and a lazy o
   const call = traceable(async (...[first]: unknown[]) => await first);
   const handled = Promise.reject(3);
   await Promise.all([call(new Query(), new Query(), later, Promise.reject(1), handled), handled.catch(() => {})]);
-  await expect.poll(() => rejections).toEqual([1, 2]);
+  await expect.poll(rejections).toEqual([1, 2]);
   expect(recorder.runs[0]?.inputs).toEqual({ args: ['row', expect.any(Object), ...Array(3).fill('[Promise]')] });
   expect(start).toHaveBeenCalledTimes(1);
 });
 
 test('the end of a run replaces the inputs of a start that is already sent', async () => {
-  const receiver = await createReceiver();
+  const receiver = await startReceiver();
   const exporter = configure({ endpoint: receiver.url, limits: { startDelayMs: 1, lingerMs: 1 } });
-  onTestFinished(() => receiver.close());
   const inputs = async () => (await receiver.runs({})).map((run) => run.inputs);
   const read = async (input: AsyncIterable<number>) => {
     await expect.poll(inputs).toEqual([{ input: '[AsyncGenerator]' }]);

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { configure, withContext } from '#src/index.ts';
 import { Client, getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
+import { environmentOf } from '../support/environment.ts';
 import { startReceiver } from '../support/receiver.ts';
 
 const inner = RunnableLambda.from((n: number) => n + 1).withConfig({ runName: 'inner' });
@@ -61,9 +62,7 @@ test.each([
 /** Starts a receiver, which LangSmith's variables name, until the test finishes. */
 async function service() {
   const receiver = await startReceiver();
-  vi.stubEnv('LANGSMITH_TRACING', 'true');
-  vi.stubEnv('LANGSMITH_ENDPOINT', receiver.url);
-  onTestFinished(() => void vi.unstubAllEnvs());
+  environmentOf({ LANGSMITH_TRACING: 'true', LANGSMITH_ENDPOINT: receiver.url });
   return receiver;
 }
 

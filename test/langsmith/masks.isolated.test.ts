@@ -1,18 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { configure, currentRun, traceable as traceableOfCore } from '#src/index.ts';
 import { Client, type ClientConfig, getCurrentRunTree, RunTree, traceable } from '#src/langsmith.ts';
-import { createReceiver } from '#src/receiver.ts';
 import { releaseAll } from '#src/run/late-content.ts';
 import { unhandledRejections } from '../base/rejections.ts';
 import { record } from '../instrument/recorder.ts';
 import { addsUp } from '../support/adds-up.ts';
 import { cases } from '../support/campaign.ts';
+import { environmentOf } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { gate } from '../support/gate.ts';
 import { ingestServer, ingestServerInTest } from '../support/ingest-server.ts';
 import { logLines } from '../support/log-lines.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { filesBelow } from '../support/spool.ts';
 
 const SECRET = 'hunter2';
@@ -157,12 +159,9 @@ describe('whatever the masks and the runs are', () => {
 
 /** Sends runs to a receiver. */
 async function service() {
-  const receiver = await createReceiver();
+  const receiver = await startReceiver();
   const exporter = configure({ endpoint: receiver.url });
-  onTestFinished(async () => {
-    await exporter.close();
-    await receiver.close();
-  });
+  onTestFinished(async () => void (await exporter.close()));
   const runs = async () => {
     await exporter.flush();
     return (await receiver.runs({})).map(({ inputs, outputs, error, extra }) => {
@@ -289,12 +288,9 @@ describe('a mask that does not return in time', () => {
   });
 
   test('is written to disk without the content by `close`', async () => {
-    const server = await ingestServer(() => ({ status: 503 }));
+    const server = await ingestServerInTest(() => ({ status: 503 }));
     const folder = temporaryFolder();
-    onTestFinished(async () => {
-      await server.close();
-      folder.remove();
-    });
+    onTestFinished(folder.remove);
     const exporter = configure({ endpoint: server.url, durability: 'spill', spoolDir: folder.path });
     await traceable(() => SECRET, { name: 'late', client: new Client({ hideOutputs: masks.never as never }) })();
     await exporter.close({ timeoutMs: 10 });
@@ -307,10 +303,7 @@ describe('a mask that does not return in time', () => {
 describe('`processInputs` and `processOutputs`', () => {
   test('may return promises, for which the caller does not wait', async () => {
     const recorder = record();
-    let settle: () => void = () => {};
-    const settled = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
+    const settled = gate();
     const answer = traceable(async (input: { text: string }) => ({ ...input, more: SECRET }), {
       processInputs: async ({ text }) => {
         await settled;
@@ -321,8 +314,7 @@ describe('`processInputs` and `processOutputs`', () => {
     expect(await answer({ text: SECRET })).toEqual({ text: SECRET, more: SECRET });
     expect(recorder.runs).toMatchObject([{ inputs: {} }]);
     expect(recorder.runs[0]?.outputs).toEqual({});
-    settle();
-    await settled;
+    settled.open();
     await expect
       .poll(() => recorder.runs)
       .toMatchObject([{ inputs: { size: 7, password: '[Redacted]' }, outputs: { size: 7 } }]);
@@ -434,8 +426,7 @@ describe('`processInputs` and `processOutputs`', () => {
 test.each(['LANGSMITH_HIDE_METADATA', 'LANGCHAIN_HIDE_METADATA'])(
   '%s hides metadata, with and without a client',
   async (name) => {
-    vi.stubEnv(name, 'true');
-    onTestFinished(() => void vi.unstubAllEnvs());
+    environmentOf({ [name]: 'true' });
     const recorder = record();
     const metadata = { note: SECRET };
     for (const client of [undefined, new Client()]) {

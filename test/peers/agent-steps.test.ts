@@ -129,14 +129,11 @@ function loneProblem({ framework, caller }: Program, { callers, runs }: Batch): 
   if (steps[0] !== steps[1]) return `the steps are ${steps[1]}, the runs ${steps[0]}`;
   const tools = new Set(runs.flatMap(({ id, run_type }) => (run_type === 'tool' ? [id] : [])));
   if (runs.some(({ name, parent_run_id: above = '' }) => name === 'find' && !tools.has(above))) return 'misplaced work';
-  const forest = forestOf(runs);
-  const statuses = (caller === 'traced' ? forest.flatMap(({ children }) => children) : forest).map(({ run }) =>
-    statusOf(run),
-  );
+  const forest = forestOf(runs).flatMap((tree) => (caller === 'traced' ? tree.children : tree));
+  const statuses = forest.map(({ run }) => statusOf(run));
   if (outcome === 'left') return undefined;
-  const isSeen = /success|paused/.test(outcome)
-    ? (statuses.at(-1) ?? 'success') === 'success'
-    : statuses.includes(outcome);
+  const isSuccess = /success|paused/.test(outcome);
+  const isSeen = isSuccess ? (statuses.at(-1) ?? 'success') === 'success' : statuses.includes(outcome);
   return isSeen ? undefined : `the caller saw ${outcome}, the runs are ${statuses}`;
 }
 
@@ -175,13 +172,14 @@ async function smallest(programs: readonly Program[], turns: number): Promise<re
   }
 }
 
+const programsOf = (random: () => number): Program[] =>
+  Array.from({ length: Math.min(200, cases(400)) }, () => programOf(random));
 const rounds = Math.min(10, cases(30));
 
 test.each(Array.from({ length: rounds }, (_, round) => seed + round))(
   'agents at the same time have the runs that each has alone, with seed %i',
   async (turns) => {
-    const random = randomFrom(turns);
-    const programs = Array.from({ length: Math.min(200, cases(400)) }, () => programOf(random));
+    const programs = programsOf(randomFrom(turns));
     const problem = await problemOf(programs, turns);
     if (problem === undefined) return;
     const failing = await smallest(programs, turns);
@@ -192,9 +190,7 @@ test.each(Array.from({ length: rounds }, (_, round) => seed + round))(
 );
 
 test('no run stays in memory after the last agent', async () => {
-  const random = randomFrom(seed);
-  const programs = Array.from({ length: Math.min(200, cases(400)) }, () => programOf(random));
-  const { kept } = await together(programs, seed, true);
+  const { kept } = await together(programsOf(randomFrom(seed)), seed, true);
   // A framework may keep the context of its last agent.
   expect(kept).toBeLessThan(2 * FRAMEWORKS.length);
 });

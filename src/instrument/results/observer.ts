@@ -29,7 +29,6 @@ export interface StreamObserver {
   detach(): void;
 }
 
-/** Observes nothing. */
 export const noObserver: StreamObserver = {
   isStepping: false,
   step: (method, self, args) => Reflect.apply(method, self, args),

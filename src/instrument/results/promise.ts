@@ -108,16 +108,13 @@ function sharedDerivative(promise: Result, settlement: Settlement): Result {
 function derivedFrom(promise: Result, settlement: Settlement): Result {
   const derived = deriveOne(promise, settlement);
   // Checks only string keys, because Node adds symbols to every promise while an `AsyncLocalStorage` is in use.
-  if (Object.getOwnPropertyNames(promise).length > 0) copyProperties(derived, promise);
-  return derived;
-}
-
-function copyProperties(derived: Result, promise: Result): void {
+  if (Object.getOwnPropertyNames(promise).length === 0) return derived;
   for (const key of Reflect.ownKeys(promise)) {
     // Skips properties that the derived promise already has, for example Node's symbols.
     if (METHODS.has(key) || Object.hasOwn(derived, key)) continue;
     Object.defineProperty(derived, key, Object.getOwnPropertyDescriptor(promise, key) as PropertyDescriptor);
   }
+  return derived;
 }
 
 /** Names of methods that are not copied, because they work only on the original promise. */

@@ -164,7 +164,8 @@ export class Chunks implements Collector {
   record(): void {
     if (this.#dropped > 0) this.#run.set({ metadata: { dropped_chunks: this.#dropped } });
     if (this.#values === undefined) {
-      if (this.#list !== undefined) this.#run.keepOutputs(`{"outputs":${this.#list.json()}}`);
+      const json = this.#list && `{"outputs":${this.#list.json()}}`;
+      this.#run.keepPayload('outputs', json === undefined ? undefined : { json, attachments: undefined });
       return;
     }
     const { name, aggregate, outputs } = this.#options;

@@ -22,7 +22,6 @@ export function isReadableStream(value: object): value is ReadableStream {
   return typeof getReader === 'function' && typeof tee === 'function' && typeof cancel === 'function';
 }
 
-/** Whether a value is a readable Node stream. */
 export function isNodeReadable(value: object): boolean {
   const { emit, on, pipe, read } = value as Partial<Readable>;
   return [emit, on, pipe, read].every((method) => typeof method === 'function');
@@ -88,8 +87,8 @@ function followEmit(stream: object, method: string, observe: (event: unknown, va
 /**
  * Observes a web stream by replacing the methods that read it. The observer never locks or reads the stream, so the
  * consumer controls back-pressure. Runtimes bypass the replaced methods in `pipeTo` and when a stream is transferred to
- * another thread. Node 26 also bypasses the methods in `Response.clone`, and Node 24.22.3 and 26 in `Readable.fromWeb`. If the methods are
- * bypassed, the observer receives only the stream's end, without chunks.
+ * another thread. Node 26 also bypasses the methods in `Response.clone`, and Node 24.22.3 and 26 in
+ * `Readable.fromWeb`. If the methods are bypassed, the observer receives only the stream's end, without chunks.
  */
 export function followReadableStream(stream: object, observer: StreamObserver): boolean {
   let isHandedOn = false;

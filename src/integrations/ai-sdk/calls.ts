@@ -1,35 +1,38 @@
 import { defined, definedOrNone, type Fields, fieldsOf, idTextOf, signalOf, textOf } from '../../payload/fields.ts';
 import type { CallDescription } from '../../run/run.ts';
+import { hidingIf } from '../../run/run-options.ts';
 import { aiSdkMessages } from '../../services/ai-sdk/messages.ts';
 import { mediaInputs } from './media.ts';
 
 /**
- * Functions that read the parameters of a model call from its options. In version 4, the tools are in `mode` and the
- * provider options are in `providerMetadata`. Headers are not recorded, because they may contain API keys.
+ * Returns the parameters of a model call. In version 4, the tools are in `mode` and the provider options are in
+ * `providerMetadata`. Headers are not recorded, because they may contain API keys.
  */
-const PARAMETERS: Readonly<Record<string, (options: Fields, mode: Fields) => unknown>> = {
-  temperature: ({ temperature }) => temperature,
-  max_tokens: ({ maxOutputTokens, maxTokens }) => maxOutputTokens ?? maxTokens,
-  stop: ({ stopSequences }) => stopSequences,
-  top_n: ({ topN }) => topN,
-  top_p: ({ topP }) => topP,
-  top_k: ({ topK }) => topK,
-  frequency_penalty: ({ frequencyPenalty }) => frequencyPenalty,
-  presence_penalty: ({ presencePenalty }) => presencePenalty,
-  seed: ({ seed }) => seed,
-  reasoning: ({ reasoning }) => reasoning,
-  tools: ({ tools }, mode) => tools ?? mode.tools,
-  tool_choice: ({ toolChoice }, mode) => toolChoice ?? mode.toolChoice,
-  response_format: ({ responseFormat }, mode) =>
-    responseFormat ?? (textOf(mode.type)?.startsWith('object') ? mode : undefined),
-  provider_options: ({ providerOptions, providerMetadata }) => providerOptions ?? providerMetadata,
-};
+function parametersOf(model: unknown, options: Fields): Fields {
+  const mode = fieldsOf(options.mode);
+  return {
+    model,
+    temperature: options.temperature,
+    max_tokens: options.maxOutputTokens ?? options.maxTokens,
+    stop: options.stopSequences,
+    top_n: options.topN,
+    top_p: options.topP,
+    top_k: options.topK,
+    frequency_penalty: options.frequencyPenalty,
+    presence_penalty: options.presencePenalty,
+    seed: options.seed,
+    reasoning: options.reasoning,
+    tools: options.tools ?? mode.tools,
+    tool_choice: options.toolChoice ?? mode.toolChoice,
+    response_format: options.responseFormat ?? (textOf(mode.type)?.startsWith('object') ? mode : undefined),
+    provider_options: options.providerOptions ?? options.providerMetadata,
+  };
+}
 
 /** Describes a model call. The model type decides which options are recorded as inputs. */
 export function describeModelCall(model: Fields, modelType: string, options: Fields): CallDescription {
   const { provider, modelId } = model;
-  const parameters: Fields = { model: modelId };
-  for (const [name, read] of Object.entries(PARAMETERS)) parameters[name] = read(options, fieldsOf(options.mode));
+  const parameters = parametersOf(modelId, options);
   const { prompt, values, query, documents } = options;
   const inputs = Array.isArray(prompt)
     ? { messages: aiSdkMessages(prompt) }
@@ -54,30 +57,10 @@ export function describeModelCall(model: Fields, modelType: string, options: Fie
 
 /** Options of SDK functions that are recorded. Headers, callbacks, schemas and contexts are not recorded. */
 const OPTIONS = [
-  'system',
-  'value',
-  'values',
-  'query',
-  'documents',
-  'topN',
-  'schemaName',
-  'schemaDescription',
-  'enum',
-  'toolChoice',
-  'activeTools',
-  'maxOutputTokens',
-  'maxTokens',
-  'temperature',
-  'topP',
-  'topK',
-  'presencePenalty',
-  'frequencyPenalty',
-  'stopSequences',
-  'seed',
-  'reasoning',
-  'maxSteps',
-  'maxRetries',
-  'providerOptions',
+  ...['system', 'value', 'values', 'query', 'documents', 'topN', 'schemaName', 'schemaDescription', 'enum'],
+  ...['toolChoice', 'activeTools', 'maxOutputTokens', 'maxTokens', 'temperature', 'topP', 'topK'],
+  ...['presencePenalty', 'frequencyPenalty', 'stopSequences', 'seed', 'reasoning'],
+  ...['maxSteps', 'maxRetries', 'providerOptions'],
 ];
 
 export function describeOperation(options: Fields): CallDescription {
@@ -106,10 +89,7 @@ export function describeOperation(options: Fields): CallDescription {
 }
 
 export function hidingOf({ recordInputs, recordOutputs }: Fields): CallDescription['hiding'] {
-  return definedOrNone({
-    hideInputs: recordInputs === false || undefined,
-    hideOutputs: recordOutputs === false || undefined,
-  });
+  return hidingIf(recordInputs === false, recordOutputs === false);
 }
 
 /** Describes a call of a tool. `hiding` is that of the operation. */

@@ -18,14 +18,8 @@ export function mediaInputs(options: Fields): Fields {
 }
 
 /** Reads the result of an image, speech or transcription call. Returns undefined for any other result. */
-export function mediaOutputs({
-  images,
-  audio,
-  segments,
-  text,
-  language,
-  durationInSeconds,
-}: Fields): Fields | undefined {
+export function mediaOutputs(result: Fields): Fields | undefined {
+  const { images, audio, segments, text, language, durationInSeconds } = result;
   if ((images ?? audio ?? segments) === undefined) return undefined;
   const transcript = segments === undefined ? {} : { text, segments, language, durationInSeconds };
   return defined({ images: marked('Image', images), audio: marked('Audio', audio), ...transcript });

@@ -47,8 +47,7 @@ const METHODS: Readonly<Record<string, ModelMethod>> = {
 export function wrapModel<Model>(model: Model): Model {
   preloadDelivery();
   const isTraced = guard('wrapModel', () => tryWrapModel(model));
-  const expected = 'a model of the AI SDK';
-  if (isTraced === false) warnUntraced('wrapModel(model)', expected, model);
+  if (isTraced === false) warnUntraced('wrapModel(model)', 'a model of the AI SDK', model);
   return model;
 }
 

@@ -65,7 +65,6 @@ export class QueryRecorder extends StreamRecorder {
     this.#main = this.#steps.add({ id: null, run: undefined, below: run.context, state: conversationWith([]) });
   }
 
-  /** Adds a message of the user. */
   prompted({ message }: Fields): void {
     const prompt = copyOf(fieldsOf(message));
     this.#main.state.seenUs = clock.nowUs();

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, isPlainObject, listOf, mapped, parsedJson } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, filled, isPlainObject, listOf, mapped, parsedJson } from '../../payload/fields.ts';
 import { toolCall } from '../../services/chat.ts';
 import { blockWithDataUri } from '../../services/media.ts';
 
@@ -107,12 +107,12 @@ export function isMessage(value: object): value is Fields {
 /** Converts a LangChain message to `{ role, content, tool_calls, … }`, without empty fields. */
 export function plainMessage(message: Fields): Fields {
   const kwargs = fieldsOf(message.additional_kwargs);
-  const calls = nonEmpty(message.tool_calls);
+  const calls = filled(listOf(message.tool_calls));
   const rest = Object.entries(kwargs).filter(([key]) => !RECORDED_KWARGS.has(key) && !key.startsWith('__'));
   const fields: Fields = {
     name: message.name,
     tool_calls: calls?.map(plainToolCall) ?? kwargs.tool_calls,
-    invalid_tool_calls: nonEmpty(message.invalid_tool_calls),
+    invalid_tool_calls: filled(listOf(message.invalid_tool_calls)),
     tool_call_id: message.tool_call_id,
     status: message.status,
     artifact: message.artifact,
@@ -144,8 +144,4 @@ function plainToolCall(call: unknown): unknown {
   if (typeof call !== 'object' || call === null) return call;
   const { id, name, args } = call as Fields;
   return toolCall(id, name, args);
-}
-
-function nonEmpty(value: unknown): readonly unknown[] | undefined {
-  return listOf(value).length > 0 ? listOf(value) : undefined;
 }

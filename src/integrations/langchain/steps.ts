@@ -1,6 +1,6 @@
 import { guard } from '../../base/guard.ts';
 import { shared } from '../../base/shared.ts';
-import { parsedJson } from '../../payload/fields.ts';
+import { type Fields, fieldsOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { encodePayload } from '../../payload/serialize.ts';
 import { addStepSource, type RunContext } from '../../run/context.ts';
 import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
@@ -67,13 +67,11 @@ export function installStepSource(): void {
   });
 }
 
-/** Watches for the end of a step's list of tags. */
 export function watchTags(step: Step): void {
   const tags = step.state.tags?.deref();
   if (tags !== undefined) abandoned.register(tags, step, step);
 }
 
-/** Stops watching a step that ends with a list of tags. */
 export function unwatchTags(step: Step, tags: unknown): void {
   const tagsAtStart = step.state.tags?.deref();
   if (areTagsKept !== false && tagsAtStart !== undefined && tags !== undefined) areTagsKept = tagsAtStart === tags;
@@ -108,7 +106,7 @@ export function takeModelStep(
 
 /** Returns the open model steps below `around`. Without LangChain's storage, all open model steps. */
 export function modelSteps(around: RunContext | undefined, sink: RunSink): Step[] {
-  const above = (globalThis as LangChainGlobals)[STORAGE] === undefined ? undefined : around?.dottedOrder;
+  const above = Reflect.get(globalThis, STORAGE) === undefined ? undefined : around?.dottedOrder;
   return steps.all().filter(({ run }) => {
     if (run?.runType !== 'llm' || run.sink !== sink) return false;
     return above === undefined || run.dottedOrder.startsWith(`${above}.`);
@@ -121,31 +119,27 @@ export function keepText({ run, state: { text, isChat } }: Pick<Step, 'run' | 's
   run?.keepResult(isChat ? { messages: [{ role: 'assistant', content: text }] } : { text });
 }
 
-/**
- * `STORAGE` is the global key of LangChain's `AsyncLocalStorage`. `CHILD_CONFIG` is the key of LangChain's
- * configuration in it.
- */
+/** The global key of the `AsyncLocalStorage` in which LangChain and langsmith keep the current run tree. */
 const STORAGE = Symbol.for('ls:tracing_async_local_storage');
+/** The key of LangChain's configuration in a run tree. */
 const CHILD_CONFIG = Symbol.for('lc:child_config');
 
-interface LangChainGlobals {
-  readonly [STORAGE]?: object;
-}
-
-interface Storage {
-  getStore?(): { readonly extra?: { readonly [CHILD_CONFIG]?: ChildConfig } } | undefined;
-}
-
-interface ChildConfig {
-  readonly callbacks?: { getParentRunId?(): string | undefined };
-}
-
 /**
- * Returns the id of the innermost LangChain step around the running code. Calls the original `getStore`, because
- * `runspan/langsmith` replaces `getStore` to return its own runs.
+ * Returns the current run tree of LangChain or langsmith. Calls the original `getStore`, because `runspan/langsmith`
+ * replaces `getStore` to return its own runs.
  */
+export function storedTree(): Fields {
+  const storage: object | undefined = Reflect.get(globalThis, STORAGE);
+  return storage === undefined ? {} : fieldsOf(Object.getPrototypeOf(storage).getStore?.call(storage));
+}
+
+/** Returns the callbacks of the LangChain step that a run tree belongs to. */
+export function callbacksIn({ extra }: Fields): Fields {
+  return fieldsOf(fieldsOf(Reflect.get(fieldsOf(extra), CHILD_CONFIG)).callbacks);
+}
+
+/** Returns the id of the innermost LangChain step around the running code. */
 function activeStepId(): string | undefined {
-  const { [STORAGE]: storage } = globalThis as LangChainGlobals;
-  const store = storage && (Object.getPrototypeOf(storage) as Storage).getStore?.call(storage);
-  return store?.extra?.[CHILD_CONFIG]?.callbacks?.getParentRunId?.();
+  const callbacks = callbacksIn(storedTree());
+  return typeof callbacks.getParentRunId === 'function' ? textOf(callbacks.getParentRunId()) : undefined;
 }

@@ -1,12 +1,12 @@
 import { guard } from '../../base/guard.ts';
 import { timeoutError } from '../../payload/errors.ts';
-import { defined, definedOrNone, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
+import { defined, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
 import { enterContext } from '../../run/context.ts';
 import { OpenRuns, type OpenStep } from '../../run/open-runs.ts';
 import type { RunType } from '../../run/record.ts';
 import type { Run } from '../../run/run.ts';
-import { type Hiding, type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
+import { type Hiding, hidingIf, type StartOptions, sharedChecks, usableOptions } from '../../run/run-options.ts';
 import { isCallType, MODEL_TYPES, RESPONSE_ID } from '../../run/same-call.ts';
 import { currentSink, preloadDelivery } from '../../run/sink.ts';
 import { timestampUs } from '../../run/time.ts';
@@ -71,8 +71,7 @@ export class RunspanBridge {
   createSpan(options?: object): undefined {
     guard(PLACE, () => {
       const { hideInput, hideOutput } = fieldsOf(fieldsOf(options).traceState);
-      const hidden = { hideInputs: hideInput === true || undefined, hideOutputs: hideOutput === true || undefined };
-      this.#hiding = definedOrNone(hidden) as Hiding | undefined;
+      this.#hiding = hidingIf(hideInput === true, hideOutput === true);
     });
     return undefined;
   }

@@ -1,8 +1,8 @@
-import { type Fields, idTextOf } from '../../payload/fields.ts';
+import { defined, type Fields, filled, idTextOf, isFields } from '../../payload/fields.ts';
+import { aiSdkFile, aiSdkMessages, aiSdkToolCall } from '../../services/ai-sdk/messages.ts';
 import type { SpanLike } from '../span-like.ts';
-import { aiSdkAnswer, aiSdkArguments, aiSdkPrompt, promptMessages } from './ai-sdk-messages.ts';
 import { aiSdkServiceTier, aiSdkUsage } from './ai-sdk-usage.ts';
-import { type Attributes, anyJson, json, microseconds, number, same, text, texts } from './values.ts';
+import { type Attributes, anyJson, json, microseconds, number, objects, same, text, texts } from './values.ts';
 import { FIRST_TOKEN, type Kind, kindsOf, type Row, type Rows, type Vocabulary, WHOLE } from './vocabulary.ts';
 
 const OPERATION = 'ai.operationId';
@@ -142,17 +142,9 @@ export const aiSdk: Vocabulary = {
   ],
   project: `${METADATA}.ls_project_name`,
   ignored: [
-    'operation.name',
-    'resource.name',
-    'gen_ai.system',
-    'gen_ai.request.model',
-    'gen_ai.response.finish_reasons',
-    'gen_ai.response.id',
-    'gen_ai.response.model',
-    'gen_ai.usage.input_tokens',
-    'gen_ai.usage.output_tokens',
-    'gen_ai.usage.prompt_tokens',
-    'gen_ai.usage.completion_tokens',
+    ...['operation.name', 'resource.name', 'gen_ai.system', 'gen_ai.request.model'],
+    ...['finish_reasons', 'id', 'model'].map((name) => `gen_ai.response.${name}`),
+    ...['input', 'output', 'prompt', 'completion'].map((kind) => `gen_ai.usage.${kind}_tokens`),
   ],
 };
 
@@ -202,6 +194,37 @@ function nameOf(attributes: Attributes): string {
 /** Returns the provider without its suffix, for example `openai` for `openai.responses`. */
 function providerOf(value: unknown): string | undefined {
   return text(text(value)?.split('.', 1)[0]);
+}
+
+/** Converts `ai.prompt.messages` to messages of the form `{ role, content, tool_calls }`. */
+function promptMessages(value: unknown): unknown[] | undefined {
+  return filled(aiSdkMessages(objects(json(value))));
+}
+
+/** Converts `ai.prompt`, which contains the arguments `{ system, prompt, messages }` of an SDK function. */
+function aiSdkPrompt(value: unknown): Fields | undefined {
+  const prompt = json(value);
+  if (!isFields(prompt)) return undefined;
+  const { messages, prompt: asked, ...rest } = prompt;
+  return defined({ ...rest, prompt: promptMessages(asked) ?? asked, messages: promptMessages(messages) ?? messages });
+}
+
+function aiSdkAnswer(_: unknown, attributes: Attributes): Fields[] {
+  const given = (name: string): unknown => attributes[`ai.response.${name}`] ?? attributes[`ai.result.${name}`];
+  const message = {
+    role: 'assistant',
+    content: text(given('text')) ?? text(given('object')),
+    reasoning: text(given('reasoning')),
+    tool_calls: filled(objects(json(given('toolCalls'))).map(aiSdkToolCall)),
+    files: filled(objects(json(given('files'))).map(aiSdkFile)),
+    finish_reason: text(attributes['ai.response.finishReason'] ?? attributes['ai.finishReason']),
+  };
+  return [defined(message)];
+}
+
+/** Parses the arguments of a tool. The arguments of dynamic tools are JSON text that is encoded twice. */
+function aiSdkArguments(value: unknown): unknown {
+  return json(anyJson(value));
 }
 
 /** Returns the object in the result of an SDK function. Returns undefined for model calls. */

@@ -8,12 +8,8 @@ import { FIRST_TOKEN, type Kind, kindsOf, type Vocabulary, WHOLE } from './vocab
 const OPERATION = 'gen_ai.operation.name';
 
 const MEMORY_WRITES: readonly string[] = [
-  'create_memory',
-  'update_memory',
-  'upsert_memory',
-  'delete_memory',
-  'create_memory_store',
-  'delete_memory_store',
+  ...['create_memory', 'update_memory', 'upsert_memory', 'delete_memory'],
+  ...['create_memory_store', 'delete_memory_store'],
 ];
 
 const OPERATIONS: ReadonlyMap<unknown, Kind> = new Map<unknown, Kind>([

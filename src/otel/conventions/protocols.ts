@@ -3,6 +3,8 @@ import { pathPattern } from '../../run/ids.ts';
 import { type Attributes, json, number, same, text } from './values.ts';
 import { NOTHING_NEW, type Rename, type Vocabulary, WHOLE } from './vocabulary.ts';
 
+const URLS: readonly string[] = ['url.full', 'url.query', 'url.original', 'http.url', 'http.target'];
+
 /**
  * Mapping table for OpenTelemetry's conventions for HTTP clients and servers:
  * https://opentelemetry.io/docs/specs/semconv/http/http-spans/
@@ -36,7 +38,7 @@ export const http: Vocabulary = {
     ['http.response_content_length', 'size', number, 'repeats'],
     ['http.response.body.content', 'body', json],
   ],
-  cleaned: ['url.full', 'url.query', 'url.original', 'http.url', 'http.target'],
+  cleaned: URLS,
 };
 
 function methodOf(attributes: Attributes): string | undefined {
@@ -74,17 +76,8 @@ function withoutQuery(url: string): string {
 }
 
 const VECTOR_DATABASES: ReadonlySet<string> = new Set([
-  'chroma',
-  'chromadb',
-  'lancedb',
-  'marqo',
-  'milvus',
-  'pinecone',
-  'qdrant',
-  'turbopuffer',
-  'vald',
-  'vespa',
-  'weaviate',
+  ...['chroma', 'chromadb', 'lancedb', 'marqo', 'milvus', 'pinecone', 'qdrant', 'turbopuffer'],
+  ...['vald', 'vespa', 'weaviate'],
 ]);
 
 /** Matches database operations that write instead of search. */
@@ -141,11 +134,7 @@ function isSearch(attributes: Attributes): boolean {
 
 /** Attributes that identify spans for messages, remote procedure calls and function invocations. */
 const SYSTEMS: readonly string[] = [
-  'messaging.system.name',
-  'messaging.system',
-  'rpc.system.name',
-  'rpc.system',
-  'faas.trigger',
+  ...['messaging.system.name', 'messaging.system', 'rpc.system.name', 'rpc.system', 'faas.trigger'],
 ];
 
 /**
@@ -209,13 +198,7 @@ const REDACTED = 'REDACTED';
 
 /** Query parameters with signatures and keys, partly from the HTTP conventions. Google's model APIs use `key`. */
 const SIGNATURES: ReadonlySet<string> = new Set([
-  'auth',
-  'awsaccesskeyid',
-  'key',
-  'sig',
-  'signature',
-  'x-amz-signature',
-  'x-goog-signature',
+  ...['auth', 'awsaccesskeyid', 'key', 'sig', 'signature', 'x-amz-signature', 'x-goog-signature'],
 ]);
 
 const names = new SecretNames([], true);

@@ -30,15 +30,13 @@ const MODEL_TYPES: ReadonlyMap<unknown, string> = new Map<unknown, string>([
   ['embedding', 'embedding'],
 ]);
 
+/** Names of the attributes and events that describe one vector: the query or a match. */
+const VECTORS = ['db.query.embeddings', 'db.query.result', 'db.search.embeddings', 'db.search.result'];
+
 /** Attributes that identify a vector search or a read by id. */
 const SEARCHES: readonly string[] = [
-  'db.query.result',
-  'db.query.embeddings',
-  'db.search.result',
-  'db.search.embeddings',
-  'db.vector.query.top_k',
-  'db.vector.query.result.matches_length',
-  'db.vector.get.selector',
+  ...VECTORS,
+  ...['db.vector.query.top_k', 'db.vector.query.result.matches_length', 'db.vector.get.selector'],
 ];
 
 /** Attributes that identify a write to a vector database. */
@@ -199,20 +197,12 @@ function documentOf({ document, metadata, entity, values, sparse: _, ...rest }: 
   return foundDocument(document, metadata ?? entity, defined({ dimensions: dimensionsOf(values), ...rest }));
 }
 
-/** Names of events that describe one vector: the query or a match. */
-const VECTORS: ReadonlySet<string> = new Set([
-  'db.query.embeddings',
-  'db.query.result',
-  'db.search.embeddings',
-  'db.search.result',
-]);
-
 /** Matches Pinecone's events with the metadata of a match. The match itself is reported in attributes. */
 const MATCH_METADATA = /^pinecone\.query\.result\.(\d+)\.metadata$/;
 
 /** Converts an event of a vector to attributes, whose values are lists with one item. Undefined for other events. */
 export function attributesOfVectorEvent(name: string, attributes: Attributes): Fields | undefined {
-  if (VECTORS.has(name)) return { [name]: [vectorOf(name, attributes)] };
+  if (VECTORS.includes(name)) return { [name]: [vectorOf(name, attributes)] };
   const place = name.startsWith('pinecone.') ? MATCH_METADATA.exec(name)?.[1] : undefined;
   return place === undefined ? undefined : { [`db.vector.query.result.${place}.metadata`]: attributes };
 }

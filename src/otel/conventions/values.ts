@@ -33,12 +33,10 @@ export function number(value: unknown): number | undefined {
   return Number.isFinite(result) ? result : undefined;
 }
 
-/** Returns a token count. Numbers that cannot be a token count are ignored. */
 export function count(value: unknown): number | undefined {
   return tokenCount(number(value));
 }
 
-/** Returns a cost. Negative values are ignored. */
 export function cost(value: unknown): number | undefined {
   return validCost(number(value));
 }
@@ -59,7 +57,6 @@ export function anyJson(value: unknown): unknown {
   return typeof value === 'string' ? parsedJson(value) : value;
 }
 
-/** Works like `json`, but returns undefined if the result is not an object. */
 export function jsonObject(value: unknown): Fields | undefined {
   const result = json(value);
   return isFields(result) ? result : undefined;
@@ -88,7 +85,6 @@ export function isVerbatim(read: Read, attributes: Attributes): boolean {
   return mimeType === undefined || attributes[mimeType] !== PLAIN_TEXT;
 }
 
-/** Returns a list of strings from a list or from JSON text. A single string becomes a list. */
 export function jsonTexts(value: unknown): string[] | undefined {
   return texts(json(value));
 }
@@ -111,7 +107,6 @@ export function microseconds(each: number): Read {
   };
 }
 
-/** Returns the items of a list that are objects. */
 export function objects(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isFields) : [];
 }
@@ -120,13 +115,8 @@ const LOOKS_LIKE_JSON = /^\s*[[{"]/;
 
 /** Metadata keys that other libraries and applications use for `thread_id`, in order of precedence. */
 const THREAD_KEYS: readonly string[] = [
-  'session_id',
-  'conversation_id',
-  'chat_id',
-  'threadId',
-  'sessionId',
-  'conversationId',
-  'chatId',
+  ...['session_id', 'conversation_id', 'chat_id'],
+  ...['threadId', 'sessionId', 'conversationId', 'chatId'],
 ];
 
 /** Adds `thread_id` and `user_id`, unless the metadata already contains them. Keeps the original keys. */

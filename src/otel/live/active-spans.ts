@@ -58,7 +58,6 @@ export function isRecorded(span: object, sink: RunSink): boolean {
   return false;
 }
 
-/** Returns the run of a span that is recorded with this sink. */
 export function recordedRun(span: SpanKey, sink: RunSink): SpanRun | undefined {
   return entriesOf(span).find((entry): entry is SpanRun => entry instanceof SpanRun && entry.sink === sink);
 }

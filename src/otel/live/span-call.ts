@@ -1,10 +1,10 @@
 import { guard } from '../../base/guard.ts';
 import { env, parseFlag } from '../../config/environment.ts';
-import { defined, definedOrNone, parsedJson } from '../../payload/fields.ts';
+import { defined, parsedJson } from '../../payload/fields.ts';
 import { clearTimer, DELAY_MAX_MS, setTimer } from '../../platform/timers.ts';
 import { callsOf, RecordedCall } from '../../run/calls.ts';
 import type { RunContext, RunOwner } from '../../run/context.ts';
-import type { Hiding } from '../../run/run-options.ts';
+import { type Hiding, hidingIf } from '../../run/run-options.ts';
 import { isCallType } from '../../run/same-call.ts';
 import type { RunSink } from '../../run/sink.ts';
 import { type Attributes, isEmpty, text } from '../conventions/values.ts';
@@ -13,20 +13,19 @@ import type { MappedFields } from '../mapping/mapped-fields.ts';
 import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
-import type { SpanLike } from '../span-like.ts';
+import { type SpanLike, scopeOf } from '../span-like.ts';
 import { unwatchEnd, watchForEnd } from './flushing.ts';
 
 const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];
 
 const isHidden = (part: 'INPUT' | 'OUTPUT'): boolean =>
   (['S', '_MESSAGES', '_TEXT'] as const).some((end) => parseFlag(env(`OPENINFERENCE_HIDE_${part}${end}`)) === true);
-type Refused = Readonly<Record<'hideInputs' | 'hideOutputs', boolean>>;
 
-const bothIf = (isRefused: boolean): Refused => ({ hideInputs: isRefused, hideOutputs: isRefused });
+const bothIf = (isRefused: boolean): Hiding | undefined => hidingIf(isRefused, isRefused);
 
 /** What a source of spans was asked not to record, by the name of its scope. */
-const OPT_OUTS: readonly (readonly [scopes: RegExp, refused: () => Refused])[] = [
-  [/^@arizeai\/openinference-/, () => ({ hideInputs: isHidden('INPUT'), hideOutputs: isHidden('OUTPUT') })],
+const OPT_OUTS: readonly (readonly [scopes: RegExp, refused: () => Hiding | undefined])[] = [
+  [/^@arizeai\/openinference-/, () => hidingIf(isHidden('INPUT'), isHidden('OUTPUT'))],
   [/^@traceloop\//, () => bothIf(parseFlag(env('TRACELOOP_TRACE_CONTENT')) === false)],
   [
     /^com\.anthropic\.sdk\b/,
@@ -50,14 +49,12 @@ interface Refusal {
 /** What each scope must not record, because variables are slow to read. */
 const refusals = new WeakMap<object, Refusal>();
 
-function refusalOf({ instrumentationScope, instrumentationLibrary }: SpanLike): Refusal | undefined {
-  const scope = instrumentationScope ?? instrumentationLibrary;
+function refusalOf(span: SpanLike): Refusal | undefined {
+  const scope = scopeOf(span);
   const known = scope && refusals.get(scope);
   if (known !== undefined || scope === undefined) return known;
-  const [, refused = () => bothIf(false)] = OPT_OUTS.find(([scopes]) => scopes.test(scope.name)) ?? [];
-  const { hideInputs, hideOutputs } = refused();
-  const own = { hideInputs: hideInputs || undefined, hideOutputs: hideOutputs || undefined };
-  const refusal = { own: definedOrNone(own) as Hiding | undefined, isGenAiRefused: isGenAiRefused() };
+  const [, refused] = OPT_OUTS.find(([scopes]) => scopes.test(scope.name)) ?? [];
+  const refusal = { own: refused?.(), isGenAiRefused: isGenAiRefused() };
   refusals.set(scope, refusal);
   return refusal;
 }
@@ -66,7 +63,7 @@ function refusalOf({ instrumentationScope, instrumentationLibrary }: SpanLike): 
 export function refusedContent(span: SpanLike): Hiding | undefined {
   const refusal = refusalOf(span);
   const isRefused = refusal?.isGenAiRefused === true && GEN_AI.some((key) => span.attributes[key] !== undefined);
-  return isRefused ? { hideInputs: true, hideOutputs: true } : refusal?.own;
+  return bothIf(isRefused) ?? refusal?.own;
 }
 
 /** Returns whether attributes that a span gets after its start may tell that it must not record content. */
@@ -80,7 +77,6 @@ export function callTypeOf({ attributes }: SpanLike, index: RowIndex): string | 
   return isCallType(type) ? type : undefined;
 }
 
-/** Returns the name of the tool in a span. */
 function toolNameOf({ attributes, name }: SpanLike): string {
   return TOOL_NAMES.map((key) => text(attributes[key])).find((found) => found !== undefined) ?? name;
 }
@@ -91,10 +87,6 @@ export function inputsIn(span: SpanLike, logged: Attributes | undefined, index: 
   const reader = new AttributeReader({ ...logged, ...attributes, ...defined(span.attributes) }, index, undefined);
   const { inputs } = reader.read((group) => group !== 'inputs');
   return inputs && (inputs.text === undefined ? inputs.fields : parsedJson(inputs.text));
-}
-
-export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): string | undefined {
-  return (instrumentationScope ?? instrumentationLibrary)?.name;
 }
 
 /** The run of a span that may record a call. */

@@ -46,7 +46,6 @@ export class SpanRegistry {
     return entry;
   }
 
-  /** Returns the entry of this span object. */
   get(span: object): SpanEntry | undefined {
     return this.#bySpan.get(span);
   }

@@ -44,9 +44,9 @@ import {
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
-import type { SpanContextLike, SpanLike } from '../span-like.ts';
+import { type SpanContextLike, type SpanLike, scopeOf } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
-import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall, scopeOf } from './span-call.ts';
+import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall } from './span-call.ts';
 import type { SpanEntry } from './span-registry.ts';
 import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
 
@@ -100,7 +100,7 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
     this.spanIds = traceId === ids.traceId ? ids : { traceId, spanId: ids.spanId };
     this.#startUs = startUsOf(span);
     this.#capture = captureFor(hiddenByEither(start.hiding, parent?.hiding) ?? {}, sink.capture);
-    this.source = scopeOf(span) ?? '';
+    this.source = scopeOf(span)?.name ?? '';
     this.#index = start.mapping.index;
     this.#start = start;
     this.#span = span;

@@ -70,8 +70,7 @@ export class SpanLogs {
     }
     const json = serialize(Object.fromEntries(shown), this.#rules);
     this.#charactersLeft -= json.length;
-    const copy: unknown = parsedJson(json);
-    addAttributes(this.attributes, copy as Attributes);
+    addAttributes(this.attributes, parsedJson(json) as Attributes);
   }
 }
 

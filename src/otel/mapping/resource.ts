@@ -6,11 +6,7 @@ import type { ResourceLike } from '../span-like.ts';
 
 /** Resource attributes that are recorded by default. */
 const DEFAULT_NAMES: readonly string[] = [
-  'service.*',
-  'deployment.environment',
-  'deployment.environment.name',
-  'host.name',
-  'k8s.*',
+  ...['service.*', 'deployment.environment', 'deployment.environment.name', 'host.name', 'k8s.*'],
 ];
 
 export const namesCheck: Check = [

@@ -3,7 +3,7 @@ import type { Fields } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { number } from '../conventions/values.ts';
-import type { LinkLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
+import { type LinkLike, type ScopeLike, type SpanContextLike, type SpanLike, scopeOf } from '../span-like.ts';
 import { runNameOf } from './span-identity.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
@@ -34,7 +34,7 @@ export function originJson(
   if (protocol !== undefined) json += `,"protocol":"${protocol}"`;
   if (runNameOf(span.name) !== name) json += `,"name":${serialize(span.name, rules, ['metadata', 'otel', 'name'])}`;
   if (span.status.code === 1) json += ',"status":"OK"';
-  const scope = span.instrumentationScope ?? span.instrumentationLibrary;
+  const scope = scopeOf(span);
   if (scope !== undefined) json += `,"scope":${scopeJson(scope)}`;
   json += droppedJson('attributes', span.droppedAttributesCount);
   json += droppedJson('events', span.droppedEventsCount);

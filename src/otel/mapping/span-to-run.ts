@@ -175,25 +175,16 @@ function withoutUsed(
   return events.filter((event) => ofEvents?.sources.get(event)?.every((name) => used.has(name)) !== true);
 }
 
-function addResource(
-  { metadata }: SpanFields,
-  { resource }: SpanLike,
-  { payload }: SpanCapture,
-  { mapping }: SpanSurroundings,
-): void {
-  for (const entry of mapping.resources.of(resource, payload)) metadata.set(entry[0], entry[1]);
+function addResource(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
+  const entries = around.mapping.resources.of(span.resource, capture.payload);
+  for (const [key, json] of entries) fields.metadata.set(key, json);
 }
 
-function addOrigin(
-  fields: SpanFields,
-  span: SpanLike,
-  { payload }: SpanCapture,
-  { parentIds }: SpanSurroundings,
-): void {
+function addOrigin(fields: SpanFields, span: SpanLike, capture: SpanCapture, around: SpanSurroundings): void {
   try {
-    fields.metadata.set('otel', originJson(span, parentIds, fields, payload));
+    fields.metadata.set('otel', originJson(span, around.parentIds, fields, capture.payload));
   } catch (thrown) {
-    fields.metadata.set('otel', openOriginJson(span.spanContext(), parentIds));
+    fields.metadata.set('otel', openOriginJson(span.spanContext(), around.parentIds));
     throw thrown;
   }
 }

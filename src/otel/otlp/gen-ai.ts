@@ -75,7 +75,7 @@ export function addGenAi(attributes: NewAttributes, run: DescribedRun): void {
   else if (runType === 'llm') addModelCall(attributes, run);
   else if (runType === 'embedding') addUsage(attributes, usageOf(run, undefined));
   else if (runType === 'retriever') {
-    setValue(attributes, 'gen_ai.retrieval.query.text', textOf(fieldsOf(parsed(run.inputs)).query));
+    setValue(attributes, 'gen_ai.retrieval.query.text', textOf(fieldsOf(parsedJson(run.inputs)).query));
   }
 }
 
@@ -83,12 +83,8 @@ function operationOf({ operation }: Kind, metadata: DescribedRun['metadata']): s
   return operation === 'chat' && metadata?.get('ls_model_type') === '"llm"' ? 'text_completion' : operation;
 }
 
-function parsed(json: string | undefined): unknown {
-  return json === undefined ? undefined : parsedJson(json);
-}
-
 function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, string>): void {
-  const valueIn = (key: string): unknown => parsed(metadata.get(key));
+  const valueIn = (key: string): unknown => parsedJson(metadata.get(key));
   const parameters = fieldsOf(valueIn('ls_invocation_params'));
   for (const [key, name] of METADATA) setValue(attributes, name, valueIn(key));
   for (const [key, name] of PARAMETERS) if (key !== 'model') setValue(attributes, name, parameters[key]);
@@ -102,10 +98,10 @@ function addTool(attributes: NewAttributes, { name, inputs, outputs }: Described
 }
 
 function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
-  const outputs = parsed(run.outputs);
-  const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsed(run.inputs));
+  const outputs = parsedJson(run.outputs);
+  const asked = run.inputs === undefined ? undefined : messagesOfInputs(parsedJson(run.inputs));
   const answers = outputs === undefined ? undefined : messagesOfOutputs(outputs);
-  const reasons = listOf(parsed(run.metadata?.get('finish_reasons')));
+  const reasons = listOf(parsedJson(run.metadata?.get('finish_reasons')));
   const messages = answers?.map((message, at) => ({ ...messageOf(message), finish_reason: reasons[at] }));
   setValue(attributes, 'gen_ai.input.messages', asked?.map(messageOf));
   setValue(attributes, 'gen_ai.output.messages', messages);
@@ -115,8 +111,8 @@ function addModelCall(attributes: NewAttributes, run: DescribedRun): void {
 /** Token counts are in the outputs. Runs of spans have them in the metadata, too. */
 function usageOf({ metadata, outputs }: DescribedRun, payload: unknown): Fields {
   const inMetadata = metadata?.get('usage_metadata');
-  if (inMetadata !== undefined) return fieldsOf(parsed(inMetadata));
-  return fieldsOf(fieldsOf(payload ?? parsed(outputs)).usage_metadata);
+  if (inMetadata !== undefined) return fieldsOf(parsedJson(inMetadata));
+  return fieldsOf(fieldsOf(payload ?? parsedJson(outputs)).usage_metadata);
 }
 
 function addUsage(attributes: NewAttributes, usage: Fields): void {

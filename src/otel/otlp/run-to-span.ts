@@ -1,7 +1,7 @@
 import { firstLine } from '../../base/text.ts';
 import { exactJson, type Fields, fieldsOf, isFields, listOf, parsedJson, textOf } from '../../payload/fields.ts';
 import { type EncodedRun, isFilled } from '../../run/encoded-run.ts';
-import { isHex } from '../../run/ids.ts';
+import { hexOf, isHex } from '../../run/ids.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import { addGenAi, isDescribed, type NewAttributes, setValue } from './gen-ai.ts';
 import type { AttributeValue, OtlpAttributes, OtlpEvent, OtlpLink, OtlpSpan } from './otlp-span.ts';
@@ -47,8 +47,7 @@ const MESSAGE_CHARACTERS_MAX = 1_000;
 
 /** Returns what the metadata of a run says about its OpenTelemetry span, or the span above it. */
 export function originOf({ metadata }: Pick<RunFields, 'metadata'>): Fields {
-  const json = metadata?.get('otel');
-  return json === undefined ? {} : fieldsOf(parsedJson(json));
+  return fieldsOf(parsedJson(metadata?.get('otel')));
 }
 
 /**
@@ -82,12 +81,8 @@ export function spanOfRun(sent: SentRun, origin: Fields = originOf(sent.run)): O
   };
 }
 
-function hexOf(id: string): string {
-  return id.replaceAll('-', '');
-}
-
 function spanIdOf(runId: string): string {
-  return runId.slice(19).replaceAll('-', '');
+  return hexOf(runId.slice(19));
 }
 
 function hexIn(value: unknown, digits: number): string | undefined {
@@ -95,11 +90,7 @@ function hexIn(value: unknown, digits: number): string | undefined {
 }
 
 /** The parent of a run is one of two spans if its id contains the digits of the span id, see `spanRunId`. */
-function parentSpanIdOf(
-  { parentRunId }: RunFields,
-  parentId: string | undefined,
-  enclosingId: string | undefined,
-): string | undefined {
+function parentSpanIdOf({ parentRunId }: RunFields, parentId?: string, enclosingId?: string): string | undefined {
   if (parentRunId === undefined) return parentId;
   const digits = parentRunId.slice(15, 18) + parentRunId.slice(22).replace('-', '');
   return digits === parentId || digits === enclosingId ? digits : spanIdOf(parentRunId);
@@ -142,7 +133,6 @@ function addMetadata(attributes: NewAttributes, metadata: ReadonlyMap<string, st
 const RESERVED = /^(runspan\.|(input|output)\.(value|mime_type)$|tag\.tags$|metadata$)/;
 
 function eventsOf(json: string | undefined, startUs: number): OtlpEvent[] {
-  if (json === undefined) return [];
   return listOf(parsedJson(json)).map((event) => {
     const { name, time, kwargs } = fieldsOf(event);
     return {

@@ -52,8 +52,8 @@ export class SpanGroups {
   #resourceOf(project: string | undefined, metadata: SentRun['run']['metadata']): OtlpAttributes {
     const attributes = new Map<string, AttributeValue>(Object.entries({ ...SDK, ...this.#resource }));
     for (const key of RESOURCE_KEYS) {
-      const value = textOf(parsedJson(metadata?.get(key) ?? ''));
-      if (value !== undefined && value !== '') attributes.set(key, value);
+      const value = textOf(parsedJson(metadata?.get(key)));
+      if (value) attributes.set(key, value);
     }
     if (project === undefined) return attributes;
     if (!attributes.has('service.name')) attributes.set('service.name', project);

@@ -19,7 +19,7 @@ import {
 } from '../context.ts';
 import { type Project, projectText } from '../encoded-run.ts';
 import { withMetadata, withTags } from '../fields.ts';
-import { newRunId } from '../ids.ts';
+import { hexOf, newRunId } from '../ids.ts';
 import { placement } from '../placement.ts';
 import { Run } from '../run.ts';
 import { usableOptions } from '../run-options.ts';
@@ -162,10 +162,10 @@ function inheritedFields(baggage: BaggageMember[], prefix: string, accept: reado
     accept.includes(field) ? baggageValue(baggage, `${prefix}-${key}`) : undefined;
   const projectId = accepted('project', 'project-id')?.slice(0, TEXT_MAX);
   const tags = accepted('tags');
-  const metadata = parsedJson(accepted('metadata') ?? '');
+  const metadata = parsedJson(accepted('metadata'));
   return {
     project: projectId ? { id: projectId } : accepted('project')?.slice(0, TEXT_MAX) || undefined,
-    tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : parsedJson(tags ?? '')),
+    tags: tagsIn(prefix === 'langsmith' ? tags?.split(',') : parsedJson(tags)),
     metadata: isFields(metadata) ? metadata : undefined,
     sampled: baggageValue(baggage, `${prefix}-sampled`) !== 'false',
   };
@@ -250,10 +250,6 @@ export function headersToAdd(
   // Only our own `traceparent` can tell the other program that the trace is left out.
   if (headers === undefined || (headers.traceparent.endsWith('0') && names.has('traceparent'))) return [];
   return Object.entries(headers).filter(([name]) => !names.has(name));
-}
-
-function hexOf(id: string): string {
-  return id.replaceAll('-', '');
 }
 
 export function orderToSend(place: string, context: RunContext | undefined, charactersMax: number): string | undefined {

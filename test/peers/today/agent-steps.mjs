@@ -159,13 +159,8 @@ function mastraOf() {
   const tools = toolsOf((id, execute) => createTool({ ...described(id), id, execute, ...approved[id] }));
   const own = { id: 'agent', name: 'agent', instructions: 'Be kind.', model: modelOf(), tools, maxRetries: 0 };
   const configs = { default: { serviceName: 'test', bridge: new RunspanBridge() } };
-  const observability = new Observability({ configs });
-  return new Mastra({
-    logger: false,
-    agents: { agent: new MastraAgent(own) },
-    storage: new InMemoryStore(),
-    observability,
-  });
+  const parts = { storage: new InMemoryStore(), observability: new Observability({ configs }) };
+  return new Mastra({ logger: false, agents: { agent: new MastraAgent(own) }, ...parts });
 }
 let mastra;
 
@@ -271,13 +266,8 @@ const frameworks = {
       );
       await run.patchRun();
     };
-    for (const step of steps)
-      await Promise.all(
-        step
-          .split('+')
-          .filter((name) => names.includes(name))
-          .map(post),
-      );
+    const turns = steps.map((step) => step.split('+').filter((name) => names.includes(name)));
+    for (const calls of turns) await Promise.all(calls.map(post));
     const failed = steps.includes('fail') ? 'Error: asked to fail' : undefined;
     await root.end({ text: 'ok' }, failed);
     await root.patchRun();
