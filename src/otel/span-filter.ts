@@ -3,7 +3,8 @@ import { guard, ignoreRejection } from '../base/guard.ts';
 import { shown } from '../base/text.ts';
 import type { Check } from '../config/checker.ts';
 import type { RowIndex } from './mapping/row-index.ts';
-import { type SpanLike, scopeOf } from './span-like.ts';
+import { scopeOf } from './mapping/span-identity.ts';
+import type { SpanLike } from './span-like.ts';
 
 /**
  * Selects the spans that become runs. `'llm'` selects spans that are related to model calls, and `'all'` selects all

@@ -62,10 +62,6 @@ export interface ScopeLike {
   readonly version?: string;
 }
 
-export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): ScopeLike | undefined {
-  return instrumentationScope ?? instrumentationLibrary;
-}
-
 /** The span processor interface of the OpenTelemetry SDK. */
 export interface SpanProcessorLike {
   onStart(span: SpanLike, parentContext: Context): void;

@@ -12,8 +12,9 @@ import { AttributeReader } from '../mapping/attributes.ts';
 import type { MappedFields } from '../mapping/mapped-fields.ts';
 import { messagesOfEvents } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
+import { scopeOf } from '../mapping/span-identity.ts';
 import { OPERATION, runTypeOf } from '../mapping/span-to-run.ts';
-import { type SpanLike, scopeOf } from '../span-like.ts';
+import type { SpanLike } from '../span-like.ts';
 import { unwatchEnd, watchForEnd } from './flushing.ts';
 
 const TOOL_NAMES: readonly string[] = ['gen_ai.tool.name', 'ai.toolCall.name', 'tool.name', 'traceloop.entity.name'];

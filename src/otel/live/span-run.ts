@@ -32,7 +32,7 @@ import type { Attributes } from '../conventions/values.ts';
 import type { MappedFields, StartFields } from '../mapping/mapped-fields.ts';
 import { SpanLogs } from '../mapping/message-events.ts';
 import type { RowIndex } from '../mapping/row-index.ts';
-import { hrTimeUs, runIdOf, startUsOf } from '../mapping/span-identity.ts';
+import { hrTimeUs, runIdOf, scopeOf, startUsOf } from '../mapping/span-identity.ts';
 import { openOriginJson } from '../mapping/span-origin.ts';
 import type { PlannedFields } from '../mapping/span-plan.ts';
 import {
@@ -44,7 +44,7 @@ import {
   spanToOpenRun,
   spanToRun,
 } from '../mapping/span-to-run.ts';
-import { type SpanContextLike, type SpanLike, scopeOf } from '../span-like.ts';
+import type { SpanContextLike, SpanLike } from '../span-like.ts';
 import { resourceWait } from './flushing.ts';
 import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall } from './span-call.ts';
 import type { SpanEntry } from './span-registry.ts';

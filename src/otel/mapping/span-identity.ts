@@ -1,7 +1,11 @@
 import { clock } from '../../base/clock.ts';
 import { safeText } from '../../base/text.ts';
 import { isHex, newRunId, spanRunId } from '../../run/ids.ts';
-import type { SpanContextLike, SpanLike } from '../span-like.ts';
+import type { ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
+
+export function scopeOf({ instrumentationScope, instrumentationLibrary }: SpanLike): ScopeLike | undefined {
+  return instrumentationScope ?? instrumentationLibrary;
+}
 
 export function startUsOf(span: SpanLike): number {
   return hrTimeUs(span.startTime) ?? clock.nowUs();

@@ -3,8 +3,8 @@ import type { Fields } from '../../payload/fields.ts';
 import { serialize } from '../../payload/serialize.ts';
 import type { PayloadRules } from '../../payload/truncate.ts';
 import { number } from '../conventions/values.ts';
-import { type LinkLike, type ScopeLike, type SpanContextLike, type SpanLike, scopeOf } from '../span-like.ts';
-import { runNameOf } from './span-identity.ts';
+import type { LinkLike, ScopeLike, SpanContextLike, SpanLike } from '../span-like.ts';
+import { runNameOf, scopeOf } from './span-identity.ts';
 
 const KINDS: readonly string[] = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'];
 
