@@ -68,10 +68,13 @@ function contextBelow(order: string | undefined): RunContext | undefined {
   return context && fields ? contextWith(fields, context) : context;
 }
 
-/** Records the start of a run, unless the `runspan/langchain` handler records the run. */
+/** Records the start of a run, unless the `runspan/langchain` handler records it, and `exporter` is no other service. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
-  if (create.id !== undefined && steps.find(create.id)?.run !== undefined) keep(create.id, undefined);
-  else postRun(create, exporter);
+  const { id } = create;
+  const run = id === undefined ? undefined : steps.find(id, exporter)?.run;
+  const isOther = exporter !== undefined && exporter.over === undefined && exporter !== run?.sink;
+  if (id === undefined || run === undefined || isOther) postRun(create, exporter);
+  else keep(id, undefined);
 }
 
 function keep(id: string, run: Run | undefined): OpenStep<string, State> {
