@@ -68,13 +68,12 @@ function contextBelow(order: string | undefined): RunContext | undefined {
   return context && fields ? contextWith(fields, context) : context;
 }
 
-/** Records the start of a run, unless the `runspan/langchain` handler records it, and `exporter` is no other service. */
+/** Records the start of a run, unless the `runspan/langchain` handler records it for the same service. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
-  const { id } = create;
-  const run = id === undefined ? undefined : steps.find(id, exporter)?.run;
+  const run = steps.find(create.id, exporter)?.run;
   const isOther = exporter !== undefined && exporter.over === undefined && exporter !== run?.sink;
-  if (id === undefined || run === undefined || isOther) postRun(create, exporter);
-  else keep(id, undefined);
+  if (create.id === undefined || run === undefined || isOther) postRun(create, exporter);
+  else keep(create.id, undefined);
 }
 
 function keep(id: string, run: Run | undefined): OpenStep<string, State> {
