@@ -59,10 +59,13 @@ function contextBelow(order: string | undefined): RunContext | undefined {
   return context && fields ? contextWith(fields, context) : context;
 }
 
-/** Records the start of a run, unless the `runspan/langchain` handler records the run. */
+/** Records the start of a run, unless the `runspan/langchain` handler records it for the same service. */
 export function postOnce(create: RunCreate, exporter: RunSink | undefined): void {
-  if (create.id !== undefined && steps.has(create.id)) keep(create.id, undefined);
-  else postRun(create, exporter);
+  const { id = '' } = create;
+  const sink = steps.find(id, exporter)?.run?.sink;
+  const isOther = exporter !== undefined && exporter.over === undefined && exporter !== sink;
+  if (isOther || !steps.has(id)) postRun(create, exporter);
+  else keep(id, undefined);
 }
 
 /** Without a run, changes of the step are ignored. */

@@ -92,7 +92,7 @@ class TraceRecorder {
     });
   }
 
-  /** If a stream fails, the SDK ends the trace at once. A function that has handled the error goes on first. */
+  /** If a stream fails, the SDK ends the trace at once, as after a function that handles the error and returns. */
   async onTraceEnd({ traceId }: Trace): Promise<void> {
     this.#steps.end(this.#steps.find(traceId), ({ run, state }) => {
       if (run !== undefined && state.problem !== undefined) failWith(run, state.problem);

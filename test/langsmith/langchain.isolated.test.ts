@@ -1,9 +1,11 @@
 import { AsyncResource } from 'node:async_hooks';
 import { awaitAllCallbacks } from '@langchain/core/callbacks/promises';
 import { RunnableLambda } from '@langchain/core/runnables';
+import { LangChainTracer } from '@langchain/core/tracers/tracer_langchain';
 import { Client as Theirs } from 'langsmith';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { configure, withContext } from '#src/index.ts';
+import { RunspanCallbackHandler } from '#src/langchain.ts';
 import { Client, getLangchainCallbacks, RunnableTraceable, RunTree, traceable } from '#src/langsmith.ts';
 import { record, treeOf } from '../instrument/recorder.ts';
 import { environmentOf } from '../support/environment.ts';
@@ -114,6 +116,18 @@ test('a run that is posted from a queue is recorded below its parent, and a tree
   await queue(() => child.postRun());
   await tree.postRun();
   expect(treeOf(recorder.runs)).toEqual({ parent: { posted: {}, child: {} }, root: {} });
+});
+
+test('a client of another service records the steps that a handler sends to the exporter', async () => {
+  const recorder = record();
+  const other = await startReceiver();
+  const client = new Client({ apiUrl: other.url, apiKey: 'key' });
+  const tracer = Object.assign(new LangChainTracer({ client: client as never }), { awaitHandlers: true });
+  await step.invoke(1, { callbacks: [new RunspanCallbackHandler() as never, tracer] });
+  await awaitAllCallbacks();
+  await client.flush();
+  expect(treeOf(recorder.runs)).toEqual({ step: { inner: {} } });
+  expect(treeOf(await other.runs())).toEqual({ step: { inner: {} } });
 });
 
 test('LangChain sends nothing itself while tracing is off', async () => {

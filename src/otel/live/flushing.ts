@@ -25,9 +25,7 @@ export class FlushTime {
     if (error !== undefined) throw error;
   }
 
-  /**
-   * Timeout for the flush at shutdown, in milliseconds. If a flush has just timed out, only the remaining time is used.
-   */
+  /** Timeout for the flush at shutdown, in milliseconds: the remaining time if a flush has just timed out. */
   get lastMs(): number {
     const leftMs = this.#endMs - monotonicNowMs();
     return leftMs < -this.#timeoutMs ? this.#timeoutMs : Math.max(0, leftMs);
@@ -66,10 +64,7 @@ export function resourceWait(resource: ResourceLike): Promise<void> | undefined 
   return wait;
 }
 
-/**
- * Waits for all resources with pending attributes. Called before a flush. Resolves to the elapsed milliseconds. Never
- * rejects.
- */
+/** Waits for all resources with pending attributes. Resolves to the elapsed milliseconds. Never rejects. */
 export async function resourcesSettled(): Promise<number> {
   if (unfinished.size === 0) return 0;
   const startedMs = monotonicNowMs();
