@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { abortReason, isAbort } from '../../payload/errors.ts';
+import { abortReason, isAbort, timeoutError } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import type { StepStart } from '../../run/open-runs.ts';
 import type { RunType } from '../../run/record.ts';
@@ -77,7 +77,9 @@ export function failStep(run: Run, state: StepState, thrown: unknown, parent: St
   const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
   if (is_bubble_up !== true) {
     if (parent !== undefined) parent.state.thrown = thrown;
-    if (isPlainAbort(run, state, thrown)) run.abortReason ??= abortReason(run.signal?.deref()) ?? thrown;
+    if (isPlainAbort(run, state, thrown)) {
+      run.abortReason ??= abortReason(run.signal?.deref()) ?? (run.hasTimedOut ? timeoutError() : thrown);
+    }
     run.fail(thrown);
     return;
   }
