@@ -120,6 +120,11 @@ export function isTimeout(thrown: unknown, causesMax: number = CAUSES_MAX): bool
   return ignoreErrors(isNamed) === true;
 }
 
+/** Returns whether LangGraph threw a value to pause a graph or to go on in another graph, which is no failure. */
+export function leavesGraph(thrown: unknown): boolean {
+  return ignoreErrors(() => fieldsOf(thrown).is_bubble_up) === true;
+}
+
 /** Matches the stack of an abort by `AbortSignal.timeout` on Node. */
 const TIMER = /\bTimeout\._onTimeout \(node:internal\/abort_controller:/;
 

@@ -94,9 +94,7 @@ class TraceRecorder {
 
   /** If a stream fails, the SDK ends the trace at once, as after a function that handles the error and returns. */
   async onTraceEnd({ traceId }: Trace): Promise<void> {
-    this.#steps.end(this.#steps.find(traceId), ({ run, state }) => {
-      if (run !== undefined && state.problem !== undefined) failWith(run, state.problem);
-    });
+    this.#steps.end(this.#steps.find(traceId), ({ run, state }) => run && endWith(run, state.problem));
   }
 
   /** After an approval, the SDK goes on with the spans of a trace that has ended. */
@@ -119,14 +117,16 @@ class TraceRecorder {
         this.#keepProblem(traceId, problem);
         setSoon(() => this.#failIfLeft(traceId, problem));
       }
-      const owners = run === undefined ? [state.owner, this.#steps.find(traceId)?.run] : [];
-      for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData);
+      const trace = this.#steps.find(traceId)?.run;
+      const owners = run === undefined ? [state.owner, trace] : [];
+      for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData, problem);
+      // A traced function that goes on has more to do than the stream that was aborted.
+      if (trace !== undefined && !parentId) setSoon(() => setAborted(trace, false));
       if (run === undefined) return;
       const end = typeof endedAt === 'string' ? { endTime: endedAt } : {};
       run.set(payloadsOf(spanData));
       // Recorded as text, because an `Error` made here has a stack of this package.
-      if (problem === undefined) run.end(undefined, end);
-      else failWith(run, problem, end);
+      endWith(run, problem, end);
     });
   }
 
@@ -148,16 +148,24 @@ class TraceRecorder {
     this.#keepProblem(traceId, undefined);
     const step = this.#steps.find(traceId);
     if (guard(PLACE, () => step?.state.hasEnded?.()) !== true) return;
-    this.#steps.end(step, ({ run }) => run && failWith(run, error));
+    this.#steps.end(step, ({ run }) => run && endWith(run, error));
   }
 }
 
 /** Matches the text of an error that reports an abort. The error of the OpenAI client has the name `Error`. */
 const ABORTED = /\b(?:AbortError|APIUserAbortError|Error: Request was aborted\.)/;
 
-function failWith(run: Run, problem: string, end?: EndOptions): void {
-  if (ABORTED.test(problem)) run.abortReason ??= run.hasTimedOut ? timeoutError() : problem;
-  run.fail(problem, end);
+function endWith(run: Run, problem: string | undefined, end?: EndOptions): void {
+  const isAborted = problem === undefined ? run.abortReason !== undefined : ABORTED.test(problem);
+  setAborted(run, isAborted);
+  if (problem !== undefined) run.fail(problem, end);
+  else if (isAborted) run.cancel();
+  else run.end(undefined, end);
+}
+
+function setAborted(run: Run, isAborted: boolean): void {
+  const reason = run.hasTimedOut ? timeoutError() : 'aborted';
+  run.abortReason = isAborted ? reason : undefined;
 }
 
 function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {
@@ -177,12 +185,18 @@ function payloadsOf({ type, name: _name, ...data }: Fields): RunChanges {
   return { inputs: isPlainObject(input) ? input : { input }, outputs: { output } };
 }
 
-/** A trace or an agent gets the inputs of its first model call and the outputs of its last model call. */
-function setMessages(run: Run, { type, input, output, _input, _response }: Fields): void {
+/**
+ * A trace or an agent gets the inputs of its first model call and the outputs of its last model call. If that has a
+ * request, but neither an answer nor an error, its stream was aborted, and the spans above have no errors either.
+ */
+function setMessages(run: Run, { type, input, output, _input, _response }: Fields, problem?: string): void {
   if (type !== 'generation' && type !== 'response') return;
   const [completion] = listOf(output);
   const [choice] = listOf(fieldsOf(completion).choices);
   const message = fieldsOf(choice).message;
-  if (Object.keys(run.inputs ?? {}).length === 0) run.set({ inputs: { messages: input ?? _input } });
-  run.set({ outputs: { messages: message === undefined ? (output ?? fieldsOf(_response).output) : [message] } });
+  const question = input ?? _input;
+  const answer = message === undefined ? (output ?? fieldsOf(_response).output) : [message];
+  if (Object.keys(run.inputs ?? {}).length === 0) run.set({ inputs: { messages: question } });
+  run.set({ outputs: { messages: answer } });
+  setAborted(run, question !== undefined && (answer ?? problem) === undefined);
 }

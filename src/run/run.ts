@@ -4,8 +4,8 @@ import { guard } from '../base/guard.ts';
 import { shareInstances } from '../base/shared.ts';
 import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
-import { abortReason, errorText, isAbort, isTimeout } from '../payload/errors.ts';
-import { parseExact } from '../payload/fields.ts';
+import { abortReason, errorText, isAbort, isTimeout, leavesGraph } from '../payload/errors.ts';
+import { fieldsOf, parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
 import { callHooks, hooksOf, newRecord, prepareRun, type RunStart } from './begin.ts';
@@ -200,6 +200,11 @@ export class Run implements HookedRun {
   /** Ends the run with an error. `error` can be any thrown value. Outputs passed to `set` are kept. */
   fail(error: unknown, options?: EndOptions): void {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
+    if (leavesGraph(error)) {
+      this.event(String(fieldsOf(error).name));
+      this.end(undefined, options);
+      return;
+    }
     const reason = this.abortReason ?? abortReason(this.signal?.deref());
     const isAborted = isAbort(error, this.traceId, reason);
     // An SDK may replace the timeout of a call by an error of its own.

@@ -2,13 +2,14 @@
 // the question and counts words as tokens.
 import '@langchain/core/context';
 import { AIMessage, HumanMessage, SystemMessage } from '@langchain/core/messages';
+import { ChatPromptTemplate } from '@langchain/core/prompts';
 import { ChatOpenAI } from '@langchain/openai';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordFetch } from '#src/integrations/fetch/record-fetch.ts';
 import { RunspanCallbackHandler } from '#src/integrations/langchain/handler.ts';
 import type { RunRecord } from '#src/run/record.ts';
 import { record } from '../instrument/recorder.ts';
-import { bareClient, localModel } from './local-openai.ts';
+import { bareClient, chunksOf, localModel } from './local-openai.ts';
 
 const callbacks = [new RunspanCallbackHandler()];
 
@@ -67,6 +68,15 @@ test('a streamed call has no token counts if the service reports none', async ()
   for await (const _ of await chat.stream(messages, { callbacks }));
   const [run] = recorder.runs as [RunRecord];
   for (const fields of [run.outputs, run.extra?.metadata]) expect(fields).not.toHaveProperty('usage_metadata');
+});
+
+test('a streamed chain whose time is over has failed, and so has its model call', async () => {
+  const { chat, recorder } = await start({ model: 'hang-mid-stream' });
+  const chain = ChatPromptTemplate.fromTemplate('{text}').pipe(chat);
+  const reading = chain.stream({ text: 'What is tea?' }, { callbacks, signal: AbortSignal.timeout(200) });
+  await expect(reading.then(chunksOf)).rejects.toThrow('timeout');
+  const ends = () => recorder.runs.map(({ error, extra }) => [error !== undefined, extra?.metadata?.end_reason]);
+  await expect.poll(ends).toEqual([true, false, true].map((hasFailed) => [hasFailed, undefined]));
 });
 
 test('the handler does not change the request', async () => {

@@ -267,21 +267,30 @@ test('a tool of an agent of OpenAI that fails has the cause, although the agent 
   ]);
 });
 
-test('agents of OpenAI that their caller stops are cancelled at each level', async () => {
+test('agents of OpenAI that their caller stops are cancelled at each level, and have failed after a timeout', async () => {
   const imports = `import OpenAI from 'openai';
     import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI } from '@openai/agents';`;
   const main = `
     setDefaultOpenAIClient(new OpenAI({ apiKey: 'none', baseURL: process.env.MODEL + '/v1', maxRetries: 0 }));
     setOpenAIAPI('chat_completions');
-    const agent = new Agent({ name: 'Expert', instructions: 'Help.', model: 'hang' });
+    const [agent, streamed] = ['hang', 'hang-mid-stream'].map((model) => new Agent({ name: 'Expert', model }));
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 200);
     await run(agent, 'Tea', { signal: stop.signal }).catch(() => {});
+    const read = async (stream) => { for await (const { data } of stream) if (data?.delta) return; };
+    await run(streamed, 'Tea', { stream: true }).then(read);
+    const signal = AbortSignal.timeout(200);
+    await run(streamed, 'Tea', { stream: true, signal }).then((stream) => stream.completed).catch(() => {});
     await (await import('${import.meta.resolve('runspan')}')).flush();`;
   const cwd = fileURLToPath(new URL('./today/', import.meta.url));
   const { tree, runs } = await run([imports, main], {}, 'module', cwd);
-  expect(tree).toEqual(['Agent workflow', '  Expert', `    ${CHAT}`]);
-  expect(runs.map(({ extra }) => extra?.metadata?.end_reason)).toEqual(['cancelled', 'cancelled', 'cancelled']);
+  expect(tree).toEqual(
+    Array(3)
+      .fill(['Agent workflow', '  Expert', `    ${CHAT}`])
+      .flat(),
+  );
+  const ends = runs.map(({ error, extra }) => extra?.metadata?.end_reason ?? (error ? 'failed' : 'ok'));
+  expect(ends).toEqual(['cancelled', 'cancelled', 'failed'].flatMap((end) => [end, end, end]));
 });
 
 test('above 10,000 open spans of the agents of OpenAI, the run of the oldest open span ends as interrupted', async () => {
@@ -301,7 +310,7 @@ test('above 10,000 open spans of the agents of OpenAI, the run of the oldest ope
   expect(runs.filter(({ end_time }) => end_time === undefined)).toEqual([]);
   const failed = runs.filter(({ error }) => error !== undefined);
   expect(failed.map(({ name, error, extra }) => [name, error, extra?.metadata?.end_reason])).toEqual([
-    ['oldest', 'Interrupted: 10000 other spans are open', 'interrupted'],
+    ['oldest', 'Interrupted: 10000 other steps are open', 'interrupted'],
   ]);
 });
 

@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { abortReason, isAbort } from '../../payload/errors.ts';
+import { abortReason, isAbort, leavesGraph, timeoutError } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import type { StepStart } from '../../run/open-runs.ts';
 import type { RunType } from '../../run/record.ts';
@@ -66,21 +66,19 @@ export function componentName(serialized: unknown): string | undefined {
 }
 
 /**
- * Ends a step's run with the value that the step threw. LangGraph also throws to interrupt a graph or to hand over to
- * another graph. In these cases, the run does not fail. The name of the thrown value is recorded as an event.
- * Interrupts or a command are recorded as outputs.
+ * Ends a step's run with the value that the step threw. If LangGraph threw it to pause or to leave a graph, interrupts or
+ * a command are recorded as outputs.
  */
 export function failStep(run: Run, state: StepState, thrown: unknown, parent: Step | undefined): void {
-  const { is_bubble_up, name, interrupts, command } = fieldsOf(thrown);
-  if (is_bubble_up !== true) {
-    if (parent !== undefined) parent.state.thrown = thrown;
-    if (isPlainAbort(run, state, thrown)) run.abortReason ??= abortReason(run.signal?.deref()) ?? thrown;
-    run.fail(thrown);
-    return;
+  const { interrupts, command } = fieldsOf(thrown);
+  if (leavesGraph(thrown)) {
+    if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
+    else if (command !== undefined) run.keepResult(plainOutputs({ command }));
+  } else if (parent !== undefined) parent.state.thrown = thrown;
+  if (isPlainAbort(run, state, thrown)) {
+    run.abortReason ??= abortReason(run.signal?.deref()) ?? (run.hasTimedOut ? timeoutError() : thrown);
   }
-  run.event(String(name));
-  if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
-  else if (command !== undefined) run.keepResult(plainOutputs({ command }));
+  run.fail(thrown);
 }
 
 /**

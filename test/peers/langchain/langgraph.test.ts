@@ -116,8 +116,8 @@ describe('a graph that waits for input', () => {
   const streamedEvents: Call = (input, config) => graph.streamEvents(input, { ...config, version: 'v3' });
   const graph = new StateGraph(Note)
     .addNode('ask', async () => {
-      const text: string = interrupt({ question: 'Your name?' });
-      return { text: await leaf(text) };
+      const asking = traceable((): string => interrupt({ question: 'Your name?' }), { name: 'asking' });
+      return { text: await leaf(asking()) };
     })
     .addEdge(START, 'ask')
     .addEdge('ask', END)
@@ -160,6 +160,7 @@ describe('a graph that waits for input', () => {
       ['inner', ...paused],
       ['LangGraph', ...paused],
       ['ask', ...paused],
+      ['asking', [], ['GraphInterrupt']],
     ]);
   });
 
@@ -174,11 +175,12 @@ describe('a graph that waits for input', () => {
     expect(visible(recorder.runs).map(({ error, end_time }) => [error, typeof end_time])).toEqual([
       [undefined, 'string'],
       [undefined, 'string'],
+      [undefined, 'string'],
     ]);
 
     recorder.clear();
     expect(await graph.invoke(new Command({ resume: 'Ada' }), config)).toEqual({ text: 'Ada!' });
-    expect(treeOf(visible(recorder.runs))).toEqual({ graph: { ask: { leaf: {} } } });
+    expect(treeOf(visible(recorder.runs))).toEqual({ graph: { ask: { asking: {}, leaf: {} } } });
     expect(recorder.runs[0]?.inputs).toEqual({ input: { resume: 'Ada' } });
     expect(recorder.runs[0]?.extra?.metadata?.thread_id).toBe('t1');
     expect(first?.extra?.metadata?.thread_id).toBe('t1');
