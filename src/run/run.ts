@@ -202,8 +202,7 @@ export class Run implements HookedRun {
     if (!Run.#isAttached(this, 'fail') || !this.isOpen) return;
     if (leavesGraph(error)) {
       this.event(String(fieldsOf(error).name));
-      this.end(undefined, options);
-      return;
+      return void this.end(undefined, options);
     }
     const reason = this.abortReason ?? abortReason(this.signal?.deref());
     const isAborted = isAbort(error, this.traceId, reason);

@@ -75,9 +75,8 @@ export function failStep(run: Run, state: StepState, thrown: unknown, parent: St
     if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
     else if (command !== undefined) run.keepResult(plainOutputs({ command }));
   } else if (parent !== undefined) parent.state.thrown = thrown;
-  if (isPlainAbort(run, state, thrown)) {
-    run.abortReason ??= abortReason(run.signal?.deref()) ?? (run.hasTimedOut ? timeoutError() : thrown);
-  }
+  const reason = run.hasTimedOut ? timeoutError() : thrown;
+  if (isPlainAbort(run, state, thrown)) run.abortReason ??= abortReason(run.signal?.deref()) ?? reason;
   run.fail(thrown);
 }
 
