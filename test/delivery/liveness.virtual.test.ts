@@ -36,4 +36,4 @@ test('of a service that refuses half of all requests at random, no more runs are
   }
   expect(lost[422]).toBeGreaterThan(0);
   expect(lost[422]).toBeLessThanOrEqual(lost[403]);
-});
+}, 600_000);

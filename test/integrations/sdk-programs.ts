@@ -388,7 +388,9 @@ export async function seenBy(program: Program, sdk: Sdk, prepare: (client: Clien
   } finally {
     await model.close();
   }
-  const requests = model.requests.map(({ path, headers, body }) => {
+  // The port may be one to which an exporter of an earlier test still sends its runs.
+  const own = model.requests.filter(({ path }) => path !== '/runs/multipart');
+  const requests = own.map(({ path, headers, body }) => {
     const { host: _, ...rest } = headers;
     return JSON.stringify({ path, headers: rest, body });
   });
