@@ -51,7 +51,7 @@ export interface Settlement {
 /** A `Watched` object must not reference its result, because a reference would keep the result in memory. */
 export interface Watched {
   /** The run that ends with the result. */
-  readonly run?: Pick<Run, 'capture' | 'dottedOrder'>;
+  readonly run?: Run;
   /** Whether the consumer has used `result` since the last call. Undefined if only garbage collection ends the run. */
   wasUsed?(result: object | undefined): boolean;
   /** Ends the run as interrupted. If the client of the request has left, `reason` is undefined: the run is cancelled. */
