@@ -120,7 +120,7 @@ class TraceRecorder {
       const trace = this.#steps.find(traceId)?.run;
       const owners = run === undefined ? [state.owner, trace] : [];
       for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData, problem);
-      // A traced function that goes on has more to do than the stream that was aborted.
+      // If the traced function is still running in the next turn, it has handled the abort.
       if (trace !== undefined && !parentId) setSoon(() => setAborted(trace, false));
       if (run === undefined) return;
       const end = typeof endedAt === 'string' ? { endTime: endedAt } : {};

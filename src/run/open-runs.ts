@@ -1,4 +1,5 @@
 import { diagnostics } from '../base/diagnostics.ts';
+import { forgetOldest } from '../base/forget-oldest.ts';
 import { guard } from '../base/guard.ts';
 import { prepareRun } from './begin.ts';
 import type { CallStart } from './calls.ts';
@@ -61,8 +62,8 @@ export class OpenRuns<Id, State> {
     const { exporter } = options;
     const around = insideStep(currentContext(exporter), this.below(parentId, exporter));
     const sink = sinkOf(around, exporter);
-    const isUnknown = this.all(id).every(({ run }) => run?.sink !== sink);
-    if ((sink === undefined && !isOff(around)) || !isUnknown) return undefined;
+    const isKnown = this.all(id).some(({ run }) => run?.sink === sink);
+    if (isKnown || (sink === undefined && !isOff(around))) return undefined;
     const { state, isGroup, inputs, call, description } = describe();
     // The SDK knows the parent of a step, so the steps below a step that is off are off, wherever they start.
     if (isGroup === true || isOff(around)) return this.add({ id, run: undefined, below: around, state });
@@ -135,7 +136,7 @@ export class OpenRuns<Id, State> {
     const sink = sinkOf(below);
     const context = below && sink ? remoteContext(below, sink) : below;
     if (context !== undefined) this.#ended.set(id, context);
-    if (this.#ended.size > STEPS_MAX) this.#ended.delete(this.#ended.keys().next().value as Id);
+    forgetOldest(this.#ended, STEPS_MAX);
     return true;
   }
 }

@@ -206,9 +206,8 @@ export class Run implements HookedRun {
     }
     const reason = this.abortReason ?? abortReason(this.signal?.deref());
     const isAborted = isAbort(error, this.traceId, reason);
-    // An SDK may replace the timeout of a call by an error of its own.
-    const isOfCall = isAborted && reason === undefined && this.hasTimedOut === true;
-    this.hasTimedOut = isTimeout(error) || isTimeout(reason) || isOfCall || undefined;
+    const hidesTimeout = isAborted && reason === undefined && this.hasTimedOut === true;
+    this.hasTimedOut = isTimeout(error) || isTimeout(reason) || hidesTimeout || undefined;
     const endReason = isAborted && this.hasTimedOut === undefined ? 'cancelled' : undefined;
     const text = errorText(error, this.#capture.payload.redaction, reason) || 'Error';
     this.#stop(endReason, text, options && this.#endUsIn('Run.fail', options));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { forgetOldest } from '../../receiver/domain/forget-oldest.ts';
+import { forgetOldest } from '../../base/forget-oldest.ts';
 import { identityOf } from '../../receiver/domain/identity.ts';
 import type { RunOperation } from '../../receiver/domain/run-message.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';

@@ -93,7 +93,7 @@ class UnreadInput implements StreamObserver, Settlement {
   }
 
   end(): void {
-    // If the chunks were not observed, an empty list would be wrong.
+    // After `detach`, the chunks are unknown, so the list must not be empty.
     if (!this.#isDetached) this.chunk();
   }
 

@@ -274,7 +274,7 @@ function beginCall({ input, init, body, startUs, around, sink }: FetchRequest): 
 function watchAbort(run: Run, input: unknown, init: unknown): () => void {
   const signal = requestSignal(input, init);
   const google = requestHeader(input, init, 'x-server-timeout');
-  // Without a header, the time is `NaN`, which is never over.
+  // Without a header, `overMs` is `NaN`, and no abort counts as a timeout.
   const seconds = Number(requestHeader(input, init, 'x-stainless-timeout') ?? google);
   const overMs = monotonicNowMs() + (seconds - 1) * 1_000;
   const onAbort = (): void => {

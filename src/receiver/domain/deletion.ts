@@ -1,8 +1,8 @@
 import { RunspanError } from '../../base/errors.ts';
+import { forgetOldest } from '../../base/forget-oldest.ts';
 import { shown } from '../../base/text.ts';
 import { canonicalId } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
-import { forgetOldest } from './forget-oldest.ts';
 import { decideTraces, type Identity, type KnownTrace, type TraceNames } from './identity.ts';
 import type { DeletionTarget, RunCounts, Scope } from './query.ts';
 

@@ -1,9 +1,9 @@
+import { forgetOldest } from '../../base/forget-oldest.ts';
 import { claudeCode } from '../../otel/conventions/claude-code.ts';
 import { codex } from '../../otel/conventions/codex.ts';
 import { indexWith } from '../../otel/mapping/row-index.ts';
 import { isExported } from '../../otel/span-filter.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
-import { forgetOldest } from '../domain/forget-oldest.ts';
 import { spanKey } from '../domain/identity.ts';
 
 /** Maximum number of spans that are remembered for later requests, of each kind. */

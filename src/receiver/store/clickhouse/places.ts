@@ -1,4 +1,4 @@
-import { forgetOldest } from '../../domain/forget-oldest.ts';
+import { forgetOldest } from '../../../base/forget-oldest.ts';
 import {
   decideTraces,
   type Identity,
