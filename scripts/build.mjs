@@ -342,9 +342,9 @@ function installedPackages() {
 
 /**
  * Assigns modules to files: `runspan.js` contains delivery and tracing, `core.js` the modules that entries without
- * delivery also load, including all of `payload/`, `services.js` the readers of services that spans and the receiver
- * need, and `integrations.js` all others and `integrations/`, which `register.js` loads. Fewer files load faster. Rollup
- * distributes all other modules. On edge runtimes, `register.js` loads few integrations.
+ * delivery also load, including all of `base/` and `payload/`, `services.js` the readers of services that spans and the
+ * receiver need, and `integrations.js` all others and `integrations/`, which `register.js` loads. Fewer files load
+ * faster. Rollup distributes all other modules. On edge runtimes, `register.js` loads few integrations.
  */
 function coreChunks(isForEdge) {
   let chunks;
@@ -375,7 +375,7 @@ function chunksOf(infos, isForEdge) {
   return new Map([
     ...(isForEdge ? [] : [...idsIn('integrations'), ...idsIn('services')].map((id) => [id, 'integrations'])),
     ...idsIn('services').flatMap((id) => (ofSpans.has(id) ? [[id, 'services']] : [])),
-    ...idsIn('payload').map((id) => [id, 'core']),
+    ...[...idsIn('base'), ...idsIn('payload')].map((id) => [id, 'core']),
     ...loaded.map((id) => [id, shared.has(id) ? 'core' : 'runspan']),
   ]);
 }
