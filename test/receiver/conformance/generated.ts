@@ -320,8 +320,8 @@ const aRange = fc
 export const someFilters: fc.Arbitrary<string[]> = fc.tuple(aTree, aTree, aTree, aTree, aWord, aRange);
 
 /**
- * Returns steps that delete no runs. A store in ClickHouse may return the projects of deleted runs. It ignores a new run whose
- * OpenTelemetry trace was deleted, also if the run has a `trace_id`.
+ * Returns steps that delete no runs. A store in ClickHouse may return the projects of deleted runs, and counts only the
+ * runs that lists show. It ignores a new run whose OpenTelemetry trace was deleted, also if the run has a `trace_id`.
  */
 export function withoutDeletions(someSteps: fc.Arbitrary<Step[]>): fc.Arbitrary<Step[]> {
   return someSteps.map((steps) => steps.filter((step) => !('target' in step)));
