@@ -234,7 +234,8 @@ const statistics: StoreCase[] = [
   {
     title: 'Statistics count the calls whose tokens count without a price, after patches and deletions',
     run: async (store) => {
-      const call = (number: number, parent: number, usage_metadata: object, name = 'made-up') => {
+      // Without a provider, this model has no price, because two providers have different ones.
+      const call = (number: number, parent: number, usage_metadata: object, name = 'ada') => {
         const extra = { metadata: { ls_model_name: name, user_id: 'ada' } };
         return post(number, { parent, name: 'call', run_type: 'llm', ms: 10, extra, outputs: { usage_metadata } });
       };
