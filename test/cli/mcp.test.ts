@@ -284,12 +284,12 @@ it('counts runs by a group', async () => {
   const { call } = await connected();
   const { recorded } = partsOf(await call('statistics', { group_by: 'run_type' }));
   expect(recorded).toEqual([
-    'total: 5 runs · 3 failed · median 12 ms, 95 % 12 ms · 7 tokens (3 in, 4 out)',
+    'total: 5 runs · 3 failed · median 12 ms, 95 % 12 ms · 7 tokens (3 in, 4 out) · 1 call without a price',
     'traces: 2 runs · 1 failed · median 12 ms, 95 % 12 ms',
     'model calls: 1 run · 1 failed · median 12 ms, 95 % 12 ms',
     'by run_type:',
     '  chain: 4 runs · 2 failed · median 12 ms, 95 % 12 ms',
-    '  llm: 1 run · 1 failed · median 12 ms, 95 % 12 ms · 7 tokens (3 in, 4 out)',
+    '  llm: 1 run · 1 failed · median 12 ms, 95 % 12 ms · 7 tokens (3 in, 4 out) · 1 call without a price',
   ]);
 });
 

@@ -133,6 +133,11 @@ describe('a call costs what its provider lists', () => {
       1_000 * 0.02,
     ],
     [
+      'an embedding without a provider, which costs the same everywhere',
+      { model: 'text-embedding-3-small', usage: { input_tokens: 1_000 } },
+      1_000 * 0.02,
+    ],
+    [
       'audio in both directions',
       openai('gpt-realtime', 1_000, 300, { audio: 600 }, { audio: 200 }),
       600 * 32 + 400 * 4 + 200 * 64 + 100 * 16,
@@ -267,6 +272,8 @@ describe('a call without a certain price has no cost', () => {
       { provider: 'google', model: 'gemini-2.5-flash', usage: counts(1_000, 1, { cache_read: 5, audio: 5 }) },
       'unknown how many of the cached tokens are audio',
     ],
+    // Azure and OpenAI list models with this name at different prices.
+    [{ model: 'ada', usage }, 'no price for model "ada"'],
     [{ ...gpt, usage: { total_tokens: 1_000 } }, 'no input and output token counts'],
     [{ ...gpt, usage: { input_tokens: 1_000, total_tokens: 1_100 } }, 'no output token count'],
     [{ ...gpt, usage: { output_tokens: 100, total_tokens: 1_100 } }, 'no input token count'],

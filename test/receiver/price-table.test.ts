@@ -1,5 +1,6 @@
+import { waitForUpdate } from '@pydantic/genai-prices';
 import { describe, expect, test } from 'vitest';
-import { checkedTable } from '#src/receiver/domain/price-table.ts';
+import { BUILT_IN_PROVIDERS, checkedTable } from '#src/receiver/domain/price-table.ts';
 import { addCost, MemoryStore, PriceList, type UnpricedRun } from '#src/receiver.ts';
 
 const model = (id: string, match: object, prices: object) => ({ id, match, prices });
@@ -20,6 +21,14 @@ const PROVIDERS = [
     ],
   },
   { id: 'origin', models: [model('small', { contains: 'small' }, flat(4))] },
+  {
+    id: 'north',
+    models: [model('Shared', { equals: 'shared' }, flat(5)), model('rival', { equals: 'rival' }, flat(6))],
+  },
+  {
+    id: 'south',
+    models: [model('other', { contains: 'shared' }, flat(5)), model('rivals', { contains: 'rival' }, flat(7))],
+  },
 ];
 
 const TABLE = { name: 'my-prices.json 1a2b3c4d', providers: PROVIDERS };
@@ -42,6 +51,9 @@ describe('a table of prices instead of the built-in one', () => {
     ['acme', 'dated-2026-01-31', 3, '2026-06-01T00:00:00.000000Z'],
     ['acme', 'a-small-one', 4],
     ['origin', 'small', 4],
+    [undefined, 'small', 4],
+    [undefined, 'shared', 5],
+    ['south', 'rival', 7],
   ])('contains the model of %s with the name %s', (provider, name, price, at) => {
     expect(inputPrice(provider, name, at)).toEqual([price, TABLE.name]);
   });
@@ -50,11 +62,17 @@ describe('a table of prices instead of the built-in one', () => {
     ['acme', 'big-2'],
     ['origin', 'big-1'],
     ['other', 'big-1'],
-    [undefined, 'small'],
+    [undefined, 'a-small-one'],
+    [undefined, 'rival'],
     ['openai', 'gpt-5'],
   ])('does not contain the model of %s with the name %s', (provider, name) => {
     expect(inputPrice(provider, name)).toEqual([undefined, undefined]);
   });
+});
+
+test('every provider of the built-in table is asked for a model whose provider is unknown', async () => {
+  const providers = await waitForUpdate();
+  expect(BUILT_IN_PROVIDERS.split(/\s+/)).toEqual(providers?.map(({ id }) => id));
 });
 
 test.each<[wrong: unknown, message: string]>([

@@ -52,7 +52,8 @@ async function costs(store: SqliteStore, index: number) {
   const { total } = await store.statistics(DEFAULT_SCOPE, parsedQuery({}));
   const users = await store.statistics(DEFAULT_SCOPE, parsedQuery({ groupBy: 'user' }));
   const found = [items[0], traces.items[0]?.trace, total, users.groups[0]].map((one) => one?.usage?.total_cost);
-  return { found, details: await store.details(DEFAULT_SCOPE, id(index)) };
+  const unpriced = [total, users.groups[0]].map((one) => one?.unpriced_calls);
+  return { found, unpriced, details: await store.details(DEFAULT_SCOPE, id(index)) };
 }
 
 async function sqlIn(path: string, ...statements: string[]): Promise<unknown[]> {
@@ -68,12 +69,12 @@ describe('the costs of stored runs', () => {
     const store = await openLocalStore(path, { ...LIMITS, ...NO_TABLE });
     await store.apply(DEFAULT_SCOPE, [call(1), call(2), call(3, { total_cost: 5 })]);
     const before = await costs(store, 1);
-    expect(before.found).toEqual([undefined, undefined, 5, 5]);
+    expect(before).toMatchObject({ found: [undefined, undefined, 5, 5], unpriced: [2, 2] });
     expect(before.details).toMatchObject({ no_cost: 'no price for model "gpt-x"' });
     await sqlIn(path, 'DELETE FROM payloads');
     expect(await reprice(path, PRICES)).toEqual({ runs: 2, changed: 2, unknown: {} });
     const after = await costs(store, 1);
-    expect(after.found).toEqual([1.5, 3, 8, 8]);
+    expect(after).toMatchObject({ found: [1.5, 3, 8, 8], unpriced: [undefined, undefined] });
     expect(after.details?.price_table).toMatch(/^prices [0-9a-f]{8}$/);
     expect(after.details).not.toHaveProperty('no_cost');
     expect((await costs(store, 3)).details).not.toHaveProperty('price_table');

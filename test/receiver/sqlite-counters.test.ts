@@ -51,7 +51,9 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
       start_time: time(startMs),
       ...(parent < index ? { parent_run_id: id(parent) } : {}),
       ...(latencyMs === undefined ? {} : { end_time: time(startMs + latencyMs) }),
-      ...(tokens === undefined ? {} : { outputs: { usage_metadata: { ...tokensOf(tokens), total_cost: tokens / 8 } } }),
+      ...(tokens === undefined
+        ? {}
+        : { outputs: { usage_metadata: { ...tokensOf(tokens), ...(tokens % 3 && { total_cost: tokens / 8 }) } } }),
       ...(isError ? { error: 'Error: no' } : {}),
       extra: { metadata: { scanned: 'yes', user_id, ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
     };

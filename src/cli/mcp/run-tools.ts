@@ -2,7 +2,7 @@ import * as z from 'zod/v4';
 import { defined, exactJson, isFields } from '../../payload/fields.ts';
 import { callOf, type Records } from '../../receiver/domain/call-records.ts';
 import { headlineOf } from '../../receiver/domain/headline.ts';
-import type { Figures, GroupFigures, GroupKey } from '../../receiver/domain/query.ts';
+import type { Figures, GroupKey, Statistics } from '../../receiver/domain/query.ts';
 import { GROUP_KEYS, isGroupKey } from '../../receiver/domain/query-keys.ts';
 import { PAYLOAD_FIELDS, type RunDetails, type RunOutline } from '../../receiver/domain/run-view.ts';
 import { sumOfUsage } from '../../receiver/domain/summary.ts';
@@ -231,7 +231,7 @@ function countsText({ runs, errors, latency_ms: latency }: Figures['model_calls'
   return [counted(runs, 'run'), `${errors} failed`, ...times].join(' · ');
 }
 
-function figuresText({ pending, usage, feedback = [], ...counts }: Figures & Pick<GroupFigures, 'feedback'>): string {
+function figuresText({ pending, usage, unpriced_calls: unpriced = 0, feedback = [], ...counts }: Statistics['total']) {
   const ratings = feedback.map(
     ({ key, count, average_score: score }) =>
       `feedback ${short(key)} × ${count}${score === undefined ? '' : `, average ${score.toFixed(2)}`}`,
@@ -240,6 +240,7 @@ function figuresText({ pending, usage, feedback = [], ...counts }: Figures & Pic
     countsText(counts),
     ...(pending > 0 ? [`${pending} not ended`] : []),
     ...usageTexts({ ...(usage && { usage }) }),
+    ...(unpriced > 0 ? [`${counted(unpriced, 'call')} without a price`] : []),
     ...ratings,
   ].join(' · ');
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { MatchLogic, ModelInfo, ModelPrice, Provider } from '@pydantic/genai-prices';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { RunspanError } from '../../base/errors.ts';
@@ -9,6 +10,12 @@ import type { ModelPrices } from './cost.ts';
 
 /** Version of the table that is part of runspan. */
 export const BUILT_IN_TABLE = 'genai-prices 0.1.8';
+/** Ids of the providers in this table. */
+export const BUILT_IN_PROVIDERS: string = `anthropic arcee avian aws azure baseten cerebras cloudflare cohere cursor deepseek
+ doubleword fireworks github-copilot google groq huggingface_cerebras huggingface_fireworks-ai huggingface_groq
+ huggingface_hyperbolic huggingface_nebius huggingface_novita huggingface_nscale huggingface_ovhcloud
+ huggingface_publicai huggingface_sambanova huggingface_together minimax mistral modal moonshotai novita openai
+ openrouter ovhcloud perplexity quicksilverpro together typesafe voyageai x-ai zai zhipuai`;
 
 /** A table of prices in the format of genai-prices: an array of providers with their models. */
 export interface PriceTable {
@@ -35,7 +42,10 @@ export class TableReader {
     this.#providers = table?.providers as readonly Provider[] | undefined;
   }
 
-  /** Finds a model by the rules of genai-prices, which know dated names and aliases. Without a provider, guesses it. */
+  /**
+   * Finds a model by the rules of genai-prices, which know dated names and aliases. Without a provider, uses the one that the
+   * table gives names of this form, or else any provider of the model if it has the same prices at all of them.
+   */
   find(providerName: string | undefined, modelName: string): ListedModel | undefined {
     const providerId = providerName && idOf(providerName.toLowerCase().trim());
     const modelId = modelName
@@ -47,7 +57,8 @@ export class TableReader {
         this.#providers === undefined
           ? library().calcPrice({}, modelId, providerId === undefined ? {} : { providerId })?.model
           : foundIn(this.#providers, providerId, modelId);
-      return model && listed(model);
+      const found = model ?? (providerId === undefined ? agreedIn(this.#providers ?? builtIn(), modelId) : undefined);
+      return found && listed(found);
     } catch (error) {
       // The file of the package may be missing if an application is bundled. Runs must still be stored.
       diagnostics.warnOnce('price table', `the receiver calculates no costs: ${messageOf(error)}`);
@@ -130,11 +141,32 @@ function foundIn(providers: readonly Provider[], name: string | undefined, model
   const ids = provider?.fallback_model_providers ?? [];
   const candidates = [provider, ...ids.map((id) => providers.find((one) => one.id === id))];
   for (const one of candidates) {
-    const { fallback_model_providers: _, ...alone } = one ?? ({ models: [] as ModelInfo[] } as Provider);
-    const found = library().calcPrice({}, modelId, { provider: alone });
-    if (found) return found.model;
+    const found = one && modelOf(one, modelId);
+    if (found) return found;
   }
   return undefined;
+}
+
+/** Finds a model of a provider, without those of the providers that it falls back to. */
+function modelOf({ fallback_model_providers: _, ...provider }: Provider, modelId: string): ModelInfo | undefined {
+  return library().calcPrice({}, modelId, { provider })?.model;
+}
+
+/**
+ * Finds a model that some provider lists with exactly this id, if its prices are the same at each provider that knows the
+ * name. Names that only resemble an id may be those of other models.
+ */
+function agreedIn(providers: readonly Provider[], modelId: string): ModelInfo | undefined {
+  const isListed = ({ id }: ModelInfo): boolean => id.toLowerCase() === modelId;
+  if (!providers.some(({ models }) => models.some(isListed))) return undefined;
+  const models = providers.flatMap((provider) => modelOf(provider, modelId) ?? []);
+  const found = models.find(isListed);
+  return models.every(({ prices }) => isDeepStrictEqual(prices, found?.prices)) ? found : undefined;
+}
+
+/** Returns the providers of the table that is part of runspan. The package gives a single one at a time. */
+function builtIn(): Provider[] {
+  return BUILT_IN_PROVIDERS.split(/\s+/).flatMap((providerId) => library().findProvider({ providerId }) ?? []);
 }
 
 function matches(logic: unknown, text: string): boolean {

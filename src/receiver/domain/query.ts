@@ -185,6 +185,11 @@ export interface Figures extends RunFigures {
   pending: number;
   /** Total tokens and costs. Totals of 0 are omitted. Absent if all totals are 0. */
   usage?: Usage;
+  /**
+   * Number of calls whose cost the total lacks: their tokens count, but they have no price. Calls that report no tokens are
+   * not among them. Absent if there are none.
+   */
+  unpriced_calls?: number;
   /** The traces whose root run is among these runs. */
   roots: TraceFigures;
   /** The runs of type `llm` and `embedding` among these runs. */
@@ -197,7 +202,7 @@ export interface GroupFigures extends Figures {
   /** Feedback on the runs, sorted by key. Absent if there is no feedback. */
   feedback?: FeedbackFigures[];
   /** The time buckets of the group, in the order of `Statistics.buckets`. Only the largest groups have them. */
-  buckets?: Pick<Figures, 'runs' | 'errors' | 'usage'>[];
+  buckets?: Pick<Figures, 'runs' | 'errors' | 'usage' | 'unpriced_calls'>[];
 }
 
 /** Statistics about the selected runs, in total, by group and over time. */

@@ -1,3 +1,4 @@
+import { defined, definedOrNone } from '../../payload/fields.ts';
 import { MODEL_TYPES } from '../../run/same-call.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import { comparable } from './comparable.ts';
@@ -13,11 +14,22 @@ import { type StartRange, type StatisticsPlan, type TimeBuckets, timeBucketsOf }
 /** Default of `StatisticsQuery.groups`. */
 export const GROUPS = 50;
 
-/** Total token counts and costs, in the order of `USAGE_KEYS`. */
-export type UsageSums = number[];
+type SumKey = keyof Usage | 'unpriced_calls';
+/** What the usage of runs adds up to: see `Figures`. */
+export const SUM_KEYS: readonly SumKey[] = [...USAGE_KEYS, 'unpriced_calls'];
 
+/** Totals in the order of `SUM_KEYS`. */
+export type UsageSums = number[];
+export type StoredSums = Readonly<Record<SumKey, number>>;
+
+/** Returns what a run with this counted usage adds to totals. */
 export function usageSumsOf(usage: { readonly [Key in keyof Usage]?: number | null } | undefined): UsageSums {
-  return USAGE_KEYS.map((key) => usage?.[key] ?? 0);
+  const isUnpriced = (usage?.total_tokens ?? 0) > 0 && (usage?.total_cost ?? null) === null;
+  return [...USAGE_KEYS.map((key) => usage?.[key] ?? 0), +isUnpriced];
+}
+
+export function sumsIn(row: StoredSums): UsageSums {
+  return SUM_KEYS.map((key) => row[key]);
 }
 
 export function addUsage(to: UsageSums, sums: readonly number[], sign: 1 | -1): void {
@@ -353,9 +365,10 @@ class GroupTally extends FiguresTally {
 const AMOUNT_MIN = 1e-9;
 
 /** Returns the totals that are not 0. */
-function usageIn(sums: UsageSums): { usage?: Usage } {
-  const kinds = USAGE_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(
+function usageIn(sums: UsageSums): { usage?: Usage; unpriced_calls?: number } {
+  const kinds = SUM_KEYS.map((key, index) => [key, sums[index] ?? 0] as const).filter(
     ([, sum]) => Math.abs(sum) >= AMOUNT_MIN,
   );
-  return kinds.length === 0 ? {} : { usage: Object.fromEntries(kinds) };
+  const { unpriced_calls, ...usage } = Object.fromEntries(kinds) as Partial<Record<SumKey, number>>;
+  return defined({ usage: definedOrNone(usage), unpriced_calls });
 }

@@ -55,7 +55,7 @@ export function Groups({ statistics, groupBy }: { statistics: Statistics; groupB
 /** Returns the columns of the groups. Kinds of runs have columns only if some groups contain other runs too. */
 function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColumn<GroupFigures>[] {
   const { name, filter } = groupingOf(groupBy);
-  const { cached_tokens, cache_savings, total_cost } = total.usage ?? {};
+  const { unpriced_calls, usage: { cached_tokens, cache_savings, total_cost } = {} } = total;
   const number = (title: string, cell: TableColumn<GroupFigures>['cell']) =>
     ({ name: title, class: 'number', cell }) as const;
   const latency = (rank: 'p50' | 'p95', prefix = '', read: Kind['read'] = (figures) => figures) =>
@@ -80,6 +80,7 @@ function columnsOf({ groups, total }: Statistics, groupBy: GroupKey): TableColum
     cached_tokens !== undefined && number('Cached', ({ usage }) => cachedShare(usage) ?? '–'),
     cache_savings !== undefined && number('Saved', ({ usage }) => orDash(usage?.cache_savings, cost)),
     number('Cost', ({ usage }) => orDash(usage?.total_cost, cost)),
+    unpriced_calls !== undefined && number('No price', (figures) => orDash(figures.unpriced_calls, count)),
     total_cost !== undefined &&
       number('Of cost', ({ usage }) => <Share part={usage?.total_cost ?? 0} whole={total_cost} />),
     groups.some(({ feedback }) => feedback !== undefined) &&

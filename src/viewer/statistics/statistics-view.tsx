@@ -8,7 +8,17 @@ import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { rangeIn, withRange } from '../data/time-range.ts';
 import { Pending, Problem } from '../elements/controls.tsx';
-import { cachedShare, cost, count, duration, exact, millisecondsAt, percent, plural } from '../elements/figures.ts';
+import {
+  cachedShare,
+  cost,
+  count,
+  duration,
+  exact,
+  millisecondsAt,
+  orDash,
+  percent,
+  plural,
+} from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { EmptyState } from '../list/empty-state.tsx';
@@ -96,7 +106,7 @@ type Card = readonly [name: string, value: string, note?: string, color?: 'bad' 
 
 /** Returns the totals that are known. */
 function cardsOf(total: Figures): Card[] {
-  const { runs, errors, pending, roots, model_calls: calls, usage = {} } = total;
+  const { runs, errors, pending, roots, model_calls: calls, usage = {}, unpriced_calls: unpriced } = total;
   const { total_tokens, input_tokens = 0, output_tokens = 0, total_cost, cached_tokens, cache_savings: saved } = usage;
   const { name, read } = kindOf(total);
   const latency = read(total).latency_ms;
@@ -114,7 +124,11 @@ function cardsOf(total: Figures): Card[] {
     latency && ['Latency p95', duration(latency.p95), `of ${name}`],
     roots.runs > 0 &&
       calls.latency_ms && ['Model call p50', duration(calls.latency_ms.p50), `p95 ${duration(calls.latency_ms.p95)}`],
-    total_cost !== undefined && ['Cost', cost(total_cost), `of ${plural(calls.runs, 'model call')}`],
+    (total_cost ?? unpriced) !== undefined && [
+      'Cost',
+      orDash(total_cost, cost),
+      unpriced === undefined ? `of ${plural(calls.runs, 'model call')}` : `${plural(unpriced, 'call')} without a price`,
+    ],
     total_cost !== undefined && roots.runs > 0 && ['Cost per trace', cost(total_cost / roots.runs), 'on average'],
     total_tokens !== undefined && [
       'Tokens',

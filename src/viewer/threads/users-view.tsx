@@ -7,7 +7,7 @@ import { useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Link, Pending, Problem } from '../elements/controls.tsx';
-import { duration, orDash, plural } from '../elements/figures.ts';
+import { count, duration, orDash, plural } from '../elements/figures.ts';
 import type { TableColumn } from '../elements/table.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { EmptyState } from '../list/empty-state.tsx';
@@ -19,6 +19,7 @@ const USERS_MAX = 200;
 /** The selected user, and the scroll position of the table. */
 const list = { selected: signal<string | undefined>(undefined), scrollTop: 0 };
 
+const UNPRICED = 'No price';
 const COLUMNS: readonly TableColumn<GroupFigures>[] = [
   { name: 'User', class: 'clip', cell: ({ group }) => <UserLink user={group} /> },
   { name: 'Traces', class: 'number', cell: ({ roots }) => roots.runs.toLocaleString('en') },
@@ -27,6 +28,7 @@ const COLUMNS: readonly TableColumn<GroupFigures>[] = [
   { name: 'p95', class: 'number optional', cell: ({ roots }) => orDash(roots.latency_ms?.p95, duration) },
   { name: 'Model calls', class: 'number optional', cell: ({ model_calls }) => model_calls.runs.toLocaleString('en') },
   ...USAGE_COLUMNS,
+  { name: UNPRICED, class: 'number optional', cell: (user) => orDash(user.unpriced_calls, count) },
   { name: 'Show', class: 'optional', cell: ({ group }) => <UserLinks user={group} /> },
 ];
 
@@ -45,7 +47,7 @@ export default function UsersView(): JSX.Element {
   return (
     <ScrolledTable
       label="Users"
-      columns={COLUMNS}
+      columns={COLUMNS.filter(({ name }) => name !== UNPRICED || items.some((user) => user.unpriced_calls))}
       items={items}
       keyOf={({ group }) => group}
       list={list}

@@ -80,6 +80,8 @@ const USAGE: [string, RunOperation[][], number][] = [
   ],
 ];
 
+const byUserInHours = { groupBy: 'user', series: 1, timeZone: 'UTC' } as const;
+
 const within = (actual: number | undefined, expected: number): void =>
   ok(Math.abs((actual ?? 0) - expected) <= 0.011 * expected, `${actual} is not about ${expected}`);
 
@@ -230,6 +232,43 @@ const statistics: StoreCase[] = [
     },
   },
   {
+    title: 'Statistics count the calls whose tokens count without a price, after patches and deletions',
+    run: async (store) => {
+      // Without a provider, this model has no price, because two providers have different ones.
+      const call = (number: number, parent: number, usage_metadata: object, name = 'ada') => {
+        const extra = { metadata: { ls_model_name: name, user_id: 'ada' } };
+        return post(number, { parent, name: 'call', run_type: 'llm', ms: 10, extra, outputs: { usage_metadata } });
+      };
+      const tokens = { input_tokens: 3, output_tokens: 2 };
+      await store.apply(SCOPE, [
+        post(1, agent(5)),
+        call(2, 1, tokens),
+        call(3, 1, tokens, 'gpt-4o'),
+        call(4, 1, { ...tokens, total_cost: 0 }),
+        call(5, 1, {}),
+        call(6, 1, { input_tokens: 0, output_tokens: 0 }),
+        post(7, { run_type: 'llm' }),
+        // An agent without calls is the call itself.
+        post(8, agent(5)),
+      ]);
+      const counts = async () => {
+        const [byName, byUser] = [await statisticsOf(store, { buckets: 1 }), await statisticsOf(store, byUserInHours)];
+        const calls = byName.groups.find(({ group }) => group === 'call');
+        return [byName.total, byName.buckets[0], byUser.total, calls, ...byUser.groups].map(
+          (figures) => figures?.unpriced_calls ?? 0,
+        );
+      };
+      equal(await counts(), [2, 2, 2, 1, 1]);
+      await store.apply(SCOPE, [patch(5, { outputs: { usage_metadata: tokens } }), asPatch(call(7, 7, tokens))]);
+      await store.addFeedback(SCOPE, feedback(2));
+      equal(await counts(), [4, 4, 4, 3, 3]);
+      await store.apply(SCOPE, [patch(2, { outputs: { usage_metadata: { ...tokens, total_cost: 1 } } })]);
+      equal(await counts(), [3, 3, 3, 2, 2]);
+      await store.remove(SCOPE, { kind: 'trace', id: id(7) });
+      equal(await counts(), [2, 2, 2, 1, 1]);
+    },
+  },
+  {
     title: 'The largest groups of statistics have time buckets',
     run: async (store) => {
       const usage = { outputs: { usage_metadata: { total_tokens: 3 } } };
@@ -245,7 +284,7 @@ const statistics: StoreCase[] = [
         groups.map(({ group, buckets }) => [group, buckets]),
         [
           ['b', [{ runs: 1, errors: 0 }, none, { runs: 1, errors: 1 }, none, none]],
-          ['a', [{ runs: 1, errors: 0, usage: { total_tokens: 3 } }, none, none, none, none]],
+          ['a', [{ runs: 1, errors: 0, usage: { total_tokens: 3 }, unpriced_calls: 1 }, none, none, none, none]],
           ['c', undefined],
         ],
       );

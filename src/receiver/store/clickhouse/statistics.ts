@@ -1,14 +1,15 @@
 import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
 import type { GroupKey, RankKey, Scope, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
-import type { Usage } from '../../domain/run-view.ts';
 import {
   type Counted,
   countedOf,
   type FeedbackSums,
   GROUPS,
   StatisticsTally,
-  usageSumsOf,
+  type StoredSums,
+  SUM_KEYS,
+  sumsIn,
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
@@ -112,7 +113,7 @@ function groupIndex({ group, isTag }: Grouping, names: readonly string[]): Sql {
 }
 
 /** Figures of the runs with the same time bucket and kind, for one group or in total. */
-type CountRow = Required<Usage> & {
+type CountRow = StoredSums & {
   /** Position of the group in `names`, starting at 1, or 0 for the total of all groups. */
   readonly group: number;
   readonly bucket: number;
@@ -138,8 +139,8 @@ async function countsIn(
   const buckets = time.starts.length;
   const bucket = bucketIndex(time);
   const index = groupIndex(grouping, names);
-  const sums = (from: string, to: string) =>
-    sql(USAGE_KEYS.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', '));
+  const sums = (from: string, to: string, keys: readonly string[] = SUM_KEYS) =>
+    sql(keys.map((key) => `sum(${from}${key}) AS ${to}${key}`).join(', '));
   const codesOfGroup = buckets * FIGURES_CODES;
   const total = sql`run_code % ${codesOfGroup}`;
   const withoutBucket = sql`run_code - ${total} + run_code % ${FIGURES_CODES}`;
@@ -153,7 +154,8 @@ async function countsIn(
           sum(run_number) AS number, ${sums('run_', 'added_')}
         FROM (
           SELECT toUInt32((${index} * ${buckets} + ${bucket}) * ${FIGURES_CODES} + figures_code) AS run_code,
-            count() AS run_number, ${sums('counted_', 'run_')}
+            count() AS run_number, ${sums('counted_', 'run_', USAGE_KEYS)},
+            countIf(counted_total_tokens > 0 AND total_cost IS NULL) AS run_unpriced_calls
           FROM runs FINAL WHERE ${conditions} GROUP BY run_code
         ) GROUP BY code
       ) GROUP BY cell`,
@@ -175,7 +177,7 @@ function bucketIndex({ starts, stepUs }: TimeBuckets): Sql {
 
 function countedIn(row: CountRow, time: TimeBuckets): Counted {
   const { bucket, kind, runs } = row;
-  return countedOf(time.starts[bucket] ?? 0, runs, runKindOf(kind), usageSumsOf(row), latenciesIn(row));
+  return countedOf(time.starts[bucket] ?? 0, runs, runKindOf(kind), sumsIn(row), latenciesIn(row));
 }
 
 function latenciesIn({ latency_buckets, latency_runs }: CountRow): Latencies {

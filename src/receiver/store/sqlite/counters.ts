@@ -1,14 +1,14 @@
 import { compactLatencies, type Latencies, latenciesOf } from '../../domain/latencies.ts';
-import type { Usage } from '../../domain/run-view.ts';
 import {
   addUsage as addSums,
   countedOf,
   kindOf,
   ROOT_KINDS,
   type RunKind,
+  type StoredSums,
+  SUM_KEYS,
   usageSumsOf,
 } from '../../domain/statistics.ts';
-import { USAGE_KEYS } from '../../domain/summary.ts';
 import { RunFlag } from '../../domain/trace-summary.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, plainColumns, type RootColumns, type RunRow } from './run-row.ts';
@@ -67,19 +67,19 @@ class CounterTable {
 export const COUNTERS: CounterTable = new CounterTable(
   'counters',
   ['tenant', 'period', 'start', 'project', 'name', 'run_type', 'model', 'status', 'kind'],
-  ['runs', ...USAGE_KEYS],
+  ['runs', ...SUM_KEYS],
   ['latencies'],
 );
 const ROOT_COUNTS = ['roots', 'root_errors', 'root_failed_below', 'root_incomplete'] as const;
 export const USER_COUNTERS: CounterTable = new CounterTable(
   'user_counters',
   ['tenant', 'start', 'user', 'project'],
-  ['runs', 'errors', 'pending', ...ROOT_COUNTS, 'model_calls', 'model_errors', ...USAGE_KEYS],
+  ['runs', 'errors', 'pending', ...ROOT_COUNTS, 'model_calls', 'model_errors', ...SUM_KEYS],
   ['latencies', 'root_latencies', 'model_latencies'],
 );
 
 /** Totals over several counters. */
-export type SumsRow = Required<Usage> & { readonly runs: number; readonly latencies: Latencies };
+export type SumsRow = StoredSums & { readonly runs: number; readonly latencies: Latencies };
 export type UserSumsRow = SumsRow & {
   readonly [Column in 'errors' | 'pending' | (typeof ROOT_COUNTS)[number] | 'model_calls' | 'model_errors']: number;
 } & { readonly root_latencies: Latencies; readonly model_latencies: Latencies };

@@ -1,3 +1,4 @@
+import { SUM_KEYS } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { WORDS_TABLE } from './database.ts';
 
@@ -14,8 +15,8 @@ export const FORMAT_VERSION = 4;
 export const EVICTED: number = -1;
 export const REMOVED: number = -2;
 
-function usageColumns(type: string): string {
-  return USAGE_KEYS.map((key) => `${key} ${type}`).join(', ');
+function usageColumns(type: string, keys: readonly string[] = USAGE_KEYS): string {
+  return keys.map((key) => `${key} ${type}`).join(', ');
 }
 
 /** Creates the tables of counters. The start of a period is in minutes since 1970. */
@@ -33,7 +34,7 @@ const COUNTER_TABLES = `
     -- See kindCode in counters.ts.
     kind INTEGER NOT NULL,
     runs INTEGER NOT NULL,
-    ${usageColumns('REAL NOT NULL')},
+    ${usageColumns('REAL NOT NULL', SUM_KEYS)},
     -- Pairs of characters, as \`Latencies\` in latencies.ts.
     latencies TEXT NOT NULL,
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, kind)
@@ -54,7 +55,7 @@ const COUNTER_TABLES = `
     root_incomplete INTEGER NOT NULL,
     model_calls INTEGER NOT NULL,
     model_errors INTEGER NOT NULL,
-    ${usageColumns('REAL NOT NULL')},
+    ${usageColumns('REAL NOT NULL', SUM_KEYS)},
     latencies TEXT NOT NULL,
     root_latencies TEXT NOT NULL,
     model_latencies TEXT NOT NULL,

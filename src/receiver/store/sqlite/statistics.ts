@@ -11,6 +11,7 @@ import {
   kindOf,
   ROOT_KINDS,
   StatisticsTally,
+  sumsIn,
   totalOf,
   usageSumsOf,
 } from '../../domain/statistics.ts';
@@ -226,7 +227,7 @@ class CounterReader {
     for (const row of rows) {
       const root = ROOT_KINDS[(row.kind % REPEAT) - 1];
       const kind = { ...kindOf(row.status, row.run_type, undefined, (row.kind & REPEAT) !== 0), root };
-      const counted = countedOf(row.start * MINUTE_US, row.runs, kind, usageSumsOf(row), row.latencies);
+      const counted = countedOf(row.start * MINUTE_US, row.runs, kind, sumsIn(row), row.latencies);
       tally.add(counted);
       const hasGroup = groupBy === 'model' ? row.group_key !== '' : groupBy !== 'name' || row.kind < INTERNAL;
       if (groupBy !== undefined && hasGroup) tally.addToGroups([row.group_key], counted);
@@ -257,7 +258,7 @@ class CounterReader {
       tally.addToGroups([row.user], {
         startUs: row.start * MINUTE_US,
         pending: row.pending,
-        usage: usageSumsOf(row),
+        usage: sumsIn(row),
         all: row,
         roots: {
           runs: row.roots,
