@@ -1,6 +1,7 @@
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createReceiver, MemoryStore, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
+import { TokenSigner } from '#src/receiver/http/token-signer.ts';
+import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
 import { call, makeRun, part, type Reply, ROOT, raw, refusal, sendJson, sendParts, start } from './wire.ts';
 
 const KEY = 'correct-horse-battery';
@@ -242,12 +243,32 @@ describe('a login', () => {
     expect((await call(`${receiver.url}/login`, 'POST', JSON.stringify({ key: KEY }), headers)).status).toBe(403);
   });
 
-  test('ends in the browser with the logout, which deletes the cookie', async () => {
-    const receiver = await start({ apiKey: KEY });
-    const cookie = cookieIn(await login(receiver, KEY));
+  test('ends at each receiver of the store with the logout, which deletes the cookie [security 8]', async () => {
+    const store = new MemoryStore();
+    const [receiver, second] = [await start({ apiKey: KEY, store }), await start({ apiKey: KEY, store })];
+    const [cookie, kept] = [cookieIn(await login(receiver, KEY)), cookieIn(await login(receiver, KEY))];
+    const statusAt = async (one: Receiver, sent = cookie) =>
+      (await get(one, { cookie: sent.replace(portOf(receiver), portOf(one)) })).status;
+    expect([await statusAt(receiver), await statusAt(second)]).toEqual([200, 200]);
     const reply = await call(`${receiver.url}/logout`, 'POST', undefined, { cookie });
     expect(reply.status).toBe(200);
     expect(reply.headers['set-cookie']).toMatch(/^runspan-\d+=; Path=\/; HttpOnly; SameSite=Strict; Max-Age=0$/);
+    expect([await statusAt(receiver), await statusAt(receiver, kept)]).toEqual([401, 200]);
+    await expect.poll(() => statusAt(second), { timeout: 5_000 }).toBe(401);
+  });
+
+  test('that has ended, is forged or was never made is not stored at the logout', async () => {
+    const store = new MemoryStore();
+    const receiver = await start({ apiKey: KEY, store });
+    const cookie = cookieIn(await login(receiver, KEY));
+    const revokeTokens = vi.spyOn(store, 'revokeTokens');
+    const withoutId = await new TokenSigner(store).sign([Date.now() + 60_000], `session key ${KEY}`);
+    const forged = [`${cookie.slice(0, -2)}AA`, cookie.replace('=key:', '=write:')];
+    for (const sent of [...forged, cookie.replace(/=.*/, `=key:${withoutId}`), '', cookie, cookie]) {
+      expect((await call(`${receiver.url}/logout`, 'POST', undefined, { cookie: sent })).status).toBe(200);
+      expect((await get(receiver, { cookie: sent })).status).toBe(401);
+    }
+    expect(revokeTokens.mock.calls).toEqual([[DEFAULT_SCOPE, expect.any(String), expect.any(Number)]]);
   });
 
   test('ends after 30 days', async () => {

@@ -103,7 +103,7 @@ describe('a login', () => {
   const cookieOf = (reply: { headers: Record<string, unknown> }) =>
     String(reply.headers['set-cookie']).split(';')[0] ?? '';
 
-  test('with a read key reads only its tenant, cannot write, and ends when the key is revoked', async () => {
+  test('with a read key reads only its tenant, cannot write, and ends at its logout, or when the key is revoked', async () => {
     const later = fakeClock();
     const { url, store, keys, addKey } = await startService();
     await store.apply({ tenant: 'bolt' }, [simple(1)]);
@@ -113,6 +113,10 @@ describe('a login', () => {
     const headers = { cookie, origin: url, 'content-type': 'application/json' };
     const write = await request(`${url}/runs`, { method: 'POST', headers, body: JSON.stringify(makeRun()) });
     expect([write.statusCode, await write.body.json()]).toEqual([403, { detail: 'The read key can only read' }]);
+    const other = cookieOf(await sendJson({ url }, 'POST', '/login', { key: text }));
+    await request(`${url}/logout`, { method: 'POST', headers: { cookie: other } });
+    expect(await get(url, { cookie: other })).toMatchObject(refusal(401, 'The session has ended'));
+    expect((await get(url, { cookie })).status).toBe(200);
     keys.revokeKey(id, 1);
     later(CACHE_MS);
     expect(await get(url, { cookie })).toMatchObject(refusal(401, 'The session has ended'));

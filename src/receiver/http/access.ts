@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP } from 'node:net';
 import { isLoopback } from '../../config/checker.ts';
@@ -139,13 +140,18 @@ export class Access {
       throw unauthorized(`This is the ${permission} key: log in with ${keys?.loginKeys}`);
     }
     const endsAtMs = Date.now() + SESSION_SECONDS * 1_000;
-    const token = `${grant.id}:${await this.tokens.sign([endsAtMs], purposeOf(grant))}`;
+    const token = `${grant.id}:${await this.tokens.sign([endsAtMs, randomUUID()], purposeOf(grant))}`;
     const isSecure = (request.headers.origin ?? this.rules.publicUrl)?.startsWith('https:') === true;
     return cookie(this.#cookieName(request), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /** Returns the `Set-Cookie` header that deletes the cookie of a login session. */
-  logout(request: IncomingMessage): string {
+  /**
+   * Ends the request's login session at all receivers of the store, if the request has one. Returns the `Set-Cookie`
+   * header that deletes its cookie.
+   */
+  async logout(request: IncomingMessage): Promise<string> {
+    const session = await this.#sessionOf(request);
+    if (session !== undefined) await this.tokens.revoke(session.grant.scope, session.id);
     return cookie(this.#cookieName(request), '', 0);
   }
 
@@ -181,7 +187,7 @@ export class Access {
       if (grant === undefined) throw this.#wrongKey();
       return grant;
     }
-    const grant = this.#proxyGrantOf(request) ?? (await this.#sessionGrantOf(request, keys));
+    const grant = this.#proxyGrantOf(request) ?? (await this.#sessionGrantOf(request));
     // Browsers send cookies and pass through proxies with every request, so a write also needs an `Origin` header.
     if (method !== 'GET' && headers.origin === undefined) {
       throw new HttpError(403, 'A request that writes with a cookie must have an Origin header');
@@ -189,16 +195,26 @@ export class Access {
     return grant;
   }
 
-  async #sessionGrantOf(request: IncomingMessage, keys: Keyring): Promise<Grant> {
-    const token = cookieOf(request, this.#cookieName(request));
-    if (token === undefined) throw unauthorized('The API key is missing: send the key in the header x-api-key');
-    const [, keyId = '', signed = ''] = /^(\w{1,20}):(.*)$/.exec(token) ?? [];
-    const grant = keyId === '' ? undefined : await keys.byId(keyId);
-    const values = grant && (await this.tokens.read(signed, purposeOf(grant)));
-    if (grant === undefined || values === undefined || Date.now() >= Number(values[0])) {
-      throw unauthorized('The session has ended: log in again');
-    }
-    return grant;
+  async #sessionGrantOf(request: IncomingMessage): Promise<Grant> {
+    const session = await this.#sessionOf(request);
+    if (session !== undefined) return session.grant;
+    const isMissing = cookieOf(request, this.#cookieName(request)) === undefined;
+    throw unauthorized(
+      isMissing
+        ? 'The API key is missing: send the key in the header x-api-key'
+        : 'The session has ended: log in again',
+    );
+  }
+
+  /** Returns the login session of the request, or undefined if its cookie is missing or forged, or it has ended. */
+  async #sessionOf(request: IncomingMessage): Promise<{ readonly id: string; readonly grant: Grant } | undefined> {
+    const token = cookieOf(request, this.#cookieName(request)) ?? '';
+    const [, keyId, signed = ''] = /^(\w{1,20}):(.*)$/.exec(token) ?? [];
+    const grant = keyId === undefined ? undefined : await this.rules.keys?.byId(keyId);
+    if (grant === undefined) return undefined;
+    const [endsAtMs, id] = (await this.tokens.read(signed, purposeOf(grant))) ?? [];
+    if (typeof id !== 'string' || Date.now() >= Number(endsAtMs)) return undefined;
+    return (await this.tokens.isRevoked(grant.scope, id)) ? undefined : { id, grant };
   }
 
   /**

@@ -4,6 +4,7 @@ import { messageOf } from '../../base/text.ts';
 import type { Scope } from '../domain/query.ts';
 import { isKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '../store/key-store.ts';
 import { DEFAULT_SCOPE } from '../store/store.ts';
+import { ReadCache } from './read-cache.ts';
 
 /** Scope and permission of a key. */
 export interface Grant {
@@ -65,10 +66,6 @@ export class FixedKeys implements Keyring {
   }
 }
 
-/** Time for which a key is cached, in milliseconds. A revoked key is accepted for this time. */
-const CACHE_MS = 1_000;
-/** Maximum number of cached keys. At the maximum, the cache is cleared. */
-const CACHED_MAX = 1_000;
 /** Minimum interval between writes of a key's latest use, in milliseconds. */
 const USE_INTERVAL_MS = 60_000;
 
@@ -78,7 +75,8 @@ export class StoredKeys implements Keyring {
   readonly isGuessable = false;
   readonly #store: KeyStore;
   readonly #tenants: () => readonly string[];
-  readonly #cache = new Map<string, { readonly key: Promise<StoredKey | undefined>; readonly readAtMs: number }>();
+  /** A revoked key is accepted until it is read again. */
+  readonly #cache = new ReadCache<StoredKey | undefined>();
   readonly #usedMs = new Map<string, number>();
 
   constructor(store: KeyStore, tenants: () => readonly string[]) {
@@ -106,18 +104,14 @@ export class StoredKeys implements Keyring {
 
   async #read(id: string | undefined): Promise<StoredKey | undefined> {
     if (id === undefined) return undefined;
-    const cached = this.#cache.get(id);
-    if (cached !== undefined && performance.now() - cached.readAtMs < CACHE_MS) return cached.key;
-    if (this.#cache.size >= CACHED_MAX) this.#cache.clear();
-    const key = this.#store.key(id).catch(async (error) => {
-      const last = await cached?.key;
-      // Metrics are needed while the store fails, and contain no runs.
-      if (last?.permission === 'metrics') return last;
-      throw error;
-    });
-    this.#cache.set(id, { key, readAtMs: performance.now() });
-    key.catch(() => this.#cache.delete(id));
-    return key;
+    return this.#cache.read(id, (expired) =>
+      this.#store.key(id).catch(async (error) => {
+        const last = await expired;
+        // Metrics are needed while the store fails, and contain no runs.
+        if (last?.permission === 'metrics') return last;
+        throw error;
+      }),
+    );
   }
 
   #grantOf({ id, tenant, project, permission, revokedMs }: StoredKey): Grant | undefined {

@@ -68,8 +68,8 @@ async function login(call: Call): Promise<RouteResponse> {
   return { status: 200, body: {}, headers: { 'set-cookie': await call.access.login(key, call.request) } };
 }
 
-function logout({ access, request }: Call): RouteResponse {
-  return { status: 200, body: {}, headers: { 'set-cookie': access.logout(request) } };
+async function logout({ access, request }: Call): Promise<RouteResponse> {
+  return { status: 200, body: {}, headers: { 'set-cookie': await access.logout(request) } };
 }
 
 /** Files of the page, by path in the folder. The receiver serves no other files. */

@@ -1,5 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Scope } from '../domain/query.ts';
 import type { TokenSecret, TokenStore } from '../store/store.ts';
+import { ReadCache } from './read-cache.ts';
 
 /** Age at which a new secret replaces the latest one, in milliseconds. Tokens with earlier secrets stay valid. */
 const ROTATION_MS = 30 * 24 * 3_600_000;
@@ -20,6 +22,7 @@ export class TokenSigner {
   readonly #store: TokenStore;
   #cached: { readonly secrets: Promise<TokenSecret[]>; readonly readAtMs: number } | undefined;
   #creating: Promise<TokenSecret> | undefined;
+  readonly #revoked = new ReadCache<boolean>();
 
   constructor(store: TokenStore) {
     this.#store = store;
@@ -46,6 +49,16 @@ export class TokenSigner {
       });
     if (!isSigned(await this.#secrets()) && !isSigned(await this.#secrets(RECHECK_MS))) return undefined;
     return JSON.parse(Buffer.from(payload, 'base64url').toString());
+  }
+
+  /** Revokes the tokens with this id. The other receivers of the store accept them for up to a second. */
+  async revoke(scope: Scope, id: string): Promise<void> {
+    await this.#store.revokeTokens(scope, id, Date.now());
+    this.#revoked.delete(id);
+  }
+
+  isRevoked(scope: Scope, id: string): Promise<boolean> {
+    return this.#revoked.read(id, async () => (await this.#store.tokensRevokedMs(scope, [id])) !== undefined);
   }
 
   async #latest(): Promise<TokenSecret> {

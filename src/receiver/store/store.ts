@@ -194,7 +194,7 @@ export interface RevokedToken {
   readonly revokedMs: number;
 }
 
-/** Stores the secrets that sign feedback tokens, and which tokens are revoked. The tokens themselves are not stored. */
+/** Stores the secrets that sign tokens of feedback and login sessions, and which tokens are revoked, but no tokens. */
 export interface TokenStore {
   /** Adds a secret. If the store has this secret, nothing changes. */
   addTokenSecret(secret: TokenSecret): Promise<void>;
