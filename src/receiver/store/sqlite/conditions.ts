@@ -183,7 +183,7 @@ export function defineFilterFunctions(connection: SqliteConnection, check: () =>
 }
 
 /** Returns a function that remembers its latest results, at most `most` of them. */
-function remembered<Value>(read: (json: string) => Value, most = 100): (json: string) => Value {
+export function remembered<Value>(read: (json: string) => Value, most = 100): (json: string) => Value {
   const known = new Map<string, Value>();
   return (json) => {
     const value = known.get(json) ?? read(json);

@@ -16,7 +16,7 @@ import { pathToFileURL } from 'node:url';
 import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { type Engine, hasCode, isOfTheFile, SqliteConnection, toStoreError } from './database.ts';
-import { APPLICATION_ID, FORMAT_VERSION, SCHEMA } from './schema.ts';
+import { APPLICATION_ID, EARLIER_VERSION, FORMAT_VERSION, SCHEMA, UPGRADE } from './schema.ts';
 
 /** The process that has a store open for writing. */
 export interface StoreOwner {
@@ -70,6 +70,8 @@ export function openToWrite(engine: Engine, path: string): { connection: SqliteC
       const prepare = (connection: SqliteConnection): void => {
         prepareChecked(connection, path);
         connection.exec(WRITER_PRAGMAS);
+        if (isOfEarlierVersion(connection))
+          connection.exec(`BEGIN IMMEDIATE; ${UPGRADE}; PRAGMA user_version = ${FORMAT_VERSION}; COMMIT`);
       };
       return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
@@ -117,12 +119,16 @@ export function openToRead(engine: Engine, path: string): SqliteConnection {
  * must be a short transaction. If `create` is set, creates a missing store.
  */
 export function openBeside(engine: Engine, path: string, create: boolean): SqliteConnection {
-  if (create && sizeOf(path) === 0) {
+  const prepare = (): void => {
     const { connection, lock } = openToWrite(engine, path);
     connection.close();
     lock.release();
-  }
-  openToRead(engine, path).close();
+  };
+  if (create && sizeOf(path) === 0) prepare();
+  const reader = openToRead(engine, path);
+  const isEarlier = isOfEarlierVersion(reader);
+  reader.close();
+  if (isEarlier) prepare();
   return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`));
 }
 
@@ -246,11 +252,15 @@ function prepareChecked(connection: SqliteConnection, path: string): void {
   checkFormat(connection, path);
 }
 
+function isOfEarlierVersion(connection: SqliteConnection): boolean {
+  return connection.number('PRAGMA user_version') === EARLIER_VERSION;
+}
+
 /** Throws if a file belongs to another application, or its format is not that of this version of runspan. */
 function checkFormat(connection: SqliteConnection, path: string): void {
   if (connection.number('PRAGMA application_id') !== APPLICATION_ID) throw notOurs(path);
   const version = connection.number('PRAGMA user_version');
-  if (version === FORMAT_VERSION) return;
+  if (version === FORMAT_VERSION || version === EARLIER_VERSION) return;
   const message = `The store ${path} has format version ${version}, and this version of runspan supports ${FORMAT_VERSION}: use the version that created it, or another file`;
   throw new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
