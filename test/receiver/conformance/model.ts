@@ -87,7 +87,7 @@ const SELECTIONS = `status:error,pending status:failed_below status:incomplete u
 async function answersOf(store: Store, scope: Scope, texts: readonly string[]): Promise<unknown> {
   const queries = [
     ...['shop', 'desk'].map((project): ListQuery => ({ project })),
-    ...[...SELECTIONS, ...texts].map((filter) => ({ filter })),
+    ...[...SELECTIONS, 'tag:apple meta.end_reason:cancelled', ...texts].map((filter) => ({ filter })),
   ];
   const statistics = (query: StatisticsQuery) => store.statistics(scope, parsedQuery(query));
   const ofEach = <Of, Answer>(items: readonly Of[], ask: (item: Of) => Promise<Answer>) => Promise.all(items.map(ask));
