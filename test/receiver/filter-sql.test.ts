@@ -25,6 +25,7 @@ const FILTERS = [
   'error:money',
   'meta.plan',
   'meta.plan:pro,b*',
+  'tag:a meta.plan:pro',
   'meta.user_id=ada',
   'feedback.liked',
   'feedback.liked>=0.5',

@@ -35,7 +35,7 @@ async function make({ limits = LIMITS, path = storePath(), nowMs = Date.now } = 
 
 function counts(connection: SqliteConnection): Record<string, number> {
   const ofRuns = ['runs', 'details', 'payloads', 'attachments', 'feedback', 'words', 'unindexed', 'tags'];
-  const tables = ['traces', ...ofRuns, 'counters', 'user_counters'];
+  const tables = ['traces', ...ofRuns, 'counters', 'value_counters'];
   return Object.fromEntries(tables.map((table) => [table, connection.number(`SELECT count(*) FROM ${table}`)]));
 }
 
@@ -223,7 +223,7 @@ describe('the limits', () => {
     await checkLeft(90_000, ['long']);
     await commits.setProjectAges({});
     await vi.waitFor(() => expect(left()).toEqual([]), 5_000);
-    const none = { runs: 0, traces: 0, counters: 0, user_counters: 0 };
+    const none = { runs: 0, traces: 0, counters: 0, value_counters: 0 };
     await vi.waitFor(() => expect(counts(connection)).toMatchObject(none), 5_000);
   });
 

@@ -2,20 +2,31 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { NO_PRICES } from '#src/receiver/domain/prices.ts';
 import { SqliteCommits } from '#src/receiver/store/sqlite/commits.ts';
+import { Counters } from '#src/receiver/store/sqlite/counters.ts';
+import { loadEngine, type SqliteConnection } from '#src/receiver/store/sqlite/database.ts';
+import { openToRead, openToWrite } from '#src/receiver/store/sqlite/file.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { SqliteReader } from '#src/receiver/store/sqlite/reader.ts';
-import { DEFAULT_SCOPE, parsedQuery, type RunOperation, type StatisticsQuery } from '#src/receiver.ts';
+import { ALL_FILLED, EARLIER_VERSION } from '#src/receiver/store/sqlite/schema.ts';
+import {
+  DEFAULT_SCOPE,
+  type GroupKey,
+  parsedQuery,
+  type RunOperation,
+  type Statistics,
+  type StatisticsQuery,
+} from '#src/receiver.ts';
 import { isoTimestamp } from '#src/run/time.ts';
 import { cases } from '../support/campaign.ts';
 import { id, simple } from './conformance/support.ts';
-import { LIMITS, openConnection } from './local-store.ts';
+import { LIMITS, openConnection, storePath } from './local-store.ts';
 
 const FIRST_MS = Date.UTC(2026, 10, 20);
 const DAY_MS = 86_400_000;
 
-async function open(nowMs: () => number) {
-  const connection = await openConnection();
-  const limits = { ...LIMITS, maxAgeMs: DAY_MS, prices: NO_PRICES };
+async function open(nowMs: () => number, maxAgeMs = DAY_MS, path = storePath()) {
+  const connection = await openConnection(path);
+  const limits = { ...LIMITS, maxAgeMs, prices: NO_PRICES };
   const commits = new SqliteCommits(connection, limits, nowMs, () => {}, nowMs);
   onTestFinished(() => commits.close());
   const reader = new SqliteReader(connection, () => undefined);
@@ -42,8 +53,11 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
     tokens: fc.option(fc.nat(100), { nil: undefined }),
     isError: fc.boolean(),
     user_id: fc.constantFrom('ada', 'bob', null),
+    thread_id: fc.constantFrom('t1', null),
+    plan: fc.constantFrom('pro', 7, undefined),
+    tags: fc.subarray(['a', 'b']),
   })
-  .map(({ kind, index, parent, startMs, latencyMs, name, run_type, tokens, isError, user_id }) => {
+  .map(({ kind, index, parent, startMs, latencyMs, name, run_type, tokens, isError, tags, ...others }) => {
     const time = (ms: number) => isoTimestamp((FIRST_MS + ms) * 1_000);
     const fields = {
       name,
@@ -55,7 +69,8 @@ const anOperation: fc.Arbitrary<RunOperation> = fc
         ? {}
         : { outputs: { usage_metadata: { ...tokensOf(tokens), ...(tokens % 3 && { total_cost: tokens / 8 }) } } }),
       ...(isError ? { error: 'Error: no' } : {}),
-      extra: { metadata: { scanned: 'yes', user_id, ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
+      tags,
+      extra: { metadata: { scanned: 'yes', ...others, ls_model_name: run_type === 'llm' ? 'gpt' : 7 } },
     };
     return { kind, id: id(index), fields, attachments: [] };
   });
@@ -66,6 +81,7 @@ const QUERIES: readonly StatisticsQuery[] = [
   { buckets: 12, groupBy: 'user', series: 1, rankBy: 'cost', timeZone: 'Europe/Berlin' },
   { groupBy: 'user', project: 'default', filter: `since:${isoTimestamp((FIRST_MS + 50_123) * 1_000)}` },
   { groupBy: 'user', filter: 'type:llm' },
+  { buckets: 12, groupBy: 'tag', series: 2, rankBy: 'errors', timeZone: 'Asia/Kathmandu' },
   { filter: 'is:root OR name:b', groupBy: 'run_type' },
   { filter: '-is:root model:*' },
   { groupBy: 'status', filter: 'name:a' },
@@ -75,6 +91,28 @@ const QUERIES: readonly StatisticsQuery[] = [
     filter: `status:error,pending since:${isoTimestamp((FIRST_MS + 3_600_001) * 1_000)} before:${isoTimestamp((FIRST_MS + 2 * DAY_MS + 61_001) * 1_000)}`,
   },
 ];
+
+/** Keys by which runs are counted, and values of them. */
+const VALUES: readonly (readonly [GroupKey, readonly string[]])[] = [
+  ['user', ['ada', 'bob']],
+  ['tag', ['a', 'b']],
+  ['thread', ['t1']],
+  ['meta.plan', ['pro', '7']],
+];
+
+/** Expects that the groups of each key equal the totals of filters that select them. */
+function compareGroups(statistics: (query: StatisticsQuery) => Statistics): void {
+  for (const [groupBy, values] of VALUES) {
+    const all = values.map((value) => ({ group: value, ...statistics({ filter: `${groupBy}:${value}` }).total }));
+    const groups = Object.fromEntries(statistics({ groupBy }).groups.map((one) => [one.group, one]));
+    expect(groups).toEqual(Object.fromEntries(all.filter(({ runs }) => runs > 0).map((one) => [one.group, one])));
+  }
+}
+
+/** Waits until all stored runs are counted by each key. */
+const filled = (connection: SqliteConnection) =>
+  vi.waitFor(() => expect(connection.number(UNFILLED)).toBe(0), { timeout: 10_000 });
+const UNFILLED = `SELECT count(*) FROM counted_keys WHERE filled < ${ALL_FILLED} OR key IS NULL`;
 
 test('statistics from counters equal a scan of the runs, after late patches, duplicates and deletions', async () => {
   const aCall = fc.array(anOperation, { minLength: 1, maxLength: 10 });
@@ -86,10 +124,14 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
         for (const query of QUERIES) {
           expect(statistics(query)).toEqual(statistics({ ...query, filter: `${query.filter ?? ''} meta.scanned=yes` }));
         }
+        compareGroups(statistics);
       };
       const apply = (call: readonly RunOperation[]) => commits.apply(DEFAULT_SCOPE, call.map(encodedOperation));
       for (const call of calls.slice(0, oldCalls)) await apply(call);
+      for (const key of ['thread', 'meta.plan'] as const) await commits.countBy(DEFAULT_SCOPE, key);
       await Promise.all(calls.map(apply));
+      compare();
+      await filled(connection);
       compare();
       // Deletes the traces that have not changed since.
       nowMs += DAY_MS;
@@ -100,12 +142,77 @@ test('statistics from counters equal a scan of the runs, after late patches, dup
       nowMs += 2 * DAY_MS;
       await commits.checkAge();
       await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM runs')).toBe(0));
-      for (const table of ['counters', 'user_counters']) {
+      for (const table of ['counters', 'value_counters']) {
         expect(connection.number(`SELECT count(*) FROM ${table}`)).toBe(0);
       }
     }),
     { numRuns: cases(25) },
   );
+});
+
+test('runs that change while a key is being filled count once, also if their key was dropped before', async () => {
+  let nowMs = FIRST_MS;
+  const { commits, connection, statistics } = await open(() => nowMs, 90 * DAY_MS);
+  const run = (kind: RunOperation['kind'], index: number, plan: string) => {
+    const extra = { metadata: { plan, thread_id: 't1', user_id: 'ada' } };
+    return { ...simple(index, { start_time: isoTimestamp(FIRST_MS * 1_000), tags: ['a'], extra }), kind };
+  };
+  const apply = (...runs: RunOperation[]) => commits.apply(DEFAULT_SCOPE, runs.map(encodedOperation));
+  const count = async () => {
+    for (const key of ['thread', 'meta.plan'] as const) await commits.countBy(DEFAULT_SCOPE, key);
+  };
+  await apply(...Array.from({ length: 250 }, (_, index) => run('post', index, 'pro')));
+  await count();
+  await filled(connection);
+  compareGroups(statistics);
+  nowMs += 31 * DAY_MS;
+  await commits.checkAge();
+  await vi.waitFor(() => expect(connection.number('SELECT count(*) FROM counted_keys')).toBe(2), { timeout: 10_000 });
+  await apply(run('patch', 1, '7'), run('post', 300, 'pro'));
+  await count();
+  const counters = new Counters(connection);
+  counters.keys.step(0, counters);
+  expect(connection.number('SELECT max(filled) FROM counted_keys WHERE tenant > 0')).toBe(100);
+  await apply(run('patch', 2, '7'), run('patch', 200, '7'), run('post', 301, '7'));
+  await commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(3) });
+  await commits.remove(DEFAULT_SCOPE, { kind: 'trace', id: id(203) });
+  compareGroups(statistics);
+  await filled(connection);
+  compareGroups(statistics);
+  expect(statistics({ groupBy: 'meta.plan' }).groups.map(({ group, runs }) => `${group} ${runs}`)).toEqual([
+    'pro 246',
+    '7 4',
+  ]);
+});
+
+test('a file of the earlier version is upgraded when it is opened, also read-only', async () => {
+  const path = storePath();
+  const file = openToWrite(await loadEngine(), path);
+  const writer = new SqliteCommits(file.connection, { ...LIMITS, prices: NO_PRICES }, Date.now, () => {});
+  const run = (index: number) => simple(index, { tags: ['a'], extra: { metadata: { user_id: 'ada', plan: 'pro' } } });
+  await writer.apply(
+    DEFAULT_SCOPE,
+    [1, 2].map((index) => encodedOperation(run(index))),
+  );
+  writer.close();
+  file.connection.exec(`DROP TABLE value_counters; DROP TABLE counted_keys; ALTER TABLE runs DROP COLUMN labels;
+    DROP TABLE counters; CREATE TABLE counters (runs); CREATE TABLE user_counters (runs);
+    PRAGMA user_version = ${EARLIER_VERSION}`);
+  file.connection.close();
+  file.lock.release();
+
+  const old = openToRead(await loadEngine(), path);
+  onTestFinished(() => old.close());
+  const statisticsOf = (connection: SqliteConnection) => (query: StatisticsQuery) =>
+    new SqliteReader(connection, () => undefined).statistics(DEFAULT_SCOPE, parsedQuery(query));
+  compareGroups(statisticsOf(old));
+  expect(statisticsOf(old)({}).total).toEqual(statisticsOf(old)({ filter: 'meta.plan=pro' }).total);
+  const { commits, connection, statistics } = await open(Date.now, DAY_MS, path);
+  compareGroups(statistics);
+  await commits.apply(DEFAULT_SCOPE, [encodedOperation(run(3))]);
+  await filled(connection);
+  for (const each of [statistics, statisticsOf(old)]) compareGroups(each);
+  expect(connection.number('SELECT sum(runs) FROM value_counters')).toBe(6);
 });
 
 test('the time buckets of many runs are at least a minute long', async () => {

@@ -3,5 +3,5 @@
  * or replace them.
  */
 export function comparable(text: string): string {
-  return text.replaceAll('\0', '\ufffd').replace(/\p{Surrogate}/gu, '\ufffd');
+  return text.toWellFormed().replaceAll('\0', '\ufffd');
 }

@@ -67,6 +67,8 @@ const GROUPS: readonly GroupKey[] = [
   ...(['name', 'model', 'run_type', 'project', 'status', 'thread', 'user', 'tag', 'meta.user_id'] as const),
 ];
 
+const COUNTED: readonly GroupKey[] = ['status', 'user', 'tag', 'thread', 'meta.user_id'];
+
 /** The runs of each trace, and how they count. */
 async function treesOf(store: Store, scope: Scope): Promise<unknown> {
   const statistics = (query: StatisticsQuery) => store.statistics(scope, parsedQuery(query));
@@ -74,7 +76,7 @@ async function treesOf(store: Store, scope: Scope): Promise<unknown> {
     list: await store.list(scope, parsedQuery(ALL)),
     traces: await store.traces(scope, parsedQuery(ALL)),
     outlines: await Promise.all([...IDS, ...OTEL_IDS].map((id) => store.outline(scope, id))),
-    figures: [await statistics({ ...HOUR, groupBy: 'user' }), await statistics({ groupBy: 'status' })],
+    figures: await Promise.all(COUNTED.map((groupBy) => statistics({ ...HOUR, groupBy }))),
   });
 }
 
@@ -85,7 +87,7 @@ const SELECTIONS = `status:error,pending status:failed_below status:incomplete u
 async function answersOf(store: Store, scope: Scope, texts: readonly string[]): Promise<unknown> {
   const queries = [
     ...['shop', 'desk'].map((project): ListQuery => ({ project })),
-    ...[...SELECTIONS, ...texts].map((filter) => ({ filter })),
+    ...[...SELECTIONS, 'tag:apple meta.end_reason:cancelled', ...texts].map((filter) => ({ filter })),
   ];
   const statistics = (query: StatisticsQuery) => store.statistics(scope, parsedQuery(query));
   const ofEach = <Of, Answer>(items: readonly Of[], ask: (item: Of) => Promise<Answer>) => Promise.all(items.map(ask));

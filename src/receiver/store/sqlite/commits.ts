@@ -4,10 +4,11 @@ import type { ProjectAges } from '../../domain/ages.ts';
 import { deletionAt } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import type { PriceList } from '../../domain/prices.ts';
-import type { DeletionTarget, Scope } from '../../domain/query.ts';
+import type { DeletionTarget, GroupKey, Scope } from '../../domain/query.ts';
 import { RetentionTime } from '../../domain/retention-time.ts';
 import type { TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
+import type { CountedKeys } from './counted-keys.ts';
 import { hasCode, isOfTheFile, type SqliteConnection } from './database.ts';
 import { type StoreOwner, setOwner } from './file.ts';
 import { SqliteKeys } from './keys.ts';
@@ -38,8 +39,8 @@ const DELETION_MS = 250;
 const PAUSE_MS = 10;
 /** Maximum time that an indexing step waits for a pause in writes, in milliseconds. */
 const PAUSE_WAIT_MAX_MS = 300;
-/** Duration of an indexing step within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
-const BUSY_INDEX_MS = 20;
+/** Duration of a step that indexes or counts runs within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
+const BUSY_STEP_MS = 20;
 /**
  * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. The step is long
  * because unindexed runs slow down every search.
@@ -122,6 +123,11 @@ export class SqliteCommits {
     return this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
   }
 
+  /** See `CountedKeys.use`. */
+  countBy({ tenant }: Scope, key: GroupKey): Promise<void> {
+    return this.#call(() => this.#writer.countBy(tenant, key, this.#nowMs()));
+  }
+
   useKey(id: string, usedMs: number): Promise<void> {
     return this.#call(() => new SqliteKeys(this.#connection).useKey(id, usedMs));
   }
@@ -156,7 +162,10 @@ export class SqliteCommits {
 
   /** See `SqliteRetention.checkAge`. The owner of the store calls it once a minute. */
   checkAge(): Promise<number> {
-    return this.#call(() => this.#retention.checkAge(this.#nowMs()));
+    return this.#call(() => {
+      this.#keys.dropUnused(this.#nowMs());
+      return this.#retention.checkAge(this.#nowMs());
+    });
   }
 
   setOwner(owner: StoreOwner): Promise<void> {
@@ -203,7 +212,7 @@ export class SqliteCommits {
 
   /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
-    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose;
+    const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose || this.#keys.isDue;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
   }
 
@@ -225,6 +234,7 @@ export class SqliteCommits {
       if (isMarking && !isBehind) this.#inTransaction(() => this.#mark());
       else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
+      else if (this.#keys.isDue) this.#inTransaction(() => this.#keys.step(this.#usualStepMs, this.#writer.counters));
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(this.#isPaused ? DELETION_PAUSE_MS : 0);
     } catch (error) {
@@ -246,14 +256,21 @@ export class SqliteCommits {
     return this.#retention.isDue || this.#writer.deletions.isOpen;
   }
 
+  get #usualStepMs(): number {
+    return since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_STEP_MS : STEP_MS;
+  }
+
+  get #keys(): CountedKeys {
+    return this.#writer.counters.keys;
+  }
+
   #mark(): void {
     const change = this.#writer.deletions.step(DELETION_STEP_MS);
     if (change !== undefined && change.traces.length > 0) this.#changes.push(change);
   }
 
   #indexRuns(): void {
-    const usualMs = since(this.#writtenAtMs) < BACKGROUND_DELAY_MS ? BUSY_INDEX_MS : STEP_MS;
-    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : usualMs;
+    const stepMs = this.#index.waiting > UNINDEXED_MAX ? LATE_INDEX_MS : this.#usualStepMs;
     this.#inTransaction(() => this.#index.step(stepMs));
     this.#indexedAtMs = performance.now();
   }

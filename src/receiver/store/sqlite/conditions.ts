@@ -16,6 +16,8 @@ export class SqlFilter {
   readonly #search: SqliteSearch;
   readonly #tenant: number;
   readonly #filter: RunFilter;
+  /** Whether `#among` selects the runs, so that no other condition should. */
+  #isNarrow = false;
 
   constructor(connection: SqliteConnection, search: SqliteSearch, tenant: number, filter: RunFilter) {
     this.#connection = connection;
@@ -28,7 +30,10 @@ export class SqlFilter {
   conditions(usage: 'runs' | 'traces' = 'runs'): Condition[] {
     const { range, conditions } = this.#filter;
     const isBounded = Number.isFinite(range.fromUs) || Number.isFinite(range.beforeUs);
-    const selected = conditions.map((node) => conditionOf(node, this.#dialect('runs', usage)));
+    const selected = [
+      ...this.#among(conditions),
+      ...conditions.map((node) => conditionOf(node, this.#dialect('runs', usage))),
+    ];
     const isSelective = selected.some((condition) => condition.isSelective);
     return [
       // The plus sign prevents SQLite from using indexes that begin with the tenant.
@@ -44,6 +49,14 @@ export class SqlFilter {
   /** Selects the visible runs in the projects of the filter. */
   inside(runs: string): Condition[] {
     return [{ sql: `${runs}.start_us IS NOT NULL`, params: [] }, ...this.#projects(runs)];
+  }
+
+  /** Selects the runs with the words of several tags and metadata values. The index begins with the rarest word. */
+  #among(conditions: readonly FilterNode[]): Condition[] {
+    const texts = conditions.flatMap((node) => indexedText(node) ?? []);
+    const found = texts.length > 1 ? this.#search.runsWith(texts) : undefined;
+    this.#isNarrow = found !== undefined;
+    return found === undefined ? [] : [{ ...ofKeys('runs', found), isSelective: true }];
   }
 
   #projects(runs: string): Condition[] {
@@ -111,7 +124,7 @@ export class SqlFilter {
     const { sql, params } = all([{ sql: 'tenant = ?', params: [this.#tenant] }, ofText('tag', patterns, SPELLING)]);
     const found = { sql: `SELECT n FROM tags WHERE ${sql}`, params };
     // The table has an index on the tag and the run, but no index on the run alone.
-    const isSelective = this.#isRare(found);
+    const isSelective = !this.#isNarrow && this.#isRare(found);
     const isSelected = isSelective || patterns.some(({ kind }) => kind !== 'equal');
     const condition = isSelected ? `${runs}.n IN (${found.sql})` : `EXISTS (${found.sql} AND n = ${runs}.n)`;
     return { sql: condition, params, isSelective };
@@ -124,13 +137,10 @@ export class SqlFilter {
     const conditions: Condition[] = [];
     if (text !== undefined && column !== undefined && isOnlyText(text)) {
       conditions.push({ sql: `${runs}.${column} = ?`, params: [text] });
-    } else {
+    } else if (!this.#isNarrow) {
       const found = patterns.map((pattern) => this.#candidates(pattern));
       if (found.length > 0 && found.every((runsFound) => runsFound !== undefined)) {
-        conditions.push({
-          sql: `${runs}.n IN (SELECT value FROM json_each(?))`,
-          params: [JSON.stringify(found.flat())],
-        });
+        conditions.push(ofKeys(runs, found.flat()));
       }
     }
     // For speed, search the JSON text for the key and the value before parsing it. In JSON, strings have quotes and other
@@ -144,9 +154,8 @@ export class SqlFilter {
   }
 
   /** Returns the runs that may have this metadata value. Returns undefined if there are many, or if they are unknown. */
-  #candidates({ kind, text }: TextPattern): readonly number[] | undefined {
-    // The index contains the words of texts and numbers.
-    return kind === 'equal' && !/^(?:[[{]|null$|true$|false$)/.test(text) ? this.#search.runsWith(text) : undefined;
+  #candidates(pattern: TextPattern): readonly number[] | undefined {
+    return isIndexed(pattern) ? this.#search.runsWith([pattern.text]) : undefined;
   }
 
   /** Returns whether few rows match. If many rows match, SQLite checks each run in the order of the list. */
@@ -154,6 +163,22 @@ export class SqlFilter {
     const count = this.#connection.number(`SELECT count(*) FROM (${sql} LIMIT ?)`, ...params, RARE_MAX + 1);
     return count <= RARE_MAX;
   }
+}
+
+/** Returns whether the index contains the words of a metadata value. It contains those of texts and numbers. */
+function isIndexed({ kind, text }: TextPattern): boolean {
+  return kind === 'equal' && !/^(?:[[{]|null$|true$|false$)/.test(text);
+}
+
+/** Returns the tag or metadata value that a run must have, if only the index of words finds it. */
+function indexedText(node: FilterNode): string | undefined {
+  if (!('field' in node) || METADATA_COLUMNS.has(node.key ?? '') || node.values?.length !== 1) return undefined;
+  const [value] = node.values;
+  return (node.field === 'meta' || node.field === 'tag') && value && isIndexed(value) ? value.text : undefined;
+}
+
+function ofKeys(runs: string, keys: readonly number[]): Condition {
+  return { sql: `${runs}.n IN (SELECT value FROM json_each(?))`, params: [JSON.stringify(keys)] };
 }
 
 /** A condition that is true for all runs. Ends a query that must end. Calls a function for one of 64 runs, for speed. */
@@ -183,7 +208,7 @@ export function defineFilterFunctions(connection: SqliteConnection, check: () =>
 }
 
 /** Returns a function that remembers its latest results, at most `most` of them. */
-function remembered<Value>(read: (json: string) => Value, most = 100): (json: string) => Value {
+export function remembered<Value>(read: (json: string) => Value, most = 100): (json: string) => Value {
   const known = new Map<string, Value>();
   return (json) => {
     const value = known.get(json) ?? read(json);

@@ -7,16 +7,19 @@ import {
   type RunKind,
   type StoredSums,
   SUM_KEYS,
+  type UsageSums,
   usageSumsOf,
 } from '../../domain/statistics.ts';
 import { RunFlag } from '../../domain/trace-summary.ts';
+import { type CountedKey, CountedKeys, countedValues } from './counted-keys.ts';
 import type { SqliteConnection, SqlValue } from './database.ts';
 import { countedUsageIn, plainColumns, type RootColumns, type RunRow } from './run-row.ts';
+import { ALL_FILLED } from './schema.ts';
 
 /** Counter periods, in minutes. Each period is a multiple of the previous one. */
 export const PERIODS: readonly number[] = [1, 10, 60, 360];
-/** Period of the counters of users, in minutes. */
-export const USER_PERIOD = 60;
+/** Period of the counters of values, in minutes. */
+export const VALUE_PERIOD = 60;
 
 export const MINUTE_US = 60_000_000;
 
@@ -71,16 +74,16 @@ export const COUNTERS: CounterTable = new CounterTable(
   ['latencies'],
 );
 const ROOT_COUNTS = ['roots', 'root_errors', 'root_failed_below', 'root_incomplete'] as const;
-export const USER_COUNTERS: CounterTable = new CounterTable(
-  'user_counters',
-  ['tenant', 'start', 'user', 'project'],
+export const VALUE_COUNTERS: CounterTable = new CounterTable(
+  'value_counters',
+  ['tenant', 'key', 'start', 'value', 'project'],
   ['runs', 'errors', 'pending', ...ROOT_COUNTS, 'model_calls', 'model_errors', ...SUM_KEYS],
   ['latencies', 'root_latencies', 'model_latencies'],
 );
 
 /** Totals over several counters. */
 export type SumsRow = StoredSums & { readonly runs: number; readonly latencies: Latencies };
-export type UserSumsRow = SumsRow & {
+export type ValueSumsRow = SumsRow & {
   readonly [Column in 'errors' | 'pending' | (typeof ROOT_COUNTS)[number] | 'model_calls' | 'model_errors']: number;
 } & { readonly root_latencies: Latencies; readonly model_latencies: Latencies };
 
@@ -94,6 +97,7 @@ interface CounterChange {
 
 /** Collects the counter changes in a transaction and updates each changed counter once. */
 export class Counters {
+  readonly keys: CountedKeys;
   readonly #connection: SqliteConnection;
   /** Number of characters appended to the latencies of a counter since they were compacted. */
   readonly #appended = new Map<string, number>();
@@ -101,6 +105,7 @@ export class Counters {
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
+    this.keys = new CountedKeys(connection);
   }
 
   add(run: RunRow, sign: 1 | -1): void {
@@ -114,6 +119,7 @@ export class Counters {
   /** Drops all pending changes except the first `kept` changes. */
   drop(kept: number): void {
     this.#changes.length = kept;
+    this.keys.forget();
   }
 
   /** Makes a run the root of a trace, or no root. Does nothing if the run is not in the trace. */
@@ -130,10 +136,18 @@ export class Counters {
   flush(): void {
     const changes = new CounterChanges();
     for (const { before, after } of this.#netChanges()) {
-      if (before !== undefined) changes.addRun(before, -1);
-      if (after !== undefined) changes.addRun(after, 1);
+      if (before !== undefined) changes.addRun(before, -1, this.keys.of(before.tenant));
+      if (after !== undefined) changes.addRun(after, 1, this.keys.of(after.tenant));
     }
     this.drop(0);
+    for (const change of changes.ofAllPeriods()) this.#write(change);
+  }
+
+  /** Adds stored runs to the counters of a key. */
+  fill(key: CountedKey, runs: readonly RunRow[]): void {
+    const changes = new CounterChanges();
+    const all = { ...key, filled: ALL_FILLED };
+    for (const run of runs) if (run.start_us !== null) changes.addValues(run, 1, [all]);
     for (const change of changes.ofAllPeriods()) this.#write(change);
   }
 
@@ -165,34 +179,30 @@ export class Counters {
 class CounterChanges {
   readonly #changes = new Map<string, CounterChange>();
 
-  /** Adds a run to the counters of its minute and of its user, or subtracts the run if `sign` is -1. */
-  addRun(run: RunRow, sign: 1 | -1): void {
-    const { tenant, project, name, run_type, model, status, outcome, same_call, flags, user } = run;
-    const isRepeat = same_call !== null;
-    const [startUs, endUs] = [run.start_us ?? 0, run.end_us];
-    const minute = Math.floor(startUs / MINUTE_US);
-    const usage = usageSumsOf(countedUsageIn(run));
-    const latency = latenciesOf(endUs === null ? undefined : Math.max(0, endUs - startUs), sign);
-    const kind = kindOf(status, run_type, outcome, isRepeat);
-    const key = [
-      tenant,
-      PERIODS[0] ?? 1,
-      minute,
-      project,
-      name,
-      run_type,
-      model ?? '',
-      status,
-      kindCode(kind, isRepeat, flags),
-    ];
-    this.#add(COUNTERS, key, [1, ...usage], [latency], sign);
-    if (user === null) return;
-    const start = Math.floor(minute / USER_PERIOD) * USER_PERIOD;
-    const { all, roots, modelCalls, pending } = countedOf(startUs, 1, kind, usage, latency);
+  /** Adds a run to the counters of its minute and of its values, or subtracts the run if `sign` is -1. */
+  addRun(run: RunRow, sign: 1 | -1, keys: readonly CountedKey[]): void {
+    const { tenant, project, name, run_type, model, status, flags, same_call } = run;
+    const minute = Math.floor((run.start_us ?? 0) / MINUTE_US);
+    const figures = figuresOf(run, sign);
+    const code = kindCode(figures.kind, same_call !== null, flags);
+    const key = [tenant, PERIODS[0] ?? 1, minute, project, name, run_type, model ?? '', status, code];
+    this.#add(COUNTERS, key, [1, ...figures.usage], [figures.latency], sign);
+    this.addValues(run, sign, keys, figures);
+  }
+
+  /** Adds a run to the counters of its values, or subtracts the run if `sign` is -1. */
+  addValues(run: RunRow, sign: 1 | -1, keys: readonly CountedKey[], figures: Figures = figuresOf(run, sign)): void {
+    const values = keys.flatMap((key) => countedValues(run, key).map((value) => [key.n, value] as const));
+    if (values.length === 0) return;
+    const { tenant, project } = run;
+    const start = Math.floor((run.start_us ?? 0) / MINUTE_US / VALUE_PERIOD) * VALUE_PERIOD;
+    const { kind, usage, latency } = figures;
+    const { all, roots, modelCalls, pending } = countedOf(run.start_us ?? 0, 1, kind, usage, latency);
     const ofRoot = [roots?.runs, roots?.errors, roots?.failed_below, roots?.incomplete];
     const counts = [1, all.errors, pending, ...ofRoot, modelCalls?.runs, modelCalls?.errors].map((count = 0) => count);
     const latencies = [latency, roots?.latencies ?? '', modelCalls?.latencies ?? ''];
-    this.#add(USER_COUNTERS, [tenant, start, user, project], [...counts, ...usage], latencies, sign);
+    for (const [n, value] of values)
+      this.#add(VALUE_COUNTERS, [tenant, n, start, value, project], [...counts, ...usage], latencies, sign);
   }
 
   /** Adds the changes of each minute to the longer periods, and returns all changes. */
@@ -224,4 +234,32 @@ class CounterChanges {
     addSums(change.sums, sums, sign);
     for (let at = 0; at < latencies.length; at += 1) change.latencies[at] += latencies[at] ?? '';
   }
+}
+
+/** Number of runs that are counted at once. */
+const COUNTED_RUNS = 10_000;
+
+/** Counts all stored runs, within the caller's transaction. */
+export function countAll(connection: SqliteConnection): void {
+  const counters = new Counters(connection);
+  const last = connection.number('SELECT coalesce(max(n), 0) FROM runs');
+  for (let n = 0; n <= last; n += COUNTED_RUNS) {
+    for (const run of connection.all<RunRow>('SELECT * FROM runs WHERE n > ? AND n <= ?', n, n + COUNTED_RUNS))
+      counters.add(run, 1);
+    counters.flush();
+  }
+}
+
+/** What a run adds to counters. */
+interface Figures {
+  readonly kind: RunKind;
+  readonly usage: UsageSums;
+  readonly latency: Latencies;
+}
+
+function figuresOf(run: RunRow, sign: 1 | -1): Figures {
+  const { status, run_type, outcome, same_call, start_us, end_us } = run;
+  const latencyUs = end_us === null ? undefined : Math.max(0, end_us - (start_us ?? 0));
+  const kind = kindOf(status, run_type, outcome, same_call !== null);
+  return { kind, usage: usageSumsOf(countedUsageIn(run)), latency: latenciesOf(latencyUs, sign) };
 }

@@ -181,7 +181,7 @@ export class Placement implements TraceNames<StoredTrace> {
 
   #write(run: SqliteRun): void {
     const { row: before } = run;
-    const after = run.write(this.#connection);
+    const after = run.write(this.#connection, this.counters.keys);
     run.trace?.change(before, after);
     if (before !== undefined) this.counters.add(before, -1);
     this.counters.add(after, 1);

@@ -28,6 +28,8 @@ export type RunRow = {
   readonly same_call: Uint8Array | null;
   /** 1 if the usage does not count, because a run that this one names has the usage of the same call, otherwise 0. */
   readonly is_repeated: number;
+  /** The values of counted keys that have no column, as JSON, by the number of the key. */
+  readonly labels: string | null;
 } & RootColumns &
   Omit<ShownColumns, keyof RootColumns>;
 
@@ -147,7 +149,7 @@ const SHOWN_COLUMNS: readonly (keyof ShownColumns)[] = [...SUMMARY_COLUMNS, 'fla
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_root', 'outcome', 'parent', 'waits_for', 'span', 'is_named', 'below'] as const),
-  ...(['call', 'same_call', 'is_repeated'] as const),
+  ...(['call', 'same_call', 'is_repeated', 'labels'] as const),
   ...SHOWN_COLUMNS,
 ];
 

@@ -5,8 +5,10 @@ import { WORDS_TABLE } from './database.ts';
 /** Application id in the header of a store file. The bytes of the id spell `RSPN`. */
 export const APPLICATION_ID = 0x5253504e;
 
-/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 to 3. */
-export const FORMAT_VERSION = 4;
+/** Version of the file format, stored as `user_version`. Builds before the first release wrote versions 1 to 4. */
+export const FORMAT_VERSION = 5;
+/** Version of files that `UPGRADE` converts to the current version. */
+export const EARLIER_VERSION = 4;
 
 /**
  * Values of `traces.seq` while the runs of a trace are being deleted. `EVICTED`: to stay within the limits. `REMOVED`: by
@@ -18,6 +20,9 @@ export const REMOVED: number = -2;
 function usageColumns(type: string, keys: readonly string[] = USAGE_KEYS): string {
   return keys.map((key) => `${key} ${type}`).join(', ');
 }
+
+/** Value of `filled` of a key by which all runs are counted. */
+export const ALL_FILLED: number = Number.MAX_SAFE_INTEGER;
 
 /** Creates the tables of counters. The start of a period is in minutes since 1970. */
 const COUNTER_TABLES = `
@@ -40,11 +45,23 @@ const COUNTER_TABLES = `
     PRIMARY KEY (tenant, period, start, project, name, run_type, model, status, kind)
   ) WITHOUT ROWID;
 
-  -- Totals of the runs of a user that start in an hour.
-  CREATE TABLE user_counters (
+  -- See CountedKey in counted-keys.ts. The key is null while the counters of a dropped key are being deleted.
+  CREATE TABLE counted_keys (
+    n INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL,
+    key TEXT,
+    filled INTEGER NOT NULL,
+    used_ms INTEGER NOT NULL,
+    UNIQUE (tenant, key)
+  );
+  INSERT INTO counted_keys VALUES (1, 0, 'user', ${ALL_FILLED}, 0), (2, 0, 'tag', ${ALL_FILLED}, 0);
+
+  -- Totals of the runs with a value of a counted key that start in an hour.
+  CREATE TABLE value_counters (
+    tenant INTEGER NOT NULL,
+    key INTEGER NOT NULL,
     start INTEGER NOT NULL,
-    user TEXT NOT NULL,
+    value TEXT NOT NULL,
     project TEXT NOT NULL,
     runs INTEGER NOT NULL,
     errors INTEGER NOT NULL,
@@ -59,8 +76,15 @@ const COUNTER_TABLES = `
     latencies TEXT NOT NULL,
     root_latencies TEXT NOT NULL,
     model_latencies TEXT NOT NULL,
-    PRIMARY KEY (tenant, start, user, project)
+    PRIMARY KEY (tenant, key, start, value, project)
   ) WITHOUT ROWID`;
+
+/**
+ * SQL statements that upgrade a file of `EARLIER_VERSION`, whose runs must be counted again. Users and tags are counted in
+ * the background, see `CountedKeys`.
+ */
+export const UPGRADE: string = `ALTER TABLE runs ADD COLUMN labels TEXT; DROP TABLE counters; DROP TABLE user_counters;
+  ${COUNTER_TABLES}; UPDATE counted_keys SET filled = 0`;
 
 /** SQL condition for runs whose parent has not arrived. */
 export const IS_WAITING = 'waits_for IS NOT NULL AND (parent IS NULL OR parent = waits_for)';
@@ -128,6 +152,8 @@ export const SCHEMA: string = `
     -- The head of the runs that record the same call, and whether the usage of this run does not count.
     same_call BLOB,
     is_repeated INTEGER NOT NULL DEFAULT 0,
+    -- JSON: the values of counted keys that have no column, by the number of the key.
+    labels TEXT,
     start_us INTEGER,
     end_us INTEGER,
     project TEXT,

@@ -53,13 +53,13 @@ export class SqliteSearch {
   }
 
   /**
-   * Returns the runs that contain all words of a text, and the runs that are not indexed yet. Returns undefined if the
-   * text contains no words, or if there are many such runs.
+   * Returns the runs that contain all words of the texts, and the runs that are not indexed yet. Returns undefined if the
+   * texts contain no words, or if there are many such runs.
    */
-  runsWith(text: string): readonly number[] | undefined {
-    const words = wordsOf(text);
-    if (words.length === 0) return undefined;
-    const found = this.#indexed(indexQuery({ prefixes: [], phrases: [words] }));
+  runsWith(texts: readonly string[]): readonly number[] | undefined {
+    const phrases = texts.map(wordsOf);
+    if (phrases.flat().length === 0) return undefined;
+    const found = this.#indexed(indexQuery({ prefixes: [], phrases }));
     return found.length > this.#rareMax ? undefined : [...this.#unindexed(), ...found];
   }
 

@@ -5,6 +5,7 @@ import { addCost, type PriceList } from '../../domain/prices.ts';
 import { ALONE, callEvidenceOf, type RepeatedCall } from '../../domain/repeated-calls.ts';
 import type { CostSource } from '../../domain/run-view.ts';
 import { factsIn, type SmallFields, type StoredFacts, type StoredRunFacts, summaryOf } from '../../domain/summary.ts';
+import type { CountedKeys } from './counted-keys.ts';
 import type { Counters } from './counters.ts';
 import { idBytes, idText, type SqliteConnection } from './database.ts';
 import { type EncodedOperation, type EncodedPayload, writePayload } from './payloads.ts';
@@ -118,7 +119,7 @@ export class SqliteRun {
   }
 
   /** Writes changes to the run and returns the row. The run must already be assigned to a trace. */
-  write(connection: SqliteConnection): RunRow {
+  write(connection: SqliteConnection, keys: CountedKeys): RunRow {
     const { row: before, identity } = this;
     // `shown` comes last, because Node 20 is slow at adding properties after a spread.
     const columns = {
@@ -135,6 +136,7 @@ export class SqliteRun {
       call: jsonOrNull(callEvidenceOf(this.fields, factsIn(this.#facts))),
       same_call: this.repeated.headId === undefined ? null : idBytes(this.repeated.headId),
       is_repeated: +this.repeated.isUsageRepeated,
+      labels: keys.labels(this.#tenant, this.fields),
       ...this.shown,
     };
     const details: Details = {

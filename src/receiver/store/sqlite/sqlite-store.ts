@@ -16,7 +16,15 @@ import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
-import type { DeletionTarget, ListQuery, RunCounts, RunQuery, Scope } from '../../domain/query.ts';
+import type {
+  DeletionTarget,
+  ListQuery,
+  RunCounts,
+  RunQuery,
+  Scope,
+  Statistics,
+  StatisticsQuery,
+} from '../../domain/query.ts';
 import { lagReport } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { type Parsed, singleValueOf, valuesIn } from '../../filter/run-filter.ts';
@@ -24,6 +32,7 @@ import type { KeyStore } from '../key-store.ts';
 import { type Store, type StoreChange, StoreError, type StoreStatus } from '../store.ts';
 import { Subscribers, type TenantChange } from '../subscribers.ts';
 import type { SqliteCommits } from './commits.ts';
+import { isCountable } from './counted-keys.ts';
 import { DISK_FULL } from './database.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
 import { encodedOperation } from './payloads.ts';
@@ -116,6 +125,7 @@ export class SqliteStore implements Store {
   readonly #setOwner = this.#writing('setOwner');
   readonly #pools: Readonly<Record<Exclude<Speed, 'quick'>, ThreadPool<ReaderCalls>>>;
   readonly #remove = this.#writing('remove');
+  readonly #countBy = this.#writing('countBy');
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
@@ -188,7 +198,6 @@ export class SqliteStore implements Store {
   readonly threads: Store['threads'] = (scope, query) => this.#ask(speedOf(query), 'threads', scope, query);
   readonly list: Store['list'] = (scope, query) => this.#ask(speedOf(query), 'list', scope, query);
   readonly projects: Store['projects'] = (scope, range) => this.#ask('medium', 'projects', scope, range);
-  readonly statistics: Store['statistics'] = (scope, query) => this.#ask('slow', 'statistics', scope, query);
   readonly removable: Store['removable'] = (scope, target) => this.#ask('slow', 'removable', scope, target);
   readonly addFeedback: Store['addFeedback'] = (scope, given) => this.#writing('addFeedback')(scope, exactJson(given));
   readonly removeFeedback: Store['removeFeedback'] = this.#writing('removeFeedback');
@@ -222,6 +231,12 @@ export class SqliteStore implements Store {
     } finally {
       this.#pendingBytes -= sizeBytes;
     }
+  }
+
+  /** A store that is open for writing counts runs by the key from now on. */
+  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
+    if (isCountable(query.groupBy)) this.#countBy(scope, query.groupBy).catch(() => {});
+    return this.#ask('slow', 'statistics', scope, query);
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {

@@ -1,7 +1,6 @@
 import { parseExact } from '../../../payload/fields.ts';
 import { latenciesOf } from '../../domain/latencies.ts';
 import type { GroupKey, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
-import { metadataKeyOf } from '../../domain/query-keys.ts';
 import type { RunStatus, TraceOutcome } from '../../domain/run-view.ts';
 import {
   countedOf,
@@ -21,7 +20,8 @@ import { RunFlag } from '../../domain/trace-summary.ts';
 import type { Comparison, FilterNode } from '../../filter/filter.ts';
 import type { Parsed, RunFilter } from '../../filter/run-filter.ts';
 import { all, conditionOf, type Dialect } from '../../filter/sql.ts';
-import { SPELLING } from './conditions.ts';
+import { remembered, SPELLING } from './conditions.ts';
+import { countedKeyIn, fieldColumn, isLabel } from './counted-keys.ts';
 import {
   COUNTERS,
   INTERNAL,
@@ -29,9 +29,9 @@ import {
   PERIODS,
   REPEAT,
   type SumsRow,
-  USER_COUNTERS,
-  USER_PERIOD,
-  type UserSumsRow,
+  VALUE_COUNTERS,
+  VALUE_PERIOD,
+  type ValueSumsRow,
 } from './counters.ts';
 import type { Row, SqliteConnection, SqlValue } from './database.ts';
 import type { Condition } from './lists.ts';
@@ -42,7 +42,7 @@ const LONGEST = PERIODS.at(-1) ?? 1;
 /** Maximum number of runs to scan for time buckets shorter than a minute. Scanning this many runs takes about 0.1 s. */
 const SCANNED_RUNS_MAX = 20_000;
 
-/** Group keys for which there are counters, apart from `user`. Runs are scanned for all other keys. */
+/** Group keys for which there are counters of minutes. */
 const COUNTED: readonly GroupKey[] = ['name', 'model', 'run_type', 'project', 'status'];
 
 /** Part of a time range. Whole periods are read from counters, and other parts from runs. */
@@ -57,9 +57,9 @@ interface Periods {
 
 /**
  * Calculates statistics. Whole minutes are read from counters if the query filters only by project, name, type, model,
- * status and root. Users are read from counters of whole hours if the query filters only by project. Runs are scanned for
- * all other filters and groups, and for incomplete periods at both ends of the range. If there are many runs, time
- * buckets are at least a minute long, because counters cover whole minutes.
+ * status and root. Values of counted keys are read from counters of whole hours if the query filters only by project. Runs
+ * are scanned for all other filters and groups, and for incomplete periods at both ends of the range. If there are many
+ * runs, time buckets are at least a minute long, because counters cover whole minutes.
  */
 export function statisticsIn(
   connection: SqliteConnection,
@@ -70,53 +70,47 @@ export function statisticsIn(
   conditionsFor: (range: TimeRange) => Condition,
 ): Statistics {
   const { groupBy = 'name', series = 0 } = query;
-  const canGroup = COUNTED.includes(groupBy) || (groupBy === 'user' && filter.conditions.length === 0);
+  const key = countedKeyIn(connection, tenant, groupBy);
+  const canGroup = COUNTED.includes(groupBy) || (key !== undefined && filter.conditions.length === 0);
   const canCount = canGroup && !isProjectId && filter.search === undefined && filter.conditions.every(isCounted);
   const counters = canCount ? new CounterReader(connection, tenant, filter) : undefined;
   const coarse = counters === undefined ? filter.range : counters.coarseRange(filter.range);
   const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
   if (starts === undefined) return new StatisticsTally(query, starts).statistics();
   const { fromUs, beforeUs } = filter.range;
-  const [firstMinute, lastMinute] = [minuteOf(starts.firstUs), minuteOf(starts.lastUs)];
-  // Counters cover whole minutes. The range starts and ends at whole minutes, unless the query limits the range
-  // further.
+  // Counters cover whole periods. The range starts and ends at whole periods, unless the query limits the range further.
+  const periodUs = (key === undefined ? 1 : VALUE_PERIOD) * MINUTE_US;
   const range = {
-    fromUs: Math.max(fromUs, firstMinute * MINUTE_US),
-    beforeUs: Math.min(beforeUs, (lastMinute + 1) * MINUTE_US),
+    fromUs: Math.max(fromUs, Math.floor(starts.firstUs / periodUs) * periodUs),
+    beforeUs: Math.min(beforeUs, (Math.floor(starts.lastUs / periodUs) + 1) * periodUs),
   };
-  // The time buckets of users are at least as long as the periods of their counters.
-  const stepMin = groupBy === 'user' && series > 0 ? USER_PERIOD : 1;
-  const stepUsMin = stepMin * MINUTE_US;
+  // The time buckets of values are at least as long as the periods of their counters.
+  const stepUsMin = series > 0 ? periodUs : MINUTE_US;
   let tally = new StatisticsTally(query, starts);
-  if (!tally.isWhole(stepUsMin) && (counters?.runsIn(firstMinute, lastMinute) ?? 0) > SCANNED_RUNS_MAX) {
+  if (!tally.isWhole(stepUsMin) && (counters?.runsIn(starts) ?? 0) > SCANNED_RUNS_MAX) {
     tally = new StatisticsTally({ ...query, stepUsMin }, starts);
-    // In a time zone with half hours, the counters of users do not fit.
+    // In a time zone with half hours, the counters of values do not fit.
     if (!tally.isWhole(stepUsMin)) tally = new StatisticsTally({ ...query, stepUsMin, timeZone: 'UTC' }, starts);
   }
-  const grouping = groupingOf(groupBy);
+  const grouping = groupingOf(groupBy, key);
   if (counters === undefined || !tally.isWhole(stepUsMin)) scan(connection, conditionsFor(range), tally, grouping);
   else {
-    const byUser = groupBy === 'user';
     const periods = PERIODS.filter((period) => tally.isWhole(period * MINUTE_US)).reverse();
     for (const segment of segmentsOf(range, periods)) {
-      if ('period' in segment) counters.add(segment, byUser ? undefined : groupBy, tally);
-      else scan(connection, conditionsFor(segment.range), tally, byUser ? undefined : grouping);
+      if ('period' in segment) counters.add(segment, key === undefined ? groupBy : undefined, tally);
+      else scan(connection, conditionsFor(segment.range), tally, key === undefined ? grouping : undefined);
     }
-    if (byUser) {
-      const hours = segmentsOf(range, [USER_PERIOD]);
+    if (key !== undefined) {
+      const hours = segmentsOf(range, [VALUE_PERIOD]);
       for (const segment of hours) {
         if ('range' in segment) scan(connection, conditionsFor(segment.range), tally, grouping, false);
       }
       const whole = hours.find((segment) => 'period' in segment);
-      if (whole !== undefined) counters.addUsers(whole, tally, query);
+      if (whole !== undefined) counters.addValues(whole, key, tally, query);
     }
   }
   addFeedback(connection, conditionsFor(range), tally, grouping);
   return tally.statistics();
-}
-
-function minuteOf(startUs: number): number {
-  return Math.floor(startUs / MINUTE_US);
 }
 
 /** Returns whether the counters contain all fields that a condition compares. */
@@ -205,12 +199,12 @@ class CounterReader {
     return { fromUs: Math.max(fromUs, first * MINUTE_US), beforeUs: Math.min(beforeUs, (last + LONGEST) * MINUTE_US) };
   }
 
-  /** Returns the number of runs between two minutes, both inclusive. */
-  runsIn(first: number, last: number): number {
+  /** Returns the number of runs in the minutes of a range. */
+  runsIn({ firstUs, lastUs }: StartRange): number {
     return this.#connection.number(
       `SELECT coalesce(sum(runs), 0) FROM counters WHERE period = 1 AND start BETWEEN ? AND ? AND ${this.#condition.sql}`,
-      first,
-      last,
+      Math.floor(firstUs / MINUTE_US),
+      Math.floor(lastUs / MINUTE_US),
       ...this.#condition.params,
     );
   }
@@ -234,28 +228,36 @@ class CounterReader {
     }
   }
 
-  /** Adds the largest users to their groups, but not to the totals. */
-  addUsers({ from, before }: Periods, tally: StatisticsTally, { rankBy = 'runs', series = 0 }: StatisticsPlan): void {
+  /** Adds the largest values of a counted key to their groups, but not to the totals. */
+  addValues(
+    { from, before }: Periods,
+    key: number,
+    tally: StatisticsTally,
+    { rankBy = 'runs', series = 0 }: StatisticsPlan,
+  ): void {
     const hasSeries = series > 0;
-    const condition = all([{ sql: 'start >= ? AND start < ?', params: [from, before] }, this.#condition]);
-    const sizes = this.#connection.all<GroupSize & { user: string }>(
-      `SELECT user, sum(${totalOf(rankBy)}) AS amount, sum(runs) AS runs FROM user_counters
-        WHERE ${condition.sql} GROUP BY user`,
+    const condition = all([
+      { sql: 'key = ? AND start >= ? AND start < ?', params: [key, from, before] },
+      this.#condition,
+    ]);
+    const sizes = this.#connection.all<GroupSize & { value: string }>(
+      `SELECT value, sum(${totalOf(rankBy)}) AS amount, sum(runs) AS runs FROM value_counters
+        WHERE ${condition.sql} GROUP BY value`,
       ...condition.params,
     );
     // Reading all figures only of the largest groups takes a third of the time.
-    const users = tally.largestGroups(new Map(sizes.map(({ user, ...size }) => [user, size])));
+    const values = tally.largestGroups(new Map(sizes.map(({ value, ...size }) => [value, size])));
     const { sql, params } = all([
       condition,
-      { sql: 'user IN (SELECT value FROM json_each(?))', params: [JSON.stringify(users)] },
+      { sql: 'value IN (SELECT value FROM json_each(?))', params: [JSON.stringify(values)] },
     ]);
-    const rows = this.#connection.each<UserSumsRow & { start: number; user: string }>(
-      `SELECT ${hasSeries ? 'start' : 'min(start)'} AS start, user, ${USER_COUNTERS.totals} FROM user_counters
+    const rows = this.#connection.each<ValueSumsRow & { start: number; value: string }>(
+      `SELECT ${hasSeries ? 'start' : 'min(start)'} AS start, value, ${VALUE_COUNTERS.totals} FROM value_counters
         WHERE ${sql} GROUP BY ${hasSeries ? '1, 2' : '2'}`,
       ...params,
     );
     for (const row of rows) {
-      tally.addToGroups([row.user], {
+      tally.addToGroups([row.value], {
         startUs: row.start * MINUTE_US,
         pending: row.pending,
         usage: sumsIn(row),
@@ -362,18 +364,14 @@ interface Grouping {
 
 const NO_GROUPS: Grouping = { column: 'NULL', groupsOf: () => [] };
 
-function groupingOf(groupBy: GroupKey): Grouping {
+/** `key` is the number of the key if all runs are counted by it. */
+function groupingOf(groupBy: GroupKey, key: number | undefined): Grouping {
   if (groupBy === 'name')
     return {
       column: `iif(runs.is_root OR runs.flags & ${RunFlag.INTERNAL} = 0, runs.name, NULL)`,
       groupsOf: (name) => [name],
     };
-  if (groupBy !== 'tag' && metadataKeyOf(groupBy) === undefined) {
-    return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
-  }
-  const path = groupBy === 'tag' ? '$.tags' : '$.extra.metadata';
-  return {
-    column: `(SELECT fields -> '${path}' FROM details WHERE details.n = runs.n)`,
-    groupsOf: (json) => groupsInJson(groupBy, parseExact(json)),
-  };
+  if (!isLabel(groupBy)) return { column: `runs.${groupBy}`, groupsOf: (value) => [value] };
+  if (key !== undefined) return { column: `runs.labels -> '$.${key}'`, groupsOf: remembered(JSON.parse, 10_000) };
+  return { column: fieldColumn(groupBy), groupsOf: (json) => groupsInJson(groupBy, parseExact(json)) };
 }

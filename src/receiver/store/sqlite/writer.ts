@@ -3,6 +3,7 @@ import type { Deletion } from '../../domain/deletion.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { identitiesIn } from '../../domain/identity.ts';
 import type { PriceList } from '../../domain/prices.ts';
+import type { GroupKey } from '../../domain/query.ts';
 import { ATTACHMENTS_MAX, StoreError, type TokenSecret } from '../store.ts';
 import type { TenantChange } from '../subscribers.ts';
 import { Counters } from './counters.ts';
@@ -91,6 +92,11 @@ export class SqliteWriter {
 
   revokeTokens(tenant: string, id: string, revokedMs: number): void {
     this.#connection.run(REVOKE, this.#tenant(tenant), idBytes(id), revokedMs);
+  }
+
+  countBy(tenant: string, key: GroupKey, nowMs: number): void {
+    const known = this.#connection.one<{ n: number }>('SELECT n FROM tenants WHERE name = ?', tenant);
+    if (known !== undefined) this.counters.keys.use(known.n, key, nowMs);
   }
 
   addDeletion(deletion: Deletion): void {
