@@ -9,6 +9,7 @@ import { sumCases } from './sum-cases.ts';
 import { summaryCases } from './summary-cases.ts';
 import type { StoreCase } from './support.ts';
 import { threadCases } from './thread-cases.ts';
+import { wordCases } from './word-cases.ts';
 
 export type { StoreCase } from './support.ts';
 
@@ -16,6 +17,7 @@ export type { StoreCase } from './support.ts';
 export const storeCases: readonly StoreCase[] = [
   ...ingestCases,
   ...queryCases,
+  ...wordCases,
   ...scopeCases,
   ...sumCases,
   ...callCases,
