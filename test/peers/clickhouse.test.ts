@@ -11,6 +11,7 @@ import { anySteps, callSteps, identitySteps, withoutDeletions } from '../receive
 import { compareWithMemory, MODEL_TIMEOUT_MS } from '../receiver/conformance/model.ts';
 import { storeCases } from '../receiver/conformance/store-cases.ts';
 import { id, patch, post, SCOPE, second, simple, withOwnTenants } from '../receiver/conformance/support.ts';
+import { applyTexts, expectWords } from '../receiver/conformance/word-cases.ts';
 import { expectExactNumbers } from '../receiver/numbers.ts';
 import { call } from '../receiver/wire.ts';
 import { cases } from '../support/campaign.ts';
@@ -118,12 +119,15 @@ test('A change inserts rows for the changed runs and the root of their trace onl
 
 test('ClickHouse can parse the statements for a cluster, and each creates or changes a replicated table on all servers', async () => {
   const all = statements("eu 'west'");
-  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual(['INSERT INTO migrations (version) VALUES (7)']);
+  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual(
+    [7, 8].map((version) => `INSERT INTO migrations (version) VALUES (${version})`),
+  );
   const changes = all.filter((text) => !text.startsWith('INSERT'));
   expect(changes.length).toBeGreaterThan(10);
   for (const statement of changes) {
     const [row] = await db.rows<{ text: string }>(sql('SELECT formatQuery(?) AS text', string(statement)));
-    expect(row?.text).toMatch(/^CREATE (TABLE|MATERIALIZED VIEW) IF NOT EXISTS \w+ ON CLUSTER `eu 'west'`\s/);
+    const change = /^(CREATE (TABLE|MATERIALIZED VIEW) IF NOT EXISTS|ALTER TABLE) \w+ ON CLUSTER `eu 'west'`\s/;
+    expect(row?.text).toMatch(change);
     if (statement.startsWith('CREATE TABLE')) expect(row?.text).toMatch(/ENGINE = Replicated\w*MergeTree/);
   }
 });
@@ -131,14 +135,28 @@ test('ClickHouse can parse the statements for a cluster, and each creates or cha
 test('a database without tables is refused until it is migrated, and one of a build before the first release always', async () => {
   await db.command(sql('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2'));
   await expect(openStore()).rejects.toThrow('run `runspan store migrate`');
-  expect(await migrate(db)).toBe(1);
+  expect(await migrate(db)).toBe(2);
   await (await openStore()).close();
   await db.command(sql('ALTER TABLE migrations DELETE WHERE 1 SETTINGS mutations_sync = 2'));
   await db.insert('migrations', [{ version: 6 }]);
   const early = 'created by a build of runspan before its first release: use a new database';
   await expect(openStore()).rejects.toThrow(early);
   await expect(migrate(db)).rejects.toThrow(early);
-  await db.insert('migrations', [{ version: 7 }]);
+  await db.insert('migrations', [{ version: 7 }, { version: 8 }]);
+});
+
+test('the migration indexes the characters of existing messages, and the index finds the same words', async () => {
+  const own = settling(withOwnTenants(store, 'words'));
+  await db.command(sql('ALTER TABLE messages DROP INDEX by_character SETTINGS mutations_sync = 2'));
+  await applyTexts(own);
+  await db.command(sql('OPTIMIZE TABLE messages FINAL'));
+  await db.command(sql('ALTER TABLE migrations DELETE WHERE version != 7 SETTINGS mutations_sync = 2'));
+  expect(await migrate(db)).toBe(1);
+  const size = sql(`SELECT data_compressed_bytes AS bytes FROM system.data_skipping_indices
+    WHERE database = currentDatabase() AND name = 'by_character'`);
+  const bytes = async () => (await db.rows<{ bytes: number }>(size))[0]?.bytes;
+  await expect.poll(bytes, { timeout: 20_000 }).toBeGreaterThan(0);
+  await expectWords(own, ['订单退款', '号款', '東区', '格', 'GPT格式化v2', 'フォ', 'เงินคืน', 'ค', '환불', 'cafe']);
 });
 
 test('log records that arrive at one receiver are added to spans that arrive at another at the same time', async () => {

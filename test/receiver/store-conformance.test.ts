@@ -6,6 +6,7 @@ import { anySteps, callSteps, identitySteps } from './conformance/generated.ts';
 import { compareWithMemory, MODEL_TIMEOUT_MS } from './conformance/model.ts';
 import { storeCases } from './conformance/store-cases.ts';
 import { withOwnTenants } from './conformance/support.ts';
+import { applyTexts, expectWords } from './conformance/word-cases.ts';
 import { indexAll, LIMITS, openLocalStore, storePath } from './local-store.ts';
 import { expectExactNumbers } from './numbers.ts';
 
@@ -19,6 +20,13 @@ describe.each<[string, (title: string) => Store]>([
   test.each(storeCases.map(({ title, run }) => [title, run] as const))('%s', (title, run) => run(storeFor(title)));
 
   test('every number is received and returned with all its digits', () => expectExactNumbers(storeFor('numbers')));
+});
+
+test('a store on disk finds the same words in its index', async () => {
+  const store = withOwnTenants(onDisk, 'index');
+  await applyTexts(store);
+  await indexAll(path);
+  await expectWords(store);
 });
 
 describe('a store on disk answers like a store in memory', () => {

@@ -20,17 +20,28 @@ const WORD = /[\p{L}\p{N}_]+/gu;
 const MARK = /\p{M}+/gu;
 const ASCII = /^[\0-\x7f]*$/;
 /**
- * Matches characters in scripts without spaces between words, such as Chinese. Each matched character counts as a word.
+ * Blocks of the scripts without spaces between words: Thai, Lao, Myanmar, Khmer, Hiragana, Katakana and Han. Not `\p{Script}`,
+ * because databases know other versions of Unicode, and the mark of long vowels is in no script.
  */
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
-/** Characters without spaces between them, which a person means as one word. The mark of long vowels is in no script. */
-const UNSPACED_WORD = new RegExp(`(?:${UNSPACED.source}|ー){2,}`, 'gu');
+const UNSPACED_BLOCKS = `e00-eff 1000-109f 1780-17ff a9e0-a9ff aa60-aa7f 116d0-116ff 3005-303c 3040-30ff 31f0-31ff 1aff0-1b16f
+  3400-4dbf 4e00-9fff f900-faff 16fe3-16fff 20000-3ffff`;
+/** The characters in these blocks, in square brackets of a regular expression. Each of them counts as a word. */
+export const UNSPACED: string = UNSPACED_BLOCKS.replace(/[\da-f]+/g, (hex) =>
+  String.fromCodePoint(Number.parseInt(hex, 16)),
+).replace(/\s+/g, '');
+const EACH_UNSPACED = new RegExp(`[${UNSPACED}]`, 'gu');
+/** Characters without spaces between them, which a person means as one word. */
+const UNSPACED_WORD = new RegExp(`[${UNSPACED}]{2,}`, 'gu');
+const BEGINS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u');
 
 /** Returns the words of a text in lower case and without accents. */
 export function wordsOf(text: string): string[] {
-  const plain = ASCII.test(text) ? text : text.normalize('NFKD').replace(MARK, '').replace(UNSPACED, ' $& ');
+  const plain = ASCII.test(text) ? text : withoutMarks(text).replace(EACH_UNSPACED, ' $& ');
   return (plain.toLowerCase().match(WORD) ?? []).map((word) => word.slice(0, WORD_LENGTH_MAX));
+}
+
+function withoutMarks(text: string): string {
+  return text.normalize('NFKD').replace(MARK, '');
 }
 
 /** Parses a search text. Returns undefined if the text contains no words. */
@@ -38,13 +49,20 @@ export function parseSearch(text: string): Search | undefined {
   const prefixes: string[] = [];
   const phrases: string[][] = [];
   // Pieces with an odd index were in quotes. An unclosed quote is ignored.
-  const pieces = text.split('"').map((piece, at) => (at % 2 === 1 ? piece : piece.replace(UNSPACED_WORD, '"$&"')));
+  const pieces = withoutMarks(text)
+    .split('"')
+    .map((piece, at) => (at % 2 === 1 ? piece : piece.replace(UNSPACED_WORD, '"$&"')));
   for (const [at, piece] of pieces.join('"').split('"').entries()) {
     const words = wordsOf(piece);
     if (at % 2 === 1 && words.length > 1) phrases.push(words);
     else prefixes.push(...words);
   }
   return prefixes.length + phrases.length === 0 ? undefined : { prefixes, phrases };
+}
+
+/** Returns whether a word is a character of a script without spaces. */
+export function isUnspaced(word: string): boolean {
+  return BEGINS_UNSPACED.test(word);
 }
 
 /** Returns the searchable words of a run, with a `BREAK` after each text. */

@@ -170,18 +170,6 @@ const filters: StoreCase[] = [
     },
   },
   {
-    title: 'Runs are found by text with and without accents, and in scripts without spaces',
-    run: async (store) => {
-      await store.apply(SCOPE, [post(8, { inputs: { a: 'Crème brûlée', b: '東京タワーに行く' } })]);
-      equal(await listed(store, { filter: 'creme BRÛLÉE' }), [8]);
-      equal(await listed(store, { filter: '"東京タワー"' }), [8]);
-      equal(await listed(store, { filter: '"京東"' }), []);
-      equal(await listed(store, { filter: '東京タワー CREME 行' }), [8]);
-      equal(await listed(store, { filter: '京東' }), []);
-      equal(await listed(store, { filter: '東行' }), []);
-    },
-  },
-  {
     title: 'Runs are found by characters that their JSON text escapes',
     run: async (store) => {
       const [inputs, outputs] = [{ text: 'Caf\u00e9' }, { text: 'C:\\users' }];

@@ -9,11 +9,14 @@ import { sumCases } from './sum-cases.ts';
 import { summaryCases } from './summary-cases.ts';
 import type { StoreCase } from './support.ts';
 import { threadCases } from './thread-cases.ts';
+import { wordCases } from './word-cases.ts';
 
 export type { StoreCase } from './support.ts';
 
 /** Test cases for the rules that every store must follow. Each case needs tenants of its own. */
 export const storeCases: readonly StoreCase[] = [
+  // First, because searches in SQLite read all runs that are not indexed yet.
+  ...wordCases,
   ...ingestCases,
   ...queryCases,
   ...scopeCases,

@@ -36,8 +36,8 @@ const SETTINGS = {
   output_format_json_quote_64bit_integers: 0,
   do_not_merge_across_partitions_select_final: 1,
   async_insert: 0,
-  // Builds the word index when parts are merged, which takes less CPU. Until then, searches scan the new parts.
-  exclude_materialize_skip_indexes_on_insert: 'by_word',
+  // Builds the text indexes when parts are merged, which takes less CPU. Until then, searches scan the new parts.
+  exclude_materialize_skip_indexes_on_insert: 'by_word, by_character',
 } as const;
 
 /** Sends queries and inserts to a ClickHouse server. Methods reject with a `StoreError` if ClickHouse fails. */

@@ -1,13 +1,13 @@
 import { parseExact, withValues } from '../../../payload/fields.ts';
 import type { TimeRange } from '../../domain/query.ts';
-import { isFound, runWords, type Search } from '../../domain/search-words.ts';
+import { isFound, isUnspaced, runWords, type Search } from '../../domain/search-words.ts';
 import type { RunFilter } from '../../filter/run-filter.ts';
-import { all, any } from '../../filter/sql.ts';
+import { all } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 import { conditionOf, directionOf, insideOf } from './conditions.ts';
 import { type ClickHouse, inParts, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
 import { MESSAGE_COLUMNS, payloadsIn, readMessages, runOf, TOMBSTONE, type WholeMessageRow } from './messages.ts';
-import { SEARCHED_TEXT } from './schema.ts';
+import { SEARCHED_TEXT, UNSPACED_TOKENS } from './schema.ts';
 
 /** Maximum number of runs whose text one search reads. */
 const CANDIDATES_MAX = 20_000;
@@ -15,6 +15,8 @@ const CANDIDATES_MAX = 20_000;
 const READ_RUNS = 100;
 /** Maximum number of search words in the query that finds candidates. */
 const SELECTING_WORDS_MAX = 5;
+/** Maximum number of pairs of characters that select the candidates for a phrase. */
+const SELECTING_PAIRS_MAX = 8;
 /** Minimum length of these words. The longest one may be shorter. */
 const SELECTING_LENGTH_MIN = 4;
 const RETRY_AFTER_S = 5;
@@ -57,17 +59,17 @@ export async function searchConditions(
   const { search } = filter;
   if (search === undefined) return [];
   const key = list === 'traces' ? 'trace' : 'id';
-  const messages = candidateMessages(tenant, search, filter.range);
+  const isCandidate = candidateCondition(tenant, search, filter.range);
   const usage = list === 'traces' ? 'trace' : 'run';
   const where = all([conditionOf(tenant, filter, usage), ...(needed === undefined ? [] : [needed.condition])]);
   const direction = directionOf(needed?.isDescending ?? true);
   const inside = insideOf(tenant, filter);
   const selected =
     list === 'runs'
-      ? sql`SELECT id, group_id, trace, start_us FROM runs FINAL WHERE ${where} AND id IN (${messages})
+      ? sql`SELECT id, group_id, trace, start_us FROM runs FINAL WHERE ${where} AND ${isCandidate}
           ORDER BY start_us ${direction}, n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`
       : sql`SELECT id, group_id, trace, roots.start_us AS start_us
-          FROM (SELECT id, group_id, trace FROM runs FINAL WHERE ${inside} AND id IN (${messages})) AS found
+          FROM (SELECT id, group_id, trace FROM runs FINAL WHERE ${inside} AND ${isCandidate}) AS found
           JOIN (SELECT trace, start_us, n FROM runs FINAL WHERE is_root = 1 AND ${where}) AS roots USING (trace)
           ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`;
   const candidates = await db.rows<Candidate>(selected);
@@ -87,24 +89,39 @@ export async function searchConditions(
   return [sql`start_us IN (${integers([...found.values()])}) AND ${sql(key)} IN (${uuids([...found.keys()])})`];
 }
 
-/** Returns SQL for the ids of runs whose text contains the search words, even inside other words. */
-function candidateMessages(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
+/**
+ * Returns a condition for runs whose text contains the search words, even inside other words. The words may be spread over
+ * several messages of a run.
+ */
+function candidateCondition(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
+  const groups = [...prefixes.map((word) => [word]), ...phrases];
+  const characters = byLength(groups.map((words) => words.filter(isUnspaced)).filter(({ length }) => length > 0));
   // The index splits words at underscores.
-  const words = new Set([...prefixes, ...phrases.flat()].flatMap((word) => word.split('_')).filter(Boolean));
-  const longest = [...words].sort((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
-  const selecting = longest
+  const words = new Set(groups.flat().flatMap((word) => (isUnspaced(word) ? [] : word.split('_').filter(Boolean))));
+  const selecting = byLength([...words])
     // Short words exclude few runs, because most texts contain them.
-    .filter(({ length }, at) => at === 0 || length >= SELECTING_LENGTH_MIN)
+    .filter(({ length }, at) => (at === 0 && characters.length === 0) || length >= SELECTING_LENGTH_MIN)
     .map((word) => sql`${sql(SEARCHED_TEXT)} LIKE ${string(`%${word}%`)}`);
-  const where = all([
+  const message = all([
     sql`tenant = ${string(tenant)} AND kind < ${TOMBSTONE}`,
     ...(Number.isFinite(fromUs) ? [sql`received_us >= ${integer(fromUs - EARLY_US)}`] : []),
-    ...(selecting.length === 0 ? [] : [any(selecting)]),
   ]);
-  // The words of a search may be spread over several messages of a run.
-  const inRun = selecting.map((one) => sql`max(${one})`);
-  const having = inRun.length < 2 ? sql('') : sql` GROUP BY id HAVING ${all(inRun)}`;
-  return sql`SELECT id FROM messages WHERE ${where}${having}`;
+  const conditions = [...characters.map(tokensCondition), ...selecting];
+  return all(conditions.map((one) => sql`id IN (SELECT id FROM messages WHERE ${message} AND ${one})`));
+}
+
+/** Returns the longest ones, which exclude most runs. */
+function byLength<Text extends { readonly length: number }>(texts: readonly Text[]): Text[] {
+  return texts.toSorted((a, b) => b.length - a.length).slice(0, SELECTING_WORDS_MAX);
+}
+
+/** Returns a condition for messages in which these characters of scripts without spaces may be neighbours. */
+function tokensCondition(characters: readonly string[]): Sql {
+  const pairs = characters.slice(1).map((character, at) => `${characters[at]}${character}`);
+  const tokens = new Set(pairs.length === 0 ? characters : pairs);
+  return all(
+    [...tokens].slice(0, SELECTING_PAIRS_MAX).map((token) => sql`has(${sql(UNSPACED_TOKENS)}, ${string(token)})`),
+  );
 }
 
 async function idsWithWords(
