@@ -1,4 +1,5 @@
 import { types } from '../platform/node.ts';
+import { forgetOldest } from './forget-oldest.ts';
 import { shared } from './shared.ts';
 import { visible } from './text.ts';
 
@@ -53,8 +54,8 @@ const own = {
       if (value.length < CONCEALED_CHARACTERS_MIN) continue;
       concealed.delete(value);
       concealed.add(value);
-      if (concealed.size > CONCEALED_MAX) concealed.delete(concealed.values().next().value as string);
     }
+    forgetOldest(concealed, CONCEALED_MAX);
   },
 
   /**

@@ -27,20 +27,15 @@ import type { PayloadRules } from './truncate.ts';
  * - An Error becomes an object with its name, message, stack, cause and own properties.
  * - A Request, Response, Blob or File becomes an object with a `type`.
  * - Binary data becomes `{ type, byteLength, base64 }` with at most 1 KiB of data.
- * - If `attachments` is set, Blobs and larger binary data become `{ type, byteLength, attachment }`. Long data URIs
- *   become `[Attachment name: type, bytes]`.
+ * - In `encodePayload`, Blobs and larger binary data become `{ type, byteLength, attachment }`. Long data URIs become
+ *   `[Attachment name: type, bytes]`.
  * - If a getter or `toJSON` throws, the value becomes `[Threw: message]`.
  * - Lone surrogates become U+FFFD, because strict services reject them.
  * - Values beyond a limit become a marker such as `[Truncated: 5 more items]`.
  * - Secrets become the mask.
  */
-export function serialize(
-  value: unknown,
-  rules: PayloadRules,
-  path: ValuePath = [],
-  attachments?: PayloadAttachments,
-): string {
-  return plainJson(value, rules, path) ?? copiedJson(value, rules, path, attachments);
+export function serialize(value: unknown, rules: PayloadRules, path: ValuePath = []): string {
+  return plainJson(value, rules, path) ?? copiedJson(value, rules, path);
 }
 
 export interface EncodedPayload {

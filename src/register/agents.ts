@@ -1,5 +1,5 @@
 import { guard } from '../base/guard.ts';
-import { errorLine, timeoutError } from '../payload/errors.ts';
+import { errorLine } from '../payload/errors.ts';
 import { type Fields, fieldsOf, isFields, isPlainObject, listOf, parsedJson, textOf } from '../payload/fields.ts';
 import { AsyncResource } from '../platform/node.ts';
 import { setSoon } from '../platform/timers.ts';
@@ -121,7 +121,10 @@ class TraceRecorder {
       const owners = run === undefined ? [state.owner, trace] : [];
       for (const owner of owners) if (owner !== undefined) setMessages(owner, spanData, problem);
       // If the traced function is still running in the next turn, it has handled the abort.
-      if (trace !== undefined && !parentId) setSoon(() => setAborted(trace, false));
+      if (trace !== undefined && !parentId)
+        setSoon(() => {
+          trace.isAborted = false;
+        });
       if (run === undefined) return;
       const end = typeof endedAt === 'string' ? { endTime: endedAt } : {};
       run.set(payloadsOf(spanData));
@@ -156,16 +159,11 @@ class TraceRecorder {
 const ABORTED = /\b(?:AbortError|APIUserAbortError|Error: Request was aborted\.)/;
 
 function endWith(run: Run, problem: string | undefined, end?: EndOptions): void {
-  const isAborted = problem === undefined ? run.abortReason !== undefined : ABORTED.test(problem);
-  setAborted(run, isAborted);
-  if (problem !== undefined) run.fail(problem, end);
-  else if (isAborted) run.cancel();
+  if (problem !== undefined) {
+    run.isAborted = ABORTED.test(problem);
+    run.fail(problem, end);
+  } else if (run.isAborted) run.cancel();
   else run.end(undefined, end);
-}
-
-function setAborted(run: Run, isAborted: boolean): void {
-  const reason = run.hasTimedOut ? timeoutError() : 'aborted';
-  run.abortReason = isAborted ? reason : undefined;
 }
 
 function runOptions({ type, name, tools, handoffs }: Fields): RunOptions {
@@ -198,5 +196,5 @@ function setMessages(run: Run, { type, input, output, _input, _response }: Field
   const answer = message === undefined ? (output ?? fieldsOf(_response).output) : [message];
   if (Object.keys(run.inputs ?? {}).length === 0) run.set({ inputs: { messages: question } });
   run.set({ outputs: { messages: answer } });
-  setAborted(run, question !== undefined && (answer ?? problem) === undefined);
+  run.isAborted = question !== undefined && (answer ?? problem) === undefined;
 }

@@ -5,7 +5,9 @@ import { makeSlot } from '../base/slot.ts';
 import { env, parseFlag } from '../config/environment.ts';
 import { replaceMethod } from '../instrument/methods.ts';
 import { abandonment } from '../instrument/results/observer.ts';
-import { defined, fieldsOf, parsedJson, textOf } from '../payload/fields.ts';
+import { changesPayloads } from '../integrations/fetch/exchange.ts';
+import { defined, fieldsOf, isFields, parsedJson, textOf } from '../payload/fields.ts';
+import { encodePayload } from '../payload/serialize.ts';
 import { createStorage, nodeModule, runtime } from '../platform/node.ts';
 import { type FirstCall, type RequestSource, type RunContext, setRequestSource } from '../run/context.ts';
 import type { EncodedRun } from '../run/encoded-run.ts';
@@ -16,7 +18,6 @@ import type { StartOptions } from '../run/run-options.ts';
 import { sample } from '../run/sampling.ts';
 import { currentSink, noopSink, type RunSink } from '../run/sink.ts';
 import type { Instrumentation } from './module-hooks.ts';
-import { RequestBody } from './request-body.ts';
 
 const PLACE = 'runspan/register http';
 /** Maximum length of a path in a run, in characters. Node accepts request lines of 16 KiB. */
@@ -26,6 +27,8 @@ const PATH_MAX = 1_000;
  * request has started for others, such as a timer or a pool.
  */
 const LATE_MAX_US = 60_000_000;
+/** Maximum size of a recorded body in bytes. A larger body is not recorded. */
+const BODY_MAX_BYTES = 1_048_576;
 /** Variables of platforms that may stop a process once a response is sent, so that a run's end would not be delivered. */
 const PLATFORMS = ['AWS_LAMBDA_FUNCTION_NAME', 'VERCEL'] as const;
 /** Metadata that identifies the conversation and the user of a trace. The receiver reads it from the first run. */
@@ -221,6 +224,36 @@ class RequestRun {
       abandonment.leave(run.dottedOrder);
     } else if (statusCode >= 500) run.fail(`HTTP ${statusCode}`);
     else run.end();
+  }
+}
+
+/** The body of an incoming request, which is recorded while the application reads it. */
+class RequestBody {
+  #chunks: Buffer[] = [];
+  #sizeBytes = 0;
+
+  /** Adds the data of an event `data`. `encoding` is that of a text. */
+  add(chunk: unknown, encoding: BufferEncoding | null): void {
+    const bytes = Buffer.from(chunk as string, encoding ?? undefined);
+    this.#sizeBytes += bytes.length;
+    if (this.#sizeBytes > BODY_MAX_BYTES) this.#chunks = [];
+    else this.#chunks.push(bytes);
+  }
+
+  /**
+   * Attaches what a test needs to send the request again. Only a JSON body is recorded, because secrets are masked by the
+   * names of fields. Headers and the query are left out, because they may contain secrets.
+   */
+  attachTo(run: Run, { method, headers }: IncomingMessage, path: string): void {
+    if (this.#sizeBytes > BODY_MAX_BYTES || run.capture.hideInputs || changesPayloads(run.capture)) return;
+    const body = Buffer.concat(this.#chunks).toString();
+    if (body !== '' && !isFields(parsedJson(body))) return;
+    const { json } = encodePayload(
+      'inputs',
+      defined({ method, path, contentType: headers['content-type'], body }),
+      run.capture,
+    );
+    run.attach('request', new TextEncoder().encode(json), 'application/json');
   }
 }
 

@@ -4,7 +4,7 @@ import { guard } from '../base/guard.ts';
 import { shareInstances } from '../base/shared.ts';
 import { safeText } from '../base/text.ts';
 import { type AttachmentContent, PayloadAttachments, RunAttachments } from '../payload/attachment.ts';
-import { abortReason, errorText, isAbort, isTimeout, leavesGraph } from '../payload/errors.ts';
+import { abortReason, errorText, isAbort, isTimeout, leavesGraph, timeoutError } from '../payload/errors.ts';
 import { fieldsOf, parseExact } from '../payload/fields.ts';
 import { ChunkList, type EncodedPayload, encodePayload, shownName } from '../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../payload/usage.ts';
@@ -66,6 +66,8 @@ export class Run implements HookedRun {
   signal: WeakRef<AbortSignal> | undefined;
   /** @internal The reason of the signal, if an integration has read it when the signal was aborted. */
   abortReason: unknown;
+  /** @internal Whether an SDK has reported that the run was aborted, without a reason. */
+  isAborted = false;
   /** @internal Of an open run, see `RunOwner`. */
   hasTimedOut: true | undefined;
   /** @internal Resolves when the ended run may be delivered. Never rejects. Undefined if it may be delivered at once. */
@@ -204,7 +206,7 @@ export class Run implements HookedRun {
       this.event(String(fieldsOf(error).name));
       return void this.end(undefined, options);
     }
-    const reason = this.abortReason ?? abortReason(this.signal?.deref());
+    const reason = this.#reason();
     const isAborted = isAbort(error, this.traceId, reason);
     const hidesTimeout = isAborted && reason === undefined && this.hasTimedOut === true;
     this.hasTimedOut = isTimeout(error) || isTimeout(reason) || hidesTimeout || undefined;
@@ -215,7 +217,7 @@ export class Run implements HookedRun {
 
   /** @internal Called when the consumer stops reading a streamed result. A timeout of the call is a failure. */
   cancel(): void {
-    const reason = this.abortReason ?? abortReason(this.signal?.deref());
+    const reason = this.#reason();
     if (isTimeout(reason)) this.fail(reason);
     else this.#stop('cancelled', undefined);
   }
@@ -309,6 +311,13 @@ export class Run implements HookedRun {
 
   static #recordOf(self: unknown): EncodedRun | undefined {
     return typeof self === 'object' && self !== null && #record in self ? self.#record : undefined;
+  }
+
+  /** Returns why the run was aborted. If only an SDK tells that it was, a timeout below is the reason. */
+  #reason(): unknown {
+    const known = this.abortReason ?? abortReason(this.signal?.deref());
+    if (known !== undefined || !this.isAborted) return known;
+    return this.hasTimedOut ? timeoutError() : 'aborted';
   }
 
   #change(changes: Partial<RunChanges>): void {

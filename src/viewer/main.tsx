@@ -6,10 +6,9 @@ import { OpenDialog } from './elements/dialog.tsx';
 import { useKeys } from './elements/keys.ts';
 import { lazy } from './elements/lazy.tsx';
 import { ListView } from './list/list-view.tsx';
-import { openHelp } from './top/help.tsx';
 import { Login, logInFromAddress } from './top/login.tsx';
 import { Tasks } from './top/tasks.tsx';
-import { TopBar, VIEWS } from './top/top-bar.tsx';
+import { openHelp, TopBar, VIEWS } from './top/top-bar.tsx';
 
 const TraceView = lazy(() => import('./trace/trace-view.tsx'));
 const ThreadsView = lazy(() => import('./threads/thread-view.tsx'));

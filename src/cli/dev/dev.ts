@@ -1,7 +1,9 @@
+import { basename } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { clock } from '../../base/clock.ts';
 import { RunspanError } from '../../base/errors.ts';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
+import { isAtLeast } from '../../base/version.ts';
 import { isOrigin } from '../../config/checker.ts';
 import { variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
@@ -12,6 +14,7 @@ import {
   type CommandContext,
   CommandFailure,
   collect,
+  documentationUrl,
   duration,
   type Ending,
   type OptionsOf,
@@ -19,16 +22,15 @@ import {
   untilStopped,
   wholeNumber,
 } from '../command-line.ts';
+import { samplingOff } from '../doctor/settings.ts';
 import { NoReceiver } from '../query/run-source.ts';
 import { DEFAULT_PORT, PRICES_OPTION, storeFile } from '../stores.ts';
 import { drawTree, treeOptionsFor } from '../tree.ts';
 import { agentSettings, isAgent } from './agents.ts';
-import { attach } from './attach.ts';
 import { type ChildCommand, childCommand, runChild } from './child.ts';
 import { withSpool } from './child-spool.ts';
-import { hookVariables, otlpHeaders } from './hook-variables.ts';
-import { nothingArrived } from './nothing-arrived.ts';
-import { type DevReceiver, openReceiver, receiverKeys, withDevNames } from './own-receiver.ts';
+import { attach, type DevReceiver, openReceiver, receiverKeys, withDevNames } from './dev-receiver.ts';
+import { hookVariables, nodeVersionFor, otlpHeaders } from './hook-variables.ts';
 import { registeredReceiver } from './registration.ts';
 import { TraceWatch } from './trace-watch.ts';
 import { environmentFor } from './traced-child.ts';
@@ -279,4 +281,32 @@ function usageOf(url: string, file: string | undefined): string {
     `A program that loads runspan needs only RUNSPAN_ENDPOINT=${url}${key}\n` +
     `Open ${url} in a browser to see the runs, which are stored in ${where}\n`
   );
+}
+
+/** The first version of Node with hooks for ES modules. */
+const HOOKS_MIN = [22, 15] as const;
+
+const BUN_OR_DENO = /^(?:bunx?|deno)(?:\.exe)?$/i;
+const OTHER_LANGUAGE = /^(?:python[\d.]*|py|uv|poetry|ruby|php|java|go|dotnet|cargo)(?:\.exe)?$/i;
+
+/** Returns a line about a command whose runs did not arrive: the reason if it is known, otherwise what is recorded. */
+async function nothingArrived(program: string, ending: Ending): Promise<string> {
+  if (typeof ending === 'number' && ending > 0)
+    return `no run of the command arrived before it ended with code ${ending}`;
+  const [reason, page] = await reasonFor(program);
+  return `no run of the command arrived: ${reason}; see ${documentationUrl(page)}`;
+}
+
+async function reasonFor(program: string): Promise<readonly [reason: string, page: string]> {
+  const sampling = samplingOff();
+  if (sampling !== undefined) return [`${sampling} is 0, so no run is recorded`, 'docs/configuration.md#settings'];
+  const name = visible(basename(program));
+  if (isAgent(program)) return [`${name} sent no telemetry`, 'docs/dev.md#trace-a-coding-agent'];
+  if (BUN_OR_DENO.test(name)) return [`${name} does not read NODE_OPTIONS`, 'docs/register.md#other-runtimes'];
+  const other = `${name} is not Node, so the program needs langsmith or an OpenTelemetry SDK`;
+  if (OTHER_LANGUAGE.test(name)) return [other, 'docs/opentelemetry.md#services-in-other-languages'];
+  const clients = 'no call that runspan reads used fetch, and calls with node:http or axios are not recorded';
+  const version = await nodeVersionFor(program);
+  if (version === undefined || isAtLeast(version, HOOKS_MIN)) return [clients, 'docs/fetch.md#limits'];
+  return [`${clients}; Node ${version} records no steps of packages`, 'docs/register.md#requirements'];
 }

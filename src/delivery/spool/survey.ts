@@ -36,14 +36,14 @@ export interface DestinationSurvey {
   readonly bad: Files;
 }
 
-export function surveySpool(spoolDir: string, wallMs: number, fs: SpoolFs = systemFs): DestinationSurvey[] {
-  const hashes = ifExists(() => destinationsIn(fs, spoolDir)) ?? [];
-  return hashes.sort().map((hash) => surveyDestination(fs, spoolDir, hash, wallMs));
+export function surveySpool(spoolDir: string, wallMs: number): DestinationSurvey[] {
+  const hashes = ifExists(() => destinationsIn(systemFs, spoolDir)) ?? [];
+  return hashes.sort().map((hash) => surveyDestination(spoolDir, hash, wallMs));
 }
 
-export function purge({ folder, files }: Files, fs: SpoolFs = systemFs): void {
-  for (const file of files) removeFile(fs, file);
-  removeIfEmpty(fs, folder);
+export function purge({ folder, files }: Files): void {
+  for (const file of files) removeFile(systemFs, file);
+  removeIfEmpty(systemFs, folder);
 }
 
 /**
@@ -151,26 +151,26 @@ function destinationsIn(fs: SpoolFs, spoolDir: string): string[] {
   return fs.readdirSync(join(spoolDir, FORMAT_FOLDER)).filter(isDestination);
 }
 
-function surveyDestination(fs: SpoolFs, spoolDir: string, hash: string, wallMs: number): DestinationSurvey {
-  checkFolders(fs, spoolDir, [FORMAT_FOLDER, hash]);
+function surveyDestination(spoolDir: string, hash: string, wallMs: number): DestinationSurvey {
+  checkFolders(systemFs, spoolDir, [FORMAT_FOLDER, hash]);
   const folder = join(resolve(spoolDir), FORMAT_FOLDER, hash);
-  const owners = ownersIn(fs, folder, wallMs).sort((one, other) => (one.name < other.name ? -1 : 1));
+  const owners = ownersIn(systemFs, folder, wallMs).sort((one, other) => (one.name < other.name ? -1 : 1));
   return {
     hash,
-    owners: owners.map(({ name, path, state }) => ({ name, state, ...holdingIn(fs, path) })),
-    bad: holdingIn(fs, join(folder, BAD_FOLDER)),
+    owners: owners.map(({ name, path, state }) => ({ name, state, ...holdingIn(path) })),
+    bad: holdingIn(join(folder, BAD_FOLDER)),
   };
 }
 
 /** Counts the segment files in a folder. Files that another process deletes or moves meanwhile are skipped. */
-function holdingIn(fs: SpoolFs, folder: string): Holding {
+function holdingIn(folder: string): Holding {
   const files: string[] = [];
   const ids = new Set<string>();
   let bytes = 0;
   let oldestMs: number | undefined;
-  for (const name of segmentsIn(fs, folder)) {
+  for (const name of segmentsIn(systemFs, folder)) {
     const path = join(folder, name);
-    const segment = ifExists(() => readSegment(fs, path));
+    const segment = ifExists(() => readSegment(systemFs, path));
     if (segment === undefined) continue;
     for (const { run } of segment.records) ids.add(run.id);
     bytes += segment.bytes;

@@ -1,5 +1,5 @@
 import { guard } from '../../base/guard.ts';
-import { abortReason, isAbort, leavesGraph, timeoutError } from '../../payload/errors.ts';
+import { isAbort, leavesGraph } from '../../payload/errors.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../../payload/fields.ts';
 import type { StepStart } from '../../run/open-runs.ts';
 import type { RunType } from '../../run/record.ts';
@@ -75,8 +75,7 @@ export function failStep(run: Run, state: StepState, thrown: unknown, parent: St
     if (Array.isArray(interrupts)) run.keepResult(plainInterrupts(interrupts));
     else if (command !== undefined) run.keepResult(plainOutputs({ command }));
   } else if (parent !== undefined) parent.state.thrown = thrown;
-  const reason = run.hasTimedOut ? timeoutError() : thrown;
-  if (isPlainAbort(run, state, thrown)) run.abortReason ??= abortReason(run.signal?.deref()) ?? reason;
+  run.isAborted = isPlainAbort(run, state, thrown);
   run.fail(thrown);
 }
 

@@ -1,5 +1,4 @@
 import { guard } from '../../base/guard.ts';
-import { timeoutError } from '../../payload/errors.ts';
 import { defined, type Fields, fieldsOf, isPlainObject, textOf } from '../../payload/fields.ts';
 import { metadataOfUsage } from '../../payload/usage.ts';
 import { enterContext } from '../../run/context.ts';
@@ -177,9 +176,11 @@ export class RunspanBridge {
       }
       const isAborted = fieldsOf(output).status === 'aborted' || (isTooEarly && finishReason === 'aborted');
       if (errorInfo !== undefined) run.fail(errorOf(errorInfo));
-      else if (isAborted && (run.hasTimedOut || state.owner?.hasTimedOut)) run.fail(timeoutError());
-      else if (isAborted) run.cancel();
-      else if (isTooEarly && finishReason !== 'suspended') run.interrupt('the generation ended first');
+      else if (isAborted) {
+        run.isAborted = true;
+        run.hasTimedOut ??= state.owner?.hasTimedOut;
+        run.cancel();
+      } else if (isTooEarly && finishReason !== 'suspended') run.interrupt('the generation ended first');
       else if (finishReason === 'error') run.fail('the model call failed');
     });
   }

@@ -21,6 +21,10 @@ export const isMarkdown: Signal<boolean> = preference('markdown', (text) => text
 /** Whether a trace shows the steps and the metadata that frameworks add for themselves. */
 export const isInternalShown: Signal<boolean> = preference('internal', (text) => text === 'true');
 
+export function toggle(option: Signal<boolean>): void {
+  option.value = !option.value;
+}
+
 /** Width of the trace tree, in percent. */
 export const split: Signal<number> = preference('split', (text) => Number(text ?? 54));
 

@@ -6,7 +6,7 @@ import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { messagesOfInputs, messagesOfOutputs } from '../../services/conversation.ts';
 import { payloadUrl } from '../data/api.ts';
 import { usePayload } from '../data/payloads.ts';
-import { isMarkdown } from '../data/preferences.ts';
+import { isMarkdown, toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { Paged, Pairs, Pending, Section, Switch } from '../elements/controls.tsx';
 import { bytes, plural } from '../elements/figures.ts';
@@ -79,14 +79,10 @@ export function PayloadSection(props: { run: RunDetails; field: Field; isJson?: 
 export function MarkdownBox(): JSX.Element {
   return (
     <label class="line small" title="Render text as Markdown (m)">
-      <input type="checkbox" checked={isMarkdown.value} onChange={toggleMarkdown} />
+      <input type="checkbox" checked={isMarkdown.value} onChange={() => toggle(isMarkdown)} />
       Markdown
     </label>
   );
-}
-
-export function toggleMarkdown(): void {
-  isMarkdown.value = !isMarkdown.value;
 }
 
 /** Returns the possible display forms for a payload, default form first. */

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
 import { condition, metadataCondition, withTerms } from '../data/filter.ts';
 import { address } from '../data/navigation.ts';
-import { isInternalShown } from '../data/preferences.ts';
+import { isInternalShown, toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { type Fact, Facts, Link, Pairs, Toggle } from '../elements/controls.tsx';
 import {
@@ -110,16 +110,13 @@ export function RunMetadata({ run }: { run: RunDetails }): JSX.Element | null {
 
 /** A button that shows or hides the steps and the metadata that frameworks add. */
 export function InternalToggle({ count, noun }: { count: number; noun: string }): JSX.Element {
-  const toggle = (): void => {
-    isInternalShown.value = !isInternalShown.value;
-  };
   return (
     <Toggle
       text={`+${plural(count, noun)}`}
       class="more"
       isOn={isInternalShown.value}
       title="Show or hide what frameworks add"
-      onClick={toggle}
+      onClick={() => toggle(isInternalShown)}
     />
   );
 }

@@ -8,6 +8,7 @@ import { api } from '../data/api.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { compare, compared } from '../data/navigation.ts';
 import { usePayload } from '../data/payloads.ts';
+import { isMarkdown, toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { CopyButton, Link, Paged, Pending, Problem, Section, Switch, Toggle } from '../elements/controls.tsx';
 import { bytes, duration, millisecondsAt } from '../elements/figures.ts';
@@ -20,7 +21,7 @@ import { kindOf } from '../trace/run-tree.ts';
 import type { TraceModel } from '../trace/trace-model.ts';
 import { FailureView } from './failure.tsx';
 import { FeedbackSection } from './feedback-section.tsx';
-import { PayloadSection, toggleMarkdown } from './payload-section.tsx';
+import { PayloadSection } from './payload-section.tsx';
 import { RunConversation } from './run-conversation.tsx';
 import { RunFacts, RunMetadata } from './run-facts.tsx';
 
@@ -36,7 +37,7 @@ export function RunPanel({ id, model }: { id: string; model: TraceModel }): JSX.
   const name = shown?.name ?? id;
   const canTalk = isRoot(model, id) && shown !== undefined && kindOf(shown) === 'other';
   const status = (isRoot(model, id) ? model.outcome.value : undefined) ?? shown?.status;
-  useKeys({ c: saved === undefined ? () => compare(id, name) : undefined, m: toggleMarkdown });
+  useKeys({ c: saved === undefined ? () => compare(id, name) : undefined, m: () => toggle(isMarkdown) });
   return (
     <article ref={model.panel} class="panel scroll" aria-label={`Run ${visible(name)}`} tabIndex={-1} data-own-arrows>
       <header class="line panel-head pinned">

@@ -10,6 +10,7 @@ import { condition } from '../data/filter.ts';
 import { changesOf, useLive } from '../data/live-value.ts';
 import { address, go } from '../data/navigation.ts';
 import { payload } from '../data/payloads.ts';
+import { isMarkdown, toggle } from '../data/preferences.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Button, CopyButton, Link, Pending, Problem } from '../elements/controls.tsx';
 import {
@@ -29,7 +30,7 @@ import { visible } from '../elements/visible-text.ts';
 import { feedbackChips } from '../list/columns.tsx';
 import { type Line, outcomeOf, RunList, useRestoredScroll, useRunList } from '../list/run-list.ts';
 import { ConversationView } from '../payload/conversation-view.tsx';
-import { toggleMarkdown, useVisible } from '../run/payload-section.tsx';
+import { useVisible } from '../run/payload-section.tsx';
 import { failuresOf, ThreadList, UserLink } from './thread-list.tsx';
 import { messagesOfTurn } from './turn-messages.ts';
 
@@ -54,7 +55,7 @@ function ThreadView({ id }: { id: string }): JSX.Element {
   const element = useRef<HTMLElement>(null);
   useRestoredScroll(element, list);
   useFocus(element);
-  useKeys({ Escape: () => go({ view: 'threads' }), m: toggleMarkdown });
+  useKeys({ Escape: () => go({ view: 'threads' }), m: () => toggle(isMarkdown) });
   const turns = list.lines.value.toReversed();
   if (summary === undefined || turns.length === 0) {
     return (

@@ -3,10 +3,11 @@ import { readAddress, type View } from '../data/address.ts';
 import { mayChange } from '../data/api.ts';
 import { live, toggleLive } from '../data/changes.ts';
 import { address, compared } from '../data/navigation.ts';
-import { Button, Link, ThemeButton } from '../elements/controls.tsx';
+import { Button, Link, Problem, ThemeButton } from '../elements/controls.tsx';
+import { openDialog } from '../elements/dialog.tsx';
+import { lazy } from '../elements/lazy.tsx';
 import { visible } from '../elements/visible-text.ts';
 import { FilterRow } from './filter-box.tsx';
-import { openHelp } from './help.tsx';
 import { importFile } from './import-file.ts';
 
 /** The views with a link, and the keys that open them. */
@@ -55,6 +56,15 @@ export function TopBar(): JSX.Element {
       {(thread ?? trace) === undefined && view !== 'compare' && <FilterRow />}
     </header>
   );
+}
+
+const HelpDialog = lazy(
+  () => import('./help-dialog.tsx'),
+  ({ problem }) => <Problem text={problem} />,
+);
+
+export function openHelp(): void {
+  openDialog(<HelpDialog />);
 }
 
 const LIVE_LABELS = { connecting: 'connecting', on: 'live', lost: 'no connection', off: 'paused' } as const;

@@ -4,6 +4,7 @@ import type { TraceOutcome } from '../../receiver/domain/run-view.ts';
 import type { View } from '../data/address.ts';
 import { exportUrl } from '../data/api.ts';
 import { address } from '../data/navigation.ts';
+import { toggle } from '../data/preferences.ts';
 import { saved } from '../data/trace-file.ts';
 import { DeleteButton } from '../delete/delete-button.tsx';
 import { Button, CopyButton, Link, ThemeButton, Toggle } from '../elements/controls.tsx';
@@ -75,7 +76,7 @@ export function TraceBar({ model }: { model: TraceModel }): JSX.Element {
         isOn={isErrorsOnly.value}
         title="Show only failed runs and their parents (e)"
         text="Errors only"
-        onClick={() => model.toggleErrorsOnly()}
+        onClick={() => toggle(isErrorsOnly)}
       />
       {saved === undefined ? <Menu name="Save" icon="download" panel={SavePanel} /> : <ThemeButton />}
       <DeleteButton label="Delete this trace" target={{ kind: 'trace', id }} name={root?.name} />

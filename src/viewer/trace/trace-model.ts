@@ -179,10 +179,6 @@ export class TraceModel {
     this.collapsed.value = new Set(isCollapsed ? parents.map(({ run }) => run.id) : []);
   }
 
-  toggleErrorsOnly(): void {
-    this.isErrorsOnly.value = !this.isErrorsOnly.value;
-  }
-
   /** Returns whether a run is hidden: a further record, an equal run or an internal step. The selected run is shown. */
   #isFolded(index: number): boolean {
     const branch = this.tree.value.branches[index] as Branch;

@@ -4,7 +4,7 @@ import '../payload/payload.css';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { address, go } from '../data/navigation.ts';
-import { split } from '../data/preferences.ts';
+import { split, toggle } from '../data/preferences.ts';
 import { Button, Pending, Problem } from '../elements/controls.tsx';
 import { useKeys } from '../elements/keys.ts';
 import { DerivedPanel } from '../run/derived-panel.tsx';
@@ -22,7 +22,7 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
   useHitMarks(body, isLoaded ? model.search.value : '');
   useKeys({
     Escape: closeTrace,
-    e: () => model.toggleErrorsOnly(),
+    e: () => toggle(model.isErrorsOnly),
     n: () => model.selectNextError(),
     '[': () => model.collapseAll(true),
     ']': () => model.collapseAll(false),

@@ -4,18 +4,20 @@ import { messageOf } from '../../base/text.ts';
 import { isLoopback } from '../../config/checker.ts';
 import { env } from '../../config/environment.ts';
 import { defined } from '../../payload/fields.ts';
+import { delay } from '../../platform/timers.ts';
 import { exportTrace } from '../../receiver/api/trace-export.ts';
 import { SpanSelection } from '../../receiver/ingest/span-selection.ts';
 import { type Receiver, type ReceiverOptions, receiverWith } from '../../receiver/receiver.ts';
 import { SqliteStore } from '../../receiver/store/sqlite/sqlite-store.ts';
-import { DEFAULT_SCOPE } from '../../receiver/store/store.ts';
+import { DEFAULT_SCOPE, type StoreChange } from '../../receiver/store/store.ts';
 import { CommandFailure, UsageError, withCommandNames } from '../command-line.ts';
+import { receiverAt } from '../query/run-source.ts';
 import { DEFAULT_PORT, openStore, type StoreOptions } from '../stores.ts';
 import { sendLeftSpools } from './child-spool.ts';
 import { newProgramId, Programs } from './program-runs.ts';
-import { Registration } from './registration.ts';
+import { Registration, registeredReceiver } from './registration.ts';
 import type { TraceFeed } from './trace-watch.ts';
-import { waitForIdle } from './traced-child.ts';
+import { IDLE_MS, waitForIdle } from './traced-child.ts';
 
 /** The receiver that `runspan dev` uses, of this process or of another one. */
 export interface DevReceiver {
@@ -189,4 +191,50 @@ export function withDevNames(error: unknown, port: number | undefined): unknown 
   return new CommandFailure(
     `${named.message}; without --port, this command uses that receiver, and with --memory its own`,
   );
+}
+
+interface Attachment {
+  /** Store of the receiver, which proves that it serves this store. */
+  readonly storePath: string;
+  /** Maximum number of traces to report. If the program has sent more, the latest are reported. */
+  readonly tracesMax: number;
+  readonly warn: (line: string) => unknown;
+}
+
+/**
+ * Uses the receiver of another `runspan dev` for a program. The traces of the program are reported when the program has
+ * ended. Throws a `NoReceiver` if the receiver has ended, or another `CommandFailure` if it denies access.
+ */
+export async function attach(url: string, { storePath, tracesMax, warn }: Attachment): Promise<DevReceiver> {
+  const source = receiverAt(new URL(url), storePath);
+  // Checks the key, and names the variable to set if the receiver denies access.
+  await source.traces({ limit: 1 });
+  const programId = newProgramId();
+  let report = (_: StoreChange): void => {};
+  return {
+    url,
+    isOwn: false,
+    isOnDisk: false,
+    storePath,
+    programId,
+    traces: {
+      subscribe: (_, listener) => {
+        report = listener;
+        return () => {};
+      },
+      outline: async (_, traceId) => (await source.outline(traceId)).map((run) => JSON.stringify(run)),
+    },
+    exported: (traceId) => source.exported(traceId),
+    currentUrl: () => registeredReceiver(storePath),
+    untilIdle: () => delay(IDLE_MS, undefined, true),
+    endProgram: async (endTime) => {
+      const traceIds = await source.endProgram(programId, endTime);
+      if (traceIds.length > tracesMax)
+        warn(`${traceIds.length - tracesMax} earlier traces of the command are only on the page`);
+      report({ traceIds: traceIds.slice(-tracesMax) });
+      return traceIds.length > 0;
+    },
+    stop: async () => {},
+    close: async () => {},
+  };
 }
