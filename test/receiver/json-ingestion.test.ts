@@ -237,6 +237,18 @@ describe('the JSON of a request', () => {
     expect(await send(inputs(keys(100_001)))).toMatchObject(refusal(413, '100000 keys'));
   });
 
+  test('may have 200 000 distinct keys over all parts, which are known if they follow the same keys [security 9]', () => {
+    const limits = { distinctMax: 10 };
+    const object = (...keys: string[]) => `{${keys.map((key) => `"${key}":"a:b"`).join(',')}}`;
+    const rows = Array.from({ length: 100 }, () => object('a', 'b:', 'c\\"'));
+    parse([`[${rows.join(',')}]`, `[${rows.join(',')}]`], limits);
+    parse([object(...'abcdefghij'), object(...'abc')], limits);
+    const other = refused(413, '10 distinct keys');
+    expect(() => parse([object(...'abcdefghijk')], limits)).toThrow(other);
+    expect(() => parse([`[${object(...'abcde')},${object(...'edcbaf')}]`], limits)).toThrow(other);
+    expect(() => parse([`[${[...'abcdefghijk'].map((key) => object(key)).join(',')}]`], limits)).toThrow(other);
+  });
+
   test('is limited before it is parsed, but not within strings, and must be UTF-8', async () => {
     for (const end of ['\\"', '\\\\', '\\\\\\"', 'x']) {
       expect(() => parse([`["${end}"${',['.repeat(600)}${']'.repeat(601)}`])).toThrow(refused(400, '512'));
