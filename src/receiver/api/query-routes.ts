@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { diagnostics } from '../../base/diagnostics.ts';
 import { messageOf, visible } from '../../base/text.ts';
 import { countsText, DELETION_KINDS } from '../domain/deletion.ts';
+import { mapInTurns } from '../domain/in-turns.ts';
 import type { DeletionTarget, Page, ThreadTurns } from '../domain/query.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { ALL_TIMES, equal } from '../filter/run-filter.ts';
@@ -203,7 +204,7 @@ const WRITERS: ReadonlyMap<string, Writer> = new Map(
       write: async ({ store, scope }, traceId) => {
         const outline = await store.outline(scope, traceId);
         if (outline.length === 0) return undefined;
-        const events = perfettoEvents(outline.map((text) => JSON.parse(text)));
+        const events = perfettoEvents(await mapInTurns(outline, (text) => JSON.parse(text)));
         return () => jsonPieces({ displayTimeUnit: 'ms' }, 'traceEvents', events);
       },
     },

@@ -3,6 +3,7 @@ import { secretPatterns } from '../../payload/redaction/patterns.ts';
 import { type Redaction, redact } from '../../payload/redaction/redact.ts';
 import { serialize } from '../../payload/serialize.ts';
 import { grouped } from '../domain/grouped.ts';
+import { mapInTurns } from '../domain/in-turns.ts';
 import { pathSegment } from '../domain/path-segment.ts';
 import {
   IMAGE_TYPES,
@@ -12,7 +13,7 @@ import {
   type SavedData,
   type StoredRun,
 } from '../domain/run-view.ts';
-import { summaryOf } from '../domain/summary.ts';
+import { summaryOf, wholeTexts } from '../domain/summary.ts';
 import { condition } from '../filter/parser.ts';
 import { parsedQuery } from '../filter/run-filter.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
@@ -40,7 +41,7 @@ export async function savedTrace(
   const [before, after] = savedPage();
   const omittedRuns = Math.max(0, outline.length - RUNS_MAX);
   const summary = await summaryIn(reader, id);
-  const runs: RunOutline[] = outline.slice(0, RUNS_MAX).map((text) => JSON.parse(text));
+  const runs = await mapInTurns(outline.slice(0, RUNS_MAX), (text): RunOutline => JSON.parse(text));
   return (async function* () {
     yield before;
     const head: Omit<SavedData, 'responses'> = JSON.parse(masked({ id, savedMs, omittedRuns, summary }));
@@ -65,7 +66,8 @@ async function* responses(reader: Reader, traceId: string, outline: readonly Run
   const { store, scope } = reader;
   // A cut text may end within a secret, which masking then misses. The details and payloads contain the whole texts.
   const items = outline.map(({ error: _, tools: __, ...run }) => run);
-  yield pairOf(`/query/traces/${traceId}`, masked({ items }));
+  const texts = await mapInTurns(items, (item) => masked(item));
+  yield pairOf(`/query/traces/${traceId}`, `{"items":[${texts.join()}]}`);
   const byId = new Map(items.map((run) => [run.id, run]));
   const feedback = grouped(await store.feedback(scope, [traceId]), ({ run_id }) => run_id);
   let left = LENGTH_MAX;
@@ -75,7 +77,12 @@ async function* responses(reader: Reader, traceId: string, outline: readonly Run
     const shown = byId.get(run.id);
     if (shown === undefined) continue;
     const given = feedback.get(run.id);
-    const details = { ...summaryOf(run.id, traceId, run, {}), ...shown, ...(given && { feedback: given }) };
+    const details = {
+      ...summaryOf(run.id, traceId, run, {}),
+      ...shown,
+      ...wholeTexts(run),
+      ...(given && { feedback: given }),
+    };
     for await (const pair of responsesOf(reader, run, details, (length) => length <= left)) {
       left -= pair.length;
       yield pair;

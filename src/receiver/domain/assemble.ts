@@ -15,6 +15,7 @@ import {
   type CostSource,
   PAYLOAD_FIELDS,
   type PayloadField,
+  type RunSummary,
   type ThreadSummary,
   type TraceOutcome,
   type TraceSummary,
@@ -52,6 +53,8 @@ export class AssembledRun {
   identity: Identity = {};
   sizeBytes = 0;
   #ages: FieldAges = {};
+  /** Cache. Each message for the run clears it. */
+  #summary: RunSummary | undefined;
 
   constructor(id: string, n: number) {
     this.id = id;
@@ -64,6 +67,7 @@ export class AssembledRun {
     const { fields: all } = withRecord(ages, this.fields, ageOf(kind, fields), fields);
     const [facts, identity] = [payloadFacts(all), identityOf(all)];
     [this.#ages, this.fields, this.facts, this.identity] = [ages, all, facts, identity];
+    this.#summary = undefined;
     for (const attachment of attachments) this.attachments.set(attachment.name, attachment);
     this.#measure();
   }
@@ -79,6 +83,12 @@ export class AssembledRun {
     const isRemoved = this.feedback.delete(id);
     this.#measure();
     return isRemoved;
+  }
+
+  /** Returns the summary without costs, or undefined if the run is not visible. */
+  summaryIn(traceId: string): RunSummary | undefined {
+    this.#summary ??= summaryOf(this.id, traceId, this.fields, this.facts);
+    return this.#summary && { ...this.#summary, trace_id: traceId };
   }
 
   /** The name and the id of the project. Empty until the run is visible. */
@@ -253,7 +263,7 @@ export class AssembledTrace implements CoveredTrace {
   #traced(run: AssembledRun, prices: PriceList): TracedRun | undefined {
     const { id, fields, facts } = run;
     const parentId = this.#parentIds.get(id);
-    const summary = summaryOf(id, this.id, fields, facts);
+    const summary = run.summaryIn(this.id);
     if (summary === undefined) return undefined;
     if (parentId !== undefined) summary.parent_run_id = parentId;
     const costSource = addCost(summary, prices);

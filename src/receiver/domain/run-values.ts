@@ -1,6 +1,6 @@
 import { exactJson } from '../../payload/fields.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../run/time.ts';
-import { comparable } from './comparable.ts';
+import { comparable, mayBeCut } from './comparable.ts';
 import type { Feedback } from './feedback.ts';
 import type { SortKey, TextField } from './query.ts';
 import type { RunFields } from './run-message.ts';
@@ -109,5 +109,8 @@ function metadataText(value: unknown): string {
 }
 
 export function metadataTextOf(metadata: FilteredRun['metadata'], key: string): string | undefined {
-  return metadata !== undefined && Object.hasOwn(metadata, key) ? metadataText(metadata[key]) : undefined;
+  if (metadata === undefined) return undefined;
+  const isWhole = Object.hasOwn(metadata, key) || !mayBeCut(key);
+  const own = isWhole ? key : (Object.keys(metadata).find((one) => comparable(one) === key) ?? key);
+  return Object.hasOwn(metadata, own) ? metadataText(metadata[own]) : undefined;
 }

@@ -296,3 +296,8 @@ export interface CacheComparison {
   /** The difference in sentences. */
   text?: string;
 }
+
+/** Replaces NUL and unpaired surrogates with U+FFFD, because databases cut or replace them. */
+export function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd');
+}

@@ -10,17 +10,18 @@ import { isInternalStep } from './internal-steps.ts';
 import { inputsPreview, outputsPreview } from './preview.ts';
 import { type RequestFacts, requestFactsOf, sourceOf } from './repeated-calls.ts';
 import type { RunFields } from './run-message.ts';
-import type {
-  CalledTool,
-  CostSource,
-  PayloadField,
-  RunOutline,
-  RunStatus,
-  RunSummary,
-  ToolMessages,
-  ToolOutcome,
-  UnpricedUsage,
-  Usage,
+import {
+  type CalledTool,
+  type CostSource,
+  type PayloadField,
+  type RunOutline,
+  type RunStatus,
+  type RunSummary,
+  storable,
+  type ToolMessages,
+  type ToolOutcome,
+  type UnpricedUsage,
+  type Usage,
 } from './run-view.ts';
 import { outputsUsageOf, set, tierOf, usageIn } from './usage.ts';
 
@@ -122,12 +123,18 @@ export function summaryOf(
   setText(summary, 'tool_call_id', idTextOf(fields.extra?.metadata?.[TOOL_CALL_ID]));
   set(summary, 'usage', usageOf(outputs_usage, fields.extra?.metadata));
   setText(summary, 'session_name', session_name);
-  set(summary, 'session_id', session_id);
+  setText(summary, 'session_id', session_id);
   setText(summary, 'thread', firstText(...THREAD_KEYS.map((key) => idTextOf(fields.extra?.metadata?.[key]))));
   setText(summary, 'user', idTextOf(fields.extra?.metadata?.user_id));
   set(summary, 'tags', tags?.map(comparable));
   set(summary, 'internal', isInternalStep(fields) || undefined);
   return summary;
+}
+
+/** Returns the texts that `summaryOf` cuts, in full. Those of the metadata are in `extra`. */
+export function wholeTexts({ name, session_name, tags }: SmallFields): Partial<RunSummary> {
+  const project = session_name && { session_name: storable(session_name) };
+  return { ...(name && { name: storable(name) }), ...project, ...(tags && { tags: tags.map(storable) }) };
 }
 
 /** Returns whether the outputs are the response with which a service has refused a call that `fetch` has recorded. */
@@ -235,7 +242,7 @@ type Metadata = NonNullable<SmallFields['extra']>['metadata'];
 /** Metadata keys that identify a conversation. The first key whose value is a text or a number is used. */
 const THREAD_KEYS: readonly string[] = ['thread_id', 'session_id', 'conversation_id'];
 
-type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'thread' | 'user';
+type TextKey = 'model' | 'recorded_by' | 'tool_call_id' | 'session_name' | 'session_id' | 'thread' | 'user';
 
 function setText(summary: RunSummary, key: TextKey, value: string | undefined): void {
   if (value !== undefined) summary[key] = comparable(value);

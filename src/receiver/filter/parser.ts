@@ -1,8 +1,7 @@
 import { nearWord } from '../../base/near.ts';
-import { comparable } from '../domain/comparable.ts';
 import type { TextField } from '../domain/query.ts';
 import { TEXT_FIELDS } from '../domain/query-keys.ts';
-import { RUN_STATUSES } from '../domain/run-view.ts';
+import { RUN_STATUSES, storable } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TIME, toIsoTime } from './values.ts';
 
@@ -123,7 +122,7 @@ class FilterParser {
   #isInAnyRun = false;
 
   constructor(text: string, nowMs: number) {
-    this.#text = comparable(text);
+    this.#text = storable(text);
     this.#nowMs = nowMs;
   }
 

@@ -44,7 +44,7 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   const valuesOf = (kind: FilterTerm['kind']) => terms.filter((term) => term.kind === kind).map(({ value }) => value);
   const times = (kind: FilterTerm['kind']) => valuesOf(kind).flatMap((time) => parseIsoTimestamp(time) ?? []);
   const given = terms.flatMap(({ node }) => node ?? []);
-  const nodes = list === 'traces' ? given.map(ofTrace) : given;
+  const nodes = given.map((node) => preparedNode(node, list));
   const own = traceId === undefined ? nodes : [equal('trace', canonicalId(traceId)), ...nodes];
   const projects = nodes.flatMap((node) => singleValueOf(node, 'project') ?? []);
   return {
@@ -61,13 +61,19 @@ export function parsedQuery<Query extends RunQuery | ListQuery | StatisticsQuery
   };
 }
 
-function ofTrace(node: FilterNode): FilterNode {
-  if ('all' in node) return { all: node.all.map(ofTrace) };
-  if ('some' in node) return { some: node.some.map(ofTrace) };
-  if ('not' in node) return { not: ofTrace(node.not) };
-  if ('anyRun' in node) return node;
-  if (node.field === 'status') return { ...node, field: 'outcome' };
-  return node.field === 'thread' || node.field === 'user' ? { anyRun: node } : node;
+/** Gives the values of a condition the form of stored texts, and the condition its meaning in a list of traces. */
+function preparedNode(node: FilterNode, list: 'runs' | 'traces'): FilterNode {
+  const prepared = (one: FilterNode) => preparedNode(one, list);
+  if ('all' in node) return { all: node.all.map(prepared) };
+  if ('some' in node) return { some: node.some.map(prepared) };
+  if ('not' in node) return { not: prepared(node.not) };
+  if ('anyRun' in node) return { anyRun: preparedNode(node.anyRun, 'runs') };
+  const key = node.key && { key: comparable(node.key) };
+  const values = node.values?.map(({ kind, text }) => ({ kind, text: kind === 'equal' ? comparable(text) : text }));
+  const own = { ...node, ...key, ...(values && { values }) };
+  if (list === 'runs') return own;
+  if (own.field === 'status') return { ...own, field: 'outcome' };
+  return own.field === 'thread' || own.field === 'user' ? { anyRun: own } : own;
 }
 
 /** Returns the filter that matches all runs of a project, or of all projects if none is given. */

@@ -1,5 +1,5 @@
 import { exactJson } from '../../payload/fields.ts';
-import { setSoon } from '../../platform/timers.ts';
+import { takeTurn } from '../domain/in-turns.ts';
 
 const PIECE_LENGTH = 256 * 1024;
 
@@ -18,11 +18,12 @@ export async function* jsonPieces(
   for await (const item of items) {
     piece += separator + item;
     separator = ',';
-    if (piece.length < PIECE_LENGTH) continue;
-    yield piece;
-    piece = '';
-    // Yield to the event loop, because a fast socket would accept all pieces in one turn and delay other requests.
-    await new Promise<void>((resolve) => void setSoon(resolve));
+    if (piece.length >= PIECE_LENGTH) {
+      yield piece;
+      piece = '';
+    }
+    // A fast socket would accept all pieces in one turn and delay other requests.
+    await takeTurn();
   }
   yield `${piece}]}`;
 }

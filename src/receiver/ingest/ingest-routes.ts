@@ -1,5 +1,6 @@
 import { shown } from '../../base/text.ts';
 import { version } from '../../base/version.ts';
+import { mapInTurns, takeTurn } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { checkProject, inProject } from '../http/project-scope.ts';
@@ -8,7 +9,7 @@ import { type Call, idOf, type Route, type RouteResponse, readJson } from '../ht
 import { jsonObject } from '../http/validation.ts';
 import { addFeedbackBatch } from '../store/add-feedback.ts';
 import { boundaryOf, parseMultipart } from './multipart.ts';
-import { type Batch, readBatch } from './multipart-batch.ts';
+import { readBatch } from './multipart-batch.ts';
 import { readRun } from './run-message.ts';
 
 /** Documented HTTP routes for sending runs, and `GET /info`. */
@@ -54,6 +55,8 @@ export async function ingest(
   const runIds = operations.map(({ id }) => id);
   await checkProject(call, runIds);
   await faults.apply(operations);
+  // The body was parsed in this turn.
+  await takeTurn();
   const discarded = operations.length > 0 ? ((await store.apply(scope, inProject(scope, operations))) ?? 0) : 0;
   metrics.acceptedRuns += operations.length - discarded;
   metrics.discardedRuns += discarded;
@@ -73,8 +76,9 @@ async function ingestRecord(call: Call, kind: 'post' | 'patch'): Promise<RouteRe
 async function postMultipart(call: Call): Promise<RouteResponse> {
   const { request, bodies, store, scope, strict } = call;
   const boundary = boundaryOf(request.headers['content-type']);
-  const read = (body: Buffer): Batch => readBatch(parseMultipart(body, boundary, strict), strict);
-  const { operations, feedback } = await bodies.read(request, read);
+  const { operations, feedback } = await bodies.read(request, (body) =>
+    readBatch(parseMultipart(body, boundary, strict), strict),
+  );
   const body = await ingest(call, operations);
   if (feedback.length === 0) return { status: 202, body };
   const runIds = feedback.map(({ run_id }) => run_id);
@@ -92,7 +96,7 @@ async function postBatch(call: Call): Promise<RouteResponse> {
     throw new HttpError(413, `The batch has more than ${BATCH_RECORDS_MAX} posts and patches`);
   }
   const issues = new ValidationIssues();
-  const operations = records.map(({ kind, index, record }) =>
+  const operations = await mapInTurns(records, ({ kind, index, record }) =>
     readRun({ format: 'batch', kind, strict: false }, { record, loc: ['body', kind, index] }, issues),
   );
   issues.throwIfAny();

@@ -2,6 +2,7 @@ import { cut } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import type { Attachment } from '../../run/record.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import { inTurns, mapInTurns } from '../domain/in-turns.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { PAYLOAD_FIELDS } from '../domain/run-view.ts';
 import { FEEDBACK_BYTES_MAX, readFeedback } from '../http/feedback-fields.ts';
@@ -22,9 +23,9 @@ export interface Batch {
  * Converts the parts of a multipart request to run operations. Throws an HTTP 400 error if a part is malformed or
  * contradicts another part. Throws a 422 error if a field is invalid.
  */
-export function readBatch(parts: readonly Part[], strict: boolean): Batch {
+export async function readBatch(parts: readonly Part[], strict: boolean): Promise<Batch> {
   const reader = new BatchReader(strict);
-  for (const part of parts) reader.add(part);
+  for await (const part of inTurns(parts)) reader.add(part);
   return reader.end();
 }
 
@@ -64,7 +65,7 @@ class BatchReader {
     else this.#addJson(part, kind, id, rest);
   }
 
-  end(): Batch {
+  async end(): Promise<Batch> {
     if (this.#drafts.size + this.#feedback.length === 0) throw new HttpError(400, 'The body contains no run');
     for (const { part, id, name } of this.#attachments) {
       const draft = this.#drafts.get(`post.${id}`) ?? this.#drafts.get(`patch.${id}`);
@@ -73,7 +74,7 @@ class BatchReader {
       // Copies the bytes, because a view would keep the whole request in memory.
       draft.attachments.push({ name, mimeType, bytes: Uint8Array.from(part.bytes) });
     }
-    const operations = Array.from(this.#drafts.values(), (draft) => this.#operationOf(draft));
+    const operations = await mapInTurns(this.#drafts.values(), (draft) => this.#operationOf(draft));
     this.#issues.throwIfAny();
     return { operations, feedback: this.#feedback };
   }

@@ -3,6 +3,7 @@ import { EVALUATION } from '../../otel/otlp/own-attributes.ts';
 import type { SpanEventLike } from '../../otel/span-like.ts';
 import { isFields } from '../../payload/fields.ts';
 import type { SpanIds } from '../domain/identity.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import { HttpError } from '../http/http-error.ts';
 import { codexSpanIds } from './codex.ts';
 import {
@@ -30,12 +31,12 @@ export interface SpanRecord {
  * Reads an `ExportLogsServiceRequest` in its JSON form. Returns the messages, exceptions and evaluations of spans, and the
  * number of other log records. Throws an HTTP 400 error if the request is malformed, or a 413 error if it is too large.
  */
-export function readOtlpLogs(request: unknown): { records: SpanRecord[]; others: number } {
+export async function readOtlpLogs(request: unknown): Promise<{ records: SpanRecord[]; others: number }> {
   const records: SpanRecord[] = [];
   let others = 0;
   for (const resourceLogs of listIn(objectIn(request, 'The body'), 'resourceLogs')) {
     for (const scopeLogs of listIn(resourceLogs, 'scopeLogs')) {
-      for (const given of listIn(scopeLogs, 'logRecords')) {
+      for await (const given of inTurns(listIn(scopeLogs, 'logRecords'))) {
         const record = recordOf(given);
         if (record === undefined) others += 1;
         else if (records.push(record) > RECORDS_MAX)

@@ -1,5 +1,6 @@
 import type Pbf from 'pbf';
 import { messageOf } from '../../base/text.ts';
+import { takeTurn } from '../domain/in-turns.ts';
 import { HttpError } from '../http/http-error.ts';
 import { VALUES_MAX } from '../http/json.ts';
 
@@ -67,6 +68,9 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   KeyValueList: { 1: ['values', 'KeyValue', 'repeated'] },
 };
 
+/** Messages that contain a large part of a request. */
+const REQUEST_PARTS: ReadonlySet<string> = new Set(['ResourceSpans', 'ScopeSpans', 'ResourceLogs', 'ScopeLogs']);
+
 /**
  * Wire type of each encoding. Messages and encodings that are not listed are length-delimited. The reader skips fields
  * with an unexpected wire type.
@@ -87,7 +91,9 @@ async function newPbf(bytes?: Uint8Array): Promise<Pbf> {
 export async function readProtobufRequest(bytes: Buffer, message: string): Promise<unknown> {
   const reader = new MessageReader(await newPbf(bytes), bytes);
   try {
-    return reader.read(message, bytes.length, 1);
+    // Building two million values before the body is refused would take a second.
+    check(await newPbf(bytes), message, bytes.length, { left: VALUES_MAX });
+    return await reader.readRequest(message, bytes.length);
   } catch (error) {
     if (error instanceof HttpError) throw error;
     throw new HttpError(400, `The body is not a valid ${message} in protobuf: ${messageOf(error)}`);
@@ -111,41 +117,69 @@ export async function protobufStatus(message: string): Promise<Uint8Array> {
   return pbf.finish();
 }
 
+/** Throws if a message is invalid, or has too many values. Reading it then needs no checks. */
+function check(pbf: Pbf, message: string, end: number, values: { left: number }, depth = 1): void {
+  if (depth > DEPTH_MAX) throw new Error(`a message is nested deeper than ${DEPTH_MAX} levels`);
+  while (pbf.pos < end) {
+    const type = nextField(pbf, message)?.[1];
+    if (type === undefined) continue;
+    values.left -= 1;
+    if (values.left < 0) throw new HttpError(413, `The body has more than ${VALUES_MAX} values`);
+    if (!Object.hasOwn(MESSAGES, type)) pbf.skip(pbf.type);
+    else check(pbf, type, pbf.readVarint() + pbf.pos, values, depth + 1);
+  }
+  // Also detects nested fields that extend beyond the end of the message.
+  if (pbf.pos !== end) throw new Error('a message ends within a field');
+}
+
+/** Reads the key of a field. Returns undefined, and passes over the field, if it is unknown or has another wire type. */
+function nextField(pbf: Pbf, message: string): Field | undefined {
+  const key = pbf.readVarint();
+  const field = MESSAGES[message]?.[key >> 3];
+  pbf.type = key & 7;
+  if (field !== undefined && pbf.type === (WIRE_TYPES[field[1]] ?? LENGTH_DELIMITED)) return field;
+  pbf.skip(key);
+  return undefined;
+}
+
+function put(result: Record<string, unknown>, [name, , repeated]: Field, value: unknown): void {
+  if (repeated === undefined) result[name] = value;
+  else if (Array.isArray(result[name])) result[name].push(value);
+  else result[name] = [value];
+}
+
 /** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
   // Source of fixed-length numbers, because `pbf` ignores a view's byte offset when reading such numbers.
   readonly #bytes: Buffer;
-  #valuesLeft = VALUES_MAX;
 
   constructor(pbf: Pbf, bytes: Buffer) {
     this.#pbf = pbf;
     this.#bytes = bytes;
   }
 
-  read(message: string, end: number, depth: number): Record<string, unknown> {
-    if (depth > DEPTH_MAX) throw new Error(`a message is nested deeper than ${DEPTH_MAX} levels`);
-    const fields = MESSAGES[message];
+  /** Reads a request. Lets the event loop turn between its spans or log records. */
+  async readRequest(message: string, end: number): Promise<Record<string, unknown>> {
     const result: Record<string, unknown> = {};
-    const readField = (tag: number): void => {
-      const field = fields?.[tag];
-      if (field === undefined) return;
-      const [name, type, repeated] = field;
-      if (this.#pbf.type !== (WIRE_TYPES[type] ?? LENGTH_DELIMITED)) return;
-      this.#valuesLeft -= 1;
-      if (this.#valuesLeft < 0) throw new HttpError(413, `The body has more than ${VALUES_MAX} values`);
-      const value = this.#value(type, depth);
-      if (repeated === undefined) result[name] = value;
-      else if (Array.isArray(result[name])) result[name].push(value);
-      else result[name] = [value];
-    };
-    this.#pbf.readFields(readField, undefined, end);
-    // Also detects nested fields that extend beyond the end of the message.
-    if (this.#pbf.pos !== end) throw new Error('a message ends within a field');
+    while (this.#pbf.pos < end) {
+      const field = nextField(this.#pbf, message);
+      if (field !== undefined) put(result, field, await this.#value(field[1]));
+      await takeTurn();
+    }
     return result;
   }
 
-  #value(type: string, depth: number): unknown {
+  #read(message: string, end: number): Record<string, unknown> {
+    const result: Record<string, unknown> = {};
+    while (this.#pbf.pos < end) {
+      const field = nextField(this.#pbf, message);
+      if (field !== undefined) put(result, field, this.#value(field[1]));
+    }
+    return result;
+  }
+
+  #value(type: string): unknown {
     const pbf = this.#pbf;
     const from = pbf.pos;
     switch (type) {
@@ -166,7 +200,8 @@ class MessageReader {
         return this.#bytes.readUInt32LE(from);
     }
     const valueEnd = pbf.readVarint() + pbf.pos;
-    if (Object.hasOwn(MESSAGES, type)) return this.read(type, valueEnd, depth + 1);
+    if (REQUEST_PARTS.has(type)) return this.readRequest(type, valueEnd);
+    if (Object.hasOwn(MESSAGES, type)) return this.#read(type, valueEnd);
     const bytes = this.#bytes.subarray(pbf.pos, valueEnd);
     pbf.pos = valueEnd;
     // Copies the bytes, because a view would keep the whole body in memory.

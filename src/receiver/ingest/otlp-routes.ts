@@ -104,7 +104,7 @@ async function ignoreMetrics({ metrics }: Call): Promise<PartialSuccess> {
 }
 
 async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSuccess> {
-  const { records, others } = readOtlpLogs(await read());
+  const { records, others } = await readOtlpLogs(await read());
   const refused = records.length === 0 ? 0 : await storeRecords(call, records);
   if (others + refused === 0) return { rejected: 0, reason: '' };
   const reason = `not stored: ${others} log records that are not messages, exceptions or evaluations of a span, and ${refused} beyond 1,000 per span`;
@@ -112,7 +112,7 @@ async function ingestLogs(call: Call, read: () => unknown): Promise<PartialSucce
 }
 
 async function ingestSpans(call: Call, read: () => unknown): Promise<PartialSuccess> {
-  const { spans: given, rejected, reason } = readOtlpSpans(await read());
+  const { spans: given, rejected, reason } = await readOtlpSpans(await read());
   const spans = selectedSpans(call, given);
   const header = call.request.headers['langsmith-project'];
   const operations: RunOperation[] = [];

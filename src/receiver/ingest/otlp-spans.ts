@@ -3,6 +3,7 @@ import { cut } from '../../base/text.ts';
 import { isServiceName } from '../../otel/mapping/resource.ts';
 import type { SpanContextLike, SpanLike } from '../../otel/span-like.ts';
 import { isFields } from '../../payload/fields.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parsed, validate } from '../http/validation.ts';
 import { codexSpan } from './codex.ts';
@@ -45,7 +46,7 @@ interface OtlpSpans {
  * the request was protobuf. Throws an HTTP 400 error if the request is malformed, or a 413 error if it contains too
  * many spans.
  */
-export function readOtlpSpans(request: unknown): OtlpSpans {
+export async function readOtlpSpans(request: unknown): Promise<OtlpSpans> {
   const spans: OtlpSpan[] = [];
   const issues = new ValidationIssues();
   const warn = (problem: string): void => issues.add(['span'], 'value', problem);
@@ -58,7 +59,7 @@ export function readOtlpSpans(request: unknown): OtlpSpans {
     for (const scopeSpans of listIn(resourceSpans, 'scopeSpans')) {
       const { name, version } = isFields(scopeSpans.scope) ? scopeSpans.scope : {};
       const scope = { name: textOf(name), ...(textOf(version) !== '' && { version: textOf(version) }) };
-      for (const given of listIn(scopeSpans, 'spans')) {
+      for await (const given of inTurns(listIn(scopeSpans, 'spans'))) {
         if (spans.length + rejected === SPANS_MAX) {
           throw new HttpError(413, `The body has more than ${SPANS_MAX} spans`);
         }

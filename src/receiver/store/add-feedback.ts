@@ -1,7 +1,7 @@
 import { diagnostics } from '../../base/diagnostics.ts';
 import { clearTimer, setTimer } from '../../platform/timers.ts';
 import type { Feedback } from '../domain/feedback.ts';
-import { inTurns } from '../domain/in-turns.ts';
+import { mapInTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { Store } from './store.ts';
 
@@ -41,8 +41,7 @@ export async function addFeedback(store: Store, scope: Scope, feedback: Feedback
 
 /** Stores all feedback in a batch. Logs feedback whose run is missing. Returns the number of stored feedback items. */
 export async function addFeedbackBatch(store: Store, scope: Scope, feedback: readonly Feedback[]): Promise<number> {
-  const firstTries: Promise<boolean>[] = [];
-  for await (const one of inTurns(feedback)) firstTries.push(store.addFeedback(scope, one));
+  const firstTries = await mapInTurns(feedback, (one) => store.addFeedback(scope, one));
   const isKnown = await Promise.all(firstTries);
   const early = feedback.filter((_, index) => !isKnown[index]);
   const isStored = await Promise.all(early.map((one) => addFeedback(store, scope, one)));

@@ -21,6 +21,7 @@ import {
   spanKey,
   type TraceNames,
 } from '../domain/identity.ts';
+import { inTurns, takeTurn } from '../domain/in-turns.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
 import type {
   DeletionTarget,
@@ -50,7 +51,7 @@ import type {
 import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
-import { outlineOf, toolsIn } from '../domain/summary.ts';
+import { outlineOf, toolsIn, wholeTexts } from '../domain/summary.ts';
 import { listedTrace } from '../domain/trace-summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
@@ -80,8 +81,6 @@ const CHECKS: Checks<MemoryStoreOptions> = { runsMax: WHOLE_FROM_1, bytesMax: wh
 const SLACK = 0.05;
 /** Maximum number of ids of deleted traces in a tenant. The same limit applies to runs without a `trace_id`. */
 const REMOVED_MAX = 100_000;
-/** Maximum time that a query blocks the event loop while reading payloads, in milliseconds. */
-const TURN_MS = 10;
 
 type ProjectsByTrace = ReadonlyMap<string, readonly string[]>;
 
@@ -164,7 +163,6 @@ export class MemoryStore implements Store {
   readonly #lists = new WeakMap<RunFilter, readonly [key: string, items: readonly Listed<unknown>[]]>();
   readonly #subscribers = new Subscribers('runsMax and bytesMax');
   #lastN = 0;
-  #turnAtMs = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
     const checked = checkedOptions('the options', options, CHECKS);
@@ -207,10 +205,7 @@ export class MemoryStore implements Store {
         const place = { trace_id: summary.trace_id, dotted_order, ...(parentId && { parent_run_id: parentId }) };
         return { inputs: {}, ...run.fields, ...place, id, ...run.attachmentInfos() };
       });
-    for (const record of records) {
-      await this.#takeTurns();
-      yield exactJson(record);
-    }
+    for await (const record of inTurns(records)) yield exactJson(record);
   }
 
   async attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
@@ -222,10 +217,18 @@ export class MemoryStore implements Store {
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root !== undefined && matchesFilter(filter, root, undefined) ? [root.summary] : [],
     );
-    return [...new Set(roots.map(projectOf))].sort().map((name) => {
-      const starts = roots.filter((root) => projectOf(root) === name).map(({ start_time }) => start_time);
-      return { name, traces: starts.length, last_start_time: starts.sort().at(-1) ?? '' };
+    const rows = [...grouped(roots, projectOf)].map(([name, own]) => {
+      return {
+        name,
+        traces: own.length,
+        last_start_time:
+          own
+            .map((root) => root.start_time)
+            .sort()
+            .at(-1) ?? '',
+      };
     });
+    return rows.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
@@ -304,6 +307,7 @@ export class MemoryStore implements Store {
     const { error, extra } = run.fields;
     const details = {
       ...summary,
+      ...wholeTexts(run.fields),
       ...costSource,
       dotted_order: inOrder(trace.runs).find(({ run: { id } }) => id === runId)?.order ?? '',
       payload_sizes: run.payloadSizes(),
@@ -466,17 +470,10 @@ export class MemoryStore implements Store {
   async #hasWords(runs: readonly TracedRun[], filter: RunFilter): Promise<boolean> {
     if (filter.search === undefined) return true;
     for (const traced of runs) {
-      await this.#takeTurns();
+      await takeTurn();
       if (isInProjects(filter, traced) && isFound(filter.search, runWords(traced.run.fields))) return true;
     }
     return false;
-  }
-
-  /** Yields to the event loop if the query has run for `TURN_MS`. */
-  async #takeTurns(): Promise<void> {
-    if (performance.now() - this.#turnAtMs <= TURN_MS) return;
-    await new Promise((resolve) => void setImmediate(resolve));
-    this.#turnAtMs = performance.now();
   }
 
   /** Enforces the limits, then reports the change to subscribers. */

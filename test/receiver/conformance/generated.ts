@@ -27,7 +27,7 @@ export function timeAfter(seconds: number): string {
 
 const anId = fc.constantFrom(...IDS);
 const aTime = fc.oneof(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 300_000 })).map(timeAfter);
-const TEXTS = ['Grün', 'apple', 'Äpfel', 'apple pie', 'a_b', 'x'.repeat(70), ...SPECIAL_TEXTS];
+const TEXTS = ['Grün', 'apple', 'Äpfel', 'apple pie', 'a_b', 'x'.repeat(70), 'y'.repeat(1_001), ...SPECIAL_TEXTS];
 const aText = fc.constantFrom(...TEXTS, 'nul\u0000', '\ud800');
 /** Doubles add and subtract these exactly. */
 const tokens = fc.constantFrom(0, 1, 7, 1.5, 1e12);
@@ -74,7 +74,7 @@ const someFields: fc.Arbitrary<RunFields> = fc.record(
       {
         metadata: fc.dictionary(
           fc.constantFrom('ls_model_name', 'user_id', 'thread_id', 'end_reason'),
-          fc.constantFrom('cancelled', 'ada', 7, null, 'claude-opus-5'),
+          fc.constantFrom('cancelled', 'ada', 7, null, 'claude-opus-5', `${'y'.repeat(1_000)}z`),
         ),
         evidence: someEvidence,
         other: aText,

@@ -1,7 +1,9 @@
 import { rejects } from 'node:assert/strict';
+import { comparable } from '#src/receiver/domain/comparable.ts';
 import type { RunQuery, SuggestionQuery } from '#src/receiver/domain/query.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
 import type { FilterNode } from '#src/receiver/filter/filter.ts';
+import { condition } from '#src/receiver/filter/parser.ts';
 import { ALL_RUNS, ALL_TIMES, parsedQuery } from '#src/receiver/filter/run-filter.ts';
 import type { Store } from '#src/receiver/store/store.ts';
 import {
@@ -15,6 +17,7 @@ import {
   outlined,
   patch,
   post,
+  runsOf,
   SCOPE,
   SPECIAL_TEXTS,
   type StoreCase,
@@ -130,7 +133,7 @@ const filters: StoreCase[] = [
   {
     title: 'Texts with special characters are compared as they are, also long ones',
     run: async (store) => {
-      const texts = [...SPECIAL_TEXTS, 'x'.repeat(20_000)];
+      const texts = [...SPECIAL_TEXTS, 'x'.repeat(1_000)];
       const fields = (text: string) => ({
         name: text,
         tags: [text, 'all'],
@@ -156,9 +159,7 @@ const filters: StoreCase[] = [
           { field: 'feedback', key: keyOf(text), values },
         ];
         const ids = (['trace', 'run'] as const).map((field) => ({ field, values }));
-        // A filter has at most 4,000 characters.
-        const part = text.slice(0, 3_000);
-        const parts = (['prefix', 'suffix', 'contains'] as const).map((kind) => ({ kind, text: part }));
+        const parts = (['prefix', 'suffix', 'contains'] as const).map((kind) => ({ kind, text }));
         const patterns = parts.flatMap((value) => [
           { field: 'name' as const, values: [value] },
           { field: 'tag' as const, values: [value] },
@@ -167,6 +168,37 @@ const filters: StoreCase[] = [
         equal(await found(...equals, ...patterns, inError), [at], `all conditions with ${keyOf(text)}`);
         equal(await found({ some: [...equals, ...ids] }), [at], `each condition with ${keyOf(text)}`);
       }
+    },
+  },
+  {
+    title: 'Texts of more than 1,000 characters are cut in lists and groups, stay apart, and are stored in full',
+    run: async (store) => {
+      const texts = ['one', 'two'].map((end) => '\u{1f600}'.repeat(600) + end);
+      const metadata = (text: string) => ({ thread_id: text, user_id: text, ls_model_name: text, [text]: text });
+      const fields = (text: string) => ({ name: text, tags: [text], session_name: text });
+      await store.apply(
+        SCOPE,
+        texts.map((text, at) => post(at, { ...fields(text), extra: { metadata: metadata(text) } })),
+      );
+      const cut = texts.map(comparable);
+      for (const one of cut) equal([one.length, one.slice(0, 962)], [999, '\u{1f600}'.repeat(481)]);
+      const { items } = await store.list(SCOPE, parsedQuery({ order: 'ascending' }));
+      for (const [at, text] of texts.entries()) {
+        const one = cut[at] ?? '';
+        matches(items[at], { ...fields(one), thread: one, user: one, model: one });
+        matches(await store.details(SCOPE, id(at)), fields(text));
+        matches(await runsOf(store, { filter: condition('run', id(at)) }), [fields(text)]);
+        for (const key of ['name', 'tag', 'project', 'thread', 'user', 'model', 'meta.user_id', `meta."${one}"`]) {
+          for (const value of [text, one]) equal(await listed(store, { filter: condition(key, value) }), [at], key);
+        }
+      }
+      for (const groupBy of ['name', 'tag', 'project', 'thread', 'user', 'model', 'meta.user_id'] as const) {
+        const { groups } = await store.statistics(SCOPE, parsedQuery({ groupBy }));
+        equal(groups.map(({ group }) => group).sort(), cut.toSorted(), groupBy);
+      }
+      equal(await store.remove(SCOPE, { kind: 'user', id: texts[0] ?? '' }), { runs: 1, traces: 1 });
+      equal(await listed(store), [1]);
+      equal(await store.remove(SCOPE, { kind: 'thread', id: cut[1] ?? '' }), { runs: 1, traces: 1 });
     },
   },
   {

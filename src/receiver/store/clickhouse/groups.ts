@@ -81,7 +81,7 @@ export async function* readGroups(
   }
   const groups = new Map(step.map((group) => [keyOf(group), group]));
   const byGroup = grouped(await readRows(db, inGroups(step)), keyOf);
-  for await (const [key, own] of inTurns(byGroup, 1)) {
+  for await (const [key, own] of inTurns(byGroup)) {
     byGroup.delete(key);
     yield await groupOf(groups.get(key) ?? first, [own], prices);
   }

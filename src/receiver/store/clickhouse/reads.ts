@@ -5,6 +5,7 @@ import { isInScope } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { type SpanIds, spanKey } from '../../domain/identity.ts';
+import { mapInTurns } from '../../domain/in-turns.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
 import { projectOf } from '../../domain/run-values.ts';
 import {
@@ -15,7 +16,7 @@ import {
   type RunOutline,
   type RunSummary,
 } from '../../domain/run-view.ts';
-import { outlineOf, summaryOf } from '../../domain/summary.ts';
+import { outlineOf, summaryOf, wholeTexts } from '../../domain/summary.ts';
 import { inOrder, type TreeNode } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -98,7 +99,7 @@ export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonl
     sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
       WHERE tenant = ${string(scope.tenant)} AND trace IN (${uuids(traceIds)}) ${WITH_INDEXES}`,
   );
-  const runs = rows.map((row): ListedRun => {
+  const runs = await mapInTurns(rows, (row): ListedRun => {
     const summary = summaryIn(row);
     const order = row.dotted_order === '' ? undefined : row.dotted_order;
     return { id: row.id, parentId: summary.parent_run_id, startUs: row.start_us, order, row, summary };
@@ -108,7 +109,7 @@ export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonl
 
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
   const runs = await readTraces(db, scope, [traceId]);
-  return runs.map(({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
+  return await mapInTurns(runs, ({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
 }
 
 export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
@@ -120,13 +121,15 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
     feedbackIn(db, scope.tenant, [row.group_id]),
   ]);
   const own = messages.get(runId) ?? [];
-  const { error, extra, dotted_order } = runOf(runId, own).run.fields;
+  const { fields } = runOf(runId, own).run;
+  const { error, extra, dotted_order } = fields;
   const attachments = infos.get(runId);
   const ofRun = feedback.filter(({ run_id }) => run_id === runId);
   const costSource: CostSource = JSON.parse(row.cost_source);
   const { tools: _, ...summary } = summaryIn(row);
   return {
     ...summary,
+    ...wholeTexts(fields),
     ...JSON.parse(row.previews),
     ...costSource,
     dotted_order: row.dotted_order || dotted_order || '',
@@ -302,7 +305,7 @@ async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRu
     readMessages<WholeMessageRow>(db, tenant, rows, WHOLE_MESSAGE),
     attachmentInfos(db, tenant, runIds),
   ]);
-  return runs.map(({ run: { id, parentId, row }, order: dotted_order }) => {
+  return await mapInTurns(runs, ({ run: { id, parentId, row }, order: dotted_order }) => {
     const own = byRun.get(id) ?? [];
     const attachments = infos.get(id);
     const record = {

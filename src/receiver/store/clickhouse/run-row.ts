@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MODEL_TYPES } from '../../../run/same-call.ts';
 import { AssembledTrace, type TracedRun } from '../../domain/assemble.ts';
+import { comparable } from '../../domain/comparable.ts';
 import { grouped } from '../../domain/grouped.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import { LATENCY_BUCKETS, latencyBucketOf } from '../../domain/latencies.ts';
@@ -131,7 +132,7 @@ function columnsOf(trace: AssembledTrace, traced: TracedRun, isPart: boolean): I
   const { id: _id, trace_id: _trace, inputs_preview, outputs_preview, ...listed } = summary;
   // The usage of a run that is no call does not count beside that of its calls, which are not read.
   const isCounted = !isPart || MODEL_TYPES.includes(summary.run_type);
-  const texts = Object.keys(metadata).map((key) => [key, metadataTextOf(metadata, key) ?? '']);
+  const texts = Object.keys(metadata).map((key) => [comparable(key), metadataTextOf(metadata, key) ?? '']);
   return {
     n: run.n,
     latency_us: latencyUs ?? null,

@@ -1,5 +1,6 @@
 import { delay } from '../../../platform/timers.ts';
 import { ageOf } from '../../domain/identity.ts';
+import { mapInTurns } from '../../domain/in-turns.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import { StoreError } from '../store.ts';
 import { attachmentRows, checkAttachments } from './attachments.ts';
@@ -76,7 +77,7 @@ export class MessageWriter {
     if (this.#waitingBytes > WAITING_BYTES_MAX) {
       throw new StoreError('busy', 'Too many runs are waiting to be written to ClickHouse', RETRY_AFTER_S);
     }
-    const operations = given.map((operation) => ({ ...operation, texts: textsOf(operation) }));
+    const operations = await mapInTurns(given, (operation) => ({ ...operation, texts: textsOf(operation) }));
     const sizeBytes = operations.reduce((sum, operation) => sum + sizeOf(operation), 0);
     this.#waitingBytes += sizeBytes;
     try {
@@ -128,7 +129,7 @@ export class MessageWriter {
       groups.set(tenant + place.group_id, { tenant, group_id: place.group_id });
     }
     await this.#insertAttachments(calls, byRun);
-    const rows = [...places].map(([message, place]) => insertRowOf(message, place, this.#clock.nowUs()));
+    const rows = await mapInTurns(places, ([message, place]) => insertRowOf(message, place, this.#clock.nowUs()));
     await this.#db.insert('messages', rows);
     this.#places.remember(places);
     this.#onStored([...groups.values()]);

@@ -1,4 +1,5 @@
 import { parseExact } from '../../../payload/fields.ts';
+import { mayBeCut } from '../../domain/comparable.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { errorText, metadataTextOf } from '../../domain/run-values.ts';
 import type { SmallFields } from '../../domain/summary.ts';
@@ -144,10 +145,10 @@ export class SqlFilter {
       }
     }
     // For speed, search the JSON text for the key and the value before parsing it. In JSON, strings have quotes and other
-    // values do not. A text with U+FFFD may have another form in the JSON, see `comparable`.
-    const found = text === undefined || text.includes('\ufffd') ? [] : [text, JSON.stringify(text)];
+    // values do not. A text with U+FFFD, or a cut one, may have another form in the JSON, see `comparable`.
+    const found = text === undefined || text.includes('\ufffd') || mayBeCut(text) ? [] : [text, JSON.stringify(text)];
     const checks = ['instr(fields, ?)', ...(found.length === 0 ? [] : ['(instr(fields, ?) OR instr(fields, ?))'])];
-    const needles = [JSON.stringify(key), ...found];
+    const needles = [mayBeCut(key) ? '' : JSON.stringify(key), ...found];
     const sql = hasDetails(runs, [...checks, MATCHES_FIELDS].join(' AND '));
     const isSelective = conditions.length > 0 && column === undefined;
     return { ...all([...conditions, { sql, params: [...needles, JSON.stringify(comparison)] }]), isSelective };
@@ -167,7 +168,7 @@ export class SqlFilter {
 
 /** Returns whether the index contains the words of a metadata value. It contains those of texts and numbers. */
 function isIndexed({ kind, text }: TextPattern): boolean {
-  return kind === 'equal' && !/^(?:[[{]|null$|true$|false$)/.test(text);
+  return kind === 'equal' && !mayBeCut(text) && !/^(?:[[{]|null$|true$|false$)/.test(text);
 }
 
 /** Returns the tag or metadata value that a run must have, if only the index of words finds it. */

@@ -6,7 +6,7 @@ import { spanKey } from '../../domain/identity.ts';
 import type { ListQuery, RunQuery, Scope, TimeRange } from '../../domain/query.ts';
 import { projectSummaries } from '../../domain/run-values.ts';
 import { type AttachmentInfo, PAYLOAD_FIELDS } from '../../domain/run-view.ts';
-import type { StoredRunFacts } from '../../domain/summary.ts';
+import { type StoredRunFacts, wholeTexts } from '../../domain/summary.ts';
 import { inOrder, ordersOf, type TreeNode } from '../../domain/tree.ts';
 import { ALL_RUNS, equal, inProject, type Parsed, type RunFilter, valuesIn, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
@@ -196,11 +196,13 @@ export class SqliteReader {
   readonly details: Read<'details'> = (scope, runId) => {
     const row = this.#find(scope, runId);
     if (row === undefined) return undefined;
-    const { error, extra } = fieldsOf(row);
+    const fields = fieldsOf(row);
+    const { error, extra } = fields;
     const { cost }: StoredRunFacts = JSON.parse(row.facts ?? '{}');
     const feedback = this.#feedbackWhere('run = ? ORDER BY feedback.n', row.n);
     return {
       ...summaryIn(this.#connection, row),
+      ...wholeTexts(fields),
       ...cost,
       dotted_order: this.#orderOf(row),
       payload_sizes: payloadSizes(this.#connection, row.n),

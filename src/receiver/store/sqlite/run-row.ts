@@ -1,6 +1,7 @@
 import { exactJson, parseExact } from '../../../payload/fields.ts';
 import { MODEL_TYPES } from '../../../run/same-call.ts';
 import { isoTimestamp, parseIsoTimestamp } from '../../../run/time.ts';
+import { COMPARED_LENGTH_MAX } from '../../domain/comparable.ts';
 import type { CallEvidence } from '../../domain/repeated-calls.ts';
 import { projectOf } from '../../domain/run-values.ts';
 import type { RunStatus, RunSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
@@ -185,9 +186,9 @@ export function storedFields({ trace_id, parent_run_id, ...fields }: SmallFields
   });
 }
 
-/** Returns whether SQLite preserves this text exactly. */
+/** Returns whether the column contains this text exactly. */
 function isExact(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0');
+  return text.length <= COMPARED_LENGTH_MAX && text.isWellFormed() && !text.includes('\0');
 }
 
 /** A run as selected by `SELECT_RUNS`. `fields`, `facts` and `ages` are JSON texts. */

@@ -15,6 +15,7 @@ import {
 import { exactJson } from '../../../payload/fields.ts';
 import { clearTimer, setTimer } from '../../../platform/timers.ts';
 import { MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
+import { takeTurn } from '../../domain/in-turns.ts';
 import { checkPriceOptions, PRICE_CHECKS, type PriceOptions } from '../../domain/prices.ts';
 import type {
   DeletionTarget,
@@ -35,7 +36,7 @@ import type { SqliteCommits } from './commits.ts';
 import { isCountable } from './counted-keys.ts';
 import { DISK_FULL } from './database.ts';
 import { realPathOf, type StoreOwner } from './file.ts';
-import { encodedOperation } from './payloads.ts';
+import { type EncodedOperation, encodedOperation } from './payloads.ts';
 import type { SqliteReader } from './reader.ts';
 import { type ArgumentsOf, type ResultOf, type Thread, WorkerThread } from './thread.ts';
 import { ThreadPool } from './thread-pool.ts';
@@ -223,10 +224,16 @@ export class SqliteStore implements Store {
       const problem = 'The receiver cannot write runs as fast as they arrive: send the runs again later';
       throw new StoreError('busy', problem, 1);
     }
-    const encoded = operations.map(encodedOperation);
-    const sizeBytes = encoded.reduce((sum, operation) => sum + operation.sizeBytes, 0);
-    this.#pendingBytes += sizeBytes;
+    let sizeBytes = 0;
     try {
+      const encoded: EncodedOperation[] = [];
+      for (const operation of operations) {
+        if (encoded.length > 0) await takeTurn();
+        const one = encodedOperation(operation);
+        sizeBytes += one.sizeBytes;
+        this.#pendingBytes += one.sizeBytes;
+        encoded.push(one);
+      }
       return await this.#apply(scope, encoded);
     } finally {
       this.#pendingBytes -= sizeBytes;
