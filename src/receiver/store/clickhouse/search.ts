@@ -13,7 +13,7 @@ import { SEARCHED_TEXT, UNSPACED_TOKENS } from './schema.ts';
 const CANDIDATES_MAX = 20_000;
 /** Number of runs per query. */
 const READ_RUNS = 100;
-/** Maximum number of search words in the query that finds candidates. */
+/** Maximum number of words, and of phrases in scripts without spaces, that select candidates. */
 const SELECTING_WORDS_MAX = 5;
 /** Maximum number of pairs of characters that select the candidates for a phrase. */
 const SELECTING_PAIRS_MAX = 8;
