@@ -13,7 +13,7 @@ import { SEARCHED_TEXT, UNSPACED_TOKENS } from './schema.ts';
 const CANDIDATES_MAX = 20_000;
 /** Number of runs per query. */
 const READ_RUNS = 100;
-/** Maximum number of search words in the query that finds candidates. */
+/** Maximum number of words, and of phrases in scripts without spaces, that select candidates. */
 const SELECTING_WORDS_MAX = 5;
 /** Maximum number of pairs of characters that select the candidates for a phrase. */
 const SELECTING_PAIRS_MAX = 8;
@@ -74,6 +74,9 @@ export async function searchConditions(
           ORDER BY roots.start_us ${direction}, roots.n ${direction} LIMIT ${CANDIDATES_MAX} ${ANY_PART}`;
   const candidates = await db.rows<Candidate>(selected);
   const limit = needed?.limit ?? Number.POSITIVE_INFINITY;
+  const isCut = candidates.length === CANDIDATES_MAX;
+  // The texts of so many runs are read only to fill a page.
+  if (isCut && needed === undefined) throw tooManyRuns();
   const found = new Map<string, number>();
   for (let at = 0; at < candidates.length && found.size < limit; at += READ_RUNS) {
     const part = candidates.slice(at, at + READ_RUNS).filter((candidate) => !found.has(candidate[key]));
@@ -81,12 +84,14 @@ export async function searchConditions(
       for (const candidate of part) if (ids.has(candidate.id)) found.set(candidate[key], candidate.start_us);
     }
   }
-  if (candidates.length === CANDIDATES_MAX && found.size < limit) {
-    throw new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
-  }
+  if (isCut && found.size < limit) throw tooManyRuns();
   if (found.size === 0) return [NO_ITEM];
   // The start time makes the query faster, because it is part of the primary key.
   return [sql`start_us IN (${integers([...found.values()])}) AND ${sql(key)} IN (${uuids([...found.keys()])})`];
+}
+
+function tooManyRuns(): StoreError {
+  return new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
 }
 
 /**
