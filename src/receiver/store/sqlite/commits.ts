@@ -234,7 +234,8 @@ export class SqliteCommits {
       if (isMarking && !isBehind) this.#inTransaction(() => this.#mark());
       else if (this.#retention.isDue && !isBehind) this.#inTransaction(() => this.#forget());
       else if (this.#index.waiting > 0) this.#indexRuns();
-      else if (this.#keys.isDue) this.#inTransaction(() => this.#keys.step(this.#usualStepMs, this.#writer.counters));
+      else if (this.#keys.isDue)
+        this.#inTransaction(() => this.#keys.step(this.#usualStepMs, this.#writer.counters.fill));
       if (this.#retention.isLoose) this.#retention.shrink();
       this.#plan(this.#isPaused ? DELETION_PAUSE_MS : 0);
     } catch (error) {

@@ -3,7 +3,6 @@ import type { GroupKey } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import { groupsInJson } from '../../domain/statistics.ts';
 import type { SmallFields } from '../../domain/summary.ts';
-import type { Counters } from './counters.ts';
 import type { SqliteConnection } from './database.ts';
 import type { RunRow } from './run-row.ts';
 import { ALL_FILLED } from './schema.ts';
@@ -18,6 +17,9 @@ export interface CountedKey {
   readonly filled: number;
   readonly used_ms: number;
 }
+
+/** Adds runs to the counters of a key. */
+type Fill = (key: CountedKey, runs: readonly RunRow[]) => void;
 
 /** Maximum number of keys per tenant, apart from users and tags. */
 const KEYS_MAX = 16;
@@ -78,20 +80,20 @@ export class CountedKeys {
     return this.#connection.one(`SELECT * FROM counted_keys WHERE key IS NULL OR filled < ${ALL_FILLED} LIMIT 1`);
   }
 
-  /** Counts stored runs, or deletes counters, for about `limitMs` milliseconds within the caller's transaction. */
-  step(limitMs: number, counters: Counters): void {
+  /** Counts stored runs by `fill`, or deletes counters, for about `limitMs` milliseconds within the caller's transaction. */
+  step(limitMs: number, fill: Fill): void {
     const untilMs = performance.now() + limitMs;
     do {
       const due = this.#due;
       if (due === undefined) break;
       const { key } = due;
       if (key === null) this.#deletePeriod(due);
-      else this.#fill({ ...due, key }, counters);
+      else this.#fill({ ...due, key }, fill);
     } while (performance.now() < untilMs);
     this.forget();
   }
 
-  #fill(key: CountedKey, counters: Counters): void {
+  #fill(key: CountedKey, fill: Fill): void {
     const { n, tenant, filled } = key;
     const field = isLabel(key.key) ? fieldColumn(key.key) : 'NULL';
     // The plus sign prevents SQLite from using indexes that begin with the tenant.
@@ -109,7 +111,7 @@ export class CountedKeys {
       this.#connection.update('runs', row.n, row, { labels });
       return { ...row, labels };
     });
-    counters.fill(key, runs);
+    fill(key, runs);
     const isDone = last >= this.#connection.number('SELECT max(n) FROM runs');
     this.#connection.run('UPDATE counted_keys SET filled = ? WHERE n = ?', isDone ? ALL_FILLED : last, n);
   }

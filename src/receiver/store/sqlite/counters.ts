@@ -144,12 +144,12 @@ export class Counters {
   }
 
   /** Adds stored runs to the counters of a key. */
-  fill(key: CountedKey, runs: readonly RunRow[]): void {
+  readonly fill = (key: CountedKey, runs: readonly RunRow[]): void => {
     const changes = new CounterChanges();
     const all = { ...key, filled: ALL_FILLED };
     for (const run of runs) if (run.start_us !== null) changes.addValues(run, 1, [all]);
     for (const change of changes.ofAllPeriods()) this.#write(change);
-  }
+  };
 
   /** Returns the first and the last state of each run. A state is undefined if the run is not counted then. */
   #netChanges(): Iterable<{ before?: RunRow | undefined; after?: RunRow | undefined }> {
