@@ -118,12 +118,11 @@ describe('the bytes of all requests', () => {
 
   test('of feedback with a token have a limit of their own', async () => {
     const { url } = await start();
-    const headers = { 'content-type': 'application/json' };
     const post = (path: string, body: string | Readable) =>
-      request(new URL(path, url), { method: 'POST', headers, body });
+      request(new URL(path, url), { method: 'POST', headers: { 'content-type': 'application/json' }, body });
     await post('/runs', JSON.stringify(makeRun({ inputs: {} })));
-    const created = await post('/feedback/tokens', JSON.stringify({ run_id: ROOT, feedback_key: 'liked' }));
-    const token = (await created.body.json()) as { url: string };
+    const { body } = await post('/feedback/tokens', JSON.stringify({ run_id: ROOT, feedback_key: 'liked' }));
+    const token = (await body.json()) as { url: string };
     const finished = gate();
     async function* slow(): AsyncGenerator<Buffer> {
       yield zeros(1_020 * KIB);

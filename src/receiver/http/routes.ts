@@ -81,27 +81,18 @@ export function createRoutes(
     }
     const parameters = parametersIn(path, endpoint);
     const scope = { ...reached, ...(left && { signal: left }) };
-    const call = {
-      ...context,
-      scope,
-      permission,
-      request,
-      liftTimeout,
-      parameters,
-      search,
-      bodies: admission === 'anyone' ? bodiesOfAnyone : bodies,
-    };
-    const response = await route.handle(call);
+    const call = { ...context, scope, permission, request, liftTimeout, parameters, search };
+    const response = await route.handle({ ...call, bodies: admission === 'anyone' ? bodiesOfAnyone : bodies });
     if (!isForPages || page === undefined) return response;
     return { ...response, headers: { ...response.headers, ...corsHeaders(page) } };
   };
-  return async (request, ...rest) => {
+  return async (request, liftTimeout, left, admitted) => {
     try {
-      const response = await respond(request, ...rest);
+      const response = await respond(request, liftTimeout, left, admitted);
       metrics.responded(response.status);
       return response;
     } catch (error) {
-      if (rest[1]?.aborted !== true) metrics.responded(toHttpError(error)?.status ?? 500);
+      if (left?.aborted !== true) metrics.responded(toHttpError(error)?.status ?? 500);
       throw error;
     }
   };

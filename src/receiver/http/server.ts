@@ -75,18 +75,17 @@ export async function listen(
       if (socket.destroyed) return;
       pending += 1;
       let isKnown = false;
-      const startTimer = (ms: number) =>
-        setTimer(() => {
-          if (!request.complete) respondToInvalid(TIMED_OUT, socket);
-        }, ms);
-      let timer = startTimer(requestTimeoutMs);
+      const endIfLate = (): void => {
+        if (!request.complete) respondToInvalid(TIMED_OUT, socket);
+      };
+      let timer = setTimer(endIfLate, requestTimeoutMs);
       const liftTimeout = (): void => clearTimer(timer);
       const admitted = (needsKey: boolean): void => {
         isKnown = needsKey;
         if (isKnown) connections.countKnown(socket, 1);
         else if (!request.complete) {
           liftTimeout();
-          timer = startTimer(openTimeoutMs);
+          timer = setTimer(endIfLate, openTimeoutMs);
         }
       };
       request.on('end', liftTimeout).on('close', liftTimeout);
