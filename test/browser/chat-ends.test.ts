@@ -25,9 +25,7 @@ test('a failed turn keeps its reason and trace after another turn and after a re
 
 test('a conversation that is deleted during its answer is reported under its title', async () => {
   const { chat, page } = await openChat();
-  await chat.model({ hold: 'supervisor' });
-  await chat.say('heron');
-  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.startAnswer();
   await page.getByRole('navigation').getByRole('link', { name: 'heron', exact: true }).waitFor();
   expect((await page.request.delete(`${chat.url}/api/threads/${page.url().split('/').at(-1)}`)).status()).toBe(204);
   await page.getByRole('alert').getByText('This conversation no longer exists on the server.').waitFor();
@@ -40,9 +38,7 @@ test('a conversation that is deleted during its answer is reported under its tit
 
 test('a message that is written while the server is away stays in the form', async () => {
   const { chat, page, composer } = await openChat();
-  await chat.model({ hold: 'supervisor' });
-  await chat.say('heron');
-  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.startAnswer();
   await chat.context.setOffline(true);
   await chat.cut();
   await page.getByText('Reconnecting').waitFor();

@@ -67,6 +67,13 @@ export class ChatPage {
     await this.composer.press('Enter');
   }
 
+  /** Asks about herons, and comes back in the middle of the answer, which the model holds. */
+  async startAnswer(): Promise<void> {
+    await this.model({ hold: 'supervisor' });
+    await this.say('heron');
+    await this.answers.getByText('Let me', { exact: true }).waitFor();
+  }
+
   /** Sends a message, and waits for the end of its run. */
   async ask(text: string): Promise<void> {
     await this.say(text);

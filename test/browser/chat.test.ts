@@ -89,9 +89,7 @@ test('a subagent that is stopped during its call shows its name', async () => {
 
 test('Escape stops an answer, which keeps its text and can be tried again', async () => {
   const { chat, page, answers, composer } = await openChat();
-  await chat.model({ hold: 'supervisor' });
-  await chat.say('heron');
-  await answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.startAnswer();
   let cancels = 0;
   page.on('request', (request) => {
     if (request.url().endsWith('/cancel')) cancels += 1;
@@ -392,9 +390,7 @@ test('a failed run shows its reason and can be tried again', async () => {
 
 test('a broken connection is restored, and the answer continues', async () => {
   const { chat, page, answers, context } = await openChat();
-  await chat.model({ hold: 'supervisor' });
-  await chat.say('heron');
-  await answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.startAnswer();
   await context.setOffline(true);
   await chat.cut();
   await page.getByText('Reconnecting').waitFor();
@@ -487,9 +483,7 @@ test('a conversation that was deleted on another page is not silently created ag
 
 test('a conversation that was deleted while the server was away is reported', async () => {
   const { chat, page } = await openChat();
-  await chat.model({ hold: 'supervisor' });
-  await chat.say('heron');
-  await chat.answers.getByText('Let me', { exact: true }).waitFor();
+  await chat.startAnswer();
   await chat.context.setOffline(true);
   const id = page.url().split('/').at(-1);
   expect((await fetch(`${chat.url}/api/threads/${id}`, { method: 'DELETE' })).status).toBe(204);

@@ -70,6 +70,35 @@ const ANSWER = { role: 'assistant', content: 'It is raining.' };
 const OF_TRACE = { user_id: 'u1', thread_id: 's1' };
 const tags = ['demo'];
 
+/** Returns the tree of one run of the program, with the outputs under `key`. */
+const runsOf = (pages: unknown, key: string, call: object, model: string) => [
+  {
+    name: 'answer',
+    type: 'chain',
+    inputs: { input: 'tea' },
+    outputs: { [key]: 'It is raining.' },
+    tags,
+    metadata: { ...OF_TRACE, pages },
+    below: [
+      {
+        ...call,
+        type: 'llm',
+        inputs: QUESTION,
+        tags,
+        metadata: { ...OF_TRACE, ls_model_name: model, ls_temperature: 0, usage_metadata: USAGE },
+      },
+      {
+        name: 'search',
+        type: 'retriever',
+        inputs: { input: 'tea' },
+        outputs: { [key]: ['a page about tea'] },
+        tags,
+        metadata: OF_TRACE,
+      },
+    ],
+  },
+];
+
 describe(PAGE, () => {
   test('the program with the added processor sends its observations to Langfuse and as runs', async () => {
     const { runs, tree, langfuse } = await run(kept);
@@ -79,34 +108,8 @@ describe(PAGE, () => {
       'answer',
     ]);
     expect(tree.sort()).toEqual(linesOf(keptTree));
-    expect(runs).toMatchObject([
-      {
-        name: 'answer',
-        type: 'chain',
-        inputs: { input: 'tea' },
-        outputs: { output: 'It is raining.' },
-        tags,
-        metadata: { ...OF_TRACE, pages: '1' },
-        below: [
-          {
-            name: 'OpenAI.chat',
-            type: 'llm',
-            inputs: QUESTION,
-            outputs: { ...ANSWER, usage_metadata: USAGE },
-            tags,
-            metadata: { ...OF_TRACE, ls_model_name: 'small-2026', ls_temperature: 0, usage_metadata: USAGE },
-          },
-          {
-            name: 'search',
-            type: 'retriever',
-            inputs: { input: 'tea' },
-            outputs: { output: ['a page about tea'] },
-            tags,
-            metadata: OF_TRACE,
-          },
-        ],
-      },
-    ]);
+    const outputs = { ...ANSWER, usage_metadata: USAGE };
+    expect(runs).toMatchObject(runsOf('1', 'output', { name: 'OpenAI.chat', outputs }, 'small-2026'));
   });
 
   test.each([
@@ -127,33 +130,10 @@ describe(PAGE, () => {
     const { runs, tree, langfuse } = await run(rewritten);
     expect(langfuse.spans('/api/public/otel/v1/traces')).toEqual([]);
     expect(tree.sort()).toEqual(linesOf(rewrittenTree));
-    expect(runs).toMatchObject([
-      {
-        name: 'answer',
-        type: 'chain',
-        inputs: { input: 'tea' },
-        outputs: { outputs: 'It is raining.' },
-        tags,
-        metadata: { ...OF_TRACE, pages: 1 },
-        below: [
-          {
-            name: 'openai.chat.completions',
-            type: 'llm',
-            inputs: QUESTION,
-            outputs: { choices: [{ message: ANSWER }], usage_metadata: USAGE },
-            tags,
-            metadata: { ...OF_TRACE, ls_model_name: 'small', ls_temperature: 0, usage_metadata: USAGE },
-          },
-          {
-            name: 'search',
-            type: 'retriever',
-            inputs: { input: 'tea' },
-            outputs: { outputs: ['a page about tea'] },
-            tags,
-            metadata: OF_TRACE,
-          },
-        ],
-      },
-    ]);
+    const call = {
+      name: 'openai.chat.completions',
+      outputs: { choices: [{ message: ANSWER }], usage_metadata: USAGE },
+    };
+    expect(runs).toMatchObject(runsOf(1, 'outputs', call, 'small'));
   });
 });
