@@ -80,7 +80,7 @@ describe('a key', () => {
     expect(replies.map(({ status }) => status)).toEqual(Array(12).fill(401));
   });
 
-  test('records its latest use once a minute', async () => {
+  test('records its latest use once a minute, but none for a forged session', async () => {
     const later = fakeClock();
     const { url, store, keys, addKey } = await startService();
     const { id, text } = addKey({ tenant: 'acme', permission: 'read' });
@@ -90,6 +90,8 @@ describe('a key', () => {
       later(ms);
       await get(url, { 'x-api-key': text });
     }
+    later(60_000);
+    await get(url, { cookie: `runspan-${new URL(url).port}=${id}:x.y` });
     expect(useKey.mock.calls).toEqual([
       [id, first],
       [id, first + 60_000],

@@ -214,7 +214,9 @@ export class Access {
     if (grant === undefined) return undefined;
     const [endsAtMs, id] = (await this.tokens.read(signed, purposeOf(grant))) ?? [];
     if (typeof id !== 'string' || Date.now() >= Number(endsAtMs)) return undefined;
-    return (await this.tokens.isRevoked(grant.scope, id)) ? undefined : { id, grant };
+    if (await this.tokens.isRevoked(grant.scope, id)) return undefined;
+    grant.used?.();
+    return { id, grant };
   }
 
   /**

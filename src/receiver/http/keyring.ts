@@ -14,6 +14,8 @@ export interface Grant {
   readonly key?: string;
   readonly scope: Scope;
   readonly permission: Permission;
+  /** Records the use of a key that was found by its id, when a session has proved it. */
+  readonly used?: () => void;
 }
 
 /** The keys that a receiver accepts. */
@@ -86,7 +88,9 @@ export class StoredKeys implements Keyring {
 
   async find(text: string): Promise<Grant | undefined> {
     const key = await this.#read(keyIdOf(text));
-    return key !== undefined && isKey(text, key) ? this.#grantOf(key) : undefined;
+    const grant = key !== undefined && isKey(text, key) ? this.#grantOf(key) : undefined;
+    grant?.used?.();
+    return grant;
   }
 
   async byId(id: string): Promise<Grant | undefined> {
@@ -116,8 +120,8 @@ export class StoredKeys implements Keyring {
 
   #grantOf({ id, tenant, project, permission, revokedMs }: StoredKey): Grant | undefined {
     if (revokedMs !== undefined || !this.isTenant(tenant)) return undefined;
-    this.#use(id);
-    return { id, permission, scope: { tenant, ...(project !== undefined && { project }) } };
+    const scope = { tenant, ...(project !== undefined && { project }) };
+    return { id, permission, scope, used: () => this.#use(id) };
   }
 
   #use(id: string): void {
