@@ -7,7 +7,7 @@ import { HttpError } from '#src/receiver/http/http-error.ts';
 import { type BodyLimits, RequestBodies } from '#src/receiver/http/request-body.ts';
 import { gate } from '../support/gate.ts';
 import { listenInTest } from '../support/listen-in-test.ts';
-import { BOUNDARY, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
+import { BOUNDARY, makeChild, makeRun, multipart, part, ROOT, raw, sendMultipart, start } from './wire.ts';
 
 const { deflateSync, gzipSync } = zlib;
 /** Defined from Node 22.15. */
@@ -108,11 +108,31 @@ describe('the bytes of all requests', () => {
     expect(await send(url, zeros(90 * KIB))).toBe('92160 bytes');
   });
 
-  test('include decompressed bytes, and the overhead of small chunks', async () => {
+  test('include decompressed bytes, and at most four times the size of a body in tiny chunks', async () => {
     const url = await startReader(given);
     expect(await send(url, gzipSync(zeros(90 * KIB)), 'gzip')).toBe('92160 bytes');
     expect(await send(url, gzipSync(zeros(101 * KIB)), 'gzip')).toMatch(/^429: /);
-    expect(await send(url, inChunks(zeros(1_000), 1))).toMatch(/^429: /);
+    expect(await send(url, inChunks(zeros(15 * KIB), 1))).toBe('15360 bytes');
+    expect(await send(url, inChunks(zeros(25 * KIB), 1))).toMatch(/^429: /);
+  });
+
+  test('of feedback with a token have a limit of their own', async () => {
+    const { url } = await start();
+    const post = (path: string, body: string | Readable) =>
+      request(new URL(path, url), { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    await post('/runs', JSON.stringify(makeRun({ inputs: {} })));
+    const { body } = await post('/feedback/tokens', JSON.stringify({ run_id: ROOT, feedback_key: 'liked' }));
+    const token = (await body.json()) as { url: string };
+    const finished = gate();
+    async function* slow(): AsyncGenerator<Buffer> {
+      yield zeros(1_020 * KIB);
+      await finished;
+    }
+    const sent = Array.from({ length: 17 }, () => post(token.url, Readable.from(slow())));
+    expect((await Promise.race(sent)).statusCode).toBe(429);
+    expect((await post('/runs', JSON.stringify(makeChild({ inputs: {} })))).statusCode).toBe(202);
+    finished.open();
+    await Promise.all(sent);
   });
 
   test('exclude bodies that were refused or cut short', async () => {

@@ -1,16 +1,18 @@
 import { once } from 'node:events';
-import { connect, Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import fc from 'fast-check';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { receiverRoutes } from '#src/receiver/all-routes.ts';
 import { Access } from '#src/receiver/http/access.ts';
-import { Connections } from '#src/receiver/http/connections.ts';
 import { Faults } from '#src/receiver/http/faults.ts';
+import { FixedKeys } from '#src/receiver/http/keyring.ts';
 import { listen, type ServerLimits } from '#src/receiver/http/server.ts';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, parsedQuery, type Receiver, type Store } from '#src/receiver.ts';
+import { cases } from '../support/campaign.ts';
 import { gate } from '../support/gate.ts';
 import { logLines } from '../support/log-lines.ts';
 import { CHILD, call, makeRun, ROOT, raw, sendJson, start, startWithin } from './wire.ts';
@@ -82,7 +84,7 @@ describe('at the limit of connections', () => {
     onTestFinished(() => {
       for (const socket of sockets) socket.destroy();
     });
-    for (const socket of sockets) socket.on('error', () => {}).write(text.replace('HOST', host));
+    for (const socket of sockets) socket.on('error', () => {}).write(text.replaceAll('HOST', host));
     await Promise.all(sockets.map((socket) => socket.readyState === 'open' || once(socket, 'connect')));
     return sockets;
   }
@@ -112,13 +114,69 @@ describe('at the limit of connections', () => {
     await once(first, 'data');
     expect((await call(`${receiver.url}/info`, 'GET')).status).toBe(200);
   });
+
+  const LOGIN = 'POST /login HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n';
+  /** What clients without a key send. The store never answers `/readyz`. */
+  const STRANGERS = [
+    '',
+    'GET /info HTTP/1.1\r\nHost: HO',
+    `${LOGIN}Content-Length: 100\r\n\r\n`,
+    `${LOGIN}Transfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(100)}`,
+    UNFINISHED,
+    UNFINISHED.replace('\r\n', '\r\nX-Api-Key: wrong\r\n'),
+    'GET /readyz HTTP/1.1\r\nHost: HOST\r\n\r\n'.repeat(9),
+    'GET / HTTP/1.1\r\nHost: HOST\r\n\r\n'.repeat(9),
+    'GET /info HTTP/1.1\r\nHost: HOST\r\n\r\n'.repeat(99),
+  ];
+  const withKey = ({ url }: Pick<Receiver, 'url'>) =>
+    raw(url, `GET /info/x HTTP/1.1\r\nHost: ${new URL(url).host}\r\nX-Api-Key: secret\r\nConnection: close\r\n\r\n`);
+
+  test('clients without a key keep nobody with a key out, whatever they send [security 9]', async () => {
+    const property = async (first: number, groups: readonly [string, number, number][]) => {
+      const store = Object.assign(new MemoryStore(), { tokenSecrets: () => new Promise<never>(() => {}) });
+      const rules = { host: '127.0.0.1', keys: new FixedKeys('secret', undefined) };
+      const access = new Access(rules, new TokenSigner(store));
+      const receiver = await startWithin(store, { connectionsMax: 5, closeMs: 0 }, { access, readyMs: 1e6 });
+      const text = UNFINISHED.replace('\r\n', '\r\nX-Api-Key: secret\r\n');
+      const [pending] = (await open(receiver, 1, text, `127.0.0.${first}`)) as [Socket];
+      await once(pending, 'data');
+      const strangers: Socket[] = [];
+      for (const [sent, count, address] of groups) {
+        const opened = await open(receiver, count, GET + sent, `127.0.0.${address}`);
+        // With its first response, the receiver has read everything that a client has sent.
+        const read = (socket: Socket) =>
+          new Promise((resolve) => (socket.closed ? resolve(0) : socket.once('data', resolve).once('close', resolve)));
+        await Promise.all(opened.map(read));
+        for (const socket of opened) if (strangers.push(socket) % 4 === 0) socket.end();
+      }
+      expect(await withKey(receiver)).toMatch(/^HTTP\/1.1 404 /);
+      pending.write('{}');
+      expect(String((await once(pending, 'data'))[0])).toMatch(/^HTTP\/1.1 4/);
+      for (const socket of [pending, ...strangers]) socket.destroy();
+      await receiver.close();
+    };
+    const [address, count] = [fc.integer({ min: 1, max: 3 }), fc.integer({ min: 5, max: 9 })];
+    const groups = fc.array(fc.tuple(fc.constantFrom(...STRANGERS), count, address), { maxLength: 6 });
+    await fc.assert(fc.asyncProperty(address, groups, property), { numRuns: cases(100) });
+  });
+
+  test('2,000 clients without a key keep at most 1,000 connections, and one with a key is answered', async () => {
+    const receiver = await start({ apiKey: 'secret' });
+    const sockets: Socket[] = [];
+    // The system queues at most 511 connections that the receiver has not accepted.
+    while (sockets.length < 2_000) sockets.push(...(await open(receiver, 250, UNFINISHED)));
+    expect(await withKey(receiver)).toMatch(/^HTTP\/1.1 404 /);
+    const closed = () => sockets.filter((socket) => socket.resume().closed).length;
+    await expect.poll(closed, { timeout: 20_000 }).toBeGreaterThan(1_000);
+  });
 });
 
-test('a receiver has at most 1,000 connections', () => {
-  const connections = new Connections();
-  const sockets = Array.from({ length: 1_001 }, () => new Socket());
-  for (const socket of sockets) connections.opened(socket);
-  expect(sockets.flatMap(({ destroyed }, at) => (destroyed ? [at] : []))).toEqual([0]);
+test('a connection is closed if more than 16 of its requests wait for a response', async () => {
+  const { url } = await start();
+  const head = `GET /info HTTP/1.1\r\nHost: ${new URL(url).host}\r\n`;
+  const requests = (count: number) => `${`${head}\r\n`.repeat(count - 1)}${head}Connection: close\r\n\r\n`;
+  expect((await raw(url, requests(16))).match(/HTTP\/1.1 200/g)).toHaveLength(16);
+  expect(await raw(url, requests(17))).toBe('');
 });
 
 describe('the time limit of a request', () => {
@@ -147,9 +205,12 @@ describe('the time limit of a request', () => {
     return [reply.statusCode, await reply.body.json()];
   }
 
-  test('ends a body that arrives too slowly', async () => {
+  test('ends a body that arrives too slowly, and sooner for a route that needs no key', async () => {
     const body = { detail: 'Invalid HTTP request: Request timeout' };
     expect(await post(await startLimited(), '/runs', JSON.stringify(makeRun()))).toEqual([408, body]);
+    const url = await startLimited(undefined, { requestTimeoutMs: 60_000, openTimeoutMs: LIMIT_MS });
+    expect(await post(url, '/login', '{"key":"secret"}')).toEqual([408, body]);
+    expect(await post(url, '/runs', JSON.stringify(makeRun({ inputs: {} })))).toEqual([202, { accepted: 1 }]);
   });
 
   test('does not apply to imports', async () => {

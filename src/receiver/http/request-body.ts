@@ -20,13 +20,17 @@ export interface BodyLimits {
 }
 
 const MIB = 1024 * 1024;
-const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
+export const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128 * MIB, inFlightBytesMax: 256 * MIB };
+/** For feedback with a token, so that its holders leave the memory for bodies to clients with a key. */
+export const LIMITS_OF_ANYONE: BodyLimits = { ...LIMITS, inFlightBytesMax: 16 * MIB };
 
-/**
- * Memory overhead of a body chunk, in bytes. A body that arrives in tiny chunks uses a hundred times its size in
- * memory.
- */
+/** Memory overhead of a body chunk, in bytes. */
 const CHUNK_OVERHEAD_BYTES = 256;
+/**
+ * Number of chunks smaller than their overhead that are joined into one. Otherwise, a body that arrives in tiny chunks
+ * would use a hundred times its size in memory.
+ */
+const JOINED_CHUNKS = 64;
 
 const RETRY_AFTER_S = 1;
 
@@ -61,6 +65,11 @@ export class RequestBodies {
     const chunks: Buffer[] = [];
     let sizeBytes = 0;
     let reservedBytes = 0;
+    let smallChunks = 0;
+    const reserve = (bytes: number): void => {
+      reservedBytes += bytes;
+      this.#inFlightBytes += bytes;
+    };
     const add = (chunk: Buffer): void => {
       sizeBytes += chunk.length;
       this.#onRead(chunk.length);
@@ -70,9 +79,13 @@ export class RequestBodies {
         const detail = 'The receiver is processing too many request bodies; send this request again';
         throw new HttpError(429, detail, { 'retry-after': `${RETRY_AFTER_S}` });
       }
-      reservedBytes += reservation;
-      this.#inFlightBytes += reservation;
+      reserve(reservation);
       chunks.push(chunk);
+      if (chunk.length < CHUNK_OVERHEAD_BYTES) smallChunks += 1;
+      if (smallChunks < JOINED_CHUNKS) return;
+      chunks.push(Buffer.concat(chunks.splice(-JOINED_CHUNKS)));
+      reserve(-(JOINED_CHUNKS - 1) * CHUNK_OVERHEAD_BYTES);
+      smallChunks = 0;
     };
     try {
       // Uses events, because an async iterator would add about 10 µs per request.

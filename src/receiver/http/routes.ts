@@ -4,7 +4,7 @@ import { nameInPath } from '../domain/path-segment.ts';
 import type { Store } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
-import { RequestBodies } from './request-body.ts';
+import { LIMITS, LIMITS_OF_ANYONE, RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 import { WriteCheck } from './write-check.ts';
 
@@ -14,6 +14,8 @@ export type Routes = (
   liftTimeout: () => void,
   /** Aborts when the client leaves. */
   left?: AbortSignal,
+  /** Called before the body is read: the client has shown a key, or the route needs none. */
+  admitted?: (needsKey: boolean) => void,
 ) => Promise<RouteResponse>;
 
 /** Path prefix that LangSmith clients use. */
@@ -49,12 +51,13 @@ export function createRoutes(
     fault: () => store.fault,
     tokens: access.tokens,
     metrics,
-    bodies: new RequestBodies(undefined, (bytes) => {
-      metrics.receivedBytes += bytes;
-    }),
     streams: new Set<Socket>(),
   };
-  const respond: Routes = async (request, liftTimeout, left) => {
+  const onRead = (bytes: number): void => {
+    metrics.receivedBytes += bytes;
+  };
+  const [bodies, bodiesOfAnyone] = [new RequestBodies(LIMITS, onRead), new RequestBodies(LIMITS_OF_ANYONE, onRead)];
+  const respond: Routes = async (request, liftTimeout, left, admitted) => {
     access.checkHost(request);
     const { pathname, searchParams: search } = targetOf(request);
     const path = pathname.startsWith(prefix) ? pathname.slice(PREFIX.length) : pathname;
@@ -66,7 +69,9 @@ export function createRoutes(
       return { status: 204, headers: { ...corsHeaders(page), ...PREFLIGHT } };
     }
     const isForPages = route?.isForPages === true;
-    const { scope: reached, permission } = await access.admit(request, route?.admission ?? 'read', isForPages);
+    const admission = route?.admission ?? 'read';
+    const { scope: reached, permission } = await access.admit(request, admission, isForPages);
+    admitted?.(admission !== 'anyone' && admission !== 'open');
     const unserved = route === undefined && !strict ? unservedError(request.method, path) : undefined;
     if (unserved !== undefined) throw unserved;
     if (found.length === 0) throw new HttpError(404, `No route matches ${pathname}`);
@@ -76,13 +81,14 @@ export function createRoutes(
     }
     const parameters = parametersIn(path, endpoint);
     const scope = { ...reached, ...(left && { signal: left }) };
-    const response = await route.handle({ ...context, scope, permission, request, liftTimeout, parameters, search });
+    const call = { ...context, scope, permission, request, liftTimeout, parameters, search };
+    const response = await route.handle({ ...call, bodies: admission === 'anyone' ? bodiesOfAnyone : bodies });
     if (!isForPages || page === undefined) return response;
     return { ...response, headers: { ...response.headers, ...corsHeaders(page) } };
   };
-  return async (request, liftTimeout, left) => {
+  return async (request, liftTimeout, left, admitted) => {
     try {
-      const response = await respond(request, liftTimeout, left);
+      const response = await respond(request, liftTimeout, left, admitted);
       metrics.responded(response.status);
       return response;
     } catch (error) {

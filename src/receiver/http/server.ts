@@ -15,6 +15,8 @@ import type { Routes } from './routes.ts';
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Maximum time to receive a complete request, in milliseconds. A route can remove the time limit. */
 const REQUEST_TIMEOUT_MS = 60_000;
+/** Maximum time to receive a complete request if its route needs no key, in milliseconds. */
+const OPEN_TIMEOUT_MS = 5_000;
 /**
  * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that no client
  * reads.
@@ -36,6 +38,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 
 export interface ServerLimits {
   readonly requestTimeoutMs?: number;
+  readonly openTimeoutMs?: number;
   readonly idleTimeoutMs?: number;
   readonly closeMs?: number;
   readonly connectionsMax?: number;
@@ -48,6 +51,7 @@ export async function listen(
   port: number,
   {
     requestTimeoutMs = REQUEST_TIMEOUT_MS,
+    openTimeoutMs = OPEN_TIMEOUT_MS,
     idleTimeoutMs = IDLE_TIMEOUT_MS,
     closeMs = CLOSE_MS,
     connectionsMax,
@@ -66,21 +70,34 @@ export async function listen(
     { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0, maxHeaderSize: HEADER_BYTES_MAX },
     (request, response) => {
       const { socket } = request;
-      pending += 1;
       connections.count(socket, 1);
-      const timer = setTimer(() => {
-        if (!request.complete) respondToInvalid(TIMED_OUT, request.socket);
-      }, requestTimeoutMs);
+      // Node still parses the requests that it has read from a connection after the connection was closed.
+      if (socket.destroyed) return;
+      pending += 1;
+      let isKnown = false;
+      const endIfLate = (): void => {
+        if (!request.complete) respondToInvalid(TIMED_OUT, socket);
+      };
+      let timer = setTimer(endIfLate, requestTimeoutMs);
       const liftTimeout = (): void => clearTimer(timer);
+      const admitted = (needsKey: boolean): void => {
+        isKnown = needsKey;
+        if (isKnown) connections.countKnown(socket, 1);
+        else if (!request.complete) {
+          liftTimeout();
+          timer = setTimer(endIfLate, openTimeoutMs);
+        }
+      };
       request.on('end', liftTimeout).on('close', liftTimeout);
       const left = new AbortController();
       response.on('close', () => {
         left.abort();
         pending -= 1;
         connections.count(socket, -1);
+        if (isKnown) connections.countKnown(socket, -1);
         endIdleConnections();
       });
-      void respond(routes(request, liftTimeout, left.signal), response, closing.signal);
+      void respond(routes(request, liftTimeout, left.signal, admitted), response, closing.signal);
     },
   );
   server.on('connection', (socket) => connections.opened(socket));
