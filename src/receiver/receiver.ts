@@ -169,7 +169,8 @@ export async function startServer(
 async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
   for await (const text of store.runs(DEFAULT_SCOPE, query)) runs.push(parseExact(text, String));
-  return runs;
+  // A store in ClickHouse returns traces in another order.
+  return runs.sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : a.dotted_order > b.dotted_order ? 1 : 0));
 }
 
 const KEY_LENGTH_MIN = 16;

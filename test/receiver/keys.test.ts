@@ -243,6 +243,30 @@ test('/metrics counts accepted runs, refused requests and bytes, and measures th
     expect(line).toMatch(/^(# (HELP|TYPE) runspan_\w+ .+|runspan_\w+(\{.+\})? [\d.e-]+)$/);
 });
 
+test('/metrics has the cost, the unpriced calls, the model calls and the errors of each project', async () => {
+  const { url, store, addKey } = await startService();
+  const tokens = { input_tokens: 2, output_tokens: 1 };
+  const call = (n: number, session_name: string, usage_metadata: object, fields = {}) =>
+    simple(n, { run_type: 'llm', session_name, outputs: { usage_metadata }, ...fields });
+  const odd = 'a "b"\\\n';
+  await store.apply({ tenant: 'acme' }, [call(1, 'chat', tokens), call(2, 'chat', { ...tokens, total_cost: 1.5 })]);
+  await store.apply({ tenant: 'bolt' }, [call(3, odd, { ...tokens, total_cost: 2 }, { error: 'Error: x' })]);
+  const { text: key } = addKey({ tenant: 'acme', permission: 'metrics' });
+  const { body } = await request(`${url}/metrics`, { headers: { 'x-api-key': key } });
+  const lines = (await body.text()).split('\n').filter((line) => line.startsWith('runspan_project_'));
+  const [chat, other] = ['tenant="acme",project="chat"', 'tenant="bolt",project="a \\"b\\"\\\\\\n"'];
+  expect(lines).toEqual([
+    `runspan_project_cost{${chat}} 1.5`,
+    `runspan_project_cost{${other}} 2`,
+    `runspan_project_unpriced_calls{${chat}} 1`,
+    `runspan_project_unpriced_calls{${other}} 0`,
+    `runspan_project_model_calls{${chat}} 2`,
+    `runspan_project_model_calls{${other}} 1`,
+    `runspan_project_errors{${chat}} 0`,
+    `runspan_project_errors{${other}} 1`,
+  ]);
+});
+
 test.each([
   [200, 'that is not limited, of the only tenant', ['acme'], {}],
   [403, 'that is limited to a project', ['acme'], { project: 'chat' }],

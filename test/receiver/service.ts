@@ -35,7 +35,15 @@ export async function startService(
   const access = new Access(rulesOfService, new TokenSigner(store));
   const limits = new RunLimits(() => runsPerMinute);
   const status = () => store.status();
-  const routes = receiverRoutes({ store, strict: false, faults: new Faults(), access, limits, status });
+  const routes = receiverRoutes({
+    store,
+    strict: false,
+    faults: new Faults(),
+    access,
+    limits,
+    status,
+    tenants: () => tenants,
+  });
   const server = await listen(routes, '127.0.0.1', 0);
   onTestFinished(async () => {
     await server.close();

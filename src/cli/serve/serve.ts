@@ -92,13 +92,14 @@ async function serve(
   const location = storeOf(config, given.store);
   const store = await openStore(location, config, given.prices);
   try {
-    const keys = new StoredKeys(store, () => Object.keys(config.tenants));
+    const tenants = (): string[] => Object.keys(config.tenants);
+    const keys = new StoredKeys(store, tenants);
     const access = new Access(rulesOf(config, keys), new TokenSigner(store));
     const limits = new RunLimits((tenant) => config.tenants[tenant]?.limits.runsPerMinute);
     const status = (): Promise<StoreStatus> => store.status();
     const { vocabularies, resource } = started;
     const mapping = mappingWith(vocabularies, resource);
-    const options = { store, strict: false, faults: new Faults(), access, limits, status, mapping };
+    const options = { store, strict: false, faults: new Faults(), access, limits, status, tenants, mapping };
     const server = await startServer(options, host, port, { closeMs: DRAIN_MS });
     const stopWatching = watchConfig(given.config, log, (changed) => {
       const fixed = FIXED_FIELDS.filter((field) => JSON.stringify(changed[field]) !== JSON.stringify(started[field]));
@@ -109,8 +110,7 @@ async function serve(
     });
     try {
       if (store instanceof SqliteStore) await store.setAddress(server.url);
-      const tenants = Object.keys(config.tenants);
-      log('info', 'the receiver is listening', { url: server.url, store: shownStore(location), tenants });
+      log('info', 'the receiver is listening', { url: server.url, store: shownStore(location), tenants: tenants() });
       const ending = await untilStopped();
       log('info', 'the receiver is stopping');
       return ending;

@@ -11,7 +11,7 @@ export const FORMAT = 'runspan-trace';
 export const VERSION = 1;
 
 /** Number of runs, and length of their JSON text, whose feedback is read at once. */
-const BATCH_RUNS = 200;
+const BATCH_RUNS = 2_000;
 const BATCH_LENGTH = 4 * 1024 * 1024;
 
 /**

@@ -1,3 +1,5 @@
+import type { Figures } from '../domain/query.ts';
+import { parsedQuery } from '../filter/run-filter.ts';
 import { STORE_METHODS, type Store, type StoreStatus } from '../store/store.ts';
 
 /** Upper bounds of the histogram's buckets, in seconds. */
@@ -14,6 +16,11 @@ const REASONS: Readonly<Record<number, string>> = {
   429: 'busy',
   503: 'unavailable',
 };
+
+/** Maximum number of projects of a tenant, those with the most runs. */
+const PROJECTS_MAX = 200;
+/** Minimum time between two reads of the projects, in milliseconds. A store in ClickHouse reads all runs for them. */
+const PROJECTS_MS = 30_000;
 
 /** Durations of the calls to one method of the store. */
 class Histogram {
@@ -40,6 +47,8 @@ export class Metrics {
   /** Number of rejected requests by reason. */
   readonly refused: Map<string, number> = new Map();
   readonly #histograms = new Map<string, Histogram>();
+  #projects: Promise<string> | undefined;
+  #projectsMs = 0;
 
   responded(status: number): void {
     if (status < 400) return;
@@ -57,7 +66,17 @@ export class Metrics {
     return Object.fromEntries(methods);
   }
 
-  text(openStreams: number, status: StoreStatus | undefined): string {
+  /** Returns the metrics of the projects of these tenants, as of up to half a minute ago. */
+  async projects(store: Store, tenants: readonly string[]): Promise<string> {
+    const nowMs = performance.now();
+    if (this.#projects === undefined || nowMs - this.#projectsMs > PROJECTS_MS) {
+      this.#projectsMs = nowMs;
+      this.#projects = projectsText(store, tenants).catch(() => '');
+    }
+    return this.#projects;
+  }
+
+  text(openStreams: number, status: StoreStatus | undefined, projects = ''): string {
     const refused = [...this.refused].map(([reason, count]): Sample => [`{reason="${reason}"}`, count]);
     return [
       family('accepted_runs_total', 'counter', 'Posts and patches of runs that were stored', [['', this.acceptedRuns]]),
@@ -71,6 +90,7 @@ export class Metrics {
       family('open_streams', 'gauge', 'Open change streams', [['', openStreams]]),
       family('store_seconds', 'histogram', 'Duration of calls to the store', this.#buckets()),
       ...(status === undefined ? [] : statusText(status)),
+      projects,
     ].join('');
   }
 
@@ -93,6 +113,29 @@ export class Metrics {
       [`_count{method="${name}"}`, count],
     ]);
   }
+}
+
+/** Gauges, because deletions and the retention time make them smaller. */
+async function projectsText(store: Store, tenants: readonly string[]): Promise<string> {
+  const query = parsedQuery({ groupBy: 'project' as const, groups: PROJECTS_MAX, buckets: 1 });
+  const found = await Promise.all(tenants.map(async (tenant) => (await store.statistics({ tenant }, query)).groups));
+  const labels = (at: number, project: string): string =>
+    `{tenant="${escaped(tenants[at] ?? '')}",project="${escaped(project)}"}`;
+  const gauge = (name: string, help: string, read: (figures: Figures) => number | undefined): string => {
+    const samples = found.flatMap((own, at) => own.map((one): Sample => [labels(at, one.group), read(one) ?? 0]));
+    return family(`project_${name}`, 'gauge', help, samples);
+  };
+  return [
+    gauge('cost', 'Cost of the stored runs, as far as it is known', ({ usage }) => usage?.total_cost),
+    gauge('unpriced_calls', 'Stored calls whose cost is unknown', ({ unpriced_calls }) => unpriced_calls),
+    gauge('model_calls', 'Stored model calls', ({ model_calls }) => model_calls.runs),
+    gauge('errors', 'Stored runs with an error', ({ errors }) => errors),
+  ].join('');
+}
+
+/** Escapes the value of a label. */
+function escaped(value: string): string {
+  return value.replaceAll(/[\\"]/g, '\\$&').replaceAll('\n', '\\n');
 }
 
 function statusText({ queuedBytes, unindexedRuns, fileBytes, walBytes, freeBytes, isDamaged }: StoreStatus): string[] {

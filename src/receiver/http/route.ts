@@ -68,6 +68,8 @@ export interface Call {
   readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;
   /** Returns the figures of the store, if the store has any. */
   readonly status?: () => Promise<StoreStatus>;
+  /** Returns the names of the tenants. Undefined if there are none. */
+  readonly tenants?: () => readonly string[];
 }
 
 export interface Route {

@@ -27,7 +27,7 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 export interface RoutesOptions
   extends Pick<
     Call,
-    'strict' | 'faults' | 'access' | 'limits' | 'status' | 'readyMs' | 'received' | 'mapping' | 'select'
+    'strict' | 'faults' | 'access' | 'limits' | 'status' | 'tenants' | 'readyMs' | 'received' | 'mapping' | 'select'
   > {
   readonly store: Store & { readonly lag?: string | undefined; readonly fault?: string | undefined };
   readonly metrics?: Metrics;

@@ -1,4 +1,5 @@
 import { delay } from '../../platform/timers.ts';
+import { DEFAULT_SCOPE } from '../store/store.ts';
 import { HttpError } from './http-error.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 
@@ -29,7 +30,11 @@ async function readiness({ store, writes, fault, lag, readyMs = READY_MS }: Call
 }
 
 /** Responds without the metrics of the store if the store does not answer. */
-async function metrics({ metrics: counts, streams, status }: Call): Promise<RouteResponse> {
-  const content = counts.text(streams.size, await inTime(status?.(), READY_MS));
+async function metrics({ metrics: counts, streams, status, store, tenants }: Call): Promise<RouteResponse> {
+  const projects = counts.projects(store, tenants?.() ?? [DEFAULT_SCOPE.tenant]);
+  const content = counts.text(
+    streams.size,
+    ...(await Promise.all([inTime(status?.(), READY_MS), inTime(projects, READY_MS)])),
+  );
   return { status: 200, headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }, content };
 }

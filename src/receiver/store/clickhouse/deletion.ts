@@ -138,7 +138,7 @@ export class ClickHouseDeletions {
 
   async #deleteTraces(deletion: Deletion): Promise<void> {
     while (!this.#isClosed) {
-      const traces = await this.#db.rows<DeletedTrace>(sql`${coveredTraces(deletion)} LIMIT ${STEP_TRACES}`);
+      const traces = await this.#db.rows<DeletedTrace>(sql`${coveredTraces(deletion, DELETED)} LIMIT ${STEP_TRACES}`);
       if (traces.length === 0) return;
       await this.#delete(deletion.tenant, traces, this.nowUs);
     }
@@ -164,27 +164,30 @@ export class ClickHouseDeletions {
 
 /** See `DeletionStore.removable`. Counts the runs that lists show. */
 export async function readRemovable(db: ClickHouse, deletion: Deletion): Promise<RunCounts> {
-  const select = sql`SELECT count() AS traces, sum(runs) AS runs FROM (${coveredTraces(deletion)})`;
+  const select = sql`SELECT count() AS traces, sum(runs) AS runs FROM (${coveredTraces(deletion, sql('count() AS runs'))})`;
   const [found] = await db.rows<RunCounts>(select);
   return { runs: Number(found?.runs ?? 0), traces: Number(found?.traces ?? 0) };
 }
 
-/** Selects the traces that a deletion covers, as lists show them. */
-function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion): Sql {
-  const rootIn = (name: string): Sql => all([sql('is_root = 1'), insideOf(tenant, { projects: [name] })]);
-  const ofTarget = (): Sql => {
-    if (kind === 'trace') return sql`trace = ${uuid(id)}`;
-    return kind === 'project' ? rootIn(id) : sql`${sql(kind)} = ${string(id)}`;
+/** Columns of a `DeletedTrace`. */
+const DELETED = sql`trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects`;
+
+/** Selects columns of the traces that a deletion covers, as lists show them. */
+function coveredTraces({ tenant, project, target: { kind, id }, atMs }: Deletion, columns: Sql): Sql {
+  const ofTenant = insideOf(tenant, { projects: [] });
+  const ofTarget = (): Sql[] => {
+    if (kind === 'trace') return [sql`trace = ${uuid(id)}`];
+    // Reading the project of every run takes less time than finding the many traces of a project, and then their runs.
+    if (kind === 'project') return [];
+    return [sql`trace IN (SELECT trace FROM runs FINAL WHERE ${ofTenant} AND ${sql(kind)} = ${string(id)})`];
   };
-  const selected = all([insideOf(tenant, { projects: [] }), ofTarget()]);
+  const rootsIn = [project, kind === 'project' ? id : undefined].filter((name) => name !== undefined);
   const covered = all([
     ...(kind === 'trace' ? [] : [sql`min(start_us) < ${integer(atMs * 1_000)}`]),
-    ...(project === undefined ? [] : [sql`max(${rootIn(project)}) = 1`]),
+    ...rootsIn.map((name) => sql`max(is_root = 1 AND ${insideOf(tenant, { projects: [name] })}) = 1`),
   ]);
-  return sql`SELECT trace AS id, groupUniqArray(group_id) AS group_ids, ${PROJECTS} AS projects, count() AS runs
-    FROM runs AS stored FINAL
-    WHERE tenant = ${string(tenant)} AND trace IN (SELECT trace FROM runs FINAL WHERE ${selected})
-    GROUP BY trace HAVING ${covered}`;
+  return sql`SELECT ${columns} FROM runs AS stored FINAL
+    WHERE ${all([ofTenant, ...ofTarget()])} GROUP BY trace HAVING ${covered}`;
 }
 
 /**

@@ -4,10 +4,11 @@ import { NO_PRICES } from '../../domain/prices.ts';
 import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
-import { type ClickHouse, sql, string, uuid } from './connection.ts';
+import { insideOf } from './conditions.ts';
+import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
 import { deleteWhere } from './deletion.ts';
 import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
-import { feedbackIn, groupsOf, readRow, readTraces } from './reads.ts';
+import { groupsOf, readRow } from './reads.ts';
 
 /**
  * Stores feedback on a run. New feedback with the same id replaces the old feedback, but keeps its creation time and
@@ -47,13 +48,14 @@ export async function addFeedback(
 
 export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
   if (traceIds.length === 0) return [];
-  const runs = await readTraces(db, scope, traceIds);
-  const groups = runs.map(({ run: { row } }) => row.group_id);
-  const feedback = await feedbackIn(db, scope.tenant, groups);
-  const ids = new Set(runs.map(({ run: { id } }) => id));
-  return feedback
-    .filter(({ run_id }) => ids.has(run_id))
-    .sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
+  const { tenant, project } = scope;
+  const inScope = insideOf(tenant, { projects: project === undefined ? [] : [project] });
+  const visible = sql`FROM runs FINAL WHERE ${inScope} AND trace IN (${uuids(traceIds)})`;
+  const rows = await db.rows<{ json: string }>(
+    sql`SELECT json FROM feedback FINAL WHERE tenant = ${string(tenant)}
+      AND group_id IN (SELECT group_id ${visible}) AND run IN (SELECT id ${visible}) ORDER BY created_at, n`,
+  );
+  return rows.map(({ json }) => parseExact(json));
 }
 
 export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {

@@ -82,34 +82,21 @@ function summaryIn({ id, trace, summary }: RunRow): StoredSummary {
   return { id, trace_id: trace, ...JSON.parse(summary) };
 }
 
-/** A run as a node of its trace, with its summary. */
-interface ListedRun extends TreeNode {
-  readonly row: RunRow;
-  readonly summary: StoredSummary;
-}
-
-interface OrderedRun {
-  readonly run: ListedRun;
-  readonly order: string;
-}
-
-/** Returns the visible runs of traces within the scope, in order. */
-export async function readTraces(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<OrderedRun[]> {
-  const rows = await db.rows<RunRow>(
-    sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
-      WHERE tenant = ${string(scope.tenant)} AND trace IN (${uuids(traceIds)}) ${WITH_INDEXES}`,
-  );
-  const runs = await mapInTurns(rows, (row): ListedRun => {
-    const summary = summaryIn(row);
-    const order = row.dotted_order === '' ? undefined : row.dotted_order;
-    return { id: row.id, parentId: summary.parent_run_id, startUs: row.start_us, order, row, summary };
-  });
-  return inOrder(runs).filter(({ run }) => isInScope(scope, run));
+function nodeOf({ id, start_us, dotted_order }: Omit<PlacedRun, 'parent'>, parent: string | undefined): TreeNode {
+  return { id, parentId: parent || undefined, startUs: start_us, order: dotted_order || undefined };
 }
 
 export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
-  const runs = await readTraces(db, scope, [traceId]);
-  return await mapInTurns(runs, ({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
+  const rows = await db.rows<RunRow>(
+    sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
+      WHERE tenant = ${string(scope.tenant)} AND trace = ${uuid(traceId)} ${WITH_INDEXES}`,
+  );
+  const runs = await mapInTurns(rows, (row) => {
+    const summary = summaryIn(row);
+    return { ...nodeOf(row, summary.parent_run_id), summary };
+  });
+  const shown = inOrder(runs).filter(({ run }) => isInScope(scope, run));
+  return await mapInTurns(shown, ({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
 }
 
 export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
@@ -235,9 +222,12 @@ export async function findAttachment(
 /** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
 /** Number of traces per query when reading runs without their payloads. */
-const READ_TRACES = 100;
-/** Number of runs per query when reading payloads. */
-const READ_RUNS = 200;
+const READ_TRACES = 2_000;
+/** Number of runs in the first query for payloads, and at most. */
+const FIRST_RUNS = 200;
+const READ_RUNS = 2_000;
+/** Length of the text that a query for payloads should return. */
+const READ_LENGTH = 8 * 1024 * 1024;
 
 /** A trace and the ids of its runs that match a query. */
 interface MatchingTrace {
@@ -247,6 +237,40 @@ interface MatchingTrace {
 }
 
 export async function* readRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
+  let size = FIRST_RUNS;
+  const pieces = async function* (): AsyncGenerator<string[]> {
+    for await (const runs of matchingRuns(db, scope, query)) {
+      for (let at = 0, end = 0; at < runs.length; at = end) {
+        end = Math.min(runs.length, at + size);
+        let length = 0;
+        for await (const texts of inParts(runs.slice(at, end), (some) => runTexts(db, scope.tenant, some))) {
+          for (const text of texts) length += text.length;
+          yield texts;
+        }
+        size = Math.min(READ_RUNS, Math.ceil(((end - at) * READ_LENGTH) / length));
+      }
+    }
+  };
+  for await (const texts of ahead(pieces())) yield* texts;
+}
+
+/** Requests the next item of a source while the caller uses the one before. */
+async function* ahead<Item>(source: AsyncGenerator<Item>): AsyncGenerator<Item> {
+  let next = source.next();
+  for (let { done, value } = await next; done !== true; { done, value } = await next) {
+    next = source.next();
+    // Its rejection is thrown when the caller asks for this item, if ever.
+    next.catch(() => undefined);
+    yield value;
+  }
+}
+
+/** Yields the runs that match a query, without their payloads. */
+async function* matchingRuns(
+  db: ClickHouse,
+  scope: Scope,
+  query: Parsed<RunQuery>,
+): AsyncGenerator<readonly PlacedRun[]> {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
   const condition = all([conditionOf(scope.tenant, filter), ...search]);
@@ -259,10 +283,7 @@ export async function* readRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQ
       for await (const runs of inParts(part, (traces) => runsOfTraces(db, scope, traces))) {
         const wanted = runs.slice(0, left);
         left -= wanted.length;
-        for (let from = 0; from < wanted.length; from += READ_RUNS) {
-          const texts = inParts(wanted.slice(from, from + READ_RUNS), (some) => runTexts(db, scope.tenant, some));
-          for await (const some of texts) yield* some;
-        }
+        yield inStoredOrder(wanted);
       }
     }
   } while (left > 0 && page.length === PAGE_TRACES);
@@ -282,38 +303,56 @@ async function matchingTraces(
   );
 }
 
+/** A run as a node of its trace, without its summary. */
+interface PlacedRun extends Pick<RunRow, 'id' | 'trace' | 'group_id' | 'start_us' | 'dotted_order'> {
+  readonly parent: string;
+}
+
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
 async function runsOfTraces(
   db: ClickHouse,
   { tenant }: Scope,
   matching: readonly MatchingTrace[],
-): Promise<OrderedRun[]> {
-  const traceIds = matching.map(({ trace }) => trace);
-  const runs = await readTraces(db, { tenant }, traceIds);
-  const byTrace = grouped(runs, ({ run }) => run.row.trace);
+): Promise<PlacedRun[]> {
+  const ofTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
+  // The sort key begins with the start time, so that ClickHouse reads only the part of the table between these times.
+  const rows = await db.rows<PlacedRun>(
+    sql`WITH (SELECT (min(start_us), max(start_us)) FROM runs WHERE ${ofTraces}) AS times
+      SELECT id, trace, group_id, start_us, dotted_order, JSONExtractString(summary, 'parent_run_id') AS parent
+      FROM runs FINAL WHERE ${ofTraces} AND start_us BETWEEN times.1 AND times.2`,
+  );
+  const nodes = rows.map((row) => ({ ...nodeOf(row, row.parent), row }));
+  const ordered = inOrder(nodes).map(({ run: { row }, order: dotted_order }): PlacedRun => ({ ...row, dotted_order }));
+  const byTrace = grouped(ordered, ({ trace }) => trace);
   return matching.flatMap(({ trace, ids }) => {
     const wanted = new Set(ids);
-    return (byTrace.get(trace) ?? []).filter(({ run: { id } }) => wanted.has(id));
+    return (byTrace.get(trace) ?? []).filter(({ id }) => wanted.has(id));
   });
 }
 
+/** Sorts traces as the table `messages` is sorted, so that queries for their payloads read few of its granules. */
+function inStoredOrder(runs: readonly PlacedRun[]): PlacedRun[] {
+  const traces = [...grouped(runs, ({ trace }) => trace).values()];
+  const groupOf = ([first]: readonly PlacedRun[]): string => first?.group_id ?? '';
+  return traces.sort((a, b) => (groupOf(a) < groupOf(b) ? -1 : groupOf(a) > groupOf(b) ? 1 : 0)).flat();
+}
+
 /** Returns each run as JSON, with its payloads. */
-async function runTexts(db: ClickHouse, tenant: string, runs: readonly OrderedRun[]): Promise<string[]> {
-  const rows = runs.map(({ run: { row } }) => row);
-  const runIds = rows.map(({ id }) => id);
+async function runTexts(db: ClickHouse, tenant: string, runs: readonly PlacedRun[]): Promise<string[]> {
+  const runIds = runs.map(({ id }) => id);
   const [byRun, infos] = await Promise.all([
-    readMessages<WholeMessageRow>(db, tenant, rows, WHOLE_MESSAGE),
+    readMessages<WholeMessageRow>(db, tenant, runs, WHOLE_MESSAGE),
     attachmentInfos(db, tenant, runIds),
   ]);
-  return await mapInTurns(runs, ({ run: { id, parentId, row }, order: dotted_order }) => {
+  return runs.map(({ id, trace, parent, dotted_order }) => {
     const own = byRun.get(id) ?? [];
     const attachments = infos.get(id);
     const record = {
       ...runOf(id, own).run.fields,
       id,
-      trace_id: row.trace,
+      trace_id: trace,
       dotted_order,
-      ...(parentId && { parent_run_id: parentId }),
+      ...(parent && { parent_run_id: parent }),
       ...(attachments && { attachments }),
     };
     const texts = { inputs: '{}', ...payloadsIn(own) };
