@@ -299,5 +299,5 @@ export interface CacheComparison {
 
 /** Replaces NUL and unpaired surrogates with U+FFFD, because databases cut or replace them. */
 export function storable(text: string): string {
-  return text.toWellFormed().replaceAll('\0', '\ufffd');
+  return text.replaceAll('\0', '\ufffd').replace(/\p{Surrogate}/gu, '\ufffd');
 }
