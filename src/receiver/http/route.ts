@@ -16,7 +16,6 @@ import { uuid } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
 import type { TokenSigner } from './token-signer.ts';
 import { validated } from './validation.ts';
-import type { WriteCheck } from './write-check.ts';
 
 /** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */
 export interface RouteResponse {
@@ -40,7 +39,8 @@ export interface Call {
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
   readonly store: Store;
-  readonly writes: WriteCheck;
+  /** Resolves with why the store could not write in the latest test. Empty if it could. */
+  readonly writeProblem: () => Promise<string>;
   /** Returns why the store acknowledges no writes, if it knows. */
   readonly fault: () => string | undefined;
   /** Returns how late the store deletes old runs, as a text, if it is late. */

@@ -20,7 +20,7 @@ const SECRET_BYTES = 32;
  */
 export class TokenSigner {
   readonly #store: TokenStore;
-  #cached: { readonly secrets: Promise<TokenSecret[]>; readonly readAtMs: number } | undefined;
+  readonly #cache = new ReadCache<TokenSecret[]>();
   #creating: Promise<TokenSecret> | undefined;
   readonly #revoked = new ReadCache<boolean>();
 
@@ -65,7 +65,7 @@ export class TokenSigner {
     const latest = (await this.#secrets()).at(-1);
     if (latest !== undefined && Date.now() - latest.createdMs < ROTATION_MS) return latest;
     this.#creating ??= this.#create(latest).finally(() => {
-      this.#cached = undefined;
+      this.#cache.delete('secrets');
       this.#creating = undefined;
     });
     return this.#creating;
@@ -84,13 +84,7 @@ export class TokenSigner {
   }
 
   #secrets(ageMaxMs: number = CACHE_MS): Promise<TokenSecret[]> {
-    if (this.#cached !== undefined && Date.now() - this.#cached.readAtMs < ageMaxMs) return this.#cached.secrets;
-    const secrets = this.#store.tokenSecrets();
-    this.#cached = { secrets, readAtMs: Date.now() };
-    secrets.catch(() => {
-      this.#cached = undefined;
-    });
-    return secrets;
+    return this.#cache.read('secrets', () => this.#store.tokenSecrets(), ageMaxMs);
   }
 }
 

@@ -39,7 +39,7 @@ export async function openHandler(
   const { connection, lock } = openToWrite(engine, path);
   const close = (): void => {
     connection.close();
-    lock.release();
+    lock.close();
   };
   try {
     setOwner(connection, write.owner);
