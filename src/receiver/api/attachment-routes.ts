@@ -1,18 +1,14 @@
 import type { Attachment } from '../../run/record.ts';
 import { HttpError } from '../http/http-error.ts';
-import { idOf, type Route, type RouteResponse } from '../http/route.ts';
+import { get, idOf, type Route, type RouteResponse } from '../http/route.ts';
 
 export const attachmentRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/query/runs/:id/attachments/:name',
-    handle: async (call) => {
-      const runId = idOf(call);
-      const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
-      if (attachment === undefined) throw new HttpError(404, `Run ${runId} is not stored, or has no such attachment`);
-      return attachmentResponse(attachment);
-    },
-  },
+  get('/query/runs/:id/attachments/:name', async (call) => {
+    const runId = idOf(call);
+    const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
+    if (attachment === undefined) throw new HttpError(404, `Run ${runId} is not stored, or has no such attachment`);
+    return attachmentResponse(attachment);
+  }),
 ];
 
 /**

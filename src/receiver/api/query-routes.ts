@@ -9,7 +9,7 @@ import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
 import { HttpError, type Location } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
-import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
+import { type Call, get, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 import { cacheComparison } from './cache-comparison.ts';
 import { postFeedback } from './feedback-routes.ts';
@@ -92,10 +92,6 @@ export const queryRoutes: readonly Route[] = [
     }),
   ),
 ];
-
-function get(path: string, handle: Route['handle']): Route {
-  return { method: 'GET', path, handle };
-}
 
 /**
  * Maximum number of open change streams. Each stream uses one of the server's 1,000 connections. The other connections

@@ -23,7 +23,7 @@ import { offsetsOf } from '../domain/time-buckets.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parseUuid, uuid } from '../http/run-fields.ts';
-import { checkKnownParameters, jsonObject, validated } from '../http/validation.ts';
+import { checkKnownParameters, jsonObject, type Schema, validated } from '../http/validation.ts';
 
 const TEXT: Check = ['a string', (value) => typeof value === 'string'];
 
@@ -125,7 +125,8 @@ export function readRunQuery(body: unknown): Parsed<RunQuery> {
 }
 
 const [COUNT, isCount] = WHOLE_FROM_1;
-const bodySchema = v.object({ trace: uuid(true), limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX) });
+export const count: Schema<number> = v.custom<number>(isCount, COUNT);
+const bodySchema = v.object({ trace: uuid(true), limit: v.optional(count, RUNS_MAX) });
 
 /** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {

@@ -3,6 +3,7 @@ import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import type { RunCounts } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http/http-error.ts';
@@ -21,16 +22,11 @@ import { FORMAT, VERSION } from './trace-export.ts';
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
-interface Imported {
-  readonly traces: number;
-  readonly runs: number;
-}
-
 /**
  * Imports a trace export, or runs as JSON lines, while the request body arrives. Throws an HTTP 400 error if the body
  * is not an export, or a 422 error if a field is invalid.
  */
-export async function importTrace(call: Call): Promise<Imported> {
+export async function importTrace(call: Call): Promise<RunCounts> {
   const isLines = /^application\/(?:jsonl|x-ndjson)\s*(?:;|$)/i.test(call.request.headers['content-type'] ?? '');
   if (!isLines) checkJsonType(call.request);
   call.liftTimeout();
@@ -83,7 +79,7 @@ class TraceImport {
     else if (key === 'feedback') this.#addFeedback(value, ['body', 'feedback', index]);
   }
 
-  async end(): Promise<Imported> {
+  async end(): Promise<RunCounts> {
     checkHeader(this.#header);
     for (const { value, loc } of this.#feedback) {
       if (!this.#runIds.has(value.run_id)) {

@@ -315,8 +315,8 @@ export function assembledThread(thread: string, roots: readonly TracedRun[]): Th
     };
   });
   return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
-    inputs: sorted[0]?.trace.traceFields()?.inputs_preview,
-    outputs: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
+    inputs_preview: sorted[0]?.trace.traceFields()?.inputs_preview,
+    outputs_preview: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
     feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
   });
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Readable, Transform } from 'node:stream';
+import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
 import { HttpError } from './http-error.ts';
@@ -130,16 +130,8 @@ function tooLarge(bytesMax: number, when = ''): HttpError {
   return new HttpError(413, `The body is larger than ${bytesMax} bytes${when}`);
 }
 
-interface OpenBody {
-  /** The decompressed body, or the request itself if the body is not compressed. */
-  readonly source: Readable;
-  /** Converts an error from `source` to an HttpError. */
-  readonly failureOf: (error: unknown) => HttpError;
-  /** Discards the rest of the body, because clients send the whole body before they read the response. */
-  readonly close: () => void;
-}
-
-function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
+/** Returns the decompressed body as `source`, which is the request itself if the body is not compressed. */
+function openBody(request: IncomingMessage, wireBytesMax: number) {
   const { encoding, decoder } = decoderOf(request.headers['content-encoding']) ?? {};
   if (decoder !== undefined) {
     let wireBytes = 0;
@@ -155,8 +147,9 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
   const problem = encoding === undefined ? 'complete' : `valid ${encoding}`;
   return {
     source: decoder ?? request,
-    failureOf: (error) =>
+    failureOf: (error: unknown) =>
       error instanceof HttpError ? error : new HttpError(400, `The body is not ${problem}: ${messageOf(error)}`),
+    /** Discards the rest of the body, because clients send the whole body before they read the response. */
     close: () => {
       request.removeAllListeners('data').unpipe().resume();
       decoder?.destroy();

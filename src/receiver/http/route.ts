@@ -82,6 +82,10 @@ export interface Route {
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
+export function get(path: string, handle: Route['handle'], admission?: Admission): Route {
+  return { method: 'GET', path, handle, ...(admission && { admission }) };
+}
+
 /** Returns an id from the URL path, in lower case with hyphens. Throws an HTTP 422 error if the id is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);

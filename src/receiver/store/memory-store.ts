@@ -39,7 +39,7 @@ import type {
   TimeRange,
 } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { projectOf, sortValueOf } from '../domain/run-values.ts';
+import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -215,20 +215,14 @@ export class MemoryStore implements Store {
   async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
     const filter = within(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
-      root !== undefined && matchesFilter(filter, root, undefined) ? [root.summary] : [],
+      root !== undefined && matchesFilter(filter, root, undefined) ? [root] : [],
     );
-    const rows = [...grouped(roots, projectOf)].map(([name, own]) => {
-      return {
-        name,
-        traces: own.length,
-        last_start_time:
-          own
-            .map((root) => root.start_time)
-            .sort()
-            .at(-1) ?? '',
-      };
-    });
-    return rows.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const byProject = [...grouped(roots, ({ summary }) => projectOf(summary))];
+    return projectSummaries(
+      byProject.map(([project, own]) => {
+        return { project, traces: own.length, last_us: own.reduce((last, { startUs }) => Math.max(last, startUs), 0) };
+      }),
+    );
   }
 
   traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {

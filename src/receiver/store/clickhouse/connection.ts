@@ -250,7 +250,7 @@ export async function* inParts<Item, Data>(
   items: readonly Item[],
   read: (part: readonly Item[]) => Promise<Data>,
   skip?: (item: Item, error: unknown) => void | Promise<void>,
-  isOfItem: (error: unknown) => boolean | Promise<boolean> = isTooLarge,
+  isOfItem: (error: unknown) => boolean | Promise<boolean> = (error) => error instanceof QueryLimitError,
 ): AsyncGenerator<Data> {
   let data: Data;
   try {
@@ -265,8 +265,4 @@ export async function* inParts<Item, Data>(
     return;
   }
   yield data;
-}
-
-export function isTooLarge(error: unknown): boolean {
-  return error instanceof QueryLimitError;
 }

@@ -5,7 +5,7 @@ import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
+import { type ClickHouse, inParts, QueryLimitError } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
 import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
 import { RowWriter } from './run-row.ts';
@@ -203,7 +203,8 @@ export class Derivation {
   }
 
   #leave({ tenant, group_id }: GroupKey, error: unknown): void {
-    const reason = isTooLarge(error) ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
+    const reason =
+      error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
     diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
     const dueMs = performance.now() + LEFT_MS;
     this.#left.set(keyOf({ tenant, group_id }), {

@@ -262,11 +262,7 @@ export class RowWriter {
   }
 }
 
-interface RowKey {
-  readonly tenant: string;
-  readonly start_us: number;
-  readonly id: string;
-}
+type RowKey = Pick<DerivedRow, 'tenant' | 'start_us' | 'id'>;
 
 interface StoredRow {
   readonly latestVersion: string;

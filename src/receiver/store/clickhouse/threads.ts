@@ -1,3 +1,4 @@
+import { definedOrNone } from '../../../payload/fields.ts';
 import { figuresOf } from '../../domain/assemble.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
@@ -101,8 +102,8 @@ async function summaries(
     // The thread was deleted since the first query.
     if (first === undefined) return [];
     return threadSummaryOf(name, [first, ...others], {
-      inputs: shownOf(own[0]).inputs_preview,
-      outputs: shownOf(own.at(-1)).outputs_preview,
+      inputs_preview: shownOf(own[0]).inputs_preview,
+      outputs_preview: shownOf(own.at(-1)).outputs_preview,
       feedback: figuresOf(own.flatMap(({ trace }) => feedback.get(trace) ?? [])),
     });
   });
@@ -131,13 +132,13 @@ async function storedTotals(db: ClickHouse, tenant: string, keys: readonly TurnR
 
 function turnOf(row: TurnRow): Turn {
   const { start_us, latency_us, outcome, project, user } = row;
-  const usage = USAGE_KEYS.flatMap((key) => (row[`trace_${key}`] === null ? [] : [[key, row[`trace_${key}`]]]));
+  const usage = Object.fromEntries(USAGE_KEYS.map((key) => [key, row[`trace_${key}`] ?? undefined]));
   return {
     startUs: start_us,
     latencyUs: latency_us ?? undefined,
     outcome,
     project,
     user: user ?? undefined,
-    usage: usage.length === 0 ? undefined : (Object.fromEntries(usage) as Usage),
+    usage: definedOrNone<Usage>(usage),
   };
 }

@@ -24,13 +24,6 @@ const STEP_RUNS = 50;
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 
-interface StoredProject {
-  readonly tenant: number;
-  /** Name of the tenant. */
-  readonly name: string;
-  readonly project: string;
-}
-
 interface OldestTrace {
   readonly n: number;
   readonly seq: number;
@@ -142,7 +135,8 @@ export class SqliteRetention {
   /** Returns a trace that is older than the maximum age of its project. The project of a trace is that of its root. */
   #expiredInProject(): OldestTrace | undefined {
     if (this.#projectAges.size === 0) return undefined;
-    for (const { tenant, name, project } of this.#connection.all<StoredProject>(PROJECTS)) {
+    const projects = this.#connection.all<{ tenant: number; name: string; project: string }>(PROJECTS);
+    for (const { tenant, name, project } of projects) {
       const beforeMs = this.#time.timeMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
       const found = this.#connection.one<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs);
       if (found !== undefined) return found;
