@@ -120,7 +120,6 @@ function idsIn(search: URLSearchParams, parameter: string): string[] {
   return ids.map((id) => validated(uuid(true), id, loc));
 }
 
-/** Returns the response body for a feedback token. The token's URL starts with the receiver's public URL. */
 async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<object> {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.rules.publicUrl ?? `${scheme}://${headers.host}`;
@@ -155,7 +154,6 @@ async function signedToken({ parameters, tokens }: Call): Promise<FeedbackToken 
   return fields as FeedbackToken | undefined;
 }
 
-/** Reads the token in the path. Throws an HttpError if the token is not valid. */
 async function tokenOf(call: Call): Promise<FeedbackToken> {
   const { access, store } = call;
   const token = await signedToken(call);

@@ -93,7 +93,6 @@ export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
   return parsedQuery(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** Selects one page of the turns of a thread. */
 type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
 
 /** Reads a query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
@@ -112,7 +111,6 @@ export function readSuggestionQuery(search: URLSearchParams): SuggestionQuery {
   throw new HttpError(422, [{ loc: ['query', 'field'], msg: '`field` is missing', type: 'missing' }]);
 }
 
-/** Maximum number of runs in a response. */
 const RUNS_MAX = 100;
 
 /**

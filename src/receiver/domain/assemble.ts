@@ -78,7 +78,6 @@ export class AssembledRun {
     this.#measure();
   }
 
-  /** Returns whether the run had feedback with this id. */
   removeFeedback(id: string): boolean {
     const isRemoved = this.feedback.delete(id);
     this.#measure();
@@ -152,7 +151,6 @@ export class AssembledTrace implements CoveredTrace {
   readonly id: string;
   /** All runs, including those that are not visible yet. */
   readonly members: readonly AssembledRun[];
-  /** The visible runs. */
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
   /**
@@ -215,7 +213,6 @@ export class AssembledTrace implements CoveredTrace {
     return this.#decided && traceFieldsIn(this.#decided, ({ summary }) => summary);
   }
 
-  /** The names and ids of the projects of the visible runs. */
   get projects(): string[] {
     return [...new Set(this.members.flatMap(({ projects }) => projects))];
   }

@@ -41,7 +41,6 @@ export function latenciesOfCounts(counts: Iterable<readonly [bucket: number, run
   return pairs;
 }
 
-/** Returns the number of runs in each latency bucket. */
 function countsOf(parts: readonly Latencies[]): Float64Array {
   const counts = new Float64Array(LATENCY_BUCKETS);
   for (const pairs of parts) {

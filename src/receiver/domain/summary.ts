@@ -248,7 +248,6 @@ function setText(summary: RunSummary, key: TextKey, value: string | undefined): 
   if (value !== undefined) summary[key] = comparable(value);
 }
 
-/** What the payloads of a message tell about tools. */
 interface ToolFacts {
   tool_calls?: CalledTool[];
   tool_results?: ToolOutcome[];

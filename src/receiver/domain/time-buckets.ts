@@ -2,7 +2,6 @@ import type { StatisticsQuery, TimeRange } from './query.ts';
 
 const BUCKETS = 60;
 
-/** Start times of the first and the last run. */
 export interface StartRange {
   readonly firstUs: number;
   readonly lastUs: number;
@@ -112,7 +111,6 @@ export function offsetsOf(timeZone = '0'): OffsetAt {
 /** How to calculate statistics: a query whose filter is parsed. */
 export type StatisticsPlan = Omit<StatisticsQuery, 'filter'> & {
   readonly filter: { readonly range: TimeRange };
-  /** Minimum length of the time buckets. */
   readonly stepUsMin?: number;
 };
 

@@ -6,7 +6,6 @@ import { dottedOrder } from '../../run/time.ts';
  */
 const LEVELS_MAX = 64;
 
-/** A run as a node in the tree of a trace. */
 export interface TreeNode {
   readonly id: string;
   readonly parentId: string | undefined;

@@ -9,7 +9,6 @@ export interface TextPattern {
   readonly text: string;
 }
 
-/** A limit for a number. */
 export interface Bound {
   readonly operator: '=' | '>' | '>=' | '<' | '<=';
   readonly amount: number;

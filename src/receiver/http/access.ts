@@ -9,14 +9,12 @@ import { FULL_GRANT, type Grant, type Keyring } from './keyring.ts';
 import type { TokenSigner } from './token-signer.ts';
 
 export interface AccessRules {
-  /** Address that the receiver listens on. */
   readonly host: string;
   /** Keys that the receiver accepts. If undefined, no key is required. */
   readonly keys?: Keyring;
   readonly proxies?: readonly TrustedProxy[];
   readonly workspaceId?: string | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
-  /** URL under which clients reach the receiver. */
   readonly publicUrl?: string | undefined;
   /** Origins whose pages may send spans. */
   readonly allowedOrigins?: readonly string[] | undefined;
@@ -66,7 +64,6 @@ export class Access {
   /** May be replaced, except for the address. Sessions continue if their keys are still accepted. */
   rules: AccessRules;
   readonly #isExposed: boolean;
-  /** Signs feedback tokens and login sessions. */
   readonly tokens: TokenSigner;
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -155,7 +152,6 @@ export class Access {
     return cookie(this.#cookieName(request), '', 0);
   }
 
-  /** Throws an HTTP 403 error if a page of another site sent the request. */
   #checkSite(request: IncomingMessage, admission: Admission): void {
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
@@ -266,7 +262,6 @@ function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
 }
 
-/** Returns whether a browser sent the request to open a link in a tab. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

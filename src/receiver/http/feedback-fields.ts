@@ -19,7 +19,6 @@ import {
   withoutNulls,
 } from './validation.ts';
 
-/** Feedback fields that a client may set. */
 type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
@@ -91,7 +90,6 @@ export function readFeedback(value: unknown, loc: Location): Feedback {
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
-/** Creates feedback with the current time from validated fields. */
 export function feedbackOf(input: FeedbackInput, runId: string, ownKey: string, ownId: string): Feedback {
   const now = isoTimestamp(Date.now() * 1_000);
   return { id: ownId, run_id: runId, key: ownKey, ...input, created_at: now, modified_at: now };
@@ -137,7 +135,6 @@ const tokenSchema = v.pipe(
   ),
 );
 
-/** Validates the tokens in a request body. */
 export function readTokens(body: unknown, tenant: string): FeedbackToken[] {
   if (!Array.isArray(body)) return [readToken(body, tenant, ['body'])];
   if (body.length > REQUEST_TOKENS_MAX)

@@ -24,7 +24,6 @@ export const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128
 /** For feedback with a token, so that its holders leave the memory for bodies to clients with a key. */
 export const LIMITS_OF_ANYONE: BodyLimits = { ...LIMITS, inFlightBytesMax: 16 * MIB };
 
-/** Memory overhead of a body chunk, in bytes. */
 const CHUNK_OVERHEAD_BYTES = 256;
 /**
  * Number of chunks smaller than their overhead that are joined into one. Otherwise, a body that arrives in tiny chunks

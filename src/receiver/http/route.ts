@@ -47,7 +47,6 @@ export interface Call {
   readonly lag: () => string | undefined;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
-  /** Permission of the request's key. */
   readonly permission: Permission;
   readonly tokens: TokenSigner;
   readonly faults: Faults;
@@ -66,7 +65,6 @@ export interface Call {
   readonly readyMs?: number;
   /** Called after the store has applied the operations in a request. */
   readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;
-  /** Returns the figures of the store, if the store has any. */
   readonly status?: () => Promise<StoreStatus>;
 }
 

@@ -26,7 +26,6 @@ const PREFIXED = `${PREFIX}/feedback/tokens`;
 /** Minimum interval between tests of writing, in milliseconds. */
 const WRITE_TEST_MS = 10_000;
 
-/** The parts of a receiver that its routes use. */
 export interface RoutesOptions
   extends Pick<
     Call,
@@ -190,7 +189,6 @@ const UNSERVED: readonly (readonly [request: RegExp, detail: string])[] = [
   ],
 ];
 
-/** Returns the error for a request to LangSmith's API that the receiver does not serve. */
 function unservedError(method: string | undefined, path: string): HttpError | undefined {
   const detail = UNSERVED.find(([request]) => request.test(`${method} ${path}`))?.[1];
   return detail === undefined ? undefined : new HttpError(501, detail);

@@ -18,7 +18,6 @@ export interface DottedOrder {
   readonly ids: readonly string[];
 }
 
-/** Returns the schemas that validate a run's fields in all request formats. */
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<keyof RunRecord, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);

@@ -26,7 +26,6 @@ const HEADER_BYTES_MAX = 16 * 1024;
 /** Default maximum time that `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
-/** Default response headers, which a route may override. */
 const HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   'x-content-type-options': 'nosniff',

@@ -2,7 +2,6 @@ import { delay } from '../../platform/timers.ts';
 import { HttpError } from './http-error.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 
-/** HTTP routes for monitoring. */
 export const serviceRoutes: readonly Route[] = [
   { method: 'GET', path: '/healthz', admission: 'open', handle: () => ({ status: 200, body: { status: 'ok' } }) },
   { method: 'GET', path: '/readyz', admission: 'open', handle: readiness },

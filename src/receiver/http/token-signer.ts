@@ -5,7 +5,6 @@ import { ReadCache } from './read-cache.ts';
 
 /** Age at which a new secret replaces the latest one, in milliseconds. Tokens with earlier secrets stay valid. */
 const ROTATION_MS = 30 * 24 * 3_600_000;
-/** Time for which the secrets are cached, in milliseconds. */
 const CACHE_MS = 60_000;
 /**
  * Time after which an unknown signature reads the secrets again, in milliseconds. Another receiver may have added a

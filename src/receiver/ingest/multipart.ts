@@ -1,6 +1,5 @@
 import { HttpError } from '../http/http-error.ts';
 
-/** A part of a multipart body. */
 export interface Part {
   readonly name: string;
   /** Value of the Content-Type header, including its parameters. */

@@ -4,7 +4,6 @@ import { takeTurn } from '../domain/in-turns.ts';
 import { HttpError } from '../http/http-error.ts';
 import { VALUES_MAX } from '../http/json.ts';
 
-/** Maximum nesting depth of protobuf messages. */
 const DEPTH_MAX = 200;
 
 /** A protobuf field. `type` is either an encoding in `MessageReader` or the name of a message. */
@@ -148,7 +147,6 @@ function put(result: Record<string, unknown>, [name, , repeated]: Field, value: 
   else result[name] = [value];
 }
 
-/** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
   // Source of fixed-length numbers, because `pbf` ignores a view's byte offset when reading such numbers.

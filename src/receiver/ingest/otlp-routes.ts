@@ -50,7 +50,6 @@ export const otlpRoutes: readonly Route[] = SIGNALS.flatMap((signal) =>
   ),
 );
 
-/** An encoding for OTLP requests and responses: JSON or protobuf. */
 interface Encoding {
   read(body: Buffer, request: string): unknown;
   response(signal: Signal, rejected: number, reason: string): Promise<Uint8Array> | string;

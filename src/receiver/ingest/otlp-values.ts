@@ -2,7 +2,6 @@ import { cut } from '../../base/text.ts';
 import { idTextOf, isFields, parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 
-/** An object in OTLP/JSON. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function isZero(value: unknown): boolean {

@@ -6,7 +6,6 @@ import { grouped } from '../../domain/grouped.ts';
 import type { Sql as SqlOf } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 
-/** A query parameter with its ClickHouse type. */
 export interface Param {
   readonly type: string;
   readonly value: unknown;
@@ -14,12 +13,10 @@ export interface Param {
 
 export type Sql = SqlOf<Param>;
 
-/** A row to insert, keyed by column name. */
 export type InsertRow = Readonly<Record<string, unknown>>;
 
 /** Retention may run longer and read more rows than the queries of users. */
 type Purpose = 'requests' | 'retention';
-/** Maximum duration of a query, in seconds. */
 const QUERY_MAX_S: Readonly<Record<Purpose, number>> = { requests: 10, retention: 3_600 };
 /** Extra time that the client waits for a response, in seconds, so that the limit of ClickHouse applies first. */
 const TIMEOUT_MARGIN_S = 5;
@@ -225,7 +222,6 @@ const TOO_LARGE_CODES: readonly string[] = [
 ];
 const RETRY_AFTER_S = 5;
 
-/** Thrown if a query reads or returns too much data. */
 export class QueryLimitError extends StoreError {
   constructor() {
     super('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);

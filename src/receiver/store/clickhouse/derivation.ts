@@ -26,7 +26,6 @@ const DUE_MAX = 100_000;
 const PAUSE_MS = 500;
 /** Minimum time between two derivations, in milliseconds. */
 const INTERVAL_MS = 800;
-/** Interval between sweeps, in milliseconds. */
 const SWEEP_MS = 2_000;
 /** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 30_000_000;
@@ -127,7 +126,6 @@ export class Derivation {
     return this.#clock.nowUs() - this.#sweptUs > BEHIND_US;
   }
 
-  /** Schedules the derivation of groups. */
   add(groups: readonly GroupKey[]): void {
     const addedMs = performance.now();
     for (const { tenant, group_id } of groups) {
@@ -291,7 +289,6 @@ export class Derivation {
     await this.#db.insert('times', [{ name: 'swept', us: this.#storedUs }]);
   }
 
-  /** Derives the groups that are due, for up to `SWEEP_MS`. */
   async #deriveDue(): Promise<void> {
     const endMs = performance.now() + SWEEP_MS;
     while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}

@@ -32,10 +32,8 @@ const READ_MESSAGES = 20_000;
 /** Maximum number of messages of a group. Larger groups are not read. */
 export const GROUP_MESSAGES_MAX = 200_000;
 
-/** A group that contains messages. */
 export interface StoredGroup extends GroupKey {
   readonly messages: number;
-  /** Time of the latest message, in microseconds. */
   readonly seenUs: number;
 }
 
@@ -118,7 +116,6 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 
 type GroupRow = MessageRow & GroupKey;
 
-/** Returns a condition for the messages of groups. */
 export function inGroups(keys: readonly GroupKey[]): Sql {
   const [tenants, ids] = [keys.map(({ tenant }) => tenant), keys.map(({ group_id }) => group_id)];
   return sql`(tenant, toUInt128(group_id)) IN ${keysIn(tenants, ids)}`;

@@ -11,7 +11,6 @@ import { SEARCHED_TEXT, UNSPACED_TOKENS } from './schema.ts';
 
 /** Maximum number of runs whose text one search reads. */
 const CANDIDATES_MAX = 20_000;
-/** Number of runs per query. */
 const READ_RUNS = 100;
 /** Maximum number of words, and of phrases in scripts without spaces, that select candidates. */
 const SELECTING_WORDS_MAX = 5;
@@ -27,7 +26,6 @@ const EARLY_US = 86_400_000_000;
 /** With these settings, the text index finds any part of a word. */
 const ANY_PART = sql('SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000');
 
-/** A run that may contain the search words. */
 interface Candidate {
   readonly id: string;
   readonly group_id: string;

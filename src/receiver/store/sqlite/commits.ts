@@ -210,7 +210,6 @@ export class SqliteCommits {
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
-  /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
     const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose || this.#keys.isDue;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);

@@ -128,7 +128,6 @@ export function openBeside(engine: Engine, path: string, create: boolean): Sqlit
   return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`));
 }
 
-/** Creates or upgrades a store. */
 function prepare(engine: Engine, path: string): void {
   const { connection, lock } = openToWrite(engine, path);
   connection.close();
@@ -163,7 +162,6 @@ export function currentOwner(engine: Engine, path: string): StoreOwner | undefin
   return undefined;
 }
 
-/** Records in the store file which process has the file open for writing. */
 export function setOwner(connection: SqliteConnection, owner: StoreOwner): void {
   connection.run("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", JSON.stringify(owner));
 }

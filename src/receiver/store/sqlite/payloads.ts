@@ -7,7 +7,6 @@ import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { type PayloadFacts, payloadFactsOf } from '../../domain/summary.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Length above which payloads are compressed. */
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;

@@ -50,7 +50,6 @@ const UNLIMITED: readonly string[] = ['runKeys', 'removable'];
 /** A method of the store, in the thread that runs it. */
 type Read<Name extends keyof Store> = (...args: Parameters<Store[Name]>) => Awaited<ReturnType<Store[Name]>>;
 
-/** Answers queries through a read-only SQLite connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
@@ -102,7 +101,6 @@ export class SqliteReader {
     return this.#keys.key(id);
   }
 
-  /** Returns the number of runs whose words are not in the index yet. */
   unindexedRuns(): number {
     return this.#connection.number('SELECT count(*) FROM unindexed');
   }
@@ -269,7 +267,6 @@ export class SqliteReader {
     return rows.map(({ secret, created_ms: createdMs }) => ({ secret, createdMs }));
   };
 
-  /** Returns the ids of revoked tokens, and of runs whose tokens were revoked. */
   revokedTokens(scope: Scope): RevokedToken[] {
     const sql = 'SELECT id, revoked_ms FROM revoked_tokens WHERE tenant = ?';
     const rows = this.#connection.all<{ id: Uint8Array; revoked_ms: number }>(sql, this.#tenant(scope));

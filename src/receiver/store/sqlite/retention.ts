@@ -8,7 +8,6 @@ import { hideTrace } from './deletion.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRunsOf } from './sqlite-run.ts';
 
-/** The limits that a store enforces. */
 export interface Retention extends Ages {
   readonly maxBytes: number;
 }

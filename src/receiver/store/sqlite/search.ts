@@ -11,7 +11,6 @@ import { fieldsOf, type SelectedRun } from './run-row.ts';
  */
 export const RARE_MAX: number = 20_000;
 const WORD_LENGTH_MAX = 64;
-/** Maximum number of runs to index in one transaction. */
 const STEP_RUNS = 5_000;
 
 /**

@@ -94,10 +94,8 @@ const LOG_INTERVAL_MS = 60_000;
  * `medium`: apart from slow queries, so that they cannot delay it. `slow`: it may read all runs.
  */
 type Speed = 'quick' | 'medium' | 'slow';
-/** Maximum numbers of threads. */
 const MEDIUM_READERS_MAX = 1;
 const SLOW_READERS_MAX = 3;
-/** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
 export type WriterCalls = Omit<SqliteCommits, 'close'>;
@@ -131,7 +129,6 @@ export class SqliteStore implements Store {
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether a thread has found damage. */
   #isDamaged = false;
   /** The open files. The writer has created the write-ahead log. */
   readonly #openFiles: string;

@@ -163,7 +163,6 @@ function wholePeriods(from: number, before: number, [period, ...shorter]: readon
   ];
 }
 
-/** Reads the counters in a tenant that match a filter. */
 class CounterReader {
   readonly #connection: SqliteConnection;
   readonly #condition: Condition;

@@ -61,7 +61,6 @@ export class StoredTrace implements KnownTrace {
   roots: readonly [before: number | null, after: number | null] = [null, null];
   /** Fields of the summary whose deciding run may have lost its place. */
   readonly #lost = new Set<DecidingField>();
-  /** Keys of the runs that decide the summary. */
   readonly #deciding: DecidingRuns<number>;
   /** Whether the trace must be written. */
   isChanged = false;

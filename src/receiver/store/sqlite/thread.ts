@@ -45,7 +45,6 @@ export interface Thread<Calls> {
 export type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
 export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
 
-/** A message to a thread. */
 export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
 
 /** A message from a thread. Instead of a value, it may contain JSON text. A change is sent before the response to the call that caused the change. */

@@ -58,7 +58,6 @@ function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace']
   };
 }
 
-/** Returns the figures of feedback on visible runs. */
 function feedbackFiguresIn(connection: SqliteConnection, { sql, params }: Condition): FeedbackFigures[] {
   return connection
     .all<{ key: string; count: number; score: number | null }>(

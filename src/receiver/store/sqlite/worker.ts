@@ -11,7 +11,6 @@ import { SqliteRepricing } from './repricing.ts';
 import { SqliteRetentionTime } from './retention.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
-/** Executes calls in a thread. */
 interface CallHandler {
   call(name: string, args: readonly unknown[]): Promise<unknown>;
   close(): void;
