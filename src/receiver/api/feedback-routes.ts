@@ -111,9 +111,7 @@ async function revokeToken(call: Call): Promise<RouteResponse> {
   return { status: 200, body: { id: token.id } };
 }
 
-/**
- * Returns all values of a URL parameter. Throws an HTTP 422 error if the parameter is missing or a value is not a UUID.
- */
+/** Returns all values of a URL parameter. Throws an HTTP 422 error if there is none, or if one is not a UUID. */
 function idsIn(search: URLSearchParams, parameter: string): string[] {
   const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
   if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
@@ -197,10 +195,7 @@ function isPreview({ headers }: IncomingMessage): boolean {
   return /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
-/**
- * Returns whether the confirmation form sent the POST request. The confirmation form has no fields, but its URL
- * contains the query string of the feedback link.
- */
+/** Returns whether the confirmation form sent the request. It has no fields, but its URL has the query string. */
 function isConfirmation({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
   return isUrlEncoded && headers['content-length'] === '0';

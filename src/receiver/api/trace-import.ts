@@ -16,9 +16,7 @@ import { readRun } from '../ingest/run-message.ts';
 import { ExportReader, LineReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
-/**
- * Number of runs to store at once. If a larger export turns out to be invalid, some of its runs may already be stored.
- */
+/** Number of runs to store at once. Of a larger export that is invalid, some runs may already be stored. */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
@@ -133,10 +131,7 @@ class TraceImport {
   }
 }
 
-/**
- * Removes a `dotted_order` that does not fit the trace and the parent, because the exporting store derived it. The importing
- * store derives it again.
- */
+/** Removes a `dotted_order` that does not fit the trace and the parent, because the exporting store derived it. */
 export function withoutDerivedOrder<Fields extends object>(record: Fields): Partial<Fields> {
   const { dotted_order: order, ...others } = record as Place & Fields;
   const ids = typeof order === 'string' ? parseDottedOrder(order)?.map(({ id }) => id) : undefined;

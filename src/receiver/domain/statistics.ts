@@ -355,9 +355,7 @@ class GroupTally extends FiguresTally {
   }
 }
 
-/**
- * Amounts below this limit are 0. Counters add and subtract costs, which leaves rounding errors when runs are deleted.
- */
+/** Amounts below this are 0, because counters add and subtract costs, which leaves rounding errors. */
 const AMOUNT_MIN = 1e-9;
 
 /** Returns the totals that are not 0. */

@@ -114,10 +114,7 @@ export type StatisticsPlan = Omit<StatisticsQuery, 'filter'> & {
   readonly stepUsMin?: number;
 };
 
-/**
- * Returns the time buckets for a query. If the query has no start or end time, the start of the first or last run is
- * used.
- */
+/** Returns the time buckets for a query. If it has no start or end, that of the first or last run is used. */
 export function timeBucketsOf(
   { buckets: countMax = BUCKETS, filter, stepUsMin, timeZone }: StatisticsPlan,
   range: StartRange | undefined,

@@ -52,10 +52,7 @@ const DENIALS: Readonly<Record<Permission, string>> = {
 const NO_METRICS = 'The metrics count the runs of all tenants and projects: use a key with the scope metrics';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/**
- * Maximum number of wrong keys from all clients per time window. Requests with further wrong keys get status 429. The
- * correct key is always accepted.
- */
+/** Maximum number of wrong keys per time window. Further ones get status 429. The correct key is always accepted. */
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
@@ -142,10 +139,7 @@ export class Access {
     return cookie(this.#cookieName(request), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /**
-   * Ends the request's login session at all receivers of the store, if the request has one. Returns the `Set-Cookie`
-   * header that deletes its cookie.
-   */
+  /** Ends the login session at all receivers of the store. Returns the `Set-Cookie` header that deletes its cookie. */
   async logout(request: IncomingMessage): Promise<string> {
     const session = await this.#sessionOf(request);
     if (session !== undefined) await this.tokens.revoke(session.grant.scope, session.id);

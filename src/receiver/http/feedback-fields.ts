@@ -48,10 +48,7 @@ const strictInputSchema = v.object({
 });
 const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT });
 
-/**
- * Validates the feedback fields in a JSON body. Throws an HTTP 400 error if the body is not an object, or a 422 error
- * if a field is invalid.
- */
+/** Throws an HTTP 400 error if the body is not an object, or a 422 error if a field is invalid. */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
   return checkedInput(jsonObject(body, ['body']), strict, ['body']);
 }
@@ -81,10 +78,7 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
-/**
- * Validates feedback that includes its run id and key. Throws an HTTP 400 error if the value is not an object, or a 422
- * error if a field is invalid.
- */
+/** Throws an HTTP 400 error if the value is not an object, or a 422 error if a field is invalid. */
 export function readFeedback(value: unknown, loc: Location): Feedback {
   const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, jsonObject(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());

@@ -17,10 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/**
- * Content Security Policy that allows scripts, styles and requests only for this origin. With this policy, content in a
- * payload can neither run code nor send data elsewhere.
- */
+/** With this policy, content in a payload can neither run code nor send data elsewhere. */
 const POLICY: string = [
   "default-src 'none'",
   "script-src 'self'",
@@ -35,10 +32,7 @@ const POLICY: string = [
 /** `Cache-Control` header for assets. An asset never changes, because its name contains a hash of its content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
-/**
- * HTTP routes that serve the page. No key is required, because the page itself contains no data. The page asks the user
- * for the key and exchanges the key for a cookie.
- */
+/** HTTP routes of the page. The page itself contains no data. It exchanges the user's key for a cookie. */
 export const pageRoutes: readonly Route[] = [
   get('/', () => fileAnswer('index.html', 'no-cache'), 'open'),
   get('/assets/:name', ({ parameters }) => fileAnswer(`assets/${parameters.name}`, IMMUTABLE), 'open'),

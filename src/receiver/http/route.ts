@@ -22,10 +22,7 @@ export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /**
-   * The response body, or a function that streams the body. The signal passed to the function aborts when the client
-   * disconnects or the receiver closes.
-   */
+  /** The body, or a function that streams it. The signal aborts if the client leaves or the receiver closes. */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
 }
 
@@ -89,10 +86,7 @@ export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);
 }
 
-/**
- * Parses a JSON body. Throws an HTTP 415 error if the body has another type. Throws a 400 error if the JSON is invalid,
- * or a 413 error if the body is too large.
- */
+/** Parses a JSON body. Throws HTTP errors: 415 for another type, 400 for invalid JSON, 413 if it is too large. */
 export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
   checkJsonType(request);
   return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);

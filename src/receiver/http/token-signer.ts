@@ -6,10 +6,7 @@ import { ReadCache } from './read-cache.ts';
 /** Age at which a new secret replaces the latest one, in milliseconds. Tokens with earlier secrets stay valid. */
 const ROTATION_MS = 30 * 24 * 3_600_000;
 const CACHE_MS = 60_000;
-/**
- * Time after which an unknown signature reads the secrets again, in milliseconds. Another receiver may have added a
- * secret to the same store.
- */
+/** Age of the secrets at which an unknown signature reads them again. Another receiver may have added one. */
 const RECHECK_MS = 1_000;
 const SECRET_BYTES = 32;
 
@@ -27,10 +24,7 @@ export class TokenSigner {
     this.#store = store;
   }
 
-  /**
-   * Returns the token's text: its values, a dot, and the signature. The signature also covers `purpose`, so that a token
-   * is of no use for another purpose.
-   */
+  /** Returns the values and the signature of a token, which is valid only for this purpose. */
   async sign(values: readonly unknown[], purpose = ''): Promise<string> {
     const payload = Buffer.from(JSON.stringify(values)).toString('base64url');
     return `${payload}.${signatureOf(payload, purpose, await this.#latest()).toString('base64url')}`;

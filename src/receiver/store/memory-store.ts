@@ -74,10 +74,7 @@ export interface MemoryStoreOptions extends PriceOptions {
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
 const CHECKS: Checks<MemoryStoreOptions> = { runsMax: WHOLE_FROM_1, bytesMax: wholeFrom(4_096), ...PRICE_CHECKS };
 
-/**
- * Additional fraction of a limit to free when the limit is exceeded. Without this extra space, every request to a full
- * store would have to search for old traces.
- */
+/** Part of a limit to free in addition, so that not every request to a full store searches for old traces. */
 const SLACK = 0.05;
 /** Maximum number of ids of deleted traces in a tenant. The same limit applies to runs without a `trace_id`. */
 const REMOVED_MAX = 100_000;
@@ -489,10 +486,7 @@ export class MemoryStore implements Store {
     return new Map(traces.map(({ id, runs }) => [id, [...runs].flatMap((run) => run.projects)]));
   }
 
-  /**
-   * Deletes the oldest traces until the store is within its limits. Traces in the request's tenant are deleted before
-   * traces in other tenants.
-   */
+  /** Deletes the oldest traces until the store is within its limits, those of the request's tenant first. */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {

@@ -21,9 +21,7 @@ const QUERY_MAX_S: Readonly<Record<Purpose, number>> = { requests: 10, retention
 /** Extra time that the client waits for a response, in seconds, so that the limit of ClickHouse applies first. */
 const TIMEOUT_MARGIN_S = 5;
 const CONNECTIONS_MAX = 20;
-/**
- * Maximum number of days in one insert. ClickHouse writes one part per day, and accepts at most 100 parts per insert.
- */
+/** ClickHouse writes one part per day, and accepts at most 100 parts per insert. */
 const DAYS_MAX = 20;
 
 /** Limits of queries, except those of retention. */

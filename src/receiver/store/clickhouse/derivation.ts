@@ -117,10 +117,7 @@ export class Derivation {
     return this.#due.size + this.#left.size;
   }
 
-  /**
-   * Whether lists lack changes that are older than a minute, for whatever reason. Does not count the groups that are left
-   * alone: the sweep passes those, and no others.
-   */
+  /** Whether lists lack changes that are older than a minute, other than those of groups that are left alone. */
   get isBehind(): boolean {
     if (this.#sweptUs === undefined) return (performance.now() - this.#startedMs) * 1_000 > BEHIND_US;
     return this.#clock.nowUs() - this.#sweptUs > BEHIND_US;

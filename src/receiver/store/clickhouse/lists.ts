@@ -226,10 +226,7 @@ function rangeAfter({ fromUs, beforeUs }: TimeRange, cursor: string, isDescendin
 
 const DAY_US = 86_400_000_000;
 
-/**
- * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest, and stops once there
- * are enough rows.
- */
+/** Returns the first or last rows of a range. Reads one day, then eight, then the rest, until there are enough. */
 async function firstRows<Row>(
   db: ClickHouse,
   tenant: string,

@@ -92,10 +92,7 @@ function tooManyRuns(): StoreError {
   return new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
 }
 
-/**
- * Returns a condition for runs whose text contains the search words, even inside other words. The words may be spread over
- * several messages of a run.
- */
+/** Returns a condition for runs with the search words, also inside other words or spread over their messages. */
 function candidateCondition(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
   const groups = [...prefixes.map((word) => [word]), ...phrases];
   const characters = byLength(groups.map((words) => words.filter(isUnspaced)).filter(({ length }) => length > 0));

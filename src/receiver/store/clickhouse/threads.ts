@@ -40,10 +40,7 @@ export async function threads(db: ClickHouse, scope: Scope, query: Parsed<Thread
   return { items: await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject)), ...next };
 }
 
-/**
- * Returns threads sorted by their latest matching turn, newest first. Reads turns from newest to oldest until there are
- * enough threads.
- */
+/** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
 async function latestTurns(
   db: ClickHouse,
   scope: Scope,
@@ -109,10 +106,7 @@ async function summaries(
   });
 }
 
-/**
- * Returns a condition that limits a query to the start times of rows that match `condition`. With this condition,
- * `FINAL` reads only a few rows if few rows match.
- */
+/** Limits a query to the start times of matching rows, so that `FINAL` reads few rows if few match. */
 function startingWith(tenant: string, condition: Sql): Sql {
   const starts = sql`SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition})`;
   return sql`tenant = ${string(tenant)} AND start_us IN (${starts})`;

@@ -86,10 +86,7 @@ export function openToWrite(engine: Engine, path: string): { connection: SqliteC
   }
 }
 
-/**
- * Creates a folder and its parent folders. `mkdirSync` with `recursive` retries forever if `mkdir` fails with ENOENT
- * although the parent exists, as in `/proc`.
- */
+/** `mkdirSync` with `recursive` retries forever if `mkdir` fails although the parent exists, as in `/proc`. */
 function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory()) return;
@@ -289,10 +286,7 @@ function notOurs(path: string): RunspanError {
   return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
-/**
- * Returns the size of a file, or 0 if the file does not exist. Throws if the path is not a regular file or the file has
- * hard links.
- */
+/** Returns 0 if the file does not exist. Throws if it is not a regular file or has hard links. */
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;

@@ -37,10 +37,7 @@ import { threadSummaryIn, threadsIn, traceSummaryIn } from './trace-lists.ts';
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/**
- * Maximum time of a query in the thread for quick queries, in milliseconds. Other queries wait for it. Only a query that
- * calls `check` ends then.
- */
+/** Maximum time of a quick query that calls `check`, in milliseconds. Other queries wait for it. */
 const QUICK_MAX_MS = 100;
 /** Maximum time of a query in another thread, in milliseconds. */
 const SLOW_MAX_MS = 10_000;
@@ -326,10 +323,7 @@ export class SqliteReader {
     return [...conditions, { sql: `runs.trace IN (SELECT runs.trace FROM runs WHERE ${sql})`, params }];
   }
 
-  /**
-   * Returns an SQL clause that makes SQLite use an index on root runs. Without the clause, the query planner might use
-   * an index on all runs.
-   */
+  /** Makes SQLite use an index on root runs. Otherwise, the query planner might use an index on all runs. */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Parsed<ListQuery>): string {
     const { projects, conditions, search } = filter;
     const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));

@@ -30,10 +30,7 @@ interface OldestTrace {
   readonly tenant: string;
 }
 
-/**
- * Deletes the least recently changed traces to keep the store within its limits. Deleting a large trace takes several
- * steps.
- */
+/** Deletes the least recently changed traces to stay within the limits, a large trace in several steps. */
 export class SqliteRetention {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
@@ -87,10 +84,7 @@ export class SqliteRetention {
     return wallMs - this.#time.timeMs;
   }
 
-  /**
-   * Deletes runs for about `limitMs` milliseconds within the caller's transaction. Returns the traces whose deletion
-   * began during the call.
-   */
+  /** Deletes runs for about `limitMs` in the caller's transaction. Returns the traces whose deletion began. */
   step(limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
     const untilMs = performance.now() + limitMs;

@@ -79,10 +79,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
-/**
- * Maximum total size of pending operations, in bytes. Above the maximum, `apply` rejects with a `StoreError` whose
- * reason is `busy`.
- */
+/** Maximum size of pending operations, in bytes. Above it, `apply` rejects with the reason `busy`. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 const DAMAGED = 'The store is damaged';
 /** Interval at which the store checks for expired traces, in milliseconds. */
@@ -444,7 +441,5 @@ function ownOwner(): StoreOwner {
   return { pid: process.pid, started_at: new Date().toISOString() };
 }
 
-/**
- * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
- */
+/** Fields for which an index returns runs in chronological order. For other fields, a query may scan many runs. */
 const QUICK_FIELDS = ['name', 'model', 'status', 'thread', 'user'] as const;

@@ -41,10 +41,7 @@ type TraceRow = {
   readonly deciding: string;
 };
 
-/**
- * A trace that is being changed. Changes to runs update the trace's totals incrementally, so changes cost the same in
- * large and small traces.
- */
+/** A trace that is being changed. Its totals change with each run, which costs the same in large traces. */
 export class StoredTrace implements KnownTrace {
   id: string;
   isNamed: boolean;
