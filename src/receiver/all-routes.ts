@@ -12,7 +12,6 @@ import { otlpRoutes } from './ingest/otlp-routes.ts';
 /** Routes that strict mode hides. */
 const OTHERS: readonly Route[] = [...fieldRoutes, ...langSmithRoutes, ...feedbackRoutes, ...otlpRoutes];
 
-/** All routes of a receiver. */
 export const ROUTES: readonly Route[] = [
   ...interfaceRoutes,
   ...tokenRoutes,

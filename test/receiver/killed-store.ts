@@ -89,6 +89,6 @@ export async function expectWhole(path: string, acknowledged: readonly number[])
     expect(connection.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
   } finally {
     connection.close();
-    lock.release();
+    lock.close();
   }
 }

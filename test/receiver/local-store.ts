@@ -37,7 +37,7 @@ export async function openConnection(
   const { connection, lock } = openToWrite(await loadEngine(), path);
   whenDone(() => {
     connection.close();
-    lock.release();
+    lock.close();
   });
   return connection;
 }

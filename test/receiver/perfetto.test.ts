@@ -16,16 +16,8 @@ function run(id: string, startMs: number, endMs?: number, parent?: string): RunO
   };
 }
 
-interface Slice {
-  ph: string;
-  name: string;
-  ts: number;
-  dur: number;
-  tid: number;
-}
-
-function slicesOf(...runs: RunOutline[]): Record<string, Slice> {
-  const events = [...perfettoEvents(runs)].map((text): Slice => JSON.parse(text));
+function slicesOf(...runs: RunOutline[]): Record<string, { ts: number; dur: number; tid: number }> {
+  const events = [...perfettoEvents(runs)].map((text) => JSON.parse(text));
   return Object.fromEntries(events.filter(({ ph }) => ph === 'X').map((slice) => [slice.name, slice]));
 }
 
@@ -35,27 +27,32 @@ describe('in the trace for Perfetto', () => {
     expect(a).toMatchObject({ ts: Date.UTC(2026, 10, 20, 7) * 1_000 + 1_000, dur: 2_000, tid: 1 });
   });
 
-  test('consecutive and nested runs share a lane', () => {
-    const slices = slicesOf(run('a', 0, 100), run('b', 10, 20, 'a'), run('c', 20, 40, 'a'), run('d', 25, 40, 'c'));
-    expect(Object.values(slices).map(({ tid }) => tid)).toEqual([1, 1, 1, 1]);
-  });
+  const root = run('a', 0, 100);
 
-  test('runs that overlap are in different lanes, with the runs below them', () => {
-    const slices = slicesOf(run('a', 0, 100), run('b', 10, 50, 'a'), run('c', 20, 60, 'a'), run('d', 30, 60, 'c'));
-    expect([slices.b?.tid, slices.c?.tid, slices.d?.tid]).toEqual([1, 2, 2]);
-    expect(slicesOf(run('a', 0, 100), run('b', 10, 20, 'a'), run('c', 15, 20, 'a'), run('d', 20, 30, 'a')).d?.tid).toBe(
-      1,
-    );
-  });
-
-  test('a lane is free as soon as its run has ended', () => {
-    const roots = slicesOf(run('a', 0, 10), run('b', 5, 20), run('c', 10, 30), run('d', 20, 20), run('e', 21, 25));
-    expect(Object.values(roots).map(({ tid }) => tid)).toEqual([1, 2, 1, 2, 2]);
-  });
-
-  test('a run that ends after its parent is in another lane', () => {
-    const slices = slicesOf(run('a', 0, 10), run('b', 5, 20, 'a'));
-    expect([slices.a?.tid, slices.b?.tid]).toEqual([1, 2]);
+  test.each<[string, number[], RunOutline[]]>([
+    [
+      'consecutive and nested runs share a lane',
+      [1, 1, 1],
+      [run('b', 10, 20, 'a'), run('c', 20, 40, 'a'), run('d', 25, 40, 'c')],
+    ],
+    [
+      'runs that overlap are in different lanes, with the runs below them',
+      [1, 2, 2],
+      [run('b', 10, 50, 'a'), run('c', 20, 60, 'a'), run('d', 30, 60, 'c')],
+    ],
+    [
+      'a run that is inside another in time shares its lane',
+      [1, 1, 1],
+      [run('b', 10, 20, 'a'), run('c', 15, 20, 'a'), run('d', 20, 30, 'a')],
+    ],
+    ['a run that ends after its parent is in another lane', [2], [run('b', 5, 120, 'a')]],
+    [
+      'a lane is free as soon as its run has ended',
+      [2, 1, 2, 2],
+      [run('b', 5, 120), run('c', 100, 130), run('d', 120, 120), run('e', 121, 125)],
+    ],
+  ])('%s', (_, lanes, runs) => {
+    expect(Object.values(slicesOf(root, ...runs)).map(({ tid }) => tid)).toEqual([1, ...lanes]);
   });
 
   test('a run that has not ended lasts until the last known time', () => {

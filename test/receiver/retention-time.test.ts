@@ -42,7 +42,7 @@ async function openFile(path: string, ages: Partial<typeof LIMITS>, clocks: Cloc
     close: () => {
       commits.close();
       connection.close();
-      lock.release();
+      lock.close();
     },
   };
 }

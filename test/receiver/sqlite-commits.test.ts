@@ -132,7 +132,7 @@ describe('background steps', () => {
     const { connection, lock } = openToWrite(await loadEngine(), path);
     connection.run('INSERT INTO unindexed VALUES (1)');
     connection.close();
-    lock.release();
+    lock.close();
     const again = await make({ path });
     await again.commits.checkAge();
     await vi.waitFor(() => expect(counts(again.connection)).toMatchObject({ unindexed: 0 }), 5_000);

@@ -199,7 +199,7 @@ test('a file of the earlier version is upgraded when it is opened, also read-onl
     DROP TABLE counters; CREATE TABLE counters (runs); CREATE TABLE user_counters (runs);
     PRAGMA user_version = ${EARLIER_VERSION}`);
   file.connection.close();
-  file.lock.release();
+  file.lock.close();
 
   const old = openToRead(await loadEngine(), path);
   onTestFinished(() => old.close());

@@ -49,7 +49,7 @@ function close(file: OpenFile): void {
   if (closed.has(file)) return;
   closed.add(file);
   file.connection.close();
-  file.lock.release();
+  file.lock.close();
 }
 
 /** Returns the contents of all files in the folder of a file. */

@@ -55,12 +55,9 @@ test('the deletions of the last minute are logged when the store is closed', asy
 });
 
 describe('a store on disk', () => {
-  test('rejects a path that is not a string', async () => {
+  test('rejects a path that is not a string, and unknown and invalid options', async () => {
     const path = new URL('file:///runs.db') as unknown as string;
     await expect(SqliteStore.open(path)).rejects.toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
-  });
-
-  test('rejects unknown and invalid options', async () => {
     const open = (options: object) => SqliteStore.open(storePath(), options);
     await expect(open({ maxBytes: 1024 ** 2 - 1 })).rejects.toThrow(
       'Expected `maxBytes` to be a whole number from 1048576',

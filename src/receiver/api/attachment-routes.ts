@@ -1,18 +1,14 @@
 import type { Attachment } from '../../run/record.ts';
 import { HttpError } from '../http/http-error.ts';
-import { idOf, type Route, type RouteResponse } from '../http/route.ts';
+import { get, idOf, type Route, type RouteResponse } from '../http/route.ts';
 
 export const attachmentRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/query/runs/:id/attachments/:name',
-    handle: async (call) => {
-      const runId = idOf(call);
-      const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
-      if (attachment === undefined) throw new HttpError(404, `Run ${runId} is not stored, or has no such attachment`);
-      return attachmentResponse(attachment);
-    },
-  },
+  get('/query/runs/:id/attachments/:name', async (call) => {
+    const runId = idOf(call);
+    const attachment = await call.store.attachment(call.scope, runId, call.parameters.name ?? '');
+    if (attachment === undefined) throw new HttpError(404, `Run ${runId} is not stored, or has no such attachment`);
+    return attachmentResponse(attachment);
+  }),
 ];
 
 /**
@@ -21,10 +17,7 @@ export const attachmentRoutes: readonly Route[] = [
  */
 const SHOWN = /^(?:image\/(?:png|jpeg|gif|webp|avif)|(?:audio|video)\/[a-z0-9][a-z0-9.+-]*)$/;
 
-/**
- * Attachments are untrusted. The headers keep the browser from running the content, guessing its type, or using a
- * folder in its file name.
- */
+/** Attachments are untrusted: the browser must not run them, guess their type, or use a folder in their file name. */
 function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteResponse {
   const type = mimeType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const isShown = SHOWN.test(type);
@@ -39,20 +32,14 @@ function attachmentResponse({ name, mimeType, bytes }: Attachment): RouteRespons
   };
 }
 
-/**
- * Returns the `Content-Disposition` parameters `filename` and `filename*` (RFC 6266, 4.3). Neither names a folder. `filename`
- * contains only safe characters.
- */
+/** Returns `filename`, which has only safe characters, and `filename*` (RFC 6266, 4.3). Neither names a folder. */
 function fileName(name: string): string {
   const plain = name.replaceAll(/[^\w.-]/g, '_').replace(/^\.+/, '_');
   const whole = name.replaceAll(/[/\\]/g, '_').replace(/^\.{1,2}$/, '_');
   return `filename="${plain}"; filename*=UTF-8''${percentEncoded(whole)}`;
 }
 
-/**
- * Encodes text as defined in RFC 8187, 3.2. Unlike `encodeURIComponent`, this function encodes `'()*` and accepts lone
- * surrogates.
- */
+/** Encodes text by RFC 8187, 3.2: unlike `encodeURIComponent`, also `'()*`. Accepts lone surrogates. */
 function percentEncoded(name: string): string {
   const code = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, code);

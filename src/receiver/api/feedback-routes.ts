@@ -111,16 +111,13 @@ async function revokeToken(call: Call): Promise<RouteResponse> {
   return { status: 200, body: { id: token.id } };
 }
 
-/**
- * Returns all values of a URL parameter. Throws an HTTP 422 error if the parameter is missing or a value is not a UUID.
- */
+/** Returns all values of a URL parameter. Throws an HTTP 422 error if there is none, or if one is not a UUID. */
 function idsIn(search: URLSearchParams, parameter: string): string[] {
   const [ids, loc] = [search.getAll(parameter), ['query', parameter]];
   if (ids.length === 0) throw new HttpError(422, [{ loc, msg: `\`${parameter}\` is missing`, type: 'missing' }]);
   return ids.map((id) => validated(uuid(true), id, loc));
 }
 
-/** Returns the response body for a feedback token. The token's URL starts with the receiver's public URL. */
 async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<object> {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.rules.publicUrl ?? `${scheme}://${headers.host}`;
@@ -155,7 +152,6 @@ async function signedToken({ parameters, tokens }: Call): Promise<FeedbackToken 
   return fields as FeedbackToken | undefined;
 }
 
-/** Reads the token in the path. Throws an HttpError if the token is not valid. */
 async function tokenOf(call: Call): Promise<FeedbackToken> {
   const { access, store } = call;
   const token = await signedToken(call);
@@ -199,10 +195,7 @@ function isPreview({ headers }: IncomingMessage): boolean {
   return /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
-/**
- * Returns whether the confirmation form sent the POST request. The confirmation form has no fields, but its URL
- * contains the query string of the feedback link.
- */
+/** Returns whether the confirmation form sent the request. It has no fields, but its URL has the query string. */
 function isConfirmation({ headers }: IncomingMessage): boolean {
   const isUrlEncoded = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
   return isUrlEncoded && headers['content-length'] === '0';

@@ -22,7 +22,6 @@ export function sessionIdOf(project: string): string {
   return parseUuid(project, true) ?? derivedUuid(`project ${project}`);
 }
 
-/** Returns all projects of the scope, sorted by name. */
 export async function sessionsOf({ store, scope }: Pick<Call, 'store' | 'scope'>): Promise<Session[]> {
   return (await store.projects(scope, ALL_TIMES)).map((project) => sessionOf(project, scope));
 }

@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import { RunspanError } from '../../base/errors.ts';
-import { WHOLE_FROM_1 } from '../../config/checker.ts';
 import { parseIsoTimestamp } from '../../run/time.ts';
 import type { ListQuery } from '../domain/query.ts';
 import { HAS_ERROR, translateFilter } from '../filter/langsmith-filter.ts';
@@ -11,13 +10,7 @@ import type { Call } from '../http/route.ts';
 import { uuid } from '../http/run-fields.ts';
 import { checkKnownFields, parsed, text, validated } from '../http/validation.ts';
 import { projectsWithIds } from './langsmith-projects.ts';
-
-/** A query of `POST /runs/query`, as the store understands it, and the fields to return. */
-interface LangSmithQuery {
-  readonly query: Parsed<ListQuery>;
-  /** Undefined if all fields are returned. */
-  readonly select: readonly string[] | undefined;
-}
+import { count } from './run-query.ts';
 
 const PAGE_ITEMS = 100;
 /** Maximum number of ids, and of children of one run. */
@@ -27,7 +20,6 @@ const id = uuid(true);
 const ids = v.pipe(v.array(id, 'an array of UUIDs'), v.maxLength(IDS_MAX, `at most ${IDS_MAX} UUIDs`));
 const boolean = v.boolean('true or false');
 const time = parsed('an ISO 8601 time', (value) => (typeof value === 'string' ? parseIsoTimestamp(value) : undefined));
-const [COUNT, isCount] = WHOLE_FROM_1;
 
 const schema = v.object({
   session: v.optional(ids),
@@ -47,7 +39,7 @@ const schema = v.object({
   order: v.optional(v.picklist(['asc', 'desc'], 'asc, desc'), 'desc'),
   select: v.optional(v.array(text, 'an array of strings')),
   cursor: v.optional(text),
-  limit: v.optional(v.custom<number>(isCount, COUNT), PAGE_ITEMS),
+  limit: v.optional(count, PAGE_ITEMS),
 });
 type Body = v.InferOutput<typeof schema>;
 
@@ -55,10 +47,13 @@ type Body = v.InferOutput<typeof schema>;
 const WITHOUT_EFFECT: readonly string[] = ['skip_pagination', 'skip_prev_cursor', 'data_source_type'];
 
 /**
- * Translates the body of `POST /runs/query`. Throws an HTTP 422 error if a field is invalid, or if the receiver cannot
- * answer it.
+ * Translates the body of `POST /runs/query` to a query of the store and the fields to return, or undefined for all fields.
+ * Throws an HTTP 422 error if a field is invalid, or if the receiver cannot answer it.
  */
-export async function readLangSmithQuery(given: object, call: Call): Promise<LangSmithQuery> {
+export async function readLangSmithQuery(
+  given: object,
+  call: Call,
+): Promise<{ query: Parsed<ListQuery>; select: readonly string[] | undefined }> {
   const fields = Object.entries(given).filter(([name, value]) => value !== null && !WITHOUT_EFFECT.includes(name));
   const body = checkedBody(Object.fromEntries(fields));
   const { filter } = parsedFilter(body);

@@ -25,7 +25,6 @@ export const langSmithRoutes: readonly Route[] = [
   { method: 'GET', path: '/sessions/:id', handle: readSession },
 ];
 
-/** Number of runs whose payloads are read at once. */
 const RUNS_AT_ONCE = 10;
 
 async function queryRuns(call: Call): Promise<RouteResponse> {
@@ -126,7 +125,6 @@ function langSmithRun(
   };
 }
 
-/** Returns the number and the average score of the feedback, by key. */
 function statsOf(feedback: readonly Feedback[]): Record<string, { n: number; avg: number | null }> {
   const figures = figuresOf(feedback).map(
     ({ key, count, average_score: avg = null }) => [key, { n: count, avg }] as const,

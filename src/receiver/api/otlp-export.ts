@@ -8,10 +8,7 @@ import { batches } from './trace-export.ts';
 const REQUEST_RUNS = 100;
 const REQUEST_LENGTH = 4 * 1024 * 1024;
 
-/**
- * Yields OTLP requests in JSON, one per line: the format that a collector reads from a file. `lines` are runs with their
- * feedback as JSON text.
- */
+/** Yields OTLP requests in JSON, one per line, as collectors read them. `lines` are runs with their feedback. */
 export async function* otlpLines(lines: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const batch of batches(lines, REQUEST_RUNS, REQUEST_LENGTH)) {
     const groups = new SpanGroups({});

@@ -9,7 +9,7 @@ import { ALL_TIMES, equal } from '../filter/run-filter.ts';
 import { changeStream } from '../http/change-stream.ts';
 import { HttpError, type Location } from '../http/http-error.ts';
 import { jsonPieces } from '../http/json-pieces.ts';
-import { type Call, idOf, type Route, type RouteResponse } from '../http/route.ts';
+import { type Call, get, idOf, type Route, type RouteResponse } from '../http/route.ts';
 import { refuseUnknownParameters } from '../http/validation.ts';
 import { cacheComparison } from './cache-comparison.ts';
 import { postFeedback } from './feedback-routes.ts';
@@ -93,20 +93,11 @@ export const queryRoutes: readonly Route[] = [
   ),
 ];
 
-function get(path: string, handle: Route['handle']): Route {
-  return { method: 'GET', path, handle };
-}
-
-/**
- * Maximum number of open change streams. Each stream uses one of the server's 1,000 connections. The other connections
- * are reserved for clients that send runs.
- */
+/** Each stream uses one of the server's 1,000 connections. The others are for clients that send runs. */
 const STREAMS_MAX = 100;
 const STREAM_RETRY_S = 5;
 
-/**
- * Counts a change stream as open until its connection closes. Throws an HTTP 503 error if too many streams are open.
- */
+/** Counts a change stream until its connection closes. Throws an HTTP 503 error if too many streams are open. */
 function countStream(streams: Set<Socket>, socket: Socket): void {
   if (streams.size >= STREAMS_MAX) {
     const detail = `All ${STREAMS_MAX} change streams are in use: close a page, or try again later`;
@@ -162,10 +153,7 @@ async function exportedTrace(call: Call): Promise<RouteResponse> {
   return { status: 200, content, headers: { ...writer.headers, 'content-disposition': disposition } };
 }
 
-/**
- * Deletes traces if the parameter `confirm` equals the id in the path. Otherwise responds with status 409 and the number of
- * runs that the request would delete.
- */
+/** Deletes traces if `confirm` is the id in the path. Otherwise, responds with 409 and the number of their runs. */
 async function remove(call: Call, kind: DeletionTarget['kind']): Promise<RouteResponse> {
   const { store, scope, search, parameters } = call;
   refuseUnknownParameters(search, ['confirm']);

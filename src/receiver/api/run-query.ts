@@ -23,7 +23,7 @@ import { offsetsOf } from '../domain/time-buckets.ts';
 import { type Parsed, parsedQuery } from '../filter/run-filter.ts';
 import { HttpError, ValidationIssues } from '../http/http-error.ts';
 import { parseUuid, uuid } from '../http/run-fields.ts';
-import { checkKnownParameters, jsonObject, validated } from '../http/validation.ts';
+import { checkKnownParameters, jsonObject, type Schema, validated } from '../http/validation.ts';
 
 const TEXT: Check = ['a string', (value) => typeof value === 'string'];
 
@@ -93,7 +93,6 @@ export function checkedQuery(query: RunQuery): Parsed<RunQuery> {
   return parsedQuery(checkedOptions('the query', query, RUN_CHECKS));
 }
 
-/** Selects one page of the turns of a thread. */
 type TurnQuery = Pick<ListQuery, 'project' | 'order' | 'cursor' | 'limit'>;
 
 /** Reads a query from URL parameters. Throws an HTTP 422 error if a parameter is invalid. */
@@ -112,7 +111,6 @@ export function readSuggestionQuery(search: URLSearchParams): SuggestionQuery {
   throw new HttpError(422, [{ loc: ['query', 'field'], msg: '`field` is missing', type: 'missing' }]);
 }
 
-/** Maximum number of runs in a response. */
 const RUNS_MAX = 100;
 
 /**
@@ -125,7 +123,8 @@ export function readRunQuery(body: unknown): Parsed<RunQuery> {
 }
 
 const [COUNT, isCount] = WHOLE_FROM_1;
-const bodySchema = v.object({ trace: uuid(true), limit: v.optional(v.custom<number>(isCount, COUNT), RUNS_MAX) });
+export const count: Schema<number> = v.custom<number>(isCount, COUNT);
+const bodySchema = v.object({ trace: uuid(true), limit: v.optional(count, RUNS_MAX) });
 
 /** Validates a trace id and returns it in lower case with hyphens. */
 export function checkedTraceId(traceId: unknown): string {

@@ -20,11 +20,9 @@ import { jsonPieces } from '../http/json-pieces.ts';
 import { savedPage } from '../http/page-routes.ts';
 import type { Reader } from '../store/store.ts';
 
-/** Maximum number of runs in a file. */
 const RUNS_MAX = 2_000;
 /** Maximum length of the details, payloads and images in a file, as JSON text. */
 const LENGTH_MAX = 5_000_000;
-/** Maximum size of an image in a file, in bytes. */
 const IMAGE_BYTES_MAX = 500_000;
 
 /**

@@ -1,7 +1,7 @@
 import { parseExact } from '../../payload/fields.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
-import type { Scope } from '../domain/query.ts';
+import type { RunCounts, Scope } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import type { StoredRun } from '../domain/run-view.ts';
 import { ALL_RUNS } from '../filter/run-filter.ts';
@@ -14,12 +14,6 @@ const BATCH_LENGTH = 16 * 1024 * 1024;
 /** Number of runs whose feedback is stored at the same time. */
 const FEEDBACK_RUNS = 20;
 
-interface CopiedCounts {
-  runs: number;
-  traces: number;
-  feedback: number;
-}
-
 /**
  * Copies all visible runs of a scope with their attachments and feedback to another store. Copying runs again changes
  * nothing. Calls `report` with the number of copied runs after each batch.
@@ -29,8 +23,8 @@ export async function copyRuns(
   to: Store,
   scope: Scope,
   report: (runs: number) => void,
-): Promise<CopiedCounts> {
-  const counts: CopiedCounts = { runs: 0, traces: 0, feedback: 0 };
+): Promise<RunCounts & { readonly feedback: number }> {
+  const counts = { runs: 0, traces: 0, feedback: 0 };
   let batch: RunOperation[] = [];
   let length = 0;
   let lastTraceId: string | undefined;

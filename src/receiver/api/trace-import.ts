@@ -3,6 +3,7 @@ import { shown } from '../../base/text.ts';
 import type { Attachment } from '../../run/record.ts';
 import { parseDottedOrder, parseIsoTimestamp } from '../../run/time.ts';
 import type { Feedback } from '../domain/feedback.ts';
+import type { RunCounts } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { readFeedback } from '../http/feedback-fields.ts';
 import { HttpError, type Location, ValidationIssues } from '../http/http-error.ts';
@@ -15,22 +16,15 @@ import { readRun } from '../ingest/run-message.ts';
 import { ExportReader, LineReader, notAnExport } from './export-reader.ts';
 import { FORMAT, VERSION } from './trace-export.ts';
 
-/**
- * Number of runs to store at once. If a larger export turns out to be invalid, some of its runs may already be stored.
- */
+/** Number of runs to store at once. Of a larger export that is invalid, some runs may already be stored. */
 const BATCH_RUNS = 5_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
-
-interface Imported {
-  readonly traces: number;
-  readonly runs: number;
-}
 
 /**
  * Imports a trace export, or runs as JSON lines, while the request body arrives. Throws an HTTP 400 error if the body
  * is not an export, or a 422 error if a field is invalid.
  */
-export async function importTrace(call: Call): Promise<Imported> {
+export async function importTrace(call: Call): Promise<RunCounts> {
   const isLines = /^application\/(?:jsonl|x-ndjson)\s*(?:;|$)/i.test(call.request.headers['content-type'] ?? '');
   if (!isLines) checkJsonType(call.request);
   call.liftTimeout();
@@ -83,7 +77,7 @@ class TraceImport {
     else if (key === 'feedback') this.#addFeedback(value, ['body', 'feedback', index]);
   }
 
-  async end(): Promise<Imported> {
+  async end(): Promise<RunCounts> {
     checkHeader(this.#header);
     for (const { value, loc } of this.#feedback) {
       if (!this.#runIds.has(value.run_id)) {
@@ -137,10 +131,7 @@ class TraceImport {
   }
 }
 
-/**
- * Removes a `dotted_order` that does not fit the trace and the parent, because the exporting store derived it. The importing
- * store derives it again.
- */
+/** Removes a `dotted_order` that does not fit the trace and the parent, because the exporting store derived it. */
 export function withoutDerivedOrder<Fields extends object>(record: Fields): Partial<Fields> {
   const { dotted_order: order, ...others } = record as Place & Fields;
   const ids = typeof order === 'string' ? parseDottedOrder(order)?.map(({ id }) => id) : undefined;

@@ -78,7 +78,6 @@ export class AssembledRun {
     this.#measure();
   }
 
-  /** Returns whether the run had feedback with this id. */
   removeFeedback(id: string): boolean {
     const isRemoved = this.feedback.delete(id);
     this.#measure();
@@ -152,7 +151,6 @@ export class AssembledTrace implements CoveredTrace {
   readonly id: string;
   /** All runs, including those that are not visible yet. */
   readonly members: readonly AssembledRun[];
-  /** The visible runs. */
   readonly runs: readonly TracedRun[];
   readonly #parentIds: ReadonlyMap<string, string | undefined>;
   /**
@@ -215,7 +213,6 @@ export class AssembledTrace implements CoveredTrace {
     return this.#decided && traceFieldsIn(this.#decided, ({ summary }) => summary);
   }
 
-  /** The names and ids of the projects of the visible runs. */
   get projects(): string[] {
     return [...new Set(this.members.flatMap(({ projects }) => projects))];
   }
@@ -315,8 +312,8 @@ export function assembledThread(thread: string, roots: readonly TracedRun[]): Th
     };
   });
   return threadSummaryOf(thread, turns as [Turn, ...Turn[]], {
-    inputs: sorted[0]?.trace.traceFields()?.inputs_preview,
-    outputs: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
+    inputs_preview: sorted[0]?.trace.traceFields()?.inputs_preview,
+    outputs_preview: sorted.at(-1)?.trace.traceFields()?.outputs_preview,
     feedback: figuresOf(roots.flatMap(({ trace }) => trace.runs.flatMap(({ run }) => [...run.feedback.values()]))),
   });
 }

@@ -16,7 +16,6 @@ export function comparable(text: string): string {
   return whole.slice(0, COMPARED_LENGTH_MAX - end.length).replace(/[\ud800-\udbff]$/, '') + end;
 }
 
-/** Returns whether `comparable` may have cut the text. */
 export function mayBeCut(text: string): boolean {
   return /…[0-9a-f-]{36}$/.test(text);
 }

@@ -10,7 +10,6 @@ interface Position {
 
 export const PAGE_ITEMS = 50;
 
-/** Encodes the position of a page's last item as a cursor. */
 export function cursorOf({ value, n }: Position): string {
   return Buffer.from(JSON.stringify([value, n])).toString('base64url');
 }

@@ -198,10 +198,7 @@ export function withRecord<Fields extends SmallFields>(
   };
 }
 
-/**
- * Returns field names. Each key of `extra` and `extra.metadata` is listed separately, because both objects are merged
- * by key.
- */
+/** Returns field names. Those in `extra` and `extra.metadata` are included, because both are merged by key. */
 function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   const { metadata = {}, ...others } = extra;
   return [

@@ -16,9 +16,7 @@ export type Latencies = string;
 /** Maximum number of runs in a pair. Some larger numbers would become surrogate characters. */
 const PAIR_RUNS_MAX = 30_000;
 
-/**
- * Returns the pair that adds a run, or that removes the run if `sign` is -1. Runs that have not ended have no latency.
- */
+/** Returns the pair that adds a run, or removes it if `sign` is -1. A run that has not ended has no latency. */
 export function latenciesOf(latencyUs: number | undefined, sign: 1 | -1 = 1): Latencies {
   return latencyUs === undefined ? '' : latencyPair(latencyBucketOf(latencyUs), sign);
 }
@@ -41,7 +39,6 @@ export function latenciesOfCounts(counts: Iterable<readonly [bucket: number, run
   return pairs;
 }
 
-/** Returns the number of runs in each latency bucket. */
 function countsOf(parts: readonly Latencies[]): Float64Array {
   const counts = new Float64Array(LATENCY_BUCKETS);
   for (const pairs of parts) {
@@ -57,9 +54,7 @@ export function latencyBucketOf(latencyUs: number): number {
   return latencyUs <= 1 ? 0 : Math.min(LATENCY_BUCKETS - 1, Math.ceil(Math.log(latencyUs) / BUCKET_LOG));
 }
 
-/**
- * Returns the geometric mean of a bucket's bounds. The mean differs from every latency in the bucket by at most 1 %.
- */
+/** Returns the geometric mean of a bucket's bounds, which differs from each latency in it by at most 1 %. */
 function latencyUsOf(bucket: number): number {
   return bucket === 0 ? 0 : Math.round(Math.exp((bucket - 0.5) * BUCKET_LOG));
 }

@@ -10,7 +10,6 @@ import type { ModelPrices } from './cost.ts';
 
 /** Version of the table that is part of runspan. */
 export const BUILT_IN_TABLE = 'genai-prices 0.1.8';
-/** Ids of the providers in this table. */
 export const BUILT_IN_PROVIDERS: string = `anthropic arcee avian aws azure baseten cerebras cloudflare cohere cursor deepseek
  doubleword fireworks github-copilot google groq huggingface_cerebras huggingface_fireworks-ai huggingface_groq
  huggingface_hyperbolic huggingface_nebius huggingface_novita huggingface_nscale huggingface_ovhcloud
@@ -25,13 +24,11 @@ export interface PriceTable {
   readonly providers: readonly object[];
 }
 
-/** The prices of a model at each time. */
 export interface ListedModel {
   readonly id: string;
   pricesAt(startTime: string): ModelPrices;
 }
 
-/** Finds models in a table of prices. */
 export class TableReader {
   readonly name: string;
   /** Undefined for the table that is part of runspan. */

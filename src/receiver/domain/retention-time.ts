@@ -48,10 +48,7 @@ export class RetentionTime {
   }
 }
 
-/**
- * Returns what a receiver reports if its retention time is more than a day late. Logs it unless it was late at the
- * `earlier` call.
- */
+/** Returns a report if the retention time is more than a day late. Logs it if the `earlier` call returned none. */
 export function lagReport(lagMs: number, earlier: string | undefined): string | undefined {
   if (lagMs <= DAY_MS) return undefined;
   const days = (lagMs / DAY_MS).toFixed(1);

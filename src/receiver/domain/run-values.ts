@@ -72,7 +72,6 @@ export function sortValueOf(
   return values[sort] ?? null;
 }
 
-/** Default project for runs that do not specify one. */
 const DEFAULT_PROJECT = 'default';
 
 /** Returns the name of a run's project, or the project's id if the name is unknown. */

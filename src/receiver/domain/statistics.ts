@@ -63,7 +63,6 @@ export interface Counted {
 export const ROOT_KINDS = ['other', 'error', 'failed_below', 'incomplete'] as const;
 type RootKind = (typeof ROOT_KINDS)[number];
 
-/** What a run is counted as. */
 export interface RunKind {
   readonly isError: boolean;
   readonly isPending: boolean;
@@ -118,7 +117,6 @@ export function countedOf(
   };
 }
 
-/** Calculates statistics from the runs that match a query. The runs may be in any order. */
 export function statisticsOf(
   runs: readonly (FilteredRun & { readonly usage: Usage | undefined })[],
   query: StatisticsPlan,
@@ -153,7 +151,6 @@ export function groupsInJson(groupBy: GroupKey, json: readonly string[] | Filter
   return groupsOf(suggestedMetadata(groupBy, json as FilteredRun['metadata']));
 }
 
-/** Returns the groups in which a run with these values counts. */
 function groupsOf(values: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(values.flatMap((value) => value ?? []))];
 }
@@ -193,7 +190,6 @@ export class StatisticsTally {
     return this.#total.runs;
   }
 
-  /** Adds runs to the totals and to a time bucket. */
   add(counted: Counted): void {
     this.#total.add(counted);
     this.#buckets[this.#indexOf(counted)]?.add(counted);
@@ -359,9 +355,7 @@ class GroupTally extends FiguresTally {
   }
 }
 
-/**
- * Amounts below this limit are 0. Counters add and subtract costs, which leaves rounding errors when runs are deleted.
- */
+/** Amounts below this are 0, because counters add and subtract costs, which leaves rounding errors. */
 const AMOUNT_MIN = 1e-9;
 
 /** Returns the totals that are not 0. */

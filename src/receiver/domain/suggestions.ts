@@ -5,7 +5,6 @@ import { type FilteredRun, metadataTextOf, projectOf, textsOf } from './run-valu
 /** Maximum number of runs whose values are suggested, latest first. */
 export const SUGGESTED_RUNS_MAX = 2_000;
 const SUGGESTIONS_MAX = 20;
-/** Maximum length of a suggested value. */
 const LENGTH_MAX = 200;
 
 /** Returns the values of a run that can be suggested for a field, and by which statistics group. */

@@ -142,10 +142,7 @@ export function isErrorResponse(fields: SmallFields, { http_status }: PayloadFac
   return http_status !== undefined && sourceOf(fields) === 'fetch' && statusOf(fields) === 'error';
 }
 
-/**
- * Returns the short form of a run for the tree view of a trace. For speed, copies each field explicitly, because a
- * trace may have 100,000 runs.
- */
+/** Returns the short form of a run. Copies each field explicitly, because a trace may have 100,000 runs. */
 export function outlineOf(summary: RunSummary, tools?: ToolMessages): RunOutline {
   const { id, parent_run_id, name, run_type, status, start_time, end_time, error, model, usage } = summary;
   const outline: RunOutline = { id, name, run_type, status, start_time };
@@ -248,7 +245,6 @@ function setText(summary: RunSummary, key: TextKey, value: string | undefined): 
   if (value !== undefined) summary[key] = comparable(value);
 }
 
-/** What the payloads of a message tell about tools. */
 interface ToolFacts {
   tool_calls?: CalledTool[];
   tool_results?: ToolOutcome[];

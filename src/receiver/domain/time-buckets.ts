@@ -2,7 +2,6 @@ import type { StatisticsQuery, TimeRange } from './query.ts';
 
 const BUCKETS = 60;
 
-/** Start times of the first and the last run. */
 export interface StartRange {
   readonly firstUs: number;
   readonly lastUs: number;
@@ -112,14 +111,10 @@ export function offsetsOf(timeZone = '0'): OffsetAt {
 /** How to calculate statistics: a query whose filter is parsed. */
 export type StatisticsPlan = Omit<StatisticsQuery, 'filter'> & {
   readonly filter: { readonly range: TimeRange };
-  /** Minimum length of the time buckets. */
   readonly stepUsMin?: number;
 };
 
-/**
- * Returns the time buckets for a query. If the query has no start or end time, the start of the first or last run is
- * used.
- */
+/** Returns the time buckets for a query. If it has no start or end, that of the first or last run is used. */
 export function timeBucketsOf(
   { buckets: countMax = BUCKETS, filter, stepUsMin, timeZone }: StatisticsPlan,
   range: StartRange | undefined,

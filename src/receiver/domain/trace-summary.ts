@@ -1,4 +1,4 @@
-import { defined, fieldsOf } from '../../payload/fields.ts';
+import { defined, fieldsOf, filled } from '../../payload/fields.ts';
 import { isCallType } from '../../run/same-call.ts';
 import { isoTimestamp } from '../../run/time.ts';
 import type { FeedbackFigures } from './feedback.ts';
@@ -205,17 +205,16 @@ export interface Turn {
   readonly usage: Usage | undefined;
 }
 
-interface ThreadTexts {
-  readonly inputs: RunSummary['inputs_preview'];
-  readonly outputs: RunSummary['outputs_preview'];
-  readonly feedback: FeedbackFigures[];
-}
-
 /** Adds up the turns of a thread. The turns must be sorted by start time. */
 export function threadSummaryOf(
   thread: string,
   turns: readonly [Turn, ...Turn[]],
-  { inputs, outputs, feedback }: ThreadTexts,
+  {
+    feedback,
+    ...previews
+  }: {
+    readonly [Field in 'inputs_preview' | 'outputs_preview']: string | undefined;
+  } & { readonly feedback: FeedbackFigures[] },
 ): ThreadSummary {
   const [first] = turns;
   const last = turns.at(-1) ?? first;
@@ -225,7 +224,7 @@ export function threadSummaryOf(
   const usage = turns.reduce<Usage | undefined>((sum, turn) => sumOfUsage(sum, turn.usage), undefined);
   return {
     thread,
-    ...(user !== undefined && { user }),
+    ...defined({ user }),
     project: last.project,
     turns: turns.length,
     errors: turns.filter(({ outcome }) => outcome === 'error').length,
@@ -233,9 +232,6 @@ export function threadSummaryOf(
     start_time: isoTimestamp(first.startUs),
     last_start_time: isoTimestamp(last.startUs),
     ...(p50 !== undefined && max !== undefined && { latency_ms: { p50: p50 / 1_000, max: max / 1_000 } }),
-    ...(usage && { usage }),
-    ...(feedback.length > 0 && { feedback }),
-    ...(inputs !== undefined && { inputs_preview: inputs }),
-    ...(outputs !== undefined && { outputs_preview: outputs }),
+    ...defined({ usage, feedback: filled(feedback), ...previews }),
   };
 }

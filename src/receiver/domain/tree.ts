@@ -1,12 +1,8 @@
 import { dottedOrder } from '../../run/time.ts';
 
-/**
- * Maximum number of levels in a derived `dotted_order`. A more deeply nested run becomes a sibling of its ancestor at
- * the maximum level.
- */
+/** Maximum depth of a derived `dotted_order`. A deeper run becomes a sibling of its ancestor at this level. */
 const LEVELS_MAX = 64;
 
-/** A run as a node in the tree of a trace. */
 export interface TreeNode {
   readonly id: string;
   readonly parentId: string | undefined;

@@ -24,7 +24,6 @@ export function cachedTokensOf({ input_tokens: input = 0, details }: UnpricedUsa
   return read !== undefined && read <= input ? read : undefined;
 }
 
-/** Returns the share of the input tokens that were read from a cache. Returns undefined without input tokens. */
 export function cachedShareOf(usage: Usage | undefined): number | undefined {
   const { input_tokens: input = 0, cached_tokens: cached = 0 } = usage ?? {};
   return input === 0 ? undefined : cached / input;

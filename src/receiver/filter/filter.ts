@@ -9,7 +9,6 @@ export interface TextPattern {
   readonly text: string;
 }
 
-/** A limit for a number. */
 export interface Bound {
   readonly operator: '=' | '>' | '>=' | '<' | '<=';
   readonly amount: number;
@@ -29,10 +28,7 @@ export interface Comparison {
   readonly bounds?: readonly Bound[];
 }
 
-/**
- * A condition of a filter. `all`: all conditions match. `some`: at least one matches. `anyRun`: the condition matches a
- * run of the same trace in the projects of the filter.
- */
+/** `all`: all conditions match. `some`: at least one does. `anyRun`: a run of the trace in the same projects does. */
 export type FilterNode =
   | { readonly all: readonly FilterNode[] }
   | { readonly some: readonly FilterNode[] }

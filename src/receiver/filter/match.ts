@@ -6,10 +6,7 @@ import { cachedShareOf } from '../domain/usage.ts';
 import type { Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import type { RunFilter } from './run-filter.ts';
 
-/**
- * Returns whether a run matches every condition of the filter except `search`. In a list of traces, `usage` is the
- * usage of the whole trace.
- */
+/** Returns whether a run matches all conditions but `search`. In a list of traces, `usage` is that of the trace. */
 export function matchesFilter(filter: RunFilter, run: FilteredRun, usage: Usage | undefined): boolean {
   return (
     isInProjects(filter, run) &&

@@ -5,11 +5,9 @@ import { RUN_STATUSES, storable } from '../domain/run-view.ts';
 import type { AmountField, Bound, Comparison, FilterNode, TextPattern } from './filter.ts';
 import { AMOUNTS, NUMBER, parseNumber, TIME, toIsoTime } from './values.ts';
 
-/** Maximum number of characters in a filter. */
 const LENGTH_MAX = 4_000;
 /** Maximum number of values in a filter. A condition without a value counts as one value. */
 const VALUES_MAX = 50;
-/** Maximum depth of nested parentheses and negations. */
 const DEPTH_MAX = 10;
 
 /** Values of `status`. In a list of traces, they are outcomes. Only traces have `failed_below`. */
@@ -37,7 +35,6 @@ export function parseFilter(text: string, nowMs: number): FilterTerm[] {
   return [{ text, kind: 'condition', value: '', problem: `a filter has at most ${LENGTH_MAX} characters` }];
 }
 
-/** Returns why a filter is invalid, or undefined if it is valid. */
 export function problemIn(terms: readonly FilterTerm[]): string | undefined {
   return terms.find(({ problem }) => problem !== undefined)?.problem;
 }
@@ -66,7 +63,6 @@ export function failedBelowInstead(terms: readonly FilterTerm[]): string | undef
   return terms.map((term) => (isOfErrors(term) ? 'status:failed_below' : term.text)).join(' ');
 }
 
-/** Returns a condition that matches any of the values. */
 export function condition(key: string, ...values: readonly string[]): string {
   return `${key}:${values.map(quoted).join(',')}`;
 }

@@ -16,7 +16,6 @@ export interface RunFilter {
   readonly search: Search | undefined;
 }
 
-/** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
 export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
@@ -86,7 +85,6 @@ export function within({ project }: Scope, filter: RunFilter): RunFilter {
   return project === undefined ? filter : { ...filter, projects: [project, ...filter.projects] };
 }
 
-/** Returns a condition that a field has a value. */
 export function equal(field: TextField, text: string): Comparison {
   return { field, values: [{ kind: 'equal', text: comparable(text) }] };
 }

@@ -9,14 +9,12 @@ import { FULL_GRANT, type Grant, type Keyring } from './keyring.ts';
 import type { TokenSigner } from './token-signer.ts';
 
 export interface AccessRules {
-  /** Address that the receiver listens on. */
   readonly host: string;
   /** Keys that the receiver accepts. If undefined, no key is required. */
   readonly keys?: Keyring;
   readonly proxies?: readonly TrustedProxy[];
   readonly workspaceId?: string | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
-  /** URL under which clients reach the receiver. */
   readonly publicUrl?: string | undefined;
   /** Origins whose pages may send spans. */
   readonly allowedOrigins?: readonly string[] | undefined;
@@ -54,10 +52,7 @@ const DENIALS: Readonly<Record<Permission, string>> = {
 const NO_METRICS = 'The metrics count the runs of all tenants and projects: use a key with the scope metrics';
 
 const SESSION_SECONDS = 30 * 24 * 60 * 60;
-/**
- * Maximum number of wrong keys from all clients per time window. Requests with further wrong keys get status 429. The
- * correct key is always accepted.
- */
+/** Maximum number of wrong keys per time window. Further ones get status 429. The correct key is always accepted. */
 const WRONG_KEYS_MAX = 10;
 const WRONG_KEYS_WINDOW_MS = 60_000;
 
@@ -66,7 +61,6 @@ export class Access {
   /** May be replaced, except for the address. Sessions continue if their keys are still accepted. */
   rules: AccessRules;
   readonly #isExposed: boolean;
-  /** Signs feedback tokens and login sessions. */
   readonly tokens: TokenSigner;
   #wrongKeys = 0;
   #wrongKeysResetMs = 0;
@@ -145,17 +139,13 @@ export class Access {
     return cookie(this.#cookieName(request), token, SESSION_SECONDS) + (isSecure ? '; Secure' : '');
   }
 
-  /**
-   * Ends the request's login session at all receivers of the store, if the request has one. Returns the `Set-Cookie`
-   * header that deletes its cookie.
-   */
+  /** Ends the login session at all receivers of the store. Returns the `Set-Cookie` header that deletes its cookie. */
   async logout(request: IncomingMessage): Promise<string> {
     const session = await this.#sessionOf(request);
     if (session !== undefined) await this.tokens.revoke(session.grant.scope, session.id);
     return cookie(this.#cookieName(request), '', 0);
   }
 
-  /** Throws an HTTP 403 error if a page of another site sent the request. */
   #checkSite(request: IncomingMessage, admission: Admission): void {
     const { origin } = request.headers;
     if (origin !== undefined && !this.#isOwnOrigin(origin, request)) {
@@ -266,7 +256,6 @@ function isOfAnotherSite({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-site'] === 'cross-site' || headers['sec-fetch-site'] === 'same-site';
 }
 
-/** Returns whether a browser sent the request to open a link in a tab. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

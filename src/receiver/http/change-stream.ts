@@ -5,10 +5,7 @@ import type { ChangeFeed } from '../store/store.ts';
 const GATHER_MS = 100;
 /** Interval between comments that keep an idle connection open, in milliseconds. */
 const HEARTBEAT_MS = 15_000;
-/**
- * Maximum number of traces in one event. If more traces have changed, the event lists none, and the client reloads
- * everything.
- */
+/** If more traces have changed, the event lists none, and the client reloads everything. */
 const TRACES_MAX = 1_000;
 
 /**

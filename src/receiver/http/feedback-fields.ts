@@ -19,7 +19,6 @@ import {
   withoutNulls,
 } from './validation.ts';
 
-/** Feedback fields that a client may set. */
 type FeedbackInput = Pick<Feedback, 'score' | 'value' | 'comment' | 'correction' | 'metadata'>;
 
 export const FEEDBACK_BYTES_MAX: number = 1024 * 1024;
@@ -49,10 +48,7 @@ const strictInputSchema = v.object({
 });
 const feedbackSchema = v.object({ run_id: id, key, id: v.nullish(id), ...INPUT });
 
-/**
- * Validates the feedback fields in a JSON body. Throws an HTTP 400 error if the body is not an object, or a 422 error
- * if a field is invalid.
- */
+/** Throws an HTTP 400 error if the body is not an object, or a 422 error if a field is invalid. */
 export function readFeedbackInput(body: unknown, strict: boolean): FeedbackInput {
   return checkedInput(jsonObject(body, ['body']), strict, ['body']);
 }
@@ -82,16 +78,12 @@ function checkedInput(given: object, strict: boolean, loc: Location): FeedbackIn
   return withoutNulls(input ?? {}) as FeedbackInput;
 }
 
-/**
- * Validates feedback that includes its run id and key. Throws an HTTP 400 error if the value is not an object, or a 422
- * error if a field is invalid.
- */
+/** Throws an HTTP 400 error if the value is not an object, or a 422 error if a field is invalid. */
 export function readFeedback(value: unknown, loc: Location): Feedback {
   const { run_id: runId, key: ownKey, id: ownId, ...fields } = validated(feedbackSchema, jsonObject(value, loc), loc);
   return feedbackOf(withoutNulls(fields) as FeedbackInput, runId, ownKey, ownId ?? randomUUID());
 }
 
-/** Creates feedback with the current time from validated fields. */
 export function feedbackOf(input: FeedbackInput, runId: string, ownKey: string, ownId: string): Feedback {
   const now = isoTimestamp(Date.now() * 1_000);
   return { id: ownId, run_id: runId, key: ownKey, ...input, created_at: now, modified_at: now };
@@ -137,7 +129,6 @@ const tokenSchema = v.pipe(
   ),
 );
 
-/** Validates the tokens in a request body. */
 export function readTokens(body: unknown, tenant: string): FeedbackToken[] {
   if (!Array.isArray(body)) return [readToken(body, tenant, ['body'])];
   if (body.length > REQUEST_TOKENS_MAX)

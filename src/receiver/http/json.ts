@@ -4,10 +4,7 @@ import { HttpError } from './http-error.ts';
 
 /** Maximum nesting depth of JSON. Serializing or copying more deeply nested values would overflow the call stack. */
 const DEPTH_MAX = 512;
-/**
- * Maximum number of JSON values per request. Parsed JSON can use 30 times as much memory as its text. Without a limit,
- * a body full of brackets could exhaust the heap.
- */
+/** Parsed JSON can use 30 times as much memory as its text, so a body full of brackets could exhaust the heap. */
 export const VALUES_MAX = 2_000_000;
 const LIMITS: Readonly<Record<'valuesMax' | 'distinctMax', number>> = {
   valuesMax: VALUES_MAX,
@@ -59,10 +56,7 @@ export class JsonReader {
     }
   }
 
-  /**
-   * Counts values and keys before parsing, or only distinct keys. For invalid JSON, the counts may be wrong, but `JSON.parse`
-   * rejects the text anyway.
-   */
+  /** Counts values and keys, or distinct keys. In invalid JSON, the counts may be wrong, but parsing rejects it. */
   #scan(text: string, what: string, isHashing: boolean): void {
     const { distinctMax } = this.#limits;
     const step = isHashing ? 0 : 1;

@@ -6,7 +6,6 @@ import { isKey, type KeyStore, keyIdOf, type Permission, type StoredKey } from '
 import { DEFAULT_SCOPE } from '../store/store.ts';
 import { ReadCache } from './read-cache.ts';
 
-/** Scope and permission of a key. */
 export interface Grant {
   /** Id of the key. Login sessions contain the id, so that they end when the key is revoked. */
   readonly id: string;
@@ -18,13 +17,11 @@ export interface Grant {
   readonly used?: () => void;
 }
 
-/** The keys that a receiver accepts. */
 export interface Keyring {
   /** Returns the grant of a key, or undefined if the key is wrong. */
   find(key: string): Promise<Grant | undefined>;
   /** Returns the grant of the key with this id, or undefined if the key has been revoked. */
   byId(id: string): Promise<Grant | undefined>;
-  /** Returns whether keys of this tenant are accepted. */
   isTenant(name: string): boolean;
   /** Whether there are keys of several tenants. */
   readonly isShared: boolean;

@@ -3,7 +3,7 @@ import { basename, extname } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { isObject } from '../../config/checker.ts';
 import { HttpError } from './http-error.ts';
-import { type Call, type Route, type RouteResponse, readJson } from './route.ts';
+import { type Call, get, type Route, type RouteResponse, readJson } from './route.ts';
 
 /** Folder with the built page. Tests that run from source use the latest build. */
 const FOLDER: URL = import.meta.url.endsWith('.ts')
@@ -17,10 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/**
- * Content Security Policy that allows scripts, styles and requests only for this origin. With this policy, content in a
- * payload can neither run code nor send data elsewhere.
- */
+/** With this policy, content in a payload can neither run code nor send data elsewhere. */
 const POLICY: string = [
   "default-src 'none'",
   "script-src 'self'",
@@ -35,29 +32,16 @@ const POLICY: string = [
 /** `Cache-Control` header for assets. An asset never changes, because its name contains a hash of its content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 
-/**
- * HTTP routes that serve the page. No key is required, because the page itself contains no data. The page asks the user
- * for the key and exchanges the key for a cookie.
- */
+/** HTTP routes of the page. The page itself contains no data. It exchanges the user's key for a cookie. */
 export const pageRoutes: readonly Route[] = [
-  { method: 'GET', path: '/', admission: 'open', handle: () => fileAnswer('index.html', 'no-cache') },
-  {
-    method: 'GET',
-    path: '/assets/:name',
-    admission: 'open',
-    handle: ({ parameters }) => fileAnswer(`assets/${parameters.name}`, IMMUTABLE),
-  },
+  get('/', () => fileAnswer('index.html', 'no-cache'), 'open'),
+  get('/assets/:name', ({ parameters }) => fileAnswer(`assets/${parameters.name}`, IMMUTABLE), 'open'),
   { method: 'POST', path: '/login', admission: 'open', handle: login },
   { method: 'POST', path: '/logout', admission: 'open', handle: logout },
   // The page hides controls that the key does not allow.
-  {
-    method: 'GET',
-    path: '/query/session',
-    handle: ({ permission, scope: { tenant, project }, lag }) => ({
-      status: 200,
-      body: { permission, tenant, project, lag: lag() },
-    }),
-  },
+  get('/query/session', ({ permission, scope: { tenant, project }, lag }) => {
+    return { status: 200, body: { permission, tenant, project, lag: lag() } };
+  }),
 ];
 
 const LOGIN_BYTES_MAX = 4 * 1024;

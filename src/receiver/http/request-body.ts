@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Readable, Transform } from 'node:stream';
+import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { messageOf } from '../../base/text.ts';
 import { HttpError } from './http-error.ts';
@@ -12,10 +12,7 @@ export interface BodyLimits {
    * limited, because spans that repeat a long prompt compress by more than 1000 : 1.
    */
   readonly decodedBytesMax: number;
-  /**
-   * Maximum total size of all request bodies in memory, in bytes. A request that would exceed this size gets status
-   * 429, and the client can retry.
-   */
+  /** Maximum size of all bodies in memory, in bytes. A request above it gets status 429, and can be sent again. */
   readonly inFlightBytesMax: number;
 }
 
@@ -24,12 +21,8 @@ export const LIMITS: BodyLimits = { wireBytesMax: 64 * MIB, decodedBytesMax: 128
 /** For feedback with a token, so that its holders leave the memory for bodies to clients with a key. */
 export const LIMITS_OF_ANYONE: BodyLimits = { ...LIMITS, inFlightBytesMax: 16 * MIB };
 
-/** Memory overhead of a body chunk, in bytes. */
 const CHUNK_OVERHEAD_BYTES = 256;
-/**
- * Number of chunks smaller than their overhead that are joined into one. Otherwise, a body that arrives in tiny chunks
- * would use a hundred times its size in memory.
- */
+/** Number of small chunks that are joined. A body in tiny chunks would use a hundred times its size in memory. */
 const JOINED_CHUNKS = 64;
 
 const RETRY_AFTER_S = 1;
@@ -111,10 +104,7 @@ export class RequestBodies {
   }
 }
 
-/**
- * Decompresses a request body of any size and yields its chunks. Throws an HTTP 400 error if the body is invalid or
- * incomplete, or a 415 error if the encoding is unknown.
- */
+/** Decompresses a body of any size. Throws HTTP errors: 400 if it is invalid, 415 if the encoding is unknown. */
 export async function* decompressed(request: IncomingMessage): AsyncGenerator<Buffer> {
   const { source, failureOf, close } = openBody(request, Number.POSITIVE_INFINITY);
   try {
@@ -130,16 +120,8 @@ function tooLarge(bytesMax: number, when = ''): HttpError {
   return new HttpError(413, `The body is larger than ${bytesMax} bytes${when}`);
 }
 
-interface OpenBody {
-  /** The decompressed body, or the request itself if the body is not compressed. */
-  readonly source: Readable;
-  /** Converts an error from `source` to an HttpError. */
-  readonly failureOf: (error: unknown) => HttpError;
-  /** Discards the rest of the body, because clients send the whole body before they read the response. */
-  readonly close: () => void;
-}
-
-function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
+/** Returns the decompressed body as `source`, which is the request itself if the body is not compressed. */
+function openBody(request: IncomingMessage, wireBytesMax: number) {
   const { encoding, decoder } = decoderOf(request.headers['content-encoding']) ?? {};
   if (decoder !== undefined) {
     let wireBytes = 0;
@@ -155,8 +137,9 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
   const problem = encoding === undefined ? 'complete' : `valid ${encoding}`;
   return {
     source: decoder ?? request,
-    failureOf: (error) =>
+    failureOf: (error: unknown) =>
       error instanceof HttpError ? error : new HttpError(400, `The body is not ${problem}: ${messageOf(error)}`),
+    /** Discards the rest of the body, because clients send the whole body before they read the response. */
     close: () => {
       request.removeAllListeners('data').unpipe().resume();
       decoder?.destroy();
@@ -164,10 +147,7 @@ function openBody(request: IncomingMessage, wireBytesMax: number): OpenBody {
   };
 }
 
-/**
- * Node's zstd functions, available since Node 22.15. Node's zstd decoder accepts truncated frames, but the body's
- * parser detects truncated bodies.
- */
+/** Available since Node 22.15. The decoder accepts truncated frames, but the body's parser detects them. */
 const { createZstdDecompress, constants } = zlib as typeof zlib & {
   createZstdDecompress?: (options: { chunkSize: number; params: Record<number, number> }) => Transform;
   constants: { ZSTD_d_windowLogMax: number };
@@ -175,18 +155,12 @@ const { createZstdDecompress, constants } = zlib as typeof zlib & {
 
 export const hasZstd: boolean = createZstdDecompress !== undefined;
 
-/**
- * Maximum size of a zstd window over HTTP: 8 MiB (RFC 9659). Without a limit, a small frame could make the zstd decoder
- * allocate a much larger window.
- */
+/** 8 MiB (RFC 9659). Without a limit, a small frame could make the decoder allocate a much larger window. */
 const ZSTD_WINDOW_LOG_MAX = 23;
 
 const OPTIONS = { chunkSize: 64 * 1024 };
 
-/**
- * Returns a decoder for a `Content-Encoding`. Returns undefined for `identity` and an empty header. Throws an HTTP 415 error
- * if the encoding is unknown.
- */
+/** Returns undefined for `identity` and an empty header. Throws an HTTP 415 error if the encoding is unknown. */
 function decoderOf(header = ''): { encoding: string; decoder: Transform } | undefined {
   // Recipients treat `x-gzip` as `gzip`: https://www.rfc-editor.org/rfc/rfc9110#section-8.4.1.3
   const encoding = header

@@ -16,17 +16,13 @@ import { uuid } from './run-fields.ts';
 import type { RunLimits } from './run-limits.ts';
 import type { TokenSigner } from './token-signer.ts';
 import { validated } from './validation.ts';
-import type { WriteCheck } from './write-check.ts';
 
 /** An HTTP response. Contains either `body`, which is sent as JSON, or `content` in another format. */
 export interface RouteResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /**
-   * The response body, or a function that streams the body. The signal passed to the function aborts when the client
-   * disconnects or the receiver closes.
-   */
+  /** The body, or a function that streams it. The signal aborts if the client leaves or the receiver closes. */
   readonly content?: Uint8Array | string | ((ended: AbortSignal) => AsyncIterable<string>);
 }
 
@@ -40,14 +36,14 @@ export interface Call {
   readonly search: URLSearchParams;
   readonly bodies: RequestBodies;
   readonly store: Store;
-  readonly writes: WriteCheck;
+  /** Resolves with why the store could not write in the latest test. Empty if it could. */
+  readonly writeProblem: () => Promise<string>;
   /** Returns why the store acknowledges no writes, if it knows. */
   readonly fault: () => string | undefined;
   /** Returns how late the store deletes old runs, as a text, if it is late. */
   readonly lag: () => string | undefined;
   /** Data that the request's key can reach. Without a key, the scope contains no data. */
   readonly scope: Scope;
-  /** Permission of the request's key. */
   readonly permission: Permission;
   readonly tokens: TokenSigner;
   readonly faults: Faults;
@@ -66,7 +62,6 @@ export interface Call {
   readonly readyMs?: number;
   /** Called after the store has applied the operations in a request. */
   readonly received?: (request: IncomingMessage, operations: readonly RunOperation[]) => void;
-  /** Returns the figures of the store, if the store has any. */
   readonly status?: () => Promise<StoreStatus>;
   /** Returns the names of the tenants. Undefined if there are none. */
   readonly tenants?: () => readonly string[];
@@ -84,15 +79,16 @@ export interface Route {
   readonly handle: (call: Call) => RouteResponse | Promise<RouteResponse>;
 }
 
+export function get(path: string, handle: Route['handle'], admission?: Admission): Route {
+  return { method: 'GET', path, handle, ...(admission && { admission }) };
+}
+
 /** Returns an id from the URL path, in lower case with hyphens. Throws an HTTP 422 error if the id is not a UUID. */
 export function idOf({ parameters }: Call, name = 'id'): string {
   return validated(uuid(true), parameters[name], ['path', name]);
 }
 
-/**
- * Parses a JSON body. Throws an HTTP 415 error if the body has another type. Throws a 400 error if the JSON is invalid,
- * or a 413 error if the body is too large.
- */
+/** Parses a JSON body. Throws HTTP errors: 415 for another type, 400 for invalid JSON, 413 if it is too large. */
 export async function readJson({ request, bodies }: Call, bytesMax?: number): Promise<unknown> {
   checkJsonType(request);
   return bodies.read(request, (body) => new JsonReader().parse(body, 'The body').value, bytesMax);

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { nameInPath } from '../domain/path-segment.ts';
-import type { Store } from '../store/store.ts';
+import { DEFAULT_SCOPE, type Store, StoreError } from '../store/store.ts';
 import { HttpError, toHttpError } from './http-error.ts';
 import { Metrics } from './metrics.ts';
+import { ReadCache } from './read-cache.ts';
 import { LIMITS, LIMITS_OF_ANYONE, RequestBodies } from './request-body.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
-import { WriteCheck } from './write-check.ts';
 
 /** Responds to a request, or throws an HttpError. */
 export type Routes = (
@@ -23,7 +23,9 @@ const PREFIX = '/api/v1';
 /** In strict mode, only paths for feedback tokens may have the prefix `/api/v1`. */
 const PREFIXED = `${PREFIX}/feedback/tokens`;
 
-/** The parts of a receiver that its routes use. */
+/** Minimum interval between tests of writing, in milliseconds. */
+const WRITE_TEST_MS = 10_000;
+
 export interface RoutesOptions
   extends Pick<
     Call,
@@ -43,10 +45,12 @@ export function createRoutes(
   const endpoints = endpointsOf(routes);
   const hidden = new Set(strict ? others : []);
   const prefix = strict ? PREFIXED : `${PREFIX}/`;
+  const writes = new ReadCache<string>();
   const context = {
     ...options,
     store: metrics.measured(store),
-    writes: new WriteCheck(store),
+    writeProblem: () =>
+      writes.read('test', () => store.apply(DEFAULT_SCOPE, []).then(() => '', reasonOf), WRITE_TEST_MS),
     lag: () => store.lag,
     fault: () => store.fault,
     tokens: access.tokens,
@@ -96,6 +100,11 @@ export function createRoutes(
       throw error;
     }
   };
+}
+
+/** `/readyz` needs no key. The text after the first colon of an error may contain host names and paths. */
+function reasonOf(error: unknown): string {
+  return error instanceof StoreError ? (error.message.split(':', 1)[0] ?? '') : 'The store cannot write';
 }
 
 /** Headers with which a browser lets a page of this origin read a response. */
@@ -180,7 +189,6 @@ const UNSERVED: readonly (readonly [request: RegExp, detail: string])[] = [
   ],
 ];
 
-/** Returns the error for a request to LangSmith's API that the receiver does not serve. */
 function unservedError(method: string | undefined, path: string): HttpError | undefined {
   const detail = UNSERVED.find(([request]) => request.test(`${method} ${path}`))?.[1];
   return detail === undefined ? undefined : new HttpError(501, detail);

@@ -18,7 +18,6 @@ export interface DottedOrder {
   readonly ids: readonly string[];
 }
 
-/** Returns the schemas that validate a run's fields in all request formats. */
 export function runFields({ hexIds, loose }: Spellings): Readonly<Record<keyof RunRecord, Schema<unknown>>> {
   const id = uuid(hexIds);
   const time = timestamp(loose);
@@ -61,10 +60,7 @@ export function parseUuid(text: string, hexIds: boolean): string | undefined {
   return hyphen === '' ? canonicalId(text) : text.toLowerCase();
 }
 
-/**
- * Matches timestamps in the format of `isoTimestamp`. Matching timestamps are stored unchanged, because formatting them
- * again would be slower.
- */
+/** Times in the format of `isoTimestamp` are stored unchanged, because formatting them again would be slower. */
 const CANONICAL_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
 /** Latest accepted time, in microseconds since 1970. Later times would exceed `Number.MAX_SAFE_INTEGER`. */
 const TIME_MAX_US = Date.UTC(2255, 0) * 1_000;
@@ -78,10 +74,7 @@ function timestamp(loose: boolean): Schema<string> {
   });
 }
 
-/**
- * Maximum number of segments in a `dotted_order`. Each run repeats its ancestors' segments, so a chain of n nested runs
- * sends n² / 2 segments.
- */
+/** Each run repeats its ancestors' segments, so a chain of n nested runs sends n² / 2 segments. */
 const ORDER_LEVELS_MAX = 1_000;
 /** Length of a segment in a `dotted_order`: a timestamp, an id with hyphens, and a dot. */
 const SEGMENT_LENGTH = 22 + 36 + 1;

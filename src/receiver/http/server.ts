@@ -17,16 +17,12 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Maximum time to receive a complete request if its route needs no key, in milliseconds. */
 const OPEN_TIMEOUT_MS = 5_000;
-/**
- * Timeout for idle connections, in milliseconds. Closing idle connections frees the memory of responses that no client
- * reads.
- */
+/** Closing idle connections frees the memory of responses that no client reads. */
 const IDLE_TIMEOUT_MS = 120_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Default maximum time that `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
-/** Default response headers, which a route may override. */
 const HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'application/json',
   'x-content-type-options': 'nosniff',

@@ -3,7 +3,6 @@ import { DEFAULT_SCOPE } from '../store/store.ts';
 import { HttpError } from './http-error.ts';
 import type { Call, Route, RouteResponse } from './route.ts';
 
-/** HTTP routes for monitoring. */
 export const serviceRoutes: readonly Route[] = [
   { method: 'GET', path: '/healthz', admission: 'open', handle: () => ({ status: 200, body: { status: 'ok' } }) },
   { method: 'GET', path: '/readyz', admission: 'open', handle: readiness },
@@ -19,11 +18,10 @@ async function inTime<Answer>(answer: Promise<Answer> | undefined, ms: number): 
 }
 
 /** Responds with status 200 if the store answers a query and can write, both in time. */
-async function readiness({ store, writes, fault, lag, readyMs = READY_MS }: Call): Promise<RouteResponse> {
+async function readiness({ store, writeProblem, fault, lag, readyMs = READY_MS }: Call): Promise<RouteResponse> {
   const found = fault();
   if (found !== undefined) throw new HttpError(503, found);
-  const written = writes.problem().then((reason) => reason ?? '');
-  const [answer, problem] = await Promise.all([inTime(store.tokenSecrets(), readyMs), inTime(written, readyMs)]);
+  const [answer, problem] = await Promise.all([inTime(store.tokenSecrets(), readyMs), inTime(writeProblem(), readyMs)]);
   if (answer === undefined) throw new HttpError(503, 'The store does not answer');
   if (problem !== '') throw new HttpError(503, problem ?? `The store has not written within ${readyMs / 1_000} s`);
   return { status: 200, body: { status: 'ready', detail: lag() } };

@@ -5,12 +5,8 @@ import { ReadCache } from './read-cache.ts';
 
 /** Age at which a new secret replaces the latest one, in milliseconds. Tokens with earlier secrets stay valid. */
 const ROTATION_MS = 30 * 24 * 3_600_000;
-/** Time for which the secrets are cached, in milliseconds. */
 const CACHE_MS = 60_000;
-/**
- * Time after which an unknown signature reads the secrets again, in milliseconds. Another receiver may have added a
- * secret to the same store.
- */
+/** Age of the secrets at which an unknown signature reads them again. Another receiver may have added one. */
 const RECHECK_MS = 1_000;
 const SECRET_BYTES = 32;
 
@@ -20,7 +16,7 @@ const SECRET_BYTES = 32;
  */
 export class TokenSigner {
   readonly #store: TokenStore;
-  #cached: { readonly secrets: Promise<TokenSecret[]>; readonly readAtMs: number } | undefined;
+  readonly #cache = new ReadCache<TokenSecret[]>();
   #creating: Promise<TokenSecret> | undefined;
   readonly #revoked = new ReadCache<boolean>();
 
@@ -28,10 +24,7 @@ export class TokenSigner {
     this.#store = store;
   }
 
-  /**
-   * Returns the token's text: its values, a dot, and the signature. The signature also covers `purpose`, so that a token
-   * is of no use for another purpose.
-   */
+  /** Returns the values and the signature of a token, which is valid only for this purpose. */
   async sign(values: readonly unknown[], purpose = ''): Promise<string> {
     const payload = Buffer.from(JSON.stringify(values)).toString('base64url');
     return `${payload}.${signatureOf(payload, purpose, await this.#latest()).toString('base64url')}`;
@@ -65,7 +58,7 @@ export class TokenSigner {
     const latest = (await this.#secrets()).at(-1);
     if (latest !== undefined && Date.now() - latest.createdMs < ROTATION_MS) return latest;
     this.#creating ??= this.#create(latest).finally(() => {
-      this.#cached = undefined;
+      this.#cache.delete('secrets');
       this.#creating = undefined;
     });
     return this.#creating;
@@ -84,13 +77,7 @@ export class TokenSigner {
   }
 
   #secrets(ageMaxMs: number = CACHE_MS): Promise<TokenSecret[]> {
-    if (this.#cached !== undefined && Date.now() - this.#cached.readAtMs < ageMaxMs) return this.#cached.secrets;
-    const secrets = this.#store.tokenSecrets();
-    this.#cached = { secrets, readAtMs: Date.now() };
-    secrets.catch(() => {
-      this.#cached = undefined;
-    });
-    return secrets;
+    return this.#cache.read('secrets', () => this.#store.tokenSecrets(), ageMaxMs);
   }
 }
 

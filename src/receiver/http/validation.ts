@@ -28,10 +28,7 @@ export function validate<Output>(
   return undefined;
 }
 
-/**
- * Validates a value from a request against a schema. Returns the schema's output. Throws an HTTP 422 error if the value
- * is invalid.
- */
+/** Returns the output of a schema for a value in a request. Throws an HTTP 422 error if the value is invalid. */
 export function validated<Output>(schema: Schema<Output>, value: unknown, loc: Location): Output {
   const issues = new ValidationIssues();
   const output = validate(schema, value, loc, issues);

@@ -33,9 +33,7 @@ const INFO = {
   instance_flags: { gzip_body_enabled: true, zstd_compression_enabled: hasZstd },
 };
 
-/**
- * Maximum number of posts and patches per batch. A larger batch gets status 413, and the client then splits the batch.
- */
+/** A larger batch gets status 413, and the client then splits it. */
 const BATCH_RECORDS_MAX = 1_000;
 
 export function serviceInfo(): RouteResponse {

@@ -21,7 +21,6 @@ import { addFeedbackBatch } from '../store/add-feedback.ts';
 import type { MergedRun } from '../store/store.ts';
 import type { SpanRecord } from './otlp-logs.ts';
 
-/** Maximum number of log records per span. */
 const RECORDS_MAX = 1_000;
 
 /** A span, and the id of its run if it is known. */
@@ -123,7 +122,6 @@ async function runsOf(
   return new Map(own.flatMap((run) => [[run.id, run] as const, [identityOf(run.fields).span, run] as const]));
 }
 
-/** Returns the id of the run that holds the log records of a span. */
 function holderId({ project = '' }: Scope, { traceId, spanId }: SpanIds): string {
   return derivedUuid(`log records of ${traceId} ${spanId} ${project}`);
 }

@@ -12,7 +12,6 @@ import { parseUuid } from '../http/run-fields.ts';
 import type { Part } from './multipart.ts';
 import { readRun } from './run-message.ts';
 
-/** The runs and feedback in a multipart request. */
 export interface Batch {
   /** Run operations, in the order in which their first parts appear. */
   readonly operations: RunOperation[];

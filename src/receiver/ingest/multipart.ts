@@ -1,6 +1,5 @@
 import { HttpError } from '../http/http-error.ts';
 
-/** A part of a multipart body. */
 export interface Part {
   readonly name: string;
   /** Value of the Content-Type header, including its parameters. */
@@ -11,10 +10,7 @@ export interface Part {
   readonly bytes: Buffer;
 }
 
-/**
- * Maximum number of parts per request. A request with more parts gets status 413, and the client then splits the batch.
- * A LangSmith client's batch of 1,000 runs has up to 7,000 parts.
- */
+/** A LangSmith client's batch of 1,000 runs has up to 7,000 parts. After status 413, clients split the batch. */
 const PARTS_MAX = 10_000;
 /** Maximum length of a part name, in bytes. The application chooses attachment names, which may be long. */
 const PART_NAME_BYTES_MAX = 1_000;
@@ -22,10 +18,7 @@ const HEADER_BYTES_MAX = 16 * 1024;
 /** Maximum length of a boundary (RFC 2046, 5.1.1). */
 const BOUNDARY_LENGTH_MAX = 70;
 
-/**
- * Returns the boundary from a Content-Type header. Throws an HTTP 415 error if the type is not `multipart/form-data`,
- * or a 400 error if the boundary is invalid.
- */
+/** Throws an HTTP 415 error if the type is not `multipart/form-data`, or a 400 error if the boundary is invalid. */
 export function boundaryOf(contentType = ''): string {
   if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) {
     throw new HttpError(415, `Expected content-type to be multipart/form-data, got ${JSON.stringify(contentType)}`);
@@ -85,10 +78,7 @@ function firstPart(body: Buffer, delimiter: Buffer, strict: boolean): number {
 
 const HEADER_LINE = /^([^\s:][^:]*):([^\r\n]*)$/;
 
-/**
- * Parses a part's headers. `text` starts directly after the delimiter, so the first line is the rest of the delimiter
- * line.
- */
+/** `text` starts directly after the delimiter, so the first line is the rest of the delimiter line. */
 function parseHeader(text: string, position: number): Omit<Part, 'bytes'> {
   const [padding = '', ...lines] = text.split(LINE_BREAK);
   if (padding.trim() !== '') throw withoutDisposition(position);

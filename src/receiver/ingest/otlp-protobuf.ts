@@ -4,7 +4,6 @@ import { takeTurn } from '../domain/in-turns.ts';
 import { HttpError } from '../http/http-error.ts';
 import { VALUES_MAX } from '../http/json.ts';
 
-/** Maximum nesting depth of protobuf messages. */
 const DEPTH_MAX = 200;
 
 /** A protobuf field. `type` is either an encoding in `MessageReader` or the name of a message. */
@@ -12,10 +11,7 @@ type Field = readonly [nameInJson: string, type: string, repeated?: 'repeated'];
 
 const ATTRIBUTES: Field = ['attributes', 'KeyValue', 'repeated'];
 
-/**
- * Fields to read, by message name and field number. See `trace.proto`, `logs.proto`, `common.proto` and
- * `resource.proto` in opentelemetry-proto.
- */
+/** By message name and field number, see `trace.proto`, `logs.proto`, `common.proto` and `resource.proto`. */
 const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   ExportTraceServiceRequest: { 1: ['resourceSpans', 'ResourceSpans', 'repeated'] },
   ExportLogsServiceRequest: { 1: ['resourceLogs', 'ResourceLogs', 'repeated'] },
@@ -71,10 +67,7 @@ const MESSAGES: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
 /** Messages that contain a large part of a request. */
 const REQUEST_PARTS: ReadonlySet<string> = new Set(['ResourceSpans', 'ScopeSpans', 'ResourceLogs', 'ScopeLogs']);
 
-/**
- * Wire type of each encoding. Messages and encodings that are not listed are length-delimited. The reader skips fields
- * with an unexpected wire type.
- */
+/** Wire types of encodings that are not length-delimited. The reader skips fields with an unexpected wire type. */
 const WIRE_TYPES: Readonly<Record<string, number>> = { bool: 0, int: 0, double: 1, fixed64: 1, fixed32: 5 };
 const LENGTH_DELIMITED = 2;
 
@@ -148,7 +141,6 @@ function put(result: Record<string, unknown>, [name, , repeated]: Field, value: 
   else result[name] = [value];
 }
 
-/** Converts protobuf messages to objects. Skips unknown fields. */
 class MessageReader {
   readonly #pbf: Pbf;
   // Source of fixed-length numbers, because `pbf` ignores a view's byte offset when reading such numbers.

@@ -37,10 +37,7 @@ const SIGNALS: readonly Signal[] = [
   { name: 'metrics', request: 'ExportMetricsServiceRequest', rejected: 'rejectedDataPoints', ingest: ignoreMetrics },
 ];
 
-/**
- * HTTP routes for OTLP. The prefix `/otel` is supported because LangSmith documents this prefix. Some exporters send a
- * slash at the end.
- */
+/** LangSmith documents the prefix `/otel`, and some exporters send a slash at the end. */
 export const otlpRoutes: readonly Route[] = SIGNALS.flatMap((signal) =>
   ['', '/otel'].flatMap((prefix) =>
     ['', '/'].map((end): Route => {
@@ -50,7 +47,6 @@ export const otlpRoutes: readonly Route[] = SIGNALS.flatMap((signal) =>
   ),
 );
 
-/** An encoding for OTLP requests and responses: JSON or protobuf. */
 interface Encoding {
   read(body: Buffer, request: string): unknown;
   response(signal: Signal, rejected: number, reason: string): Promise<Uint8Array> | string;

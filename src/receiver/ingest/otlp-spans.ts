@@ -20,10 +20,7 @@ import {
   type Warn,
 } from './otlp-values.ts';
 
-/**
- * Maximum number of spans per request. By default, OpenTelemetry exporters send up to 512 spans, and collectors up to
- * 8192. Neither exporters nor collectors split a rejected request.
- */
+/** Exporters send up to 512 spans by default, and collectors up to 8192. Neither splits a rejected request. */
 const SPANS_MAX = 10_000;
 
 export interface OtlpSpan {

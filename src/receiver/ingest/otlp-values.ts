@@ -2,7 +2,6 @@ import { cut } from '../../base/text.ts';
 import { idTextOf, isFields, parseExact } from '../../payload/fields.ts';
 import { HttpError } from '../http/http-error.ts';
 
-/** An object in OTLP/JSON. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function isZero(value: unknown): boolean {
@@ -40,10 +39,7 @@ export type Warn = (problem: string) => void;
 
 const silently: Warn = () => {};
 
-/**
- * Converts a list of `KeyValue` to an object. `Object.fromEntries` defines own properties, so even the key `__proto__`
- * is safe.
- */
+/** Converts a list of `KeyValue`. `Object.fromEntries` defines own properties, so the key `__proto__` is safe. */
 export function attributesIn(list: unknown, warn: Warn = silently): Record<string, unknown> {
   const all: unknown = list ?? [];
   if (!Array.isArray(all)) warn('Expected `attributes` to be an array of objects with `key` and `value`');

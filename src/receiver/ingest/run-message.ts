@@ -19,10 +19,7 @@ interface RunMessage {
   readonly loc: Location;
   /** Run id from the part name or the URL path. @default the `id` of the record */
   readonly id?: string | undefined;
-  /**
-   * Fields that were sent in separate parts named `<main part>.<field>`. Fields in separate parts take precedence over
-   * fields in the main part, `record`.
-   */
+  /** Fields from parts named `<main part>.<field>`. They take precedence over those of `record`. */
   readonly payloads?: Readonly<Record<string, unknown>>;
 }
 

@@ -5,15 +5,10 @@ import { mapInTurns } from '../domain/in-turns.ts';
 import type { Scope } from '../domain/query.ts';
 import type { Store } from './store.ts';
 
-/**
- * Maximum time to wait for the run that feedback belongs to, in milliseconds. Clients send runs in batches, so a run
- * may arrive after its feedback.
- */
+/** Maximum time to wait for the run of a feedback. Clients send runs in batches, so the run may arrive later. */
 const ARRIVAL_MS = 1_000;
 
-/**
- * Stores feedback if its run is already stored or arrives within one second. Returns whether the feedback was stored.
- */
+/** Returns whether the feedback was stored, because its run is stored or arrives within one second. */
 export async function addFeedback(store: Store, scope: Scope, feedback: Feedback): Promise<boolean> {
   let notify = (): void => {};
   let isOver = false;

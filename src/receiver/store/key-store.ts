@@ -24,7 +24,6 @@ export interface StoredKey {
 /** Stores keys. Keys are created and revoked by the command `runspan keys`, possibly in another process. */
 export interface KeyStore {
   key(id: string): Promise<StoredKey | undefined>;
-  /** Records the time of a key's latest use. */
   useKey(id: string, usedMs: number): Promise<void>;
 }
 
@@ -39,7 +38,6 @@ export function newKey(): { readonly id: string; readonly hash: string; readonly
   return { id, hash: digest(secret).toString('hex'), text: `rsk_${id}_${secret}` };
 }
 
-/** Returns the id in a key, or undefined if the text is not a key. */
 export function keyIdOf(text: string): string | undefined {
   return KEY.exec(text)?.[1];
 }

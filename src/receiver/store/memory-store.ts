@@ -39,7 +39,7 @@ import type {
   TimeRange,
 } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
-import { projectOf, sortValueOf } from '../domain/run-values.ts';
+import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
 import type {
   PayloadField,
   ProjectSummary,
@@ -74,10 +74,7 @@ export interface MemoryStoreOptions extends PriceOptions {
 const DEFAULTS = { runsMax: 100_000, bytesMax: 256 * 1024 * 1024 };
 const CHECKS: Checks<MemoryStoreOptions> = { runsMax: WHOLE_FROM_1, bytesMax: wholeFrom(4_096), ...PRICE_CHECKS };
 
-/**
- * Additional fraction of a limit to free when the limit is exceeded. Without this extra space, every request to a full
- * store would have to search for old traces.
- */
+/** Part of a limit to free in addition, so that not every request to a full store searches for old traces. */
 const SLACK = 0.05;
 /** Maximum number of ids of deleted traces in a tenant. The same limit applies to runs without a `trace_id`. */
 const REMOVED_MAX = 100_000;
@@ -215,20 +212,14 @@ export class MemoryStore implements Store {
   async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
     const filter = within(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
-      root !== undefined && matchesFilter(filter, root, undefined) ? [root.summary] : [],
+      root !== undefined && matchesFilter(filter, root, undefined) ? [root] : [],
     );
-    const rows = [...grouped(roots, projectOf)].map(([name, own]) => {
-      return {
-        name,
-        traces: own.length,
-        last_start_time:
-          own
-            .map((root) => root.start_time)
-            .sort()
-            .at(-1) ?? '',
-      };
-    });
-    return rows.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const byProject = [...grouped(roots, ({ summary }) => projectOf(summary))];
+    return projectSummaries(
+      byProject.map(([project, own]) => {
+        return { project, traces: own.length, last_us: own.reduce((last, { startUs }) => Math.max(last, startUs), 0) };
+      }),
+    );
   }
 
   traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
@@ -495,10 +486,7 @@ export class MemoryStore implements Store {
     return new Map(traces.map(({ id, runs }) => [id, [...runs].flatMap((run) => run.projects)]));
   }
 
-  /**
-   * Deletes the oldest traces until the store is within its limits. Traces in the request's tenant are deleted before
-   * traces in other tenants.
-   */
+  /** Deletes the oldest traces until the store is within its limits, those of the request's tenant first. */
   #forget(tenantName: string, touched: Set<string>): StoreChange['forgotten'] {
     let [runsLeft, bytesLeft] = [0, 0];
     for (const { runs } of this.#tenants.values()) {

@@ -32,7 +32,6 @@ export class Subscribers {
     this.#limits = limits;
   }
 
-  /** The tenants that have listeners. */
   get tenants(): ReadonlySet<string> {
     return new Set([...this.#listeners.values()].map(({ scope }) => scope.tenant));
   }

@@ -90,7 +90,6 @@ export class ClickHouseChanges implements ChangeFeed {
     };
   }
 
-  /** Stops reading the changes of other receivers. */
   async close(): Promise<void> {
     await this.#polling;
     this.#stop();
@@ -122,7 +121,6 @@ export class ClickHouseChanges implements ChangeFeed {
     if (this.#subscribers.tenants.size > 0) this.#schedule();
   }
 
-  /** Reads the latest changes and reports the new ones. */
   async #readOthers(): Promise<void> {
     const tenants = [...this.#subscribers.tenants];
     const nowUs = this.#clock.nowUs();
@@ -143,7 +141,6 @@ export class ClickHouseChanges implements ChangeFeed {
     for (const change of changes) this.#reported.set(keyOf(change), change.changed_us);
   }
 
-  /** Reports changes of one tenant. */
   #report(changes: readonly Change[]): void {
     const [first] = changes;
     if (first === undefined) return;

@@ -116,7 +116,6 @@ export class ClickHouseStore implements Store {
   readonly #derivation: Derivation;
   readonly #time: RetentionTime = new RetentionTime();
   #ageTimer: NodeJS.Timeout | undefined;
-  /** When old traces are deleted next, in milliseconds. */
   #expireAtMs: number = performance.now() + FIRST_EXPIRE_MS * (1 + Math.random());
   #ages: Ages;
   /** See `lagReport`. @internal */

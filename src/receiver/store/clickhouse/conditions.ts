@@ -56,7 +56,6 @@ function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<
   };
 }
 
-/** Spells values and parts of texts. */
 const SPELLING: Pick<Dialect<Param>, 'param' | 'part'> = {
   param: (value) => (typeof value === 'string' ? string(value) : float(value)),
   part: (column, { kind, text }) => ({ sql: PARTS[kind].replace('column', () => column), params: [string(text)] }),

@@ -6,7 +6,6 @@ import { grouped } from '../../domain/grouped.ts';
 import type { Sql as SqlOf } from '../../filter/sql.ts';
 import { StoreError } from '../store.ts';
 
-/** A query parameter with its ClickHouse type. */
 export interface Param {
   readonly type: string;
   readonly value: unknown;
@@ -14,19 +13,15 @@ export interface Param {
 
 export type Sql = SqlOf<Param>;
 
-/** A row to insert, keyed by column name. */
 export type InsertRow = Readonly<Record<string, unknown>>;
 
 /** Retention may run longer and read more rows than the queries of users. */
 type Purpose = 'requests' | 'retention';
-/** Maximum duration of a query, in seconds. */
 const QUERY_MAX_S: Readonly<Record<Purpose, number>> = { requests: 10, retention: 3_600 };
 /** Extra time that the client waits for a response, in seconds, so that the limit of ClickHouse applies first. */
 const TIMEOUT_MARGIN_S = 5;
 const CONNECTIONS_MAX = 20;
-/**
- * Maximum number of days in one insert. ClickHouse writes one part per day, and accepts at most 100 parts per insert.
- */
+/** ClickHouse writes one part per day, and accepts at most 100 parts per insert. */
 const DAYS_MAX = 20;
 
 /** Limits of queries, except those of retention. */
@@ -225,7 +220,6 @@ const TOO_LARGE_CODES: readonly string[] = [
 ];
 const RETRY_AFTER_S = 5;
 
-/** Thrown if a query reads or returns too much data. */
 export class QueryLimitError extends StoreError {
   constructor() {
     super('busy', 'The query reads too much: choose a shorter time range', RETRY_AFTER_S);
@@ -250,7 +244,7 @@ export async function* inParts<Item, Data>(
   items: readonly Item[],
   read: (part: readonly Item[]) => Promise<Data>,
   skip?: (item: Item, error: unknown) => void | Promise<void>,
-  isOfItem: (error: unknown) => boolean | Promise<boolean> = isTooLarge,
+  isOfItem: (error: unknown) => boolean | Promise<boolean> = (error) => error instanceof QueryLimitError,
 ): AsyncGenerator<Data> {
   let data: Data;
   try {
@@ -265,8 +259,4 @@ export async function* inParts<Item, Data>(
     return;
   }
   yield data;
-}
-
-export function isTooLarge(error: unknown): boolean {
-  return error instanceof QueryLimitError;
 }

@@ -5,7 +5,7 @@ import { clearTimer, delay, setTimer } from '../../../platform/timers.ts';
 import type { PriceList } from '../../domain/prices.ts';
 import type { ClickHouseChanges } from './changes.ts';
 import type { StoreClock } from './clock.ts';
-import { type ClickHouse, inParts, isTooLarge } from './connection.ts';
+import { type ClickHouse, inParts, QueryLimitError } from './connection.ts';
 import type { ClickHouseDeletions } from './deletion.ts';
 import { GROUP_MESSAGES_MAX, type GroupKey, keyOf, type StoredGroup, stepsOf } from './groups.ts';
 import { RowWriter } from './run-row.ts';
@@ -26,7 +26,6 @@ const DUE_MAX = 100_000;
 const PAUSE_MS = 500;
 /** Minimum time between two derivations, in milliseconds. */
 const INTERVAL_MS = 800;
-/** Interval between sweeps, in milliseconds. */
 const SWEEP_MS = 2_000;
 /** Allowance for slow inserts, in microseconds. */
 const OVERLAP_US = 30_000_000;
@@ -118,16 +117,12 @@ export class Derivation {
     return this.#due.size + this.#left.size;
   }
 
-  /**
-   * Whether lists lack changes that are older than a minute, for whatever reason. Does not count the groups that are left
-   * alone: the sweep passes those, and no others.
-   */
+  /** Whether lists lack changes that are older than a minute, other than those of groups that are left alone. */
   get isBehind(): boolean {
     if (this.#sweptUs === undefined) return (performance.now() - this.#startedMs) * 1_000 > BEHIND_US;
     return this.#clock.nowUs() - this.#sweptUs > BEHIND_US;
   }
 
-  /** Schedules the derivation of groups. */
   add(groups: readonly GroupKey[]): void {
     const addedMs = performance.now();
     for (const { tenant, group_id } of groups) {
@@ -203,7 +198,8 @@ export class Derivation {
   }
 
   #leave({ tenant, group_id }: GroupKey, error: unknown): void {
-    const reason = isTooLarge(error) ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
+    const reason =
+      error instanceof QueryLimitError ? 'it is too large to read' : `they cannot be derived: ${messageOf(error)}`;
     diagnostics.warn(`lists do not show the changes of trace ${group_id}, because ${reason}`);
     const dueMs = performance.now() + LEFT_MS;
     this.#left.set(keyOf({ tenant, group_id }), {
@@ -290,7 +286,6 @@ export class Derivation {
     await this.#db.insert('times', [{ name: 'swept', us: this.#storedUs }]);
   }
 
-  /** Derives the groups that are due, for up to `SWEEP_MS`. */
   async #deriveDue(): Promise<void> {
     const endMs = performance.now() + SWEEP_MS;
     while (!this.#isClosed && performance.now() < endMs && (await this.#deriveSome(performance.now()))) {}

@@ -32,17 +32,12 @@ const READ_MESSAGES = 20_000;
 /** Maximum number of messages of a group. Larger groups are not read. */
 export const GROUP_MESSAGES_MAX = 200_000;
 
-/** A group that contains messages. */
 export interface StoredGroup extends GroupKey {
   readonly messages: number;
-  /** Time of the latest message, in microseconds. */
   readonly seenUs: number;
 }
 
-/**
- * Returns groups in steps that have at most 20,000 messages together, or consist of a larger group alone. Omits groups
- * without messages.
- */
+/** Returns steps of at most 20,000 messages, or of one larger group. Omits groups without messages. */
 export async function stepsOf(db: ClickHouse, keys: readonly GroupKey[]): Promise<StoredGroup[][]> {
   if (keys.length === 0) return [];
   const found = await db.rows<StoredGroup>(
@@ -87,10 +82,7 @@ export async function* readGroups(
   }
 }
 
-/**
- * Reads only the run that has the id of its group, or arrived first, in a group that has too many messages. A text in
- * `error` says so.
- */
+/** Of a group with too many messages, reads the run with its id, or the first one. A text in `error` says so. */
 export async function readFirstRun(db: ClickHouse, stored: StoredGroup, prices: PriceList): Promise<Group> {
   const inGroup = inGroups([stored]);
   const rows = await db.rows<GroupRow>(
@@ -118,7 +110,6 @@ const MARK: Pick<MessageRow, 'kind' | 'fields' | 'searched' | 'facts'> = {
 
 type GroupRow = MessageRow & GroupKey;
 
-/** Returns a condition for the messages of groups. */
 export function inGroups(keys: readonly GroupKey[]): Sql {
   const [tenants, ids] = [keys.map(({ tenant }) => tenant), keys.map(({ group_id }) => group_id)];
   return sql`(tenant, toUInt128(group_id)) IN ${keysIn(tenants, ids)}`;

@@ -25,7 +25,6 @@ interface ListedRow {
   readonly value: number | null;
   /** The run's summary as JSON, without its ids and previews, and with its `ToolMessages`. */
   readonly summary: string;
-  /** The run's previews as JSON. */
   readonly previews: string;
   /** `StoredTotals` as JSON if the run is the root, otherwise an empty string. */
   readonly totals: string;
@@ -120,7 +119,6 @@ async function pageOfRows(
   return firstPage(await firstListed(db, scope, query, listed, limit + 1), limit, (row) => row);
 }
 
-/** Returns the first rows of a list that come after the query's cursor. */
 async function firstListed(
   db: ClickHouse,
   scope: Scope,
@@ -214,7 +212,6 @@ function sortColumn(sort: SortKey, listed: 'runs' | 'traces'): Sql {
   return sql(sort === 'latency' ? 'latency_us' : `${listed === 'traces' ? 'trace_' : ''}total_${sort}`);
 }
 
-/** Returns a condition that selects the rows after a position in a list. */
 function following({ value, n }: Pick<ListedRow, 'value' | 'n'>, column: Sql, isDescending: boolean): Sql {
   const isLater = sql`n ${sql(isDescending ? '<' : '>')} ${integer(n)}`;
   if (value === null) return sql`${column} IS NULL AND ${isLater}`;
@@ -229,10 +226,7 @@ function rangeAfter({ fromUs, beforeUs }: TimeRange, cursor: string, isDescendin
 
 const DAY_US = 86_400_000_000;
 
-/**
- * Returns the first or last rows of a time range. Reads one day, then eight days, then the rest, and stops once there
- * are enough rows.
- */
+/** Returns the first or last rows of a range. Reads one day, then eight, then the rest, until there are enough. */
 async function firstRows<Row>(
   db: ClickHouse,
   tenant: string,

@@ -10,7 +10,6 @@ import {
 import { type ClickHouse, type Sql, sql, strings, uuids } from './connection.ts';
 import { dayOf, dayOfMs, type Message, type Place } from './messages.ts';
 
-/** Maximum number of places kept in memory. */
 const KNOWN_MAX = 100_000;
 export const EARLIEST_DAY = '2000-01-01';
 const DAY_MS = 86_400_000;
@@ -56,7 +55,6 @@ export class PlaceFinder {
     return places;
   }
 
-  /** Keeps the places of stored messages. */
   remember(places: ReadonlyMap<Message, Place>): void {
     for (const [{ tenant, id, fields }, place] of places) {
       for (const key of [keyOf(tenant + id, 0), ...(fields.trace_id ? [keyOf(tenant + fields.trace_id, 1)] : [])]) {
@@ -67,7 +65,6 @@ export class PlaceFinder {
     forgetOldest(this.#known, KNOWN_MAX);
   }
 
-  /** Returns the stored names among those of runs. */
   async #names(runs: ReadonlyMap<string, Identity>): Promise<Names> {
     const names = new Names();
     const asked = new Set<string>();

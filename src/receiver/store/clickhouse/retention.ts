@@ -99,7 +99,6 @@ async function dropDays(db: ClickHouse, beforeMs: number, nowMs: number): Promis
 
 const MONTH_OF_FEEDBACK = sql('toYYYYMM(toDateTime(intDiv(n, 1000000)))');
 
-/** Drops the partitions whose rows all match a condition. */
 async function dropPartitions(db: ClickHouse, table: string, partition: Sql, having: Sql): Promise<void> {
   const rows = await db.rows<{ name: string }>(
     sql`SELECT toString(${partition}) AS name FROM ${sql(table)} GROUP BY ${partition} HAVING ${having}`,

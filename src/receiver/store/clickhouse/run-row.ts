@@ -51,7 +51,6 @@ export function runKindOf(code: number): RunKind {
 
 export const ERROR_KINDS: readonly number[] = [...Array(KINDS).keys()].filter((code) => runKindOf(code).isError);
 
-/** A row of the table `runs`. */
 interface DerivedRow {
   readonly tenant: string;
   readonly day: string;
@@ -164,7 +163,6 @@ function usageColumns(prefix: string, usage: Usage | undefined, missing: 0 | nul
   return Object.fromEntries(USAGE_KEYS.map((key) => [prefix + key, usage?.[key] ?? missing]));
 }
 
-/** Maximum number of rows per insert. */
 const INSERTED_ROWS = 5_000;
 
 /** Derives the rows of groups, and inserts those that have changed. */
@@ -234,7 +232,6 @@ export class RowWriter {
     await this.#reportLeftTraces(visible, stored);
   }
 
-  /** Reports the traces and projects that runs have left. */
   async #reportLeftTraces(rows: readonly DerivedRow[], stored: ReadonlyMap<string, StoredRow>): Promise<void> {
     const moved = rows.flatMap((row) => {
       const { isDeleted, latestTrace: id = row.trace, projects: before = [] } = stored.get(rowKeyOf(row)) ?? {};
@@ -245,7 +242,6 @@ export class RowWriter {
     for (const [tenant, traces] of grouped(moved, (one) => one.tenant)) await this.#changes.add(tenant, traces);
   }
 
-  /** Returns the latest stored version of each row, by key. */
   async #storedRows(rows: readonly DerivedRow[]): Promise<ReadonlyMap<string, StoredRow>> {
     const tenants = strings(rows.map(({ tenant }) => tenant));
     const starts = integers(rows.map(({ start_us }) => start_us));
@@ -262,11 +258,7 @@ export class RowWriter {
   }
 }
 
-interface RowKey {
-  readonly tenant: string;
-  readonly start_us: number;
-  readonly id: string;
-}
+type RowKey = Pick<DerivedRow, 'tenant' | 'start_us' | 'id'>;
 
 interface StoredRow {
   readonly latestVersion: string;

@@ -297,10 +297,7 @@ async function schemaVersion(db: ClickHouse): Promise<number | undefined> {
   );
 }
 
-/**
- * Rejects with a RunspanError if the server is older than 26.4. Text indexes of earlier versions cannot find parts of
- * words.
- */
+/** Rejects if ClickHouse is older than 26.4. Its text indexes cannot find parts of words. */
 async function checkServer(db: ClickHouse): Promise<void> {
   const [row] = await db.rows<{ text: string }>(sql('SELECT version() AS text'));
   const [year = 0, month = 0] = (row?.text ?? '').split('.').map(Number);

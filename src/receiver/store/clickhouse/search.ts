@@ -11,7 +11,6 @@ import { SEARCHED_TEXT, UNSPACED_TOKENS } from './schema.ts';
 
 /** Maximum number of runs whose text one search reads. */
 const CANDIDATES_MAX = 20_000;
-/** Number of runs per query. */
 const READ_RUNS = 100;
 /** Maximum number of words, and of phrases in scripts without spaces, that select candidates. */
 const SELECTING_WORDS_MAX = 5;
@@ -27,7 +26,6 @@ const EARLY_US = 86_400_000_000;
 /** With these settings, the text index finds any part of a word. */
 const ANY_PART = sql('SETTINGS text_index_like_min_pattern_length = 1, text_index_like_max_postings_to_read = 1000000');
 
-/** A run that may contain the search words. */
 interface Candidate {
   readonly id: string;
   readonly group_id: string;
@@ -94,10 +92,7 @@ function tooManyRuns(): StoreError {
   return new StoreError('busy', 'Too many runs contain these words: choose a shorter time range', RETRY_AFTER_S);
 }
 
-/**
- * Returns a condition for runs whose text contains the search words, even inside other words. The words may be spread over
- * several messages of a run.
- */
+/** Returns a condition for runs with the search words, also inside other words or spread over their messages. */
 function candidateCondition(tenant: string, { prefixes, phrases }: Search, { fromUs }: TimeRange): Sql {
   const groups = [...prefixes.map((word) => [word]), ...phrases];
   const characters = byLength(groups.map((words) => words.filter(isUnspaced)).filter(({ length }) => length > 0));

@@ -17,10 +17,7 @@ export interface SweptGroup extends GroupKey {
   readonly position: number;
 }
 
-/**
- * Returns up to `GROUPS_MAX` groups whose messages are newer than their rows in `runs`, by their position in an order
- * that is different for each receiver.
- */
+/** Returns groups whose messages are newer than their rows, in an order that is different for each receiver. */
 export async function underivedGroups(
   db: ClickHouse,
   receiverId: string,

@@ -1,3 +1,4 @@
+import { definedOrNone } from '../../../payload/fields.ts';
 import { figuresOf } from '../../domain/assemble.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
@@ -39,10 +40,7 @@ export async function threads(db: ClickHouse, scope: Scope, query: Parsed<Thread
   return { items: await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject)), ...next };
 }
 
-/**
- * Returns threads sorted by their latest matching turn, newest first. Reads turns from newest to oldest until there are
- * enough threads.
- */
+/** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
 async function latestTurns(
   db: ClickHouse,
   scope: Scope,
@@ -101,17 +99,14 @@ async function summaries(
     // The thread was deleted since the first query.
     if (first === undefined) return [];
     return threadSummaryOf(name, [first, ...others], {
-      inputs: shownOf(own[0]).inputs_preview,
-      outputs: shownOf(own.at(-1)).outputs_preview,
+      inputs_preview: shownOf(own[0]).inputs_preview,
+      outputs_preview: shownOf(own.at(-1)).outputs_preview,
       feedback: figuresOf(own.flatMap(({ trace }) => feedback.get(trace) ?? [])),
     });
   });
 }
 
-/**
- * Returns a condition that limits a query to the start times of rows that match `condition`. With this condition,
- * `FINAL` reads only a few rows if few rows match.
- */
+/** Limits a query to the start times of matching rows, so that `FINAL` reads few rows if few match. */
 function startingWith(tenant: string, condition: Sql): Sql {
   const starts = sql`SELECT start_us FROM runs WHERE is_deleted = 0 AND (${condition})`;
   return sql`tenant = ${string(tenant)} AND start_us IN (${starts})`;
@@ -131,13 +126,13 @@ async function storedTotals(db: ClickHouse, tenant: string, keys: readonly TurnR
 
 function turnOf(row: TurnRow): Turn {
   const { start_us, latency_us, outcome, project, user } = row;
-  const usage = USAGE_KEYS.flatMap((key) => (row[`trace_${key}`] === null ? [] : [[key, row[`trace_${key}`]]]));
+  const usage = Object.fromEntries(USAGE_KEYS.map((key) => [key, row[`trace_${key}`] ?? undefined]));
   return {
     startUs: start_us,
     latencyUs: latency_us ?? undefined,
     outcome,
     project,
     user: user ?? undefined,
-    usage: usage.length === 0 ? undefined : (Object.fromEntries(usage) as Usage),
+    usage: definedOrNone<Usage>(usage),
   };
 }

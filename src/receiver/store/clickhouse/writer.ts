@@ -10,7 +10,6 @@ import type { GroupKey } from './groups.ts';
 import { addTo, insertRowOf, type Message, type Place, textsOf } from './messages.ts';
 import type { PlaceFinder } from './places.ts';
 
-/** Maximum number of messages in a batch. */
 const BATCH_MESSAGES = 10_000;
 /** Maximum total size of pending messages, in bytes. Above it, requests are rejected. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
@@ -36,7 +35,6 @@ export class MessageWriter {
   #calls: Call[] = [];
   #waitingBytes = 0;
   #isWriting = false;
-  /** When the last insert began, in milliseconds. */
   #insertedMs = Number.NEGATIVE_INFINITY;
 
   constructor(

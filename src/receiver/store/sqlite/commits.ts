@@ -19,10 +19,7 @@ import { SqliteWriter } from './writer.ts';
 
 /** Time after which no more calls are added to a transaction, in milliseconds. */
 const GROUP_MS = 50;
-/**
- * Delay between a write and the next background step, in milliseconds. The delay lets the store index several runs
- * together.
- */
+/** Delay between a write and a background step, in milliseconds, so that several runs are indexed together. */
 const BACKGROUND_DELAY_MS = 300;
 /** Duration of a background step, in milliseconds. Writes that arrive during a step wait until the step ends. */
 const STEP_MS = 50;
@@ -32,19 +29,13 @@ const DELETION_STEP_MS = 5;
 const DELETION_PAUSE_MS = 60;
 /** Time after which a call of `remove` leaves the rest of its traces to the background, in milliseconds. */
 const DELETION_MS = 250;
-/**
- * Time without writes after which a background step begins, in milliseconds. Each step ends with a commit, so a few
- * long steps cost less than many short steps.
- */
+/** Time without writes before a background step. Each step ends with a commit, so a few long ones cost less. */
 const PAUSE_MS = 10;
 /** Maximum time that an indexing step waits for a pause in writes, in milliseconds. */
 const PAUSE_WAIT_MAX_MS = 300;
 /** Duration of a step that indexes or counts runs within `BACKGROUND_DELAY_MS` after a write, in milliseconds. */
 const BUSY_STEP_MS = 20;
-/**
- * Duration of an indexing step while more than `UNINDEXED_MAX` runs are not indexed, in milliseconds. The step is long
- * because unindexed runs slow down every search.
- */
+/** Duration of an indexing step above `UNINDEXED_MAX`, because unindexed runs slow down every search. */
 const LATE_INDEX_MS = 200;
 const UNINDEXED_MAX = 100_000;
 /** Number of runs that are not indexed above which the index takes precedence over deleting more runs. */
@@ -210,7 +201,6 @@ export class SqliteCommits {
     else this.#plan(BACKGROUND_DELAY_MS);
   }
 
-  /** Schedules a background step if there is work for one. */
   #plan(delayMs: number): void {
     const hasWork = this.#index.waiting > 0 || this.#isDue || this.#retention.isLoose || this.#keys.isDue;
     if (hasWork) this.#backgroundTimer ??= setTimer(() => this.#runStepInPause(), delayMs);
@@ -308,10 +298,7 @@ export class SqliteCommits {
     for (const settle of done) settle();
   }
 
-  /**
-   * Runs a call and undoes its changes if the call fails. Returns a function that settles the call's promise. Call the
-   * returned function after the commit.
-   */
+  /** Runs a call, or undoes its changes if it fails. After the commit, the returned function settles the promise. */
   #settlement({ work, resolve, reject }: WaitingCall): () => void {
     const [changes, counted] = [this.#changes.length, this.#writer.counters.pending];
     this.#connection.exec('SAVEPOINT call');

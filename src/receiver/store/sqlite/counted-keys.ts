@@ -7,7 +7,6 @@ import type { SqliteConnection } from './database.ts';
 import type { RunRow } from './run-row.ts';
 import { ALL_FILLED } from './schema.ts';
 
-/** A key by whose values runs are counted. */
 export interface CountedKey {
   readonly n: number;
   /** 0 for all tenants. */
@@ -18,7 +17,6 @@ export interface CountedKey {
   readonly used_ms: number;
 }
 
-/** Adds runs to the counters of a key. */
 type Fill = (key: CountedKey, runs: readonly RunRow[]) => void;
 
 /** Maximum number of keys per tenant, apart from users and tags. */
@@ -125,7 +123,6 @@ export class CountedKeys {
       this.#connection.run('DELETE FROM value_counters WHERE tenant = ? AND key = ? AND start = ?', tenant, n, start);
   }
 
-  /** Returns the labels of a run with these fields. */
   labels(tenant: number, { tags = [], extra }: SmallFields): string | null {
     const labels: Record<number, readonly string[]> = {};
     for (const { n, key } of this.of(tenant)) {
@@ -142,7 +139,6 @@ export function countedKeyIn(connection: SqliteConnection, tenant: number, key: 
   return connection.one<{ n: number }>(sql, tenant, key)?.n;
 }
 
-/** Returns the values of a run by which it is counted. */
 export function countedValues(run: RunRow, { n, key, filled }: CountedKey): readonly string[] {
   if (run.n > filled) return [];
   if (isLabel(key)) return labelsIn(run)[n] ?? [];

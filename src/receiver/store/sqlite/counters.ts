@@ -81,7 +81,6 @@ export const VALUE_COUNTERS: CounterTable = new CounterTable(
   ['latencies', 'root_latencies', 'model_latencies'],
 );
 
-/** Totals over several counters. */
 export type SumsRow = StoredSums & { readonly runs: number; readonly latencies: Latencies };
 export type ValueSumsRow = SumsRow & {
   readonly [Column in 'errors' | 'pending' | (typeof ROOT_COUNTS)[number] | 'model_calls' | 'model_errors']: number;
@@ -143,7 +142,6 @@ export class Counters {
     for (const change of changes.ofAllPeriods()) this.#write(change);
   }
 
-  /** Adds stored runs to the counters of a key. */
   readonly fill = (key: CountedKey, runs: readonly RunRow[]): void => {
     const changes = new CounterChanges();
     const all = { ...key, filled: ALL_FILLED };
@@ -236,7 +234,6 @@ class CounterChanges {
   }
 }
 
-/** Number of runs that are counted at once. */
 const COUNTED_RUNS = 10_000;
 
 /** Counts all stored runs, within the caller's transaction. */

@@ -23,10 +23,7 @@ export interface Engine {
   readonly DatabaseSync: new (path: string, options?: { readOnly?: boolean }) => Database;
 }
 
-/**
- * Loads Node's built-in SQLite if it supports full-text indexes, as in builds from nodejs.org since 22.16. Falls back
- * to the SQLite package if Node has no SQLite with full-text indexes.
- */
+/** Loads Node's SQLite if it has full-text indexes, as builds from nodejs.org since 22.16, or else the package. */
 export async function loadEngine(): Promise<Engine> {
   const own = process.getBuiltinModule?.('node:sqlite') as unknown as Engine | undefined;
   if (own !== undefined && canIndexWords(own)) return own;

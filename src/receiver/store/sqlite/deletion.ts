@@ -71,10 +71,7 @@ interface StoredDeletion {
   readonly at_ms: number;
 }
 
-/**
- * The deletions in a store file. A deletion is open until its stored traces are marked. `SqliteRetention` then deletes
- * their runs.
- */
+/** A deletion is open until its stored traces are marked. `SqliteRetention` then deletes their runs. */
 export class SqliteDeletions {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
@@ -101,10 +98,7 @@ export class SqliteDeletions {
     this.#known.add(deletion);
   }
 
-  /**
-   * Marks traces of the first open deletion for about `limitMs` milliseconds, or as long as it took to find them, within
-   * the caller's transaction.
-   */
+  /** Marks traces of the first open deletion for about `limitMs`, or as long as it took to find them. */
   step(limitMs: number): TenantChange | undefined {
     const begunMs = performance.now();
     const open = this.#connection.one<StoredDeletion>(`${DELETIONS} WHERE is_open = 1 ORDER BY deletions.n LIMIT 1`);
@@ -180,10 +174,7 @@ function deletionOf({ tenant, project, kind, id, at_ms: atMs }: StoredDeletion):
   return { tenant, ...(project !== null && { project }), target: { kind, id }, atMs };
 }
 
-/**
- * Begins to delete a trace by hiding it from lists. The trace gets a random id, so later messages with the old id create a
- * new trace.
- */
+/** Hides a trace that is being deleted. Its new id is random: messages with the old id create a new trace. */
 export function hideTrace(connection: SqliteConnection, counters: Counters, trace: number, seq: number): ChangedTrace {
   const row = connection.one<{ id: Uint8Array; root: number | null }>(TRACE, trace);
   counters.setRoot(row?.root, trace, undefined);

@@ -60,7 +60,7 @@ function resolvedPath(path: string): string {
  * Opens a store for writing. Creates the file if it is missing. Throws a RunspanError and leaves the file unchanged if the
  * file is not a store, has another format, or another process has it open.
  */
-export function openToWrite(engine: Engine, path: string): { connection: SqliteConnection; lock: StoreLock } {
+export function openToWrite(engine: Engine, path: string): { connection: SqliteConnection; lock: SqliteConnection } {
   try {
     makeFolder(dirname(path));
     checkHeader(engine, path);
@@ -78,7 +78,7 @@ export function openToWrite(engine: Engine, path: string): { connection: SqliteC
       };
       return { connection: connect(engine, path, prepare), lock };
     } catch (error) {
-      lock.release();
+      lock.close();
       throw error;
     }
   } catch (error) {
@@ -86,21 +86,13 @@ export function openToWrite(engine: Engine, path: string): { connection: SqliteC
   }
 }
 
-/**
- * Creates a folder and its parent folders. `mkdirSync` with `recursive` retries forever if `mkdir` fails with ENOENT
- * although the parent exists, as in `/proc`.
- */
+/** `mkdirSync` with `recursive` retries forever if `mkdir` fails although the parent exists, as in `/proc`. */
 function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory()) return;
   if (found !== undefined) throw failed(`${path} is not a folder`);
   if (dirname(path) !== path) makeFolder(dirname(path));
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have created the folder.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
+  unlessItExists(() => mkdirSync(path, { mode: 0o700 }));
 }
 
 /** Opens a store for reading, even while another process writes to it. Upgrades a file of the earlier version first. */
@@ -133,11 +125,10 @@ export function openBeside(engine: Engine, path: string, create: boolean): Sqlit
   return connect(engine, path, (connection) => connection.exec(`PRAGMA busy_timeout = ${BUSY_MS}`));
 }
 
-/** Creates or upgrades a store. */
 function prepare(engine: Engine, path: string): void {
   const { connection, lock } = openToWrite(engine, path);
   connection.close();
-  lock.release();
+  lock.close();
 }
 
 /** Writes a copy of the store to a new file. Throws a RunspanError if the file exists or cannot be written. */
@@ -164,11 +155,10 @@ export function copyTo(connection: SqliteConnection, path: string): void {
 export function currentOwner(engine: Engine, path: string): StoreOwner | undefined {
   const lock = takeLock(engine, path);
   if (lock === undefined) return ownerOf(engine, path);
-  lock.release();
+  lock.close();
   return undefined;
 }
 
-/** Records in the store file which process has the file open for writing. */
 export function setOwner(connection: SqliteConnection, owner: StoreOwner): void {
   connection.run("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", JSON.stringify(owner));
 }
@@ -296,10 +286,7 @@ function notOurs(path: string): RunspanError {
   return new RunspanError('RUNSPAN_STORE_INVALID', message);
 }
 
-/**
- * Returns the size of a file, or 0 if the file does not exist. Throws if the path is not a regular file or the file has
- * hard links.
- */
+/** Returns 0 if the file does not exist. Throws if it is not a regular file or has hard links. */
 function sizeOf(path: string): number {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 0;
@@ -311,35 +298,28 @@ function sizeOf(path: string): number {
   return found.size;
 }
 
-interface StoreLock {
-  release(): void;
-}
-
 /**
- * Locks a store with an operating system lock on a small file next to the store. The lock is released when the process
- * ends, even if the process is killed. Returns undefined if another process holds the lock.
+ * Locks a store with an operating system lock on a small file next to the store, until the returned connection is closed.
+ * The lock is released when the process ends, even if the process is killed. Returns undefined if another process holds the lock.
  */
-function takeLock(engine: Engine, path: string): StoreLock | undefined {
+function takeLock(engine: Engine, path: string): SqliteConnection | undefined {
   // Never delete the lock file, because two processes could then each lock a different file with this name.
   const file = `${path}-lock`;
-  makeLockFile(file);
+  // SQLite would create a file that other users can read. An existing file is not opened, because closing it would
+  // release the lock of another thread in this process.
+  unlessItExists(() => makeEmpty(file));
   try {
-    const begin = 'PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE';
-    const connection = connect(engine, file, (lock) => lock.exec(begin));
-    return { release: () => connection.close() };
+    return connect(engine, file, (lock) => lock.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE'));
   } catch (error) {
     if (hasCode(error, 'busy')) return undefined;
     throw error;
   }
 }
 
-/**
- * Creates a lock file that only the owner can read. SQLite would create a lock file that other users can read. An
- * existing lock file is not opened, because closing it would release the lock of another thread in this process.
- */
-function makeLockFile(file: string): void {
+/** Another process may create the file or folder first. */
+function unlessItExists(create: () => void): void {
   try {
-    closeSync(openSync(file, 'ax', 0o600));
+    create();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }

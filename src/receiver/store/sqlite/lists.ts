@@ -79,10 +79,7 @@ function following(cursor: string, column: string, order: ListQuery['order']): C
   return { sql: column === RUN_SORTS.start_time ? sql : `${sql} OR ${column} IS NULL`, params: [value, n] };
 }
 
-/**
- * Returns a run as it appears in a list. Previews of large payloads are stored. Other previews are created from the
- * payload.
- */
+/** Returns a run as lists show it. Only previews of large payloads are stored. */
 export function summaryIn(connection: SqliteConnection, row: SelectedRun): RunSummary {
   const facts = storedFactsIn(row);
   const fields = (['inputs', 'outputs'] as const).filter((field) => facts[`${field}_preview`] === undefined);

@@ -7,7 +7,6 @@ import { PAYLOAD_FIELDS, type PayloadField } from '../../domain/run-view.ts';
 import { type PayloadFacts, payloadFactsOf } from '../../domain/summary.ts';
 import type { SqliteConnection } from './database.ts';
 
-/** Length above which payloads are compressed. */
 const COMPRESSED_LENGTH_MIN = 1_024;
 const PREVIEW_LENGTH_MIN = 8_192;
 const PLAIN = 0;
@@ -17,10 +16,7 @@ const DEFLATED = 1;
 export interface EncodedPayload {
   readonly field: PayloadField;
   readonly text: string;
-  /**
-   * Metadata about the payload. Short payloads have no stored preview, because lists create the preview from the
-   * payload.
-   */
+  /** Short payloads have no stored preview, because lists create it from the payload. */
   readonly facts: PayloadFacts | undefined;
 }
 
@@ -61,10 +57,7 @@ export function encodedOperation({ kind, id, fields, texts, attachments }: RunOp
   };
 }
 
-/**
- * Copies the bytes of an attachment if they are part of a larger buffer. A message with a view of a larger buffer would
- * send the whole buffer to the other thread.
- */
+/** A message with a view of a larger buffer would send the whole buffer to the other thread. */
 function withOwnBuffer({ name, mimeType, bytes }: Attachment): Attachment {
   return { name, mimeType, bytes: bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes) };
 }

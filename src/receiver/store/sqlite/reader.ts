@@ -37,10 +37,7 @@ import { threadSummaryIn, threadsIn, traceSummaryIn } from './trace-lists.ts';
 /** Key of a run, and its derived `dotted_order` if no message contains one. */
 type RunKey = readonly [n: number, derivedOrder: string | undefined];
 
-/**
- * Maximum time of a query in the thread for quick queries, in milliseconds. Other queries wait for it. Only a query that
- * calls `check` ends then.
- */
+/** Maximum time of a quick query that calls `check`, in milliseconds. Other queries wait for it. */
 const QUICK_MAX_MS = 100;
 /** Maximum time of a query in another thread, in milliseconds. */
 const SLOW_MAX_MS = 10_000;
@@ -50,7 +47,6 @@ const UNLIMITED: readonly string[] = ['runKeys', 'removable'];
 /** A method of the store, in the thread that runs it. */
 type Read<Name extends keyof Store> = (...args: Parameters<Store[Name]>) => Awaited<ReturnType<Store[Name]>>;
 
-/** Answers queries through a read-only SQLite connection. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
   readonly #search: SqliteSearch;
@@ -102,7 +98,6 @@ export class SqliteReader {
     return this.#keys.key(id);
   }
 
-  /** Returns the number of runs whose words are not in the index yet. */
   unindexedRuns(): number {
     return this.#connection.number('SELECT count(*) FROM unindexed');
   }
@@ -269,7 +264,6 @@ export class SqliteReader {
     return rows.map(({ secret, created_ms: createdMs }) => ({ secret, createdMs }));
   };
 
-  /** Returns the ids of revoked tokens, and of runs whose tokens were revoked. */
   revokedTokens(scope: Scope): RevokedToken[] {
     const sql = 'SELECT id, revoked_ms FROM revoked_tokens WHERE tenant = ?';
     const rows = this.#connection.all<{ id: Uint8Array; revoked_ms: number }>(sql, this.#tenant(scope));
@@ -329,10 +323,7 @@ export class SqliteReader {
     return [...conditions, { sql: `runs.trace IN (SELECT runs.trace FROM runs WHERE ${sql})`, params }];
   }
 
-  /**
-   * Returns an SQL clause that makes SQLite use an index on root runs. Without the clause, the query planner might use
-   * an index on all runs.
-   */
+  /** Makes SQLite use an index on root runs. Otherwise, the query planner might use an index on all runs. */
   #rootIndex(tenant: number, filter: RunFilter, { sort = 'start_time' }: Parsed<ListQuery>): string {
     const { projects, conditions, search } = filter;
     const isPlain = conditions.every((node) => 'field' in node && WITHOUT_INDEX.includes(node.field));

@@ -7,7 +7,6 @@ import { factsJson } from './sqlite-run.ts';
 
 /** Duration of a transaction, in milliseconds. A receiver that writes to the same file waits for this long. */
 const STEP_MS = 20;
-/** Number of runs to read at once. */
 const BATCH = 100;
 
 /** Numbers of runs so far, and where the next step continues. */

@@ -8,7 +8,6 @@ import { hideTrace } from './deletion.ts';
 import { EVICTED } from './schema.ts';
 import { deleteRunsOf } from './sqlite-run.ts';
 
-/** The limits that a store enforces. */
 export interface Retention extends Ages {
   readonly maxBytes: number;
 }
@@ -24,13 +23,6 @@ const STEP_RUNS = 50;
 const FREE_PAGES = 1_024;
 const STEP_PAGES = 512;
 
-interface StoredProject {
-  readonly tenant: number;
-  /** Name of the tenant. */
-  readonly name: string;
-  readonly project: string;
-}
-
 interface OldestTrace {
   readonly n: number;
   readonly seq: number;
@@ -38,10 +30,7 @@ interface OldestTrace {
   readonly tenant: string;
 }
 
-/**
- * Deletes the least recently changed traces to keep the store within its limits. Deleting a large trace takes several
- * steps.
- */
+/** Deletes the least recently changed traces to stay within the limits, a large trace in several steps. */
 export class SqliteRetention {
   readonly #connection: SqliteConnection;
   readonly #counters: Counters;
@@ -95,10 +84,7 @@ export class SqliteRetention {
     return wallMs - this.#time.timeMs;
   }
 
-  /**
-   * Deletes runs for about `limitMs` milliseconds within the caller's transaction. Returns the traces whose deletion
-   * began during the call.
-   */
+  /** Deletes runs for about `limitMs` in the caller's transaction. Returns the traces whose deletion began. */
   step(limitMs: number): EvictedTrace[] {
     const evicted: EvictedTrace[] = [];
     const untilMs = performance.now() + limitMs;
@@ -142,7 +128,8 @@ export class SqliteRetention {
   /** Returns a trace that is older than the maximum age of its project. The project of a trace is that of its root. */
   #expiredInProject(): OldestTrace | undefined {
     if (this.#projectAges.size === 0) return undefined;
-    for (const { tenant, name, project } of this.#connection.all<StoredProject>(PROJECTS)) {
+    const projects = this.#connection.all<{ tenant: number; name: string; project: string }>(PROJECTS);
+    for (const { tenant, name, project } of projects) {
       const beforeMs = this.#time.timeMs - (this.#projectAges.get(name)?.get(project) ?? this.#limits.maxAgeMs);
       const found = this.#connection.one<OldestTrace>(EXPIRED, tenant, project, beforeMs * 1_000, beforeMs);
       if (found !== undefined) return found;

@@ -162,10 +162,7 @@ export function shownColumns(summary: RunSummary | undefined, fields: SmallField
   return columns as ShownColumns;
 }
 
-/**
- * Copies only the columns that are derived from the run's fields. `SqliteRun.write` sets the other columns to new
- * values.
- */
+/** Copies the columns that are derived from the run's fields. `SqliteRun.write` sets the others. */
 export function copyShownColumns(row: RunRow): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SHOWN_COLUMNS) columns[column] = row[column];

@@ -11,13 +11,9 @@ import { fieldsOf, type SelectedRun } from './run-row.ts';
  */
 export const RARE_MAX: number = 20_000;
 const WORD_LENGTH_MAX = 64;
-/** Maximum number of runs to index in one transaction. */
 const STEP_RUNS = 5_000;
 
-/**
- * Percentage of deleted runs above which a part of the index is rewritten. With the default of 10 %, deleting the words
- * of 2,000 runs takes about a second.
- */
+/** Percentage of deleted runs above which a part of the index is rewritten. The default of 10 % takes too long. */
 const DELETED_PERCENT = 50;
 
 /** Finds runs by words. Runs that are not indexed yet are read one by one, so results are complete. */
@@ -116,9 +112,7 @@ export function searchedFields(connection: SqliteConnection, n: number): RunFiel
 
 const INDEXED = 'SELECT rowid AS n FROM words WHERE words MATCH ? AND rowid NOT IN unindexed LIMIT ?';
 
-/**
- * Returns the query for the full-text index. Splits phrases into words, because the index contains no word positions.
- */
+/** Splits phrases into words, because the index contains no word positions. */
 function indexQuery({ prefixes, phrases }: Search): string {
   const whole = phrases.flat().map((word) => (word.length < WORD_LENGTH_MAX ? `"${word}"` : `"${word}"*`));
   return [...prefixes.map((word) => `"${word}"*`), ...whole].join(' ');

@@ -79,10 +79,7 @@ const CHECKS: Checks<SqliteStoreOptions> = {
   readOnly: TRUE_OR_FALSE,
 };
 
-/**
- * Maximum total size of pending operations, in bytes. Above the maximum, `apply` rejects with a `StoreError` whose
- * reason is `busy`.
- */
+/** Maximum size of pending operations, in bytes. Above it, `apply` rejects with the reason `busy`. */
 const PENDING_BYTES_MAX = 64 * 1024 * 1024;
 const DAMAGED = 'The store is damaged';
 /** Interval at which the store checks for expired traces, in milliseconds. */
@@ -94,10 +91,8 @@ const LOG_INTERVAL_MS = 60_000;
  * `medium`: apart from slow queries, so that they cannot delay it. `slow`: it may read all runs.
  */
 type Speed = 'quick' | 'medium' | 'slow';
-/** Maximum numbers of threads. */
 const MEDIUM_READERS_MAX = 1;
 const SLOW_READERS_MAX = 3;
-/** Number of runs to read in one call. */
 const RUNS_AT_ONCE = 100;
 
 export type WriterCalls = Omit<SqliteCommits, 'close'>;
@@ -131,7 +126,6 @@ export class SqliteStore implements Store {
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether a thread has found damage. */
   #isDamaged = false;
   /** The open files. The writer has created the write-ahead log. */
   readonly #openFiles: string;
@@ -447,7 +441,5 @@ function ownOwner(): StoreOwner {
   return { pid: process.pid, started_at: new Date().toISOString() };
 }
 
-/**
- * Query fields for which an index returns runs in chronological order. A query with other fields may scan many runs.
- */
+/** Fields for which an index returns runs in chronological order. For other fields, a query may scan many runs. */
 const QUICK_FIELDS = ['name', 'model', 'status', 'thread', 'user'] as const;

@@ -163,7 +163,6 @@ function wholePeriods(from: number, before: number, [period, ...shorter]: readon
   ];
 }
 
-/** Reads the counters in a tenant that match a filter. */
 class CounterReader {
   readonly #connection: SqliteConnection;
   readonly #condition: Condition;
@@ -178,10 +177,7 @@ class CounterReader {
     ]);
   }
 
-  /**
-   * Returns the range from the first to the last period that contains runs. The range is approximate, because only the
-   * longest periods are read.
-   */
+  /** Returns the range from the first to the last of the longest periods that contain runs. */
   coarseRange({ fromUs, beforeUs }: TimeRange): TimeRange | undefined {
     const from = Number.isFinite(fromUs) ? Math.floor(fromUs / MINUTE_US) - LONGEST : -Number.MAX_SAFE_INTEGER;
     const before = Number.isFinite(beforeUs) ? Math.ceil(beforeUs / MINUTE_US) : Number.MAX_SAFE_INTEGER;
@@ -283,10 +279,7 @@ type CounterRow = SumsRow & {
   readonly group_key: string;
 };
 
-/**
- * Returns the first and the last start time of all matching runs. The query sorts by start time, so SQLite can stop at
- * the first match.
- */
+/** Returns the first and the last start. The queries sort by start time, so SQLite stops at the first match. */
 function startRangeOf(connection: SqliteConnection, { sql, params }: Condition): StartRange | undefined {
   const startUs = (order: 'ASC' | 'DESC'): number | undefined =>
     connection.one<{ start_us: number }>(

@@ -41,10 +41,7 @@ type TraceRow = {
   readonly deciding: string;
 };
 
-/**
- * A trace that is being changed. Changes to runs update the trace's totals incrementally, so changes cost the same in
- * large and small traces.
- */
+/** A trace that is being changed. Its totals change with each run, which costs the same in large traces. */
 export class StoredTrace implements KnownTrace {
   id: string;
   isNamed: boolean;
@@ -61,7 +58,6 @@ export class StoredTrace implements KnownTrace {
   roots: readonly [before: number | null, after: number | null] = [null, null];
   /** Fields of the summary whose deciding run may have lost its place. */
   readonly #lost = new Set<DecidingField>();
-  /** Keys of the runs that decide the summary. */
   readonly #deciding: DecidingRuns<number>;
   /** Whether the trace must be written. */
   isChanged = false;

@@ -30,10 +30,7 @@ export class ThreadPool<Calls> {
     this.#max = max;
   }
 
-  /**
-   * Rejects if the signal aborts before the call ends: at once if the call waits, otherwise as soon as the thread can execute
-   * another call.
-   */
+  /** If the signal aborts, rejects at once if the call waits, or else as soon as the thread is free. */
   async call<Name extends keyof Calls & string>(
     signal: AbortSignal | undefined,
     name: Name,

@@ -45,7 +45,6 @@ export interface Thread<Calls> {
 export type ArgumentsOf<Call> = Call extends (...args: infer Args) => unknown ? Args : never;
 export type ResultOf<Call> = Call extends (...args: never[]) => infer Result ? Awaited<Result> : never;
 
-/** A message to a thread. */
 export type Request = { readonly id: number; readonly name: string; readonly args: readonly unknown[] } | 'close';
 
 /** A message from a thread. Instead of a value, it may contain JSON text. A change is sent before the response to the call that caused the change. */
@@ -69,20 +68,7 @@ export function sentError(error: unknown): SentError {
 
 function receivedError({ message, code, reason, retryAfterS }: SentError): Error {
   if (reason !== undefined) return new StoreError(reason, message, retryAfterS);
-  switch (code) {
-    case undefined:
-      return new Error(message);
-    case 'RUNSPAN_INVALID_OPTION':
-      return new RunspanError('RUNSPAN_INVALID_OPTION', message);
-    case 'RUNSPAN_SQLITE_MISSING':
-      return new RunspanError('RUNSPAN_SQLITE_MISSING', message);
-    case 'RUNSPAN_STORE_IN_USE':
-      return new RunspanError('RUNSPAN_STORE_IN_USE', message);
-    case 'RUNSPAN_STORE_INVALID':
-      return new RunspanError('RUNSPAN_STORE_INVALID', message);
-    default:
-      return new RunspanError('RUNSPAN_STORE_FAILED', message);
-  }
+  return code === undefined ? new Error(message) : new RunspanError(code, message);
 }
 
 interface Pending {

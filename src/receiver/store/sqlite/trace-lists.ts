@@ -58,7 +58,6 @@ function totalsIn(connection: SqliteConnection, row: Row): TraceSummary['trace']
   };
 }
 
-/** Returns the figures of feedback on visible runs. */
 function feedbackFiguresIn(connection: SqliteConnection, { sql, params }: Condition): FeedbackFigures[] {
   return connection
     .all<{ key: string; count: number; score: number | null }>(
@@ -127,8 +126,8 @@ export function threadSummaryIn(
   };
   const traces = `SELECT runs.trace FROM runs INDEXED BY roots_by_thread WHERE ${sql}`;
   return threadSummaryOf(thread, rows.map(turnOf) as [Turn, ...Turn[]], {
-    inputs: summary(rows[0])?.inputs_preview,
-    outputs: summary(rows.at(-1))?.outputs_preview,
+    inputs_preview: summary(rows[0])?.inputs_preview,
+    outputs_preview: summary(rows.at(-1))?.outputs_preview,
     feedback: feedbackFiguresIn(connection, { sql: `feedback.trace IN (${traces})`, params }),
   });
 }

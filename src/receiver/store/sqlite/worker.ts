@@ -11,7 +11,6 @@ import { SqliteRepricing } from './repricing.ts';
 import { SqliteRetentionTime } from './retention.ts';
 import { type ConnectionOptions, type Request, type Response, STORE_THREAD, sentError } from './thread.ts';
 
-/** Executes calls in a thread. */
 interface CallHandler {
   call(name: string, args: readonly unknown[]): Promise<unknown>;
   close(): void;
@@ -39,7 +38,7 @@ export async function openHandler(
   const { connection, lock } = openToWrite(engine, path);
   const close = (): void => {
     connection.close();
-    lock.release();
+    lock.close();
   };
   try {
     setOwner(connection, write.owner);
