@@ -179,6 +179,21 @@ test('a connection is closed if more than 16 of its requests wait for a response
   expect(await raw(url, requests(17))).toBe('');
 });
 
+test('a connection ends all its requests, also those that wait for an earlier response', async () => {
+  const store = new MemoryStore();
+  const [subscribe, left] = [store.subscribe.bind(store), vi.fn()];
+  const subscribed = vi.spyOn(store, 'subscribe').mockImplementation((...args) => {
+    const leave = subscribe(...args);
+    return () => void left(leave());
+  });
+  const { url } = await startWithin(store, {});
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.write(`GET /query/changes HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`.repeat(12));
+  await vi.waitFor(() => expect(subscribed).toHaveBeenCalledTimes(12));
+  socket.destroy();
+  await vi.waitFor(() => expect(left).toHaveBeenCalledTimes(12));
+});
+
 describe('the time limit of a request', () => {
   const LIMIT_MS = 200;
   const FEEDBACK = [1, 2].map((score) => ({

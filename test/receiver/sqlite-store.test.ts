@@ -140,11 +140,15 @@ describe('a store on disk', () => {
     expect((await store.traces(scope, parsedQuery({}))).items).toHaveLength(1);
   });
 
-  test('closes its readers first, and its writer once', async () => {
+  test('writes pending runs, then closes its readers, and its writer once', async () => {
     const { asked, store } = make(async () => {});
     await list(store, { filter: 'a' });
+    void store.apply(
+      DEFAULT_SCOPE,
+      Array.from({ length: 100 }, () => post()),
+    );
     await Promise.all([store.close(), store.close()]);
-    expect(asked.slice(1)).toEqual(['reader close', 'slow reader close', 'writer close']);
+    expect(asked.slice(1)).toEqual(['writer apply', 'reader close', 'slow reader close', 'writer close']);
     await expect(list(store, { filter: 'a' })).rejects.toThrow('it is closed');
   });
 

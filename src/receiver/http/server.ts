@@ -86,17 +86,22 @@ export async function listen(
       };
       request.on('end', liftTimeout).on('close', liftTimeout);
       const left = new AbortController();
-      response.on('close', () => {
+      const ended = (): void => {
+        if (left.signal.aborted) return;
         left.abort();
+        socket.off('close', ended);
         pending -= 1;
         connections.count(socket, -1);
         if (isKnown) connections.countKnown(socket, -1);
         endIdleConnections();
-      });
-      void respond(routes(request, liftTimeout, left.signal, admitted), response, closing.signal);
+      };
+      response.on('close', ended);
+      // On Node 20 and 22, a response that waits for an earlier one does not close with the connection.
+      socket.on('close', ended);
+      void respond(routes(request, liftTimeout, left.signal, admitted), response, closing.signal, left.signal);
     },
   );
-  server.on('connection', (socket) => connections.opened(socket));
+  server.on('connection', (socket) => connections.opened(socket.setMaxListeners(0)));
   server.timeout = idleTimeoutMs;
   server.on('clientError', respondToInvalid);
   await bind(server, host, port);
@@ -143,7 +148,12 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${address === '0.0.0.0' ? '127.0.0.1' : address}:${port}`;
 }
 
-async function respond(found: Promise<RouteResponse>, response: ServerResponse, closing: AbortSignal): Promise<void> {
+async function respond(
+  found: Promise<RouteResponse>,
+  response: ServerResponse,
+  closing: AbortSignal,
+  left: AbortSignal,
+): Promise<void> {
   const { status, headers, content = '' } = await answer(found);
   const allHeaders = { ...HEADERS, ...(closing.aborted && { connection: 'close' }), ...headers };
   if (typeof content !== 'function') {
@@ -156,11 +166,10 @@ async function respond(found: Promise<RouteResponse>, response: ServerResponse, 
   const ended = new AbortController();
   const end = (): void => ended.abort();
   closing.addEventListener('abort', end);
-  response.on('close', end);
-  // If the client has already disconnected, `close` was emitted before this listener was added.
-  if (closing.aborted || response.destroyed) end();
+  left.addEventListener('abort', end);
+  if (closing.aborted || left.aborted) end();
   try {
-    await pipeline(content(ended.signal), response);
+    await pipeline(content(ended.signal), response, { signal: left });
   } catch (error) {
     if (!ended.signal.aborted) logFailure(error);
     response.destroy();

@@ -125,6 +125,7 @@ export class SqliteStore implements Store {
   #closing: Promise<void> | undefined;
   #ageTimer: NodeJS.Timeout | undefined;
   #pendingBytes = 0;
+  readonly #applying = new Set<Promise<number>>();
   #loggedAtMs = Number.NEGATIVE_INFINITY;
   #isDamaged = false;
   /** The open files. The writer has created the write-ahead log. */
@@ -213,7 +214,15 @@ export class SqliteStore implements Store {
   /** Returns the process that has the file open for writing, or undefined if there is none. */
   readonly owner: () => Promise<StoreOwner | undefined> = this.#reading('owner');
 
-  async apply(scope: Scope, operations: readonly RunOperation[]): Promise<number> {
+  apply(scope: Scope, operations: readonly RunOperation[]): Promise<number> {
+    const applied: Promise<number> = this.#encodeAndApply(scope, operations).finally(() => {
+      this.#applying.delete(applied);
+    });
+    this.#applying.add(applied);
+    return applied;
+  }
+
+  async #encodeAndApply(scope: Scope, operations: readonly RunOperation[]): Promise<number> {
     if (this.#pendingBytes >= PENDING_BYTES_MAX) {
       const problem = 'The receiver cannot write runs as fast as they arrive: send the runs again later';
       throw new StoreError('busy', problem, 1);
@@ -308,6 +317,7 @@ export class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     clearTimer(this.#ageTimer);
+    await Promise.allSettled(this.#applying);
     // Close the writer last, because the last connection moves the WAL into the file and readers cannot write.
     const readers = [this.#threads.reader, ...Object.values(this.#pools)];
     await Promise.allSettled(readers.map((reader) => reader.close()));
