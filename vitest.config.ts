@@ -73,7 +73,7 @@ const usual: TestProjectInlineConfiguration[] = [
       setupFiles: ['test/support/virtual-timers.ts'],
     },
   },
-  { extends: true, test: { name: 'isolated', include: [isolated] } },
+  { extends: true, test: { name: 'isolated', include: [isolated], expect: { poll: { timeout: 10_000 } } } },
   { extends: true, test: { name: 'programs', include: [programs], testTimeout: 90_000 } },
 ];
 

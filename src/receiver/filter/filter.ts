@@ -9,6 +9,7 @@ export interface TextPattern {
   readonly text: string;
 }
 
+/** A limit for a number. */
 export interface Bound {
   readonly operator: '=' | '>' | '>=' | '<' | '<=';
   readonly amount: number;
@@ -28,7 +29,7 @@ export interface Comparison {
   readonly bounds?: readonly Bound[];
 }
 
-/** `all`: all conditions match. `some`: at least one does. `anyRun`: a run of the trace in the same projects does. */
+/** A condition: `all` match, at least one of `some` does, or a run of the trace in the same projects does (`anyRun`). */
 export type FilterNode =
   | { readonly all: readonly FilterNode[] }
   | { readonly some: readonly FilterNode[] }

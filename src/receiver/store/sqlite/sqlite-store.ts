@@ -243,10 +243,13 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** A store that is open for writing counts runs by the key from now on. */
+  /** A store that is open for writing then counts runs by the key. */
   async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
-    if (isCountable(query.groupBy)) this.#countBy(scope, query.groupBy).catch(() => {});
-    return this.#ask('slow', 'statistics', scope, query);
+    try {
+      return await this.#ask('slow', 'statistics', scope, query);
+    } finally {
+      if (isCountable(query.groupBy)) this.#countBy(scope, query.groupBy).catch(() => {});
+    }
   }
 
   async *runs(scope: Scope, query: Parsed<RunQuery>): AsyncGenerator<string> {
