@@ -229,15 +229,18 @@ describe('a wait for a deployment', () => {
   });
 });
 
-describe('an update with a wait', () => {
-  it('ends when the new revision is deployed', async () => {
-    const { server, client, id, latestId } = await created('DEPLOYED');
-    server.statuses = ['QUEUED', 'DEPLOYED'];
-    const { revision } = await client.deployments.updateAndWait(id, { secrets: [] }, QUICK);
-    expect(revision).toMatchObject({ status: 'DEPLOYED' });
-    expect(revision?.id).not.toBe(latestId);
-  });
+it.each(['updateAndWait', 'redeployAndWait'] as const)('%s ends when the new revision is deployed', async (name) => {
+  const { server, client, id, latestId } = await created('DEPLOYED');
+  server.statuses = ['QUEUED', 'DEPLOYED'];
+  const { deployments } = client;
+  const { revision } = await (name === 'updateAndWait'
+    ? deployments.updateAndWait(id, { secrets: [] }, QUICK)
+    : deployments.redeployAndWait(id, latestId, QUICK));
+  expect(revision).toMatchObject({ status: 'DEPLOYED' });
+  expect(revision?.id).not.toBe(latestId);
+});
 
+describe('an update with a wait', () => {
   it('does not wait if it creates no revision, even if the last revision failed', async () => {
     const { server, client, id } = await created('BUILD_FAILED');
     server.calls.length = 0;
@@ -270,21 +273,11 @@ it('a creation rejects if the response has no id', async () => {
   expect(server.calls.length).toBe(1);
 });
 
-describe('a redeployment with a wait', () => {
-  it('waits for the revision that it creates', async () => {
-    const { server, client, id, latestId } = await created('DEPLOYED');
-    server.statuses = ['QUEUED', 'DEPLOYED'];
-    const { revision } = await client.deployments.redeployAndWait(id, latestId, QUICK);
-    expect(revision).toMatchObject({ status: 'DEPLOYED' });
-    expect(revision.id).not.toBe(latestId);
-  });
-
-  it('waits for the earlier revision if the service builds it again', async () => {
-    const { server, client, id, latestId } = await created('DEPLOYED');
-    server.next(/redeploy$/, (_, response) => response.end(JSON.stringify({ id, latest_revision_id: latestId })));
-    const { revision } = await client.deployments.redeployAndWait(id, latestId, QUICK);
-    expect(revision).toMatchObject({ id: latestId, status: 'DEPLOYED' });
-  });
+it('a redeployment with a wait waits for the earlier revision if the service builds it again', async () => {
+  const { server, client, id, latestId } = await created('DEPLOYED');
+  server.next(/redeploy$/, (_, response) => response.end(JSON.stringify({ id, latest_revision_id: latestId })));
+  const { revision } = await client.deployments.redeployAndWait(id, latestId, QUICK);
+  expect(revision).toMatchObject({ id: latestId, status: 'DEPLOYED' });
 });
 
 it('a wait is recorded as one run, with the changing calls as child runs', async () => {

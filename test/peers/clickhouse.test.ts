@@ -119,9 +119,8 @@ test('A change inserts rows for the changed runs and the root of their trace onl
 
 test('ClickHouse can parse the statements for a cluster, and each creates or changes a replicated table on all servers', async () => {
   const all = statements("eu 'west'");
-  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual(
-    [7, 8].map((version) => `INSERT INTO migrations (version) VALUES (${version})`),
-  );
+  const versions = [7, 8].map((version) => `INSERT INTO migrations (version) VALUES (${version})`);
+  expect(all.filter((text) => text.startsWith('INSERT'))).toEqual(versions);
   const changes = all.filter((text) => !text.startsWith('INSERT'));
   expect(changes.length).toBeGreaterThan(10);
   for (const statement of changes) {

@@ -35,15 +35,8 @@ export async function startService(
   const access = new Access(rulesOfService, new TokenSigner(store));
   const limits = new RunLimits(() => runsPerMinute);
   const status = () => store.status();
-  const routes = receiverRoutes({
-    store,
-    strict: false,
-    faults: new Faults(),
-    access,
-    limits,
-    status,
-    tenants: () => tenants,
-  });
+  const service = { access, limits, status, tenants: () => tenants };
+  const routes = receiverRoutes({ store, strict: false, faults: new Faults(), ...service });
   const server = await listen(routes, '127.0.0.1', 0);
   onTestFinished(async () => {
     await server.close();

@@ -179,21 +179,17 @@ test('runs that change while a key is being filled count once, also if their key
   compareGroups(statistics);
   await filled(connection);
   compareGroups(statistics);
-  expect(statistics({ groupBy: 'meta.plan' }).groups.map(({ group, runs }) => `${group} ${runs}`)).toEqual([
-    'pro 246',
-    '7 4',
-  ]);
+  const plans = statistics({ groupBy: 'meta.plan' }).groups.map(({ group, runs }) => `${group} ${runs}`);
+  expect(plans).toEqual(['pro 246', '7 4']);
 });
 
 test('a file of the earlier version is upgraded when it is opened, also read-only', async () => {
   const path = storePath();
   const file = openToWrite(await loadEngine(), path);
   const writer = new SqliteCommits(file.connection, { ...LIMITS, prices: NO_PRICES }, Date.now, () => {});
-  const run = (index: number) => simple(index, { tags: ['a'], extra: { metadata: { user_id: 'ada', plan: 'pro' } } });
-  await writer.apply(
-    DEFAULT_SCOPE,
-    [1, 2].map((index) => encodedOperation(run(index))),
-  );
+  const fields = { tags: ['a'], extra: { metadata: { user_id: 'ada', plan: 'pro' } } };
+  const run = (index: number) => encodedOperation(simple(index, fields));
+  await writer.apply(DEFAULT_SCOPE, [run(1), run(2)]);
   writer.close();
   file.connection.exec(`DROP TABLE value_counters; DROP TABLE counted_keys; ALTER TABLE runs DROP COLUMN labels;
     DROP TABLE counters; CREATE TABLE counters (runs); CREATE TABLE user_counters (runs);
@@ -209,7 +205,7 @@ test('a file of the earlier version is upgraded when it is opened, also read-onl
   expect(statisticsOf(old)({}).total).toEqual(statisticsOf(old)({ filter: 'meta.plan=pro' }).total);
   const { commits, connection, statistics } = await open(Date.now, DAY_MS, path);
   compareGroups(statistics);
-  await commits.apply(DEFAULT_SCOPE, [encodedOperation(run(3))]);
+  await commits.apply(DEFAULT_SCOPE, [run(3)]);
   await filled(connection);
   for (const each of [statistics, statisticsOf(old)]) compareGroups(each);
   expect(connection.number('SELECT sum(runs) FROM value_counters')).toBe(6);
