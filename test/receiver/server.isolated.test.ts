@@ -20,8 +20,13 @@ import { CHILD, call, makeRun, ROOT, raw, sendJson, start, startWithin } from '.
 test.each([
   ['a response', 'GET /info HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n', 200],
   ['an error', 'GET /info HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n', 403],
+  [
+    'a response to a long URL',
+    `GET /nothing?${'x'.repeat(60_000)} HTTP/1.1\r\nConnection: close\r\nHost: HOST\r\n\r\n`,
+    404,
+  ],
   ['a response to other bytes than HTTP', 'hello\r\n\r\n', 400],
-  ['a response to a header without end', `GET /info HTTP/1.1\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
+  ['a response to a header without end', `GET /info HTTP/1.1\r\nX: ${'x'.repeat(66_000)}\r\n\r\n`, 431],
   ['a response to two lengths', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
 ])('%s is JSON for this origin, cannot load or frame anything, and is not cached', async (_, bytes, status) => {
   const receiver = await start();

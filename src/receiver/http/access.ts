@@ -211,11 +211,11 @@ export class Access {
 
   /**
    * Returns the session cookie's name. The name contains the port, because browsers share cookies between all ports of a
-   * host. The port is that of the public URL, because receivers with the same URL may listen on several ports.
+   * host. The port is that of the public URL or the `Host` header: receivers behind one URL may listen on several ports.
    */
-  #cookieName({ socket }: IncomingMessage): string {
-    const { publicUrl } = this.rules;
-    return `runspan-${publicUrl === undefined ? (socket.localPort ?? 0) : new URL(publicUrl).port || 'default'}`;
+  #cookieName({ headers }: IncomingMessage): string {
+    const { publicUrl = `http://${headers.host}` } = this.rules;
+    return `runspan-${/:(\d+)\/?$/.exec(publicUrl)?.[1] ?? 'default'}`;
   }
 
   /** Returns the grant of a user whom a trusted proxy has authenticated. Other clients cannot forge the header. */

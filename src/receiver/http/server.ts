@@ -19,7 +19,8 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const OPEN_TIMEOUT_MS = 5_000;
 /** Closing idle connections frees the memory of responses that no client reads. */
 const IDLE_TIMEOUT_MS = 120_000;
-const HEADER_BYTES_MAX = 16 * 1024;
+/** A filter of 4,000 characters in Chinese has 36,000 bytes in a URL. */
+const HEADER_BYTES_MAX = 64 * 1024;
 /** Default maximum time that `close` waits for pending requests, in milliseconds. */
 const CLOSE_MS = 2_000;
 
