@@ -154,43 +154,39 @@ describe('a store on disk', () => {
   });
 });
 
-describe('if more runs arrive than can be written', () => {
-  test('requests are rejected as busy while 64 MiB are pending, and accepted again when these are written', async () => {
-    const bareBytes = encodedOperation(post()).sizeBytes;
-    for (const [waitingBytes, isTaken] of [
-      [64 * 1024 * 1024 - 1, true],
-      [64 * 1024 * 1024, false],
-    ] as const) {
-      const writes: (() => void)[] = [];
-      const { store } = make({ write: () => new Promise<void>((resolve) => writes.push(resolve)) });
-      const first = store.apply(DEFAULT_SCOPE, [post('x'.repeat(waitingBytes - bareBytes))]);
-      const second = store.apply(DEFAULT_SCOPE, [post()]);
-      if (!isTaken) {
-        await expect(second).rejects.toMatchObject({ reason: 'busy', retryAfterS: 1 });
-      }
-      expect(writes).toHaveLength(isTaken ? 2 : 1);
-      for (const write of writes) write();
-      await first;
-      void store.apply(DEFAULT_SCOPE, [post()]);
-      expect(writes).toHaveLength(isTaken ? 3 : 2);
+test('while 64 MiB are pending, requests are rejected as busy, and accepted again when these are written', async () => {
+  const bareBytes = encodedOperation(post()).sizeBytes;
+  for (const [waitingBytes, isTaken] of [
+    [64 * 1024 * 1024 - 1, true],
+    [64 * 1024 * 1024, false],
+  ] as const) {
+    const writes: (() => void)[] = [];
+    const { store } = make({ write: () => new Promise<void>((resolve) => writes.push(resolve)) });
+    const first = store.apply(DEFAULT_SCOPE, [post('x'.repeat(waitingBytes - bareBytes))]);
+    const second = store.apply(DEFAULT_SCOPE, [post()]);
+    if (!isTaken) {
+      await expect(second).rejects.toMatchObject({ reason: 'busy', retryAfterS: 1 });
     }
-  });
+    expect(writes).toHaveLength(isTaken ? 2 : 1);
+    for (const write of writes) write();
+    await first;
+    void store.apply(DEFAULT_SCOPE, [post()]);
+    expect(writes).toHaveLength(isTaken ? 3 : 2);
+  }
 });
 
-describe('if nothing can be written', () => {
-  test('requests are rejected as unavailable, and the reason is logged once a minute', async () => {
-    const lines = logLines('warn');
-    vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const problem = 'The store runs.db cannot be used: the disk is full: free some space';
-    const { store } = make({ write: () => Promise.reject(new RunspanError('RUNSPAN_STORE_FAILED', problem)) });
-    const message = 'The disk of the store is full: see the log of the receiver';
-    const told = { reason: 'unavailable', message, retryAfterS: 10 };
-    for (let second = 0; second <= 60; second += 1) {
-      await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
-      await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);
-      vi.advanceTimersByTime(1_000);
-    }
-    expect(lines).toEqual(Array(2).fill(`error: runs cannot be stored: ${problem}`));
-  });
+test('if nothing can be written, requests are rejected as unavailable, with one line in the log per minute', async () => {
+  const lines = logLines('warn');
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const problem = 'The store runs.db cannot be used: the disk is full: free some space';
+  const { store } = make({ write: () => Promise.reject(new RunspanError('RUNSPAN_STORE_FAILED', problem)) });
+  const message = 'The disk of the store is full: see the log of the receiver';
+  const told = { reason: 'unavailable', message, retryAfterS: 10 };
+  for (let second = 0; second <= 60; second += 1) {
+    await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
+    await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);
+    vi.advanceTimersByTime(1_000);
+  }
+  expect(lines).toEqual(Array(2).fill(`error: runs cannot be stored: ${problem}`));
 });
