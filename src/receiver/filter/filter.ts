@@ -9,6 +9,7 @@ export interface TextPattern {
   readonly text: string;
 }
 
+/** A limit for a number. */
 export interface Bound {
   readonly operator: '=' | '>' | '>=' | '<' | '<=';
   readonly amount: number;
