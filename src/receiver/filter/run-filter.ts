@@ -16,6 +16,7 @@ export interface RunFilter {
   readonly search: Search | undefined;
 }
 
+/** The time range that contains all runs. */
 export const ALL_TIMES: TimeRange = { fromUs: Number.NEGATIVE_INFINITY, beforeUs: Number.POSITIVE_INFINITY };
 
 export const ALL_RUNS: RunFilter = { projects: [], range: ALL_TIMES, conditions: [], search: undefined };
