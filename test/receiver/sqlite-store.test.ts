@@ -13,13 +13,11 @@ import { openLocalStore, runsIn, storePath } from './local-store.ts';
 const [ID, OTHER_ID] = [id(1), id(2)];
 const post = (text = ''): RunOperation => simple(1, { inputs: { text } });
 
+const answerNothing = async (): Promise<unknown> => ({ items: [] });
+
 /** A store with scripted threads. */
-function make(
-  write: () => Promise<unknown>,
-  subscribers = new Subscribers('the limits'),
-  read: () => Promise<unknown> = async () => ({ items: [] }),
-  readSlowly: () => Promise<unknown> = async () => ({ items: [] }),
-) {
+function make({ write = answerNothing, read = answerNothing, readSlowly = answerNothing } = {}) {
+  const subscribers = new Subscribers('the limits');
   const asked: string[] = [];
   const linkNamed = <Calls>(name: string, answer: () => Promise<unknown>): Thread<Calls> => ({
     call: ((method: string) => {
@@ -34,7 +32,7 @@ function make(
     reader: linkNamed<ReaderCalls>('reader', read),
     openSlowReader: async () => linkNamed<ReaderCalls>('slow reader', readSlowly),
   };
-  return { asked, store: new SqliteStore('runs.db', links, subscribers) };
+  return { asked, subscribers, store: new SqliteStore('runs.db', links, subscribers) };
 }
 
 const list = (store: SqliteStore, query: ListQuery = {}) => store.list(DEFAULT_SCOPE, parsedQuery(query));
@@ -42,8 +40,7 @@ const traces = (store: SqliteStore, query: ListQuery = {}) => store.traces(DEFAU
 
 test('the deletions of the last minute are logged when the store is closed', async () => {
   const lines = logLines('warn');
-  const subscribers = new Subscribers('the limits');
-  const { store } = make(async () => {}, subscribers);
+  const { store, subscribers } = make();
   for (const traces of [3, 1]) {
     subscribers.report({ tenant: '', traces: [], forgotten: { traces, runs: traces } });
   }
@@ -70,7 +67,7 @@ describe('a store on disk', () => {
   });
 
   test('reads lists that an index has in order in the fast reader, and other lists in the slow one', async () => {
-    const { asked, store } = make(async () => {});
+    const { asked, store } = make();
     await traces(store, { project: 'a', limit: 5, filter: 'status:error' });
     await traces(store, { project: 'a', filter: 'b' });
     await list(store, { sort: 'latency' });
@@ -92,7 +89,7 @@ describe('a store on disk', () => {
   });
 
   test('reads an export in the slow reader, unless it names runs or traces', async () => {
-    const { asked, store } = make(async () => {});
+    const { asked, store } = make();
     for (const query of [{}, { project: 'a' }, { filter: 'user:ada' }]) await runsIn(store, query);
     for (const query of [{ traceId: ID }, { filter: `run:${ID},${OTHER_ID}` }]) await runsIn(store, query);
     const slow = ['slow reader runKeys', 'slow reader runKeys', 'slow reader runKeys'];
@@ -101,13 +98,7 @@ describe('a store on disk', () => {
 
   test('asks a slow reader if a query takes too long in the fast one, but not after another error', async () => {
     for (const reason of ['busy', 'unavailable'] as const) {
-      const { asked, store } = make(
-        async () => {},
-        undefined,
-        async () => {
-          throw new StoreError(reason, 'no');
-        },
-      );
+      const { asked, store } = make({ read: () => Promise.reject(new StoreError(reason, 'no')) });
       const answers = [store.outline(DEFAULT_SCOPE, ID), traces(store), store.details(DEFAULT_SCOPE, ID)];
       const outcomes = await Promise.allSettled(answers);
       const isBusy = reason === 'busy';
@@ -118,14 +109,8 @@ describe('a store on disk', () => {
   });
 
   test('does not let slow queries delay a query that was expected to be quick', async () => {
-    const { asked, store } = make(
-      async () => {},
-      undefined,
-      async () => {
-        throw new StoreError('busy', 'no');
-      },
-      () => new Promise(() => {}),
-    );
+    const read = () => Promise.reject(new StoreError('busy', 'no'));
+    const { asked, store } = make({ read, readSlowly: () => new Promise(() => {}) });
     for (let at = 0; at < 4; at += 1) void list(store, { filter: 'a' });
     await expect.poll(() => asked).toHaveLength(3);
     void store.outline(DEFAULT_SCOPE, ID);
@@ -141,7 +126,7 @@ describe('a store on disk', () => {
   });
 
   test('writes pending runs, then closes its readers, and its writer once', async () => {
-    const { asked, store } = make(async () => {});
+    const { asked, store } = make({ write: async () => {} });
     await list(store, { filter: 'a' });
     void store.apply(
       DEFAULT_SCOPE,
@@ -173,48 +158,39 @@ describe('a store on disk', () => {
   });
 });
 
-describe('if more runs arrive than can be written', () => {
-  test('requests are rejected as busy while 64 MiB are pending, and accepted again when these are written', async () => {
-    const bareBytes = encodedOperation(post()).sizeBytes;
-    for (const [waitingBytes, isTaken] of [
-      [64 * 1024 * 1024 - 1, true],
-      [64 * 1024 * 1024, false],
-    ] as const) {
-      const writes: (() => void)[] = [];
-      const { store } = make(() => new Promise<void>((resolve) => writes.push(resolve)));
-      const first = store.apply(DEFAULT_SCOPE, [post('x'.repeat(waitingBytes - bareBytes))]);
-      const second = store.apply(DEFAULT_SCOPE, [post()]);
-      if (!isTaken) {
-        await expect(second).rejects.toMatchObject({ reason: 'busy', retryAfterS: 1 });
-      }
-      expect(writes).toHaveLength(isTaken ? 2 : 1);
-      for (const write of writes) write();
-      await first;
-      void store.apply(DEFAULT_SCOPE, [post()]);
-      expect(writes).toHaveLength(isTaken ? 3 : 2);
+test('while 64 MiB are pending, requests are rejected as busy, and accepted again when these are written', async () => {
+  const bareBytes = encodedOperation(post()).sizeBytes;
+  for (const [waitingBytes, isTaken] of [
+    [64 * 1024 * 1024 - 1, true],
+    [64 * 1024 * 1024, false],
+  ] as const) {
+    const writes: (() => void)[] = [];
+    const { store } = make({ write: () => new Promise<void>((resolve) => writes.push(resolve)) });
+    const first = store.apply(DEFAULT_SCOPE, [post('x'.repeat(waitingBytes - bareBytes))]);
+    const second = store.apply(DEFAULT_SCOPE, [post()]);
+    if (!isTaken) {
+      await expect(second).rejects.toMatchObject({ reason: 'busy', retryAfterS: 1 });
     }
-  });
+    expect(writes).toHaveLength(isTaken ? 2 : 1);
+    for (const write of writes) write();
+    await first;
+    void store.apply(DEFAULT_SCOPE, [post()]);
+    expect(writes).toHaveLength(isTaken ? 3 : 2);
+  }
 });
 
-describe('if nothing can be written', () => {
-  test('requests are rejected as unavailable, and the reason is logged once a minute', async () => {
-    const lines = logLines('warn');
-    vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const { store } = make(async () => {
-      throw new RunspanError(
-        'RUNSPAN_STORE_FAILED',
-        'The store runs.db cannot be used: the disk is full: free some space',
-      );
-    });
-    const message = 'The disk of the store is full: see the log of the receiver';
-    const told = { reason: 'unavailable', message, retryAfterS: 10 };
-    for (let second = 0; second <= 60; second += 1) {
-      await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
-      await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);
-      vi.advanceTimersByTime(1_000);
-    }
-    const line = 'error: runs cannot be stored: The store runs.db cannot be used: the disk is full: free some space';
-    expect(lines).toEqual([line, line]);
-  });
+test('if nothing can be written, requests are rejected as unavailable, with one line in the log per minute', async () => {
+  const lines = logLines('warn');
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const problem = 'The store runs.db cannot be used: the disk is full: free some space';
+  const { store } = make({ write: () => Promise.reject(new RunspanError('RUNSPAN_STORE_FAILED', problem)) });
+  const message = 'The disk of the store is full: see the log of the receiver';
+  const told = { reason: 'unavailable', message, retryAfterS: 10 };
+  for (let second = 0; second <= 60; second += 1) {
+    await expect(store.apply(DEFAULT_SCOPE, [post()])).rejects.toMatchObject(told);
+    await expect(store.revokeTokens(DEFAULT_SCOPE, 'id', 1)).rejects.toMatchObject(told);
+    vi.advanceTimersByTime(1_000);
+  }
+  expect(lines).toEqual(Array(2).fill(`error: runs cannot be stored: ${problem}`));
 });

@@ -1,7 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { WorkerThread } from '#src/receiver/store/sqlite/thread.ts';
+import { sentError, WorkerThread } from '#src/receiver/store/sqlite/thread.ts';
 import { ThreadPool } from '#src/receiver/store/sqlite/thread-pool.ts';
+import { StoreError } from '#src/receiver.ts';
+
+const startFixture = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));
 
 interface Calls {
   read(name: string): string;
@@ -102,15 +105,9 @@ describe('a pool of threads', () => {
 
   test('replaces a thread that fails, also for calls that wait', async () => {
     const problems: string[] = [];
-    const start = () => new Worker(new URL('../fixtures/store-thread.mjs', import.meta.url));
-    const pool = new ThreadPool<{ echo(word: string): string[]; die(): void }>(
-      (ended) =>
-        WorkerThread.open(
-          { path: 'store', ended },
-          () => {},
-          (problem) => problems.push(problem),
-          start,
-        ),
+    const onEnd = (problem: string) => void problems.push(problem);
+    const pool = new ThreadPool<FixtureCalls>(
+      (ended) => WorkerThread.open({ path: 'store', ended }, () => {}, onEnd, startFixture),
       1,
     );
     onTestFinished(() => pool.close());
@@ -121,5 +118,73 @@ describe('a pool of threads', () => {
     await expect(pool.call(undefined, 'die')).rejects.toThrow('out of order');
     expect(await pool.call(undefined, 'echo', 'd')).toEqual(['d']);
     expect(problems).toEqual(['out of order', 'out of order']);
+  });
+});
+
+interface FixtureCalls {
+  echo(...words: string[]): string[];
+  refuse(): void;
+  wait(): void;
+  die(): void;
+}
+
+async function open(path = 'store') {
+  const told: unknown[] = [];
+  const link = await WorkerThread.open<FixtureCalls>(
+    { path },
+    (change) => told.push(change),
+    (problem) => told.push(problem),
+    startFixture,
+  );
+  onTestFinished(() => link.close());
+  return { link, told };
+}
+
+describe('a thread of a store', () => {
+  test('returns the result of each call, and reports changes first', async () => {
+    const { link, told } = await open();
+    expect(await Promise.all([link.call('echo', 'a'), link.call('echo', 'b', 'c')])).toEqual([['a'], ['b', 'c']]);
+    expect(told).toEqual([
+      { tenant: 'default', traces: ['a'] },
+      { tenant: 'default', traces: ['b', 'c'] },
+    ]);
+  });
+
+  test('rejects with the reason, the message and the delay of a StoreError', async () => {
+    const { link } = await open();
+    const refused = { name: 'StoreError', reason: 'busy', message: 'too many', retryAfterS: 3 };
+    await expect(link.call('refuse')).rejects.toMatchObject(refused);
+    expect(sentError(new StoreError('busy', 'too many', 3))).toMatchObject({ reason: 'busy', retryAfterS: 3 });
+  });
+
+  test('that cannot open its file reports the reason', async () => {
+    await expect(open('refuse')).rejects.toMatchObject({ code: 'RUNSPAN_STORE_IN_USE', message: 'in use' });
+    await expect(open('throw')).rejects.toMatchObject({
+      code: 'RUNSPAN_STORE_FAILED',
+      message: expect.stringContaining('cannot begin'),
+    });
+  });
+
+  test('that fails rejects pending and later calls, and reports the problem once', async () => {
+    const { link, told } = await open();
+    const failed = {
+      code: 'RUNSPAN_STORE_FAILED',
+      message: 'The store cannot be used: its thread failed (out of order)',
+    };
+    const waiting = link.call('wait');
+    await Promise.all([
+      expect(waiting).rejects.toMatchObject(failed),
+      expect(link.call('die')).rejects.toMatchObject(failed),
+    ]);
+    await expect(link.call('echo', 'a')).rejects.toMatchObject(failed);
+    expect(told).toEqual(['out of order']);
+    await link.close();
+  });
+
+  test('that is closed rejects calls', async () => {
+    const { link, told } = await open();
+    await link.close();
+    await expect(link.call('echo', 'a')).rejects.toThrow('The store cannot be used: it is closed');
+    expect(told).toEqual([]);
   });
 });

@@ -29,7 +29,10 @@ export interface Comparison {
   readonly bounds?: readonly Bound[];
 }
 
-/** A condition: `all` match, at least one of `some` does, or a run of the trace in the same projects does (`anyRun`). */
+/**
+ * A condition of a filter. `all`: all conditions match. `some`: at least one matches. `anyRun`: the condition matches a
+ * run of the same trace in the projects of the filter.
+ */
 export type FilterNode =
   | { readonly all: readonly FilterNode[] }
   | { readonly some: readonly FilterNode[] }
