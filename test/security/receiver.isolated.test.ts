@@ -47,7 +47,7 @@ describe('a receiver limits', () => {
     const receiver = await create();
     onTestFinished(() => receiver.close());
     const server = created.mock.results[0]?.value;
-    expect(created.mock.calls[0]?.[0]).toMatchObject({ maxHeaderSize: 16 * 1024 });
+    expect(created.mock.calls[0]?.[0]).toMatchObject({ maxHeaderSize: 64 * 1024 });
     const { headersTimeout, timeout } = server;
     expect([headersTimeout, timeout]).toEqual([10_000, 120_000]);
 
