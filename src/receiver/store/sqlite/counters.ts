@@ -1,11 +1,11 @@
 import { compactLatencies, type Latencies, latenciesOf } from '../../domain/latencies.ts';
+import type { Usage } from '../../domain/run-view.ts';
 import {
   addUsage as addSums,
   countedOf,
   kindOf,
   ROOT_KINDS,
   type RunKind,
-  type StoredSums,
   SUM_KEYS,
   type UsageSums,
   usageSumsOf,
@@ -81,7 +81,7 @@ export const VALUE_COUNTERS: CounterTable = new CounterTable(
   ['latencies', 'root_latencies', 'model_latencies'],
 );
 
-export type SumsRow = StoredSums & { readonly runs: number; readonly latencies: Latencies };
+export type SumsRow = Record<'runs' | 'unpriced_calls', number> & Required<Usage> & { readonly latencies: Latencies };
 export type ValueSumsRow = SumsRow & {
   readonly [Column in 'errors' | 'pending' | (typeof ROOT_COUNTS)[number] | 'model_calls' | 'model_errors']: number;
 } & { readonly root_latencies: Latencies; readonly model_latencies: Latencies };
