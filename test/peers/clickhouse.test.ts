@@ -146,6 +146,8 @@ test('a database without tables is refused until it is migrated, and one of a bu
 
 test('the migration indexes the characters of existing messages, and the index finds the same words', async () => {
   const own = settling(withOwnTenants(store, 'words'));
+  const unfinished = sql('SELECT mutation_id FROM system.mutations WHERE is_done = 0');
+  await expect.poll(() => db.rows(unfinished), { timeout: 30_000 }).toEqual([]);
   await db.command(sql('ALTER TABLE messages DROP INDEX by_character SETTINGS mutations_sync = 2'));
   await applyTexts(own);
   await db.command(sql('OPTIMIZE TABLE messages FINAL'));

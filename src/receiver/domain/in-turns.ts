@@ -2,13 +2,17 @@ import { setSoon } from '../../platform/timers.ts';
 
 /** Time after which other requests get a turn, in milliseconds. */
 const TURN_MS = 10;
-let turnAtMs = 0;
+/** When `takeTurn` was first called in this turn of the event loop. */
+let beganMs: number | undefined;
 
-/** Lets the event loop turn if the last call that did so was `TURN_MS` ago. */
+/** Lets the event loop turn if its turn takes longer than `TURN_MS`. Small requests thus keep their order. */
 export async function takeTurn(): Promise<void> {
-  if (performance.now() - turnAtMs < TURN_MS) return;
-  await new Promise<void>((resolve) => void setSoon(resolve));
-  turnAtMs = performance.now();
+  if (beganMs === undefined) {
+    beganMs = performance.now();
+    setSoon(() => {
+      beganMs = undefined;
+    });
+  } else if (performance.now() - beganMs >= TURN_MS) await new Promise<void>((resolve) => void setSoon(resolve));
 }
 
 /** Yields the items in order, and lets the event loop turn between them. */
