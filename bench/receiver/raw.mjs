@@ -40,7 +40,7 @@ export async function rawInsertSeconds(from, to) {
     words += indexSeconds(source, connection, first, last);
   }
   for (const each of [source, connection]) each.close();
-  for (const each of [sourceLock, lock]) each.release();
+  for (const each of [sourceLock, lock]) each.close();
   return { rows, words };
 }
 
