@@ -47,7 +47,7 @@ type Body = v.InferOutput<typeof schema>;
 const WITHOUT_EFFECT: readonly string[] = ['skip_pagination', 'skip_prev_cursor', 'data_source_type'];
 
 /**
- * Translates the body of `POST /runs/query` to a query of the store and the fields to return, or undefined for all fields.
+ * Translates the body of `POST /runs/query` to a query of the store. `select` is undefined if all fields are returned.
  * Throws an HTTP 422 error if a field is invalid, or if the receiver cannot answer it.
  */
 export async function readLangSmithQuery(

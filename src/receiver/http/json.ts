@@ -47,7 +47,7 @@ export class JsonReader {
       const { valuesMax, distinctMax } = this.#limits;
       if (this.#values > valuesMax)
         throw new HttpError(413, `The JSON of the request has more than ${valuesMax} values`);
-      // Hashing takes as long as parsing, so the keys of most requests are not hashed.
+      // Hashing takes as long as parsing, so keys are hashed only if there are many.
       if (this.#keys > distinctMax) this.#scan(text, what, true);
       return { value: parseExact(text), text };
     } catch (error) {

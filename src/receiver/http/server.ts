@@ -68,7 +68,7 @@ export async function listen(
     (request, response) => {
       const { socket } = request;
       connections.count(socket, 1);
-      // Node still parses the requests that it has read from a connection after the connection was closed.
+      // After a connection was closed, Node still parses requests that it had read from it.
       if (socket.destroyed) return;
       pending += 1;
       let isKnown = false;

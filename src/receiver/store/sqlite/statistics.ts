@@ -78,7 +78,7 @@ export function statisticsIn(
   const starts = coarse && startRangeOf(connection, conditionsFor(coarse));
   if (starts === undefined) return new StatisticsTally(query, starts).statistics();
   const { fromUs, beforeUs } = filter.range;
-  // Counters cover whole periods. The range starts and ends at whole periods, unless the query limits the range further.
+  // Counters cover whole periods, so the range is extended to whole periods within the range of the query.
   const periodUs = (key === undefined ? 1 : VALUE_PERIOD) * MINUTE_US;
   const range = {
     fromUs: Math.max(fromUs, Math.floor(starts.firstUs / periodUs) * periodUs),
