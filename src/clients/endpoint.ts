@@ -71,7 +71,8 @@ export function methodsOf<Group>(table: Table<Group>, send: Send): Group {
   return Object.fromEntries(methods);
 }
 
-const PLACEHOLDER = /\{(\w+)(:uuid)?\}/g;
+/** A placeholder in a path, with its name and, if only UUIDs fit, `:uuid`. */
+export const PLACEHOLDER: RegExp = /\{(\w+)(:uuid)?\}/g;
 
 type OwnOptions = CallOptions & Readonly<Record<string, unknown>>;
 

@@ -16,7 +16,7 @@ import { mappingWith } from '../otel/mapping/span-to-run.ts';
 import { defined, parseExact } from '../payload/fields.ts';
 import { receiverRoutes } from './all-routes.ts';
 import { checkedQuery, checkedTraceId } from './api/run-query.ts';
-import type { RunQuery } from './domain/query.ts';
+import type { RunQuery, Scope } from './domain/query.ts';
 import type { StoredRun } from './domain/run-view.ts';
 import { type Parsed, parsedQuery } from './filter/run-filter.ts';
 import { Access } from './http/access.ts';
@@ -166,9 +166,13 @@ export async function startServer(
   return listen(routes, host.replace(/^\[(.*)\]$/, '$1'), port, limits);
 }
 
-async function runsOf(store: Store, query: Parsed<RunQuery>): Promise<StoredRun[]> {
+export async function runsOf(
+  store: Store,
+  query: Parsed<RunQuery>,
+  scope: Scope = DEFAULT_SCOPE,
+): Promise<StoredRun[]> {
   const runs: StoredRun[] = [];
-  for await (const text of store.runs(DEFAULT_SCOPE, query)) runs.push(parseExact(text, String));
+  for await (const text of store.runs(scope, query)) runs.push(parseExact(text, String));
   // A store in ClickHouse returns traces in another order.
   return runs.sort((a, b) => (a.dotted_order < b.dotted_order ? -1 : a.dotted_order > b.dotted_order ? 1 : 0));
 }

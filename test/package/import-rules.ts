@@ -35,7 +35,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ROOT,
   ],
   replay: ['base', 'platform', 'config', 'payload', 'run', 'services', 'integrations', 'testing'],
-  testing: ['base', 'platform', 'config', 'payload', 'run'],
+  testing: ['base', 'platform', 'config', 'payload', 'run', 'clients', 'receiver'],
   viewer: ['payload', 'services', 'receiver'],
   cli: [
     'base',

@@ -173,7 +173,8 @@ export class Access {
     const { method, headers } = request;
     const given = headers['x-api-key'] ?? /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
     if (typeof given === 'string') {
-      const grant = await keys.find(given);
+      const workspaceId = headers['x-tenant-id'];
+      const grant = await keys.find(given, typeof workspaceId === 'string' ? workspaceId : undefined);
       if (grant === undefined) throw this.#wrongKey();
       return grant;
     }

@@ -18,8 +18,11 @@ export interface Grant {
 }
 
 export interface Keyring {
-  /** Returns the grant of a key, or undefined if the key is wrong. */
-  find(key: string): Promise<Grant | undefined>;
+  /**
+   * Returns the grant of a key, or undefined if the key is wrong. `workspaceId` is the header `x-tenant-id`, which
+   * selects one of several tenants of a key.
+   */
+  find(key: string, workspaceId?: string): Promise<Grant | undefined>;
   /** Returns the grant of the key with this id, or undefined if the key has been revoked. */
   byId(id: string): Promise<Grant | undefined>;
   isTenant(name: string): boolean;

@@ -1,0 +1,37 @@
+/** What an assistant's function receives besides its input. */
+export interface AssistantRun {
+  readonly runId: string;
+  /** The thread of the run. */
+  readonly thread: AssistantThread;
+  /** Aborts when the run is cancelled. */
+  readonly signal: AbortSignal;
+  /** Sends an event to the streams of the run, for example `emit('custom', { progress: 0.5 })`. */
+  readonly emit: (event: string, data: unknown) => void;
+  /**
+   * Asks a person. The first call ends the run with the status `interrupted`. After a request with `command.resume`,
+   * the function is called again, and the call returns the answer.
+   */
+  readonly interrupt: (question: unknown) => unknown;
+}
+
+/** A thread, as an assistant sees it. */
+export interface AssistantThread {
+  readonly id: string;
+  /** Values of the thread before the run. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * What an assistant does. Each yielded object is an update of the thread's values, and its `messages` are appended to
+ * those of the thread. A thrown error fails the run.
+ */
+export type Assistant = (input: unknown, run: AssistantRun) => AsyncIterable<Readonly<Record<string, unknown>>>;
+
+/** The assistant of a platform without `assistants`. */
+export const repeatLastMessage: Assistant = async function* (input) {
+  const messages = (input as { readonly messages?: unknown } | null)?.messages;
+  const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
+  const content = (last as { readonly content?: unknown } | undefined)?.content ?? 'Hello.';
+  yield { messages: [{ type: 'ai', content }] };
+};

@@ -1,0 +1,94 @@
+import { type Endpoint, PLACEHOLDER, type Table } from '../../clients/endpoint.ts';
+import { isUuid, parseRequest, wireNameOf } from '../../clients/schema.ts';
+import type { Check } from '../../config/checker.ts';
+import { HttpError } from '../../receiver/http/http-error.ts';
+import { type Call, type Route, type RouteResponse, readJson } from '../../receiver/http/route.ts';
+import { refuseUnknownParameters } from '../../receiver/http/validation.ts';
+import type { Requests } from './requests.ts';
+
+/** A request to an endpoint of the platform, whose ids, query and body are valid. */
+export interface EndpointCall {
+  readonly ids: Readonly<Record<string, string>>;
+  /** The body as it was sent, in the names of the interface. Undefined if the endpoint has none. */
+  readonly body: unknown;
+  readonly search: URLSearchParams;
+  /** Id of the workspace that the key reaches. */
+  readonly tenant: string;
+  readonly call: Call;
+}
+
+export type Handler = (request: EndpointCall) => RouteResponse | Promise<RouteResponse>;
+
+/** One handler for each call of a client, so that a new call without a handler does not compile. */
+export type Handlers<Group> = { readonly [Name in keyof Group]: Handler };
+
+export interface RouteSettings {
+  readonly requests: Requests;
+  /** Prefix of the paths. @default '' */
+  readonly prefix?: string;
+  /** Translates a body to the names of the interface. */
+  readonly named?: (body: unknown) => unknown;
+  /** Status for a body whose fields the schema rejects with these messages. @default 422 */
+  readonly refusal?: (messages: readonly string[]) => number;
+}
+
+/** Returns the routes for the endpoints of a client, which validate requests with the client's own schemas. */
+export function endpointRoutes<Group>(
+  table: Table<Group>,
+  handlers: Handlers<Group>,
+  settings: RouteSettings,
+): readonly Route[] {
+  return Object.entries<Endpoint>(table).map(([name, endpoint]) =>
+    endpointRoute(endpoint, handlers[name as keyof Group], settings),
+  );
+}
+
+export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: RouteSettings): Route {
+  const { method, path, body: schema } = endpoint;
+  const { requests, prefix = '', named = (body: unknown) => body, refusal = () => 422 } = settings;
+  const uuids = [...path.matchAll(PLACEHOLDER)].flatMap(([, name = '', uuid]) => (uuid === undefined ? [] : [name]));
+  return {
+    method,
+    path: prefix + path.replace(PLACEHOLDER, ':$1'),
+    async handle(call) {
+      const { parameters: ids, search, request, scope } = call;
+      for (const name of uuids) checkUuid(name, ids[name]);
+      checkQuery(endpoint, search);
+      const hasBody = schema !== undefined && method !== 'GET';
+      const given = hasBody ? await readJson(call) : undefined;
+      requests.setBody(request, given);
+      const body = named(given);
+      const { errors } = hasBody ? parseRequest(schema, body, ['body']) : { errors: [] };
+      if (errors.length > 0) {
+        const messages = errors.map(({ msg }) => msg);
+        const status = refusal(messages);
+        throw new HttpError(status, status === 422 ? errors : messages.join('; '));
+      }
+      return handler({ ids, body, search, tenant: scope.tenant, call });
+    },
+  };
+}
+
+/** Throws an HTTP 422 error for an unknown query parameter, or for a value that the client's checks reject. */
+function checkQuery({ query = {}, options = {}, response }: Endpoint, search: URLSearchParams): void {
+  const checks = new Map<string, Check>(Object.entries(query).map(([name, [check]]) => [wireNameOf(name), check]));
+  if (response === 'pages') for (const [name, check] of Object.entries(options)) checks.set(name, check);
+  refuseUnknownParameters(search, [...checks.keys()]);
+  for (const [name, text] of search) {
+    const [expected, holds] = checks.get(name) as Check;
+    if (valuesOf(text).some((value) => holds(value))) continue;
+    const error = { loc: ['query', name], msg: `Expected ${expected}`, type: 'value_error', input: text };
+    throw new HttpError(422, [error]);
+  }
+}
+
+/** What the text of a query parameter can stand for. */
+function valuesOf(text: string): unknown[] {
+  const truth = { true: true, 1: true, false: false, 0: false }[text];
+  return [text, text.split(','), truth, /^-?\d{1,15}$/.test(text) ? Number(text) : undefined];
+}
+
+function checkUuid(name: string, id: string | undefined): void {
+  if (isUuid(id)) return;
+  throw new HttpError(422, [{ loc: ['path', name], msg: 'Expected a UUID', type: 'uuid_parsing' }]);
+}

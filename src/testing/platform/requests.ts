@@ -1,0 +1,68 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { forgetOldest } from '../../base/forget-oldest.ts';
+import { toHttpError } from '../../receiver/http/http-error.ts';
+import type { RouteResponse } from '../../receiver/http/route.ts';
+import type { Routes } from '../../receiver/http/routes.ts';
+
+/** A request that the platform has received. */
+export interface PlatformRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  /** The parsed JSON body. Undefined if the request has none, and for trace ingestion. */
+  readonly body: unknown;
+  /** Status of the response. Undefined until it is known. */
+  readonly status: number | undefined;
+}
+
+/** Answers a request instead of the platform. */
+export type PlatformAnswer = (request: IncomingMessage) => RouteResponse | Promise<RouteResponse>;
+
+const REQUESTS_MAX = 10_000;
+
+/** Records the requests to a platform, and gives some of them other answers. */
+export class Requests {
+  readonly #seen = new Map<IncomingMessage, { -readonly [Field in keyof PlatformRequest]: PlatformRequest[Field] }>();
+  readonly #answers: { readonly pattern: RegExp; readonly answer: PlatformAnswer }[] = [];
+
+  get seen(): PlatformRequest[] {
+    return [...this.#seen.values()];
+  }
+
+  next(pattern: RegExp, answer: PlatformAnswer): void {
+    this.#answers.push({ pattern, answer });
+  }
+
+  setBody(request: IncomingMessage, body: unknown): void {
+    const seen = this.#seen.get(request);
+    if (seen !== undefined) seen.body = body;
+  }
+
+  recorded(routes: Routes): Routes {
+    return async (request, liftTimeout, left, admitted) => {
+      const { method = '', headers, url = '/' } = request;
+      const { pathname: path, searchParams: query } = new URL(url, 'http://platform');
+      const seen = {
+        method,
+        path,
+        query,
+        headers,
+        body: undefined as unknown,
+        status: undefined as number | undefined,
+      };
+      this.#seen.set(request, seen);
+      forgetOldest(this.#seen, REQUESTS_MAX);
+      const index = this.#answers.findIndex(({ pattern }) => pattern.test(`${method} ${path}`));
+      const [found] = index < 0 ? [] : this.#answers.splice(index, 1);
+      try {
+        const response = await (found?.answer(request) ?? routes(request, liftTimeout, left, admitted));
+        seen.status = response.status;
+        return response;
+      } catch (error) {
+        seen.status = toHttpError(error)?.status ?? 500;
+        throw error;
+      }
+    };
+  }
+}
