@@ -1,9 +1,10 @@
 import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
+import type { BodySchema } from '../body.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
-import { callOf, type Endpoint, endpoints, methodsOf } from '../endpoint.ts';
+import { callOf, type Endpoint, endpoints, methodsOf, type Table } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
-import { isUuid } from '../schema.ts';
+import { isUuid, parseRequest, value } from '../schema.ts';
 import { type ControlPlaneApi, LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 import type { Deployment, DeploymentCreate, DeploymentPatch, DeploymentStatus, DeploymentType } from './deployment.ts';
 import { changeAndWait, type Deployed, type Updated, type WaitOptions, waitUntilDeployed } from './deployment-wait.ts';
@@ -97,15 +98,21 @@ export interface Deployments {
 
 const DELETED_MAX = 100;
 
+/** Schema for the ids of the deployments to delete. */
+export const DELETED_IDS: BodySchema = value(
+  `1 to ${DELETED_MAX} UUIDs`,
+  (ids) => Array.isArray(ids) && ids.length > 0 && ids.length <= DELETED_MAX && ids.every(isUuid),
+);
+
 const IDS: Check = [
   'a list of ids',
   (value) => Array.isArray(value) && value.length > 0 && value.every(TEXT_OPTION[1]),
 ];
 const join = (ids: readonly string[]): string => ids.join();
 
-type Calls = Pick<Deployments, 'create' | 'get' | 'list' | 'update' | 'delete'>;
+export type DeploymentCalls = Pick<Deployments, 'create' | 'get' | 'list' | 'update' | 'delete'>;
 
-const DEPLOYMENTS = endpoints<Calls>('deployments', {
+export const DEPLOYMENTS: Table<DeploymentCalls> = endpoints('deployments', {
   create: ['POST /v2/deployments', { body: DEPLOYMENT_CREATE }],
   get: ['GET /v2/deployments/{deployment_id:uuid}'],
   list: [
@@ -131,17 +138,18 @@ const DEPLOYMENTS = endpoints<Calls>('deployments', {
   ],
 });
 
-const DELETE_MANY: Endpoint = {
+export const DELETE_MANY: Endpoint = {
   name: 'deployments.deleteMany',
   method: 'DELETE',
   path: '/v2/deployments',
   response: 'any',
+  query: { deploymentIds: [IDS] },
 };
 
 export function deploymentsOf(api: ControlPlaneApi, connection: UploadConnection): Deployments {
   const upload = new SourceUpload(api, connection);
   return {
-    ...methodsOf<Calls>(DEPLOYMENTS, api.call),
+    ...methodsOf<DeploymentCalls>(DEPLOYMENTS, api.call),
     deleteMany: async (deploymentIds, options) => deleteMany(api, deploymentIds, options),
     uploadUrl: async (deploymentId, options) => upload.url(deploymentId, options),
     uploadSource: async (deploymentId, path, options) => upload.send(deploymentId, path, options),
@@ -159,12 +167,10 @@ async function deleteMany(
   deploymentIds: readonly string[],
   options: CallOptions | undefined,
 ): Promise<DeletedDeployments> {
-  const isValid = Array.isArray(deploymentIds) && deploymentIds.length > 0 && deploymentIds.every(isUuid);
-  if (!isValid || deploymentIds.length > DELETED_MAX) {
-    const msg = `Expected 1 to ${DELETED_MAX} UUIDs`;
-    throw new InvalidRequestError(DELETE_MANY.name, [{ loc: ['query', 'deployment_ids'], msg, type: 'list_type' }]);
-  }
-  const call = { ...callOf(DELETE_MANY, { options }), query: { deployment_ids: deploymentIds } };
-  const { status, data } = await api.traced(call);
+  const { errors } = parseRequest(DELETED_IDS, deploymentIds, ['query', 'deployment_ids']);
+  if (errors.length > 0) throw new InvalidRequestError(DELETE_MANY.name, errors);
+  const { status, data } = await api.traced(
+    callOf(DELETE_MANY, { options: { ...options, deploymentIds } as CallOptions }),
+  );
   return { isPartial: status === 207, response: data };
 }

@@ -86,13 +86,16 @@ const SOURCE_CONFIG_PATCH = {
   listener_config: strictRequest<ListenerConfig>({}, { k8s_namespace: IMMUTABLE }),
 };
 
-const SOURCE_REVISION_CONFIG = strictRequest<SourceRevisionConfig>(
-  {},
-  {
-    ...each(TEXT, 'repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'),
-    repo_commit_sha: v.never('Read-only'),
-  },
-);
+const REVISION_CONFIG = {
+  ...each(TEXT, 'repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'),
+  repo_commit_sha: v.never('Read-only'),
+};
+
+const SOURCE_REVISION_CONFIG = strictRequest<SourceRevisionConfig>({}, REVISION_CONFIG);
+
+/** Configurations of which no field is set. */
+export const NO_SOURCE_CONFIG: SourceConfig = nullsOf(SOURCE_CONFIG);
+export const NO_REVISION_CONFIG: SourceRevisionConfig = nullsOf(REVISION_CONFIG);
 
 const SHARED = {
   secrets: listOf(strictRequest<Secret>(each(TEXT, 'name', 'value'), {})),
@@ -127,10 +130,12 @@ const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
 
 const OF_SOURCE = rule<DeploymentCreate>((body) =>
   Object.entries(SOURCES_OF).flatMap<Breach>(([field, sources]) => {
-    const isAllowed = sources.includes(String(body.source));
+    const isOfRevision = field.startsWith('source_revision_config.') && isGiven(body.revision_source);
+    const source = String(isOfRevision ? body.revision_source : body.source);
+    const isAllowed = sources.includes(source);
     if (isGiven(fieldAt(body, field))) return isAllowed ? [] : [[onlyFor(sources), ...field.split('.')]];
     const isMissing = isAllowed && field === GRAPH_CONFIG_PATH && isObject(body.source_revision_config);
-    return isMissing ? [[`Field required for ${body.source}`, ...field.split('.')]] : [];
+    return isMissing ? [[`Field required for ${source}`, ...field.split('.')]] : [];
   }),
 );
 
@@ -186,6 +191,17 @@ export const DEPLOYMENT_PATCH: v.GenericSchema = v.pipe(
   OF_ONE_SOURCE,
   onlyBranch(),
 );
+
+/** Rules about several fields, for a deployment with the changes of a patch. */
+export const DEPLOYMENT_RULES: v.GenericSchema = v.pipe(v.custom<DeploymentCreate>(isObject), OF_SOURCE, onlyBranch());
+
+export function isAllowedFor(source: string, field: string): boolean {
+  return SOURCES_OF[field]?.includes(source) === true;
+}
+
+function nullsOf(fields: object): object {
+  return Object.fromEntries(Object.keys(fields).map((field) => [field, null]));
+}
 
 function onlyFor(sources: readonly string[]): string {
   return `Only for ${sources.join(' and ')}`;

@@ -1,6 +1,33 @@
-import type { RevisionStatus } from '../../clients/control-plane/revision.ts';
-import type { Route } from '../../receiver/http/route.ts';
+import { randomUUID } from 'node:crypto';
+import { RunspanError } from '../../base/errors.ts';
+import { shown } from '../../base/text.ts';
+import {
+  createsRevision,
+  type Deployment,
+  type DeploymentPatch,
+  type SourceConfig,
+  type SourceRevisionConfig,
+} from '../../clients/control-plane/deployment.ts';
+import {
+  DELETE_MANY,
+  DELETED_IDS,
+  DEPLOYMENTS,
+  type DeploymentCalls,
+} from '../../clients/control-plane/deployments.ts';
+import { type Integrations, integrationEndpoints, type Repository } from '../../clients/control-plane/integrations.ts';
+import { LISTENERS, type Listener, type Listeners } from '../../clients/control-plane/listeners.ts';
+import { REVISIONS, type RevisionStatus, type Revisions } from '../../clients/control-plane/revision.ts';
+import { DEPLOYMENT_RULES, isAllowedFor } from '../../clients/control-plane/schemas.ts';
+import { SpellingTable } from '../../clients/control-plane/spelling.ts';
+import { UNVERSIONED_UPLOAD_URL, UPLOAD_URL } from '../../clients/control-plane/upload/source-upload.ts';
+import { parseRequest } from '../../clients/schema.ts';
+import { HttpError } from '../../receiver/http/http-error.ts';
+import type { Route, RouteResponse } from '../../receiver/http/route.ts';
+import { withoutNulls } from '../../receiver/http/validation.ts';
 import type { PlatformOptions } from '../create-platform.ts';
+import { now, PlatformDeployment, type PlatformRevision, statusesOf, withConfig } from './deployments.ts';
+import { type EndpointCall, endpointRoute, endpointRoutes, type Handlers, refuseErrors } from './endpoint-routes.ts';
+import { ObjectStore } from './object-store.ts';
 import type { Requests } from './requests.ts';
 
 export interface ControlPlaneSettings extends Required<Pick<PlatformOptions, 'hosting' | 'statusMs' | 'spelling'>> {
@@ -14,22 +41,259 @@ export interface ControlPlaneSettings extends Required<Pick<PlatformOptions, 'ho
 /** Deployments and their revisions, in memory. */
 export class PlatformControlPlane {
   readonly routes: readonly Route[];
+  readonly #settings: ControlPlaneSettings;
+  readonly #spelling: SpellingTable;
+  readonly #objects: ObjectStore;
+  readonly #deployments = new Map<string, PlatformDeployment>();
+  /** Listeners with their workspaces. */
+  readonly #listeners = new Map<Listener, string>();
+  readonly #integration = { id: randomUUID(), installation_id: 1, name: 'acme' };
+  #statuses: readonly RevisionStatus[] | undefined;
 
   constructor(settings: ControlPlaneSettings) {
-    this.routes = [];
-    void settings;
+    this.#settings = settings;
+    this.#spelling = new SpellingTable(settings.spelling);
+    this.#objects = new ObjectStore(settings.uploads);
+    const named = (body: unknown): unknown => this.#named(body);
+    const more = { requests: settings.requests, named, refusal: statusOf };
+    this.routes = [
+      ...endpointRoutes(DEPLOYMENTS, this.#deploymentHandlers, more),
+      endpointRoute(DELETE_MANY, (call) => this.#deleteMany(call), more),
+      ...[UPLOAD_URL, UNVERSIONED_UPLOAD_URL].map((one) => endpointRoute(one, (call) => this.#uploadUrl(call), more)),
+      ...endpointRoutes(REVISIONS, this.#revisionHandlers, more),
+      ...endpointRoutes(LISTENERS, this.#listenerHandlers, more),
+      ...endpointRoutes(integrationEndpoints(this.#spelling), this.#integrationHandlers, more),
+      this.#objects.route,
+    ];
   }
 
   setStatuses(statuses: readonly RevisionStatus[]): void {
-    void statuses;
+    this.#statuses = [...statuses];
   }
 
   push(deploymentId: string): string {
-    return deploymentId;
+    const deployment = this.#deployments.get(deploymentId);
+    if (deployment === undefined)
+      throw new RunspanError('RUNSPAN_INVALID_OPTION', `Expected the id of a deployment, got ${shown(deploymentId)}`);
+    const { source, source_revision_config } = deployment.resource;
+    return this.#revise(deployment, source, { ...source_revision_config, repo_commit_sha: null });
   }
 
   /** Returns whether a deployment of a workspace has an active revision, so that its agent server responds. */
   isDeployed(tenant: string, deploymentId: string): boolean {
-    return tenant === deploymentId;
+    return this.#deploymentsOf(tenant).some(({ id, active }) => id === deploymentId && active !== undefined);
   }
+
+  readonly #deploymentHandlers: Handlers<DeploymentCalls> = {
+    create: ({ tenant, body }) => {
+      const given = body as Deployment;
+      this.#checkHosting(given.source);
+      this.#checkReferences(tenant, given.source_config);
+      checkObjectPath(given.source_revision_config);
+      const deployment = new PlatformDeployment(tenant, given, this.#settings.statusMs);
+      this.#deployments.set(deployment.id, deployment);
+      this.#revise(deployment, given.source, given.source_revision_config);
+      return { status: 201, body: this.#shown(deployment) };
+    },
+    get: (call) => ok(this.#shown(this.#deployment(call))),
+    list: ({ tenant, search }) => {
+      const isWanted = ({ resource, status }: PlatformDeployment): boolean =>
+        [...search].every(([name, text]) => FILTERS[name]?.({ ...resource, status }, text) ?? true);
+      return page(this.#deploymentsOf(tenant).filter(isWanted), search, (deployment) => this.#shown(deployment));
+    },
+    update: (call) => {
+      const deployment = this.#deployment(call);
+      this.#patch(deployment, call.body as DeploymentPatch);
+      return ok(this.#shown(deployment));
+    },
+    delete: (call) => {
+      this.#deployments.delete(this.#deployment(call).id);
+      return NO_CONTENT;
+    },
+  };
+
+  readonly #revisionHandlers: Handlers<Revisions> = {
+    list: (call) => {
+      const statuses = call.search.get('status')?.split(',');
+      const found = this.#deployment(call).revisions.filter(({ status }) => statuses?.includes(status) ?? true);
+      return page(found, call.search, (revision) => this.#spelling.toWire(revision.shown()));
+    },
+    get: (call) => ok(this.#spelling.toWire(this.#revision(call).shown())),
+    redeploy: (call) => {
+      const deployment = this.#deployment(call);
+      const { source, source_revision_config } = this.#revision(call).resource;
+      this.#revise(deployment, source, source_revision_config);
+      return ok(this.#shown(deployment));
+    },
+  };
+
+  readonly #listenerHandlers: Handlers<Listeners> = {
+    list: ({ tenant, search }) => page(this.#listenersOf(tenant), search, (listener) => listener),
+    get: (call) => ok(this.#listener(call)),
+    create: ({ tenant, body }) => {
+      const given = body as Listener;
+      if (this.#listenersOf(tenant).some(({ compute_id }) => compute_id === given.compute_id))
+        throw new HttpError(409, `Listener with compute_id ${given.compute_id} already exists.`);
+      const listener = { version: null, ...given, id: randomUUID(), created_at: now(), updated_at: now() };
+      this.#listeners.set(listener, tenant);
+      return { status: 201, body: listener };
+    },
+    update: (call) =>
+      ok(Object.assign(this.#listener(call), withoutNulls(call.body as Partial<Listener>), { updated_at: now() })),
+    delete: (call) => {
+      this.#listeners.delete(this.#listener(call));
+      return NO_CONTENT;
+    },
+  };
+
+  readonly #integrationHandlers: Handlers<Integrations> = {
+    list: () => ok([this.#integration]),
+    repositories: ({ ids }) => {
+      const { id } = found('Integration', ids.integration_id, [this.#integration]);
+      return ok([{ host_integration_id: id, ...REPOSITORY }]);
+    },
+  };
+
+  /** Changes a deployment, unless the result breaks a rule. A patch alone does not tell, for example, its source. */
+  #patch(deployment: PlatformDeployment, patch: DeploymentPatch): void {
+    const { revision_source, source_config, source_revision_config, ...rest } = withoutNulls(patch);
+    const { resource } = deployment;
+    const source = revision_source ?? resource.source;
+    this.#checkHosting(source);
+    checkObjectPath(source_revision_config, deployment);
+    const isKept = ([field]: [string, unknown]): boolean => isAllowedFor(source, `source_revision_config.${field}`);
+    const config: SourceRevisionConfig = {
+      ...Object.fromEntries(Object.entries(resource.source_revision_config).filter(isKept)),
+      ...withoutNulls(source_revision_config ?? {}),
+    };
+    const result = { ...resource, ...rest, source_config: withConfig(resource.source_config, source_config ?? {}) };
+    const whole = { ...result, revision_source: source, source_revision_config: config };
+    refuseErrors(parseRequest(DEPLOYMENT_RULES, whole, ['body']).errors, statusOf);
+    deployment.resource = { ...(result as Deployment), updated_at: now() };
+    if (createsRevision(patch)) this.#revise(deployment, source, config);
+  }
+
+  #revise(deployment: PlatformDeployment, source: string, config: SourceRevisionConfig): string {
+    const { uploads, statusMs } = this.#settings;
+    const tarball = config.source_tarball_path ?? undefined;
+    const isBuilt = isAllowedFor(source, 'source_revision_config.graph_config_path');
+    const statuses = this.#statuses ?? statusesOf(isBuilt, tarball === undefined || uploads.has(tarball));
+    return deployment.revise(source, config, statuses, statusMs);
+  }
+
+  #deleteMany({ tenant, search }: EndpointCall): RouteResponse {
+    const given = search.getAll('deployment_ids');
+    refuseErrors(parseRequest(DELETED_IDS, given, ['query', 'deployment_ids']).errors);
+    const own = this.#deploymentsOf(tenant).map(({ id }) => id);
+    const failed = given.filter((id) => !own.includes(id));
+    if (failed.length === given.length) throw new HttpError(404, `Deployment ID ${failed.join(', ')} not found.`);
+    const deleted = given.filter((id) => this.#deployments.delete(own.includes(id) ? id : ''));
+    return { status: failed.length === 0 ? 200 : 207, body: { deleted, failed } };
+  }
+
+  #uploadUrl(call: EndpointCall): RouteResponse {
+    const { id, uploadPaths } = this.#deployment(call);
+    const { path, target } = this.#objects.issue(id);
+    uploadPaths.add(path);
+    return ok({ object_path: path, upload_url: this.#settings.url() + target });
+  }
+
+  #checkHosting(source: string): void {
+    const isSelfHosted = this.#settings.hosting === 'self-hosted';
+    if ((source === 'external_container') === isSelfHosted) return;
+    throw new HttpError(400, `source: ${source} is only for ${isSelfHosted ? 'cloud' : 'self-hosted'} deployments`);
+  }
+
+  #checkReferences(tenant: string, { integration_id, listener_id, listener_config }: SourceConfig): void {
+    if (integration_id) found('Integration', integration_id, [this.#integration], 400);
+    const listener = listener_id ? found('Listener', listener_id, this.#listenersOf(tenant), 400) : undefined;
+    if (listener_config?.k8s_namespace && listener?.compute_type !== 'k8s')
+      throw new HttpError(400, 'source_config.listener_config.k8s_namespace: Only for listeners of compute type k8s');
+  }
+
+  #deploymentsOf(tenant: string): PlatformDeployment[] {
+    return [...this.#deployments.values()].filter(({ resource }) => resource.tenant_id === tenant);
+  }
+
+  #listenersOf(tenant: string): Listener[] {
+    return [...this.#listeners].flatMap(([listener, owner]) => (owner === tenant ? [listener] : []));
+  }
+
+  #deployment({ tenant, ids }: EndpointCall): PlatformDeployment {
+    return found('Deployment', ids.deployment_id, this.#deploymentsOf(tenant));
+  }
+
+  #revision(call: EndpointCall): PlatformRevision {
+    return found('Revision', call.ids.revision_id, this.#deployment(call).revisions);
+  }
+
+  #listener({ tenant, ids }: EndpointCall): Listener {
+    return found('Listener', ids.listener_id, this.#listenersOf(tenant));
+  }
+
+  /** Translates a body to the names of the interface. A platform with its own names refuses those of the interface. */
+  #named(body: unknown): unknown {
+    if (JSON.stringify(this.#spelling.toWire(body)) === JSON.stringify(body)) return this.#spelling.fromWire(body);
+    const msg = `Expected the platform's own names: ${Object.values(this.#settings.spelling).join(', ')}`;
+    throw new HttpError(422, [{ loc: ['body'], msg, type: 'value_error' }]);
+  }
+
+  #shown(deployment: PlatformDeployment): Deployment {
+    return this.#spelling.toWire(deployment.shownAt(`${this.#settings.url()}/agents/${deployment.id}`));
+  }
+}
+
+const REPOSITORY: Repository = {
+  id: 1,
+  name: 'agent',
+  owner: 'acme',
+  url: 'https://git.example/acme/agent',
+  default_branch: 'main',
+};
+
+const NO_CONTENT: RouteResponse = { status: 204, content: '' };
+
+/** Query parameters that select deployments. No deployment has tags. */
+const FILTERS: Readonly<Record<string, (deployment: Deployment, text: string) => boolean>> = {
+  name_contains: ({ name }, text) => name.includes(text),
+  status: ({ status }, text) => status === text,
+  tag_value_ids: () => false,
+  image_version: ({ image_version }, text) => image_version === text,
+  deployment_type: ({ source_config }, text) => source_config.deployment_type === text,
+  deployment_ids: ({ id }, text) => text.toLowerCase().split(',').includes(id),
+};
+
+/** A field of another source is a 400. Other invalid fields are a 422. */
+function statusOf(messages: readonly string[]): number {
+  return messages.every((message) => message.startsWith('Only for')) ? 400 : 422;
+}
+
+/** Returns the item with this id. Throws an HTTP error, by default 404, if there is none. */
+function found<Item extends { readonly id: string }>(
+  kind: string,
+  id: string | undefined,
+  items: readonly Item[],
+  status = 404,
+): Item {
+  const item = items.find((one) => one.id === id?.toLowerCase());
+  if (item === undefined) throw new HttpError(status, `${kind} ID ${id} not found.`);
+  return item;
+}
+
+/** Throws an HTTP 400 error for a source whose path was not issued to this deployment. */
+function checkObjectPath(config: SourceRevisionConfig | null | undefined, deployment?: PlatformDeployment): void {
+  const path = config?.source_tarball_path;
+  if (!path || deployment?.uploadPaths.has(path) === true) return;
+  throw new HttpError(400, 'source_revision_config.source_tarball_path: Expected a path from upload-url');
+}
+
+/** Returns a page of a list, and the offset of the next page. */
+function page<Item>(items: readonly Item[], search: URLSearchParams, view: (item: Item) => unknown): RouteResponse {
+  const offset = Number(search.get('offset') ?? 0);
+  const resources = items.slice(offset, offset + Number(search.get('limit') ?? 20)).map(view);
+  return ok({ resources, offset: offset + resources.length });
+}
+
+function ok(body: unknown): RouteResponse {
+  return { status: 200, body };
 }

@@ -1,0 +1,60 @@
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { ARCHIVE_BYTES_MAX } from '../../clients/control-plane/upload/source-archive.ts';
+import { decompressed } from '../../receiver/http/request-body.ts';
+import type { Call, Route, RouteResponse } from '../../receiver/http/route.ts';
+
+/** How long an upload URL is valid, in seconds. */
+const VALID_S = 900;
+
+const SIGNED_HEADERS: Readonly<Record<string, string | undefined>> = {
+  'content-encoding': undefined,
+  'content-type': 'application/gzip',
+  'x-goog-content-length-range': `0,${ARCHIVE_BYTES_MAX}`,
+};
+
+/** Stores uploads, at URLs that are signed for one path and method. */
+export class ObjectStore {
+  readonly route: Route;
+  readonly #uploads: Map<string, Uint8Array>;
+  readonly #secret = randomBytes(32);
+
+  constructor(uploads: Map<string, Uint8Array>) {
+    this.#uploads = uploads;
+    const path = '/objects/uploads/:deployment/:name';
+    this.route = { method: 'PUT', path, admission: 'anyone', handle: (call) => this.#put(call) };
+  }
+
+  /** Returns a new path for the source of a deployment, and the path and query of its URL. */
+  issue(deploymentId: string): { readonly path: string; readonly target: string } {
+    const path = `uploads/${deploymentId}/${randomUUID()}.tar.gz`;
+    const expires = `${Math.floor(Date.now() / 1_000) + VALID_S}`;
+    const query = new URLSearchParams({ 'X-Expires': expires, 'X-Signature': this.#signature(path, expires) });
+    return { path, target: `/objects/${path}?${query}` };
+  }
+
+  async #put({ request, parameters, search, liftTimeout }: Call): Promise<RouteResponse> {
+    const { headers } = request;
+    const path = `uploads/${parameters.deployment}/${parameters.name}`;
+    const expires = search.get('X-Expires') ?? '';
+    if ((headers['x-api-key'] ?? headers.authorization) !== undefined) return refusal('CredentialsNotAllowed', 400);
+    if (search.get('X-Signature') !== this.#signature(path, expires)) return refusal('SignatureDoesNotMatch');
+    if (Number(expires) * 1_000 <= Date.now()) return refusal('ExpiredToken');
+    if (Object.keys(SIGNED_HEADERS).some((name) => headers[name] !== SIGNED_HEADERS[name]))
+      return refusal('SignatureDoesNotMatch');
+    if (!(Number(headers['content-length']) <= ARCHIVE_BYTES_MAX)) return refusal('EntityTooLarge');
+    liftTimeout();
+    const chunks: Buffer[] = [];
+    for await (const chunk of decompressed(request)) chunks.push(chunk);
+    this.#uploads.set(path, Buffer.concat(chunks));
+    return { status: 200, content: '' };
+  }
+
+  /** Returns base64, whose `=` must be encoded in a URL, as in the URLs of object stores. */
+  #signature(path: string, expires: string): string {
+    return createHmac('sha256', this.#secret).update(`PUT ${path} ${expires}`).digest('base64');
+  }
+}
+
+function refusal(code: string, status = 403): RouteResponse {
+  return { status, headers: { 'content-type': 'application/xml' }, content: `<Error><Code>${code}</Code></Error>` };
+}
