@@ -35,7 +35,7 @@ export function runHandlers(
       request,
       feedback,
       caller: fromHeaders(call.call.request.headers),
-      project: ids.deployment === 'local' ? graph : String(ids.deployment),
+      project: agent.project ?? graph,
       save: (operations) => store.apply({ tenant }, operations),
     });
     return agent.runs.add(run);
