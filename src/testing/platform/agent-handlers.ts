@@ -130,6 +130,11 @@ export const threadHandlers: AgentHandlers<Threads> = {
       for (const { values } of listOf(fieldsOf(step).updates) as Fields[]) change(thread, values);
     return ok(thread.record);
   },
+  delete: (agent, { ids }) => {
+    for (const run of agent.threads.get(ids.thread_id).active.keys()) void agent.runs.get(run).cancel();
+    agent.threads.delete(ids.thread_id);
+    return NO_CONTENT;
+  },
   copy: (agent, { ids }) => {
     const { record, states } = agent.threads.get(ids.thread_id);
     const copy = agent.addThread({ metadata: record.metadata });
