@@ -327,7 +327,7 @@ it('client and platform agree about generated requests', async () => {
       const { name, source: _, ...patch } = body;
       await (isNew ? created(body) : patched(patch));
     }),
-    { numRuns: cases(2_000) },
+    { numRuns: cases(1_000) },
   );
 });
 

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { ControlPlane, type ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { DeploymentCreate } from '#src/clients/control-plane/deployment.ts';
+import type { RouteResponse } from '#src/receiver/http/route.ts';
 import type { PlatformAnswer } from '#src/testing/platform/requests.ts';
 import { createPlatform, type Platform, type PlatformOptions } from '#src/testing.ts';
 
@@ -45,7 +46,7 @@ export function count({ requests }: Platform, pattern: RegExp): number {
 
 /** Answers that `platform.next` accepts. */
 export const json =
-  (body: unknown, status = 200): PlatformAnswer =>
+  (body: unknown, status = 200): (() => RouteResponse) =>
   () => ({ status, body });
 export const text =
   (content: string, status = 200, headers: Record<string, string> = {}): PlatformAnswer =>
