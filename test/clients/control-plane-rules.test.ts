@@ -152,10 +152,6 @@ const FIELDS: readonly FieldRow[] = [
 ];
 
 describe('a deployment to create', () => {
-  it.each(SOURCES)('may have the source %s', async (source) => {
-    expect(await created(deployment(source))).toEqual([]);
-  });
-
   it.each(FIELDS)('of the source %s checks the field %s', async (source, path, good, bad) => {
     for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
     for (const value of bad) {

@@ -39,6 +39,11 @@ export const GIT: DeploymentCreate = makeDeployment({
   source_revision_config: { repo_ref: 'main', graph_config_path: 'graph.json' },
 });
 
+export const SOURCE: DeploymentCreate = makeDeployment({
+  source: 'internal_source',
+  source_revision_config: { graph_config_path: 'graph.json' },
+});
+
 /** The requests so far whose `METHOD /path` matches. */
 export function count({ requests }: Platform, pattern: RegExp): number {
   return requests.filter(({ method, path }) => pattern.test(`${method} ${path}`)).length;
