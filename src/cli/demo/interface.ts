@@ -160,7 +160,8 @@ export const BATCH: string = multipart({
 });
 const SEND = 'POST /runs/multipart';
 const simple = breaking('POST /runs', SIMPLE_RUN);
-const update = breaking(`PATCH /runs/${ROOT}`, { outputs: {}, ...ENDED });
+export const SIMPLE_END: Fields = { outputs: { answer: 'Tea.' }, ...ENDED };
+const update = breaking(`PATCH /runs/${ROOT}`, SIMPLE_END);
 const root = breaking(SEND, MAIN, (main) => multipart({ [`post.${ROOT}`]: main }));
 const child = breaking(SEND, BELOW, (main) => multipart({ [`post.${CHILD}`]: main }));
 const ended = breaking(SEND, { ...MAIN, ...ENDED }, (main) => multipart({ [`patch.${ROOT}`]: main }));
@@ -265,7 +266,7 @@ export const RULES: Readonly<Record<Part, readonly Rule[]>> = {
     simple('outputs', 'is sent on update', {}),
     update('end_time', 'is required'),
     update('outputs', 'is an object', 'Tea.'),
-    ['run_id is a UUID', 'PATCH /runs/mine', { outputs: {}, ...ENDED }, 'run_id'],
+    ['run_id is a UUID', 'PATCH /runs/mine', SIMPLE_END, 'run_id'],
     ['a batch has a boundary (1)', SEND, BATCH, 'boundary', 400, { 'content-type': 'multipart/form-data' }],
     ...keyRules(SEND, BATCH),
     ['an operation is post or patch (2)', SEND, BATCH.replace('"post.', '"put.'), 'part name', 400],
