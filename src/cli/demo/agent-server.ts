@@ -1,7 +1,7 @@
 import { AgentServer } from '../../clients/agent-server/agent-server.ts';
 import { submitFeedback } from '../../clients/feedback.ts';
 import type { RunDetails } from '../../receiver/domain/run-view.ts';
-import { type DemoContext, queried } from './run-demo.ts';
+import { type DemoContext, queried } from './context.ts';
 
 /** Streams a run of the deployment that the first part has created, with two feedback keys. */
 export async function agentServer({ platform, ids, check }: DemoContext): Promise<void> {

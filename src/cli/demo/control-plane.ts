@@ -4,8 +4,8 @@ import {
   type DeploymentCreate,
   type DeploymentPatch,
 } from '../../clients/control-plane/deployment.ts';
+import type { DemoContext } from './context.ts';
 import { DEPLOYMENTS } from './interface.ts';
-import type { DemoContext } from './run-demo.ts';
 
 /** Patches, each with whether it makes a revision. */
 const PATCHES: readonly (readonly [patch: DeploymentPatch, makesRevision: boolean])[] = [

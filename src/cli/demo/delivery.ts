@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { environmentWith } from '../../config/environment.ts';
 import { createExporter } from '../../runspan.ts';
 import { PACKAGE_FOLDER } from '../command-line.ts';
+import type { DemoContext } from './context.ts';
 import { deliver } from './ingestion.ts';
-import type { DemoContext } from './run-demo.ts';
 
 /** What happens to runs if the platform has no batches, is down, or the program is killed. */
 export async function delivery(context: DemoContext): Promise<void> {
@@ -31,7 +32,7 @@ for (let n = 0; n < ${KEPT}; n++) traceable(() => n, { name: 'kept' })();
 process.stdout.write('recorded');
 setInterval(() => {}, 1_000);`;
 
-/** Kills a program before its runs are delivered. Another exporter finds them on disk, and delivers them. */
+/** Kills a program before its runs are delivered. Another exporter finds them on disk, 10 s later, and sends them. */
 async function killed({ platform, service, check }: DemoContext): Promise<void> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'runspan-demo-'));
   const env = environmentWith({
@@ -53,7 +54,7 @@ async function killed({ platform, service, check }: DemoContext): Promise<void> 
   platform.setFaults({});
   const exporter = createExporter({ ...service, durability: 'write-ahead', spoolDir });
   for (const endMs = performance.now() + 20_000; performance.now() < endMs && exporter.stats().sent < KEPT; )
-    await exporter.flush({ timeoutMs: 100 });
+    await delay(50);
   const { recovered, sent } = exporter.stats();
   await exporter.close();
   rmSync(spoolDir, { recursive: true });

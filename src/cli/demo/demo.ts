@@ -4,9 +4,10 @@ import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { createPlatform } from '../../testing/create-platform.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
+import type { DemoContext } from './context.ts';
 import { throughput } from './ingestion.ts';
 import { TEAM_KEY } from './interface.ts';
-import { type DemoContext, type Row, runDemo } from './run-demo.ts';
+import { type Row, runDemo } from './run-demo.ts';
 
 const HELP = `
 Exit code:

@@ -4,8 +4,8 @@ import { traceable } from '../../instrument/traceable.ts';
 import type { Stats } from '../../run/stats.ts';
 import { createExporter } from '../../runspan.ts';
 import { createPlatform } from '../../testing/create-platform.ts';
+import type { DemoContext } from './context.ts';
 import { BATCH, MULTIPART, SIMPLE_END, SIMPLE_RUN } from './interface.ts';
-import type { DemoContext } from './run-demo.ts';
 
 /** Sends the valid requests from which the mistakes differ, and then a trace with an exporter. */
 export async function ingestion(context: DemoContext): Promise<void> {

@@ -1,39 +1,13 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
-import type { ConfigureOptions } from '../../config/options.ts';
-import type { RunSpanProcessor } from '../../otel/run-span-processor.ts';
-import type { Platform } from '../../testing/create-platform.ts';
-import type { PlatformRequest } from '../../testing/platform/requests.ts';
 import { agentServer, feedback } from './agent-server.ts';
+import type { DemoContext } from './context.ts';
 import { controlPlane } from './control-plane.ts';
 import { delivery } from './delivery.ts';
 import { ingestion } from './ingestion.ts';
 import { ENDPOINTS, MULTIPART, type Part, RULES, type Rule } from './interface.ts';
 import { tracing } from './tracing.ts';
-
-/** Runs a function inside a span. */
-export type Tracer = <Result>(
-  name: string,
-  attributes: Readonly<Record<string, string | number>>,
-  work: () => Promise<Result>,
-) => Promise<Result>;
-
-/** What the parts of the demo share. */
-export interface DemoContext {
-  /** Stands for the platform in the cloud. */
-  readonly platform: Platform;
-  readonly selfHosted: Platform;
-  /** Options of exporters to the platform. */
-  readonly service: ConfigureOptions & { readonly endpoint: string; readonly apiKey: string };
-  /** Undefined if OpenTelemetry's API is not installed. */
-  readonly createTracer: ((processor: RunSpanProcessor) => Tracer) | undefined;
-  /** Ids of the demo's resources, for the mistaken requests. */
-  readonly ids: Record<string, string>;
-  /** Responses of servers other than the platforms. */
-  readonly responses: Pick<PlatformRequest, 'method' | 'path' | 'status'>[];
-  check(what: string, seen: unknown, expected?: unknown): void;
-}
 
 /** The result of a part. Each pair has the number of those that hold, and of all. */
 export interface Row {
@@ -114,11 +88,7 @@ async function acceptedBy(
 /** Returns whether an error response has a name in the `loc` of a field, or in its text. */
 function isNamed(name: string, text: string): boolean {
   const { detail } = JSON.parse(text) as { readonly detail?: unknown };
-  if (!Array.isArray(detail)) return typeof detail === 'string' && detail.includes(name);
+  if (!Array.isArray(detail))
+    return typeof detail === 'string' && detail.includes(name) && !detail.startsWith('No route');
   return detail.some((error) => isObject(error) && Array.isArray(error.loc) && error.loc.includes(name));
-}
-
-/** Returns the response of the platform's query API. */
-export async function queried<Result>({ url, apiKey }: Platform, path: string): Promise<Result> {
-  return (await (await fetch(url + path, { headers: { 'x-api-key': apiKey } })).json()) as Result;
 }

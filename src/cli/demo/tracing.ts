@@ -4,7 +4,7 @@ import { traceable } from '../../instrument/traceable.ts';
 import type { TraceSummary } from '../../receiver/domain/run-view.ts';
 import { startRun } from '../../run/start-run.ts';
 import { configure } from '../../runspan.ts';
-import { type DemoContext, queried, type Tracer } from './run-demo.ts';
+import { type DemoContext, queried, type Tracer } from './context.ts';
 
 /** Without OpenTelemetry's API, there are no spans. */
 const withoutSpans: Tracer = (_, __, work) => work();
