@@ -210,8 +210,9 @@ async function bundle(input, plugins, output) {
   const joined = await rollup({
     input,
     external: installedPackages(),
-    // LangChain's modules import each other in circles.
-    onwarn: (warning, warn) => (warning.code === 'CIRCULAR_DEPENDENCY' ? undefined : warn(warning)),
+    // LangChain's modules import each other in circles, and TypeScript's decorators ask for a global `this`.
+    onwarn: (warning, warn) =>
+      ['CIRCULAR_DEPENDENCY', 'THIS_IS_UNDEFINED'].includes(warning.code) ? undefined : warn(warning),
     treeshake: { moduleSideEffects: (id) => !WITHOUT_SIDE_EFFECTS.test(id) },
     plugins: [
       ...plugins,

@@ -21,8 +21,10 @@ export interface DemoContext {
   readonly createTracer: ((processor: RunSpanProcessor) => Tracer) | undefined;
   /** Ids of the demo's resources, for the mistaken requests. */
   readonly ids: Record<string, string>;
-  /** Responses of servers other than the platforms. */
-  readonly responses: Pick<PlatformRequest, 'method' | 'path' | 'status'>[];
+  /** Sends a request to the chat application. */
+  readonly chat: (request: Request) => Promise<Response>;
+  /** Responses of the chat application. */
+  readonly responses: readonly Pick<PlatformRequest, 'method' | 'path' | 'status'>[];
   check(what: string, seen: unknown, expected?: unknown): void;
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { environmentWith } from '../../config/environment.ts';
+import { startRun } from '../../run/start-run.ts';
 import { createExporter } from '../../runspan.ts';
 import { PACKAGE_FOLDER } from '../command-line.ts';
 import type { DemoContext } from './context.ts';
@@ -32,7 +33,7 @@ for (let n = 0; n < ${KEPT}; n++) traceable(() => n, { name: 'kept' })();
 process.stdout.write('recorded');
 setInterval(() => {}, 1_000);`;
 
-/** Kills a program before its runs are delivered. Another exporter finds them on disk, 10 s later, and sends them. */
+/** Kills a program before its runs are delivered. The next program with runs finds those on disk after 10 s, and sends them. */
 async function killed({ platform, service, check }: DemoContext): Promise<void> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'runspan-demo-'));
   const env = environmentWith({
@@ -52,12 +53,13 @@ async function killed({ platform, service, check }: DemoContext): Promise<void> 
   check('the program recorded its runs', String(printed[0]), 'recorded');
   check('none of them has arrived', (await platform.runs({ project: 'killed' })).length, 0);
   platform.setFaults({});
-  const exporter = createExporter({ ...service, durability: 'write-ahead', spoolDir });
-  for (const endMs = performance.now() + 20_000; performance.now() < endMs && exporter.stats().sent < KEPT; )
+  const exporter = createExporter({ ...service, project: 'killed', durability: 'write-ahead', spoolDir });
+  startRun({ name: 'after', exporter }).end();
+  for (const endMs = performance.now() + 20_000; performance.now() < endMs && exporter.stats().sent <= KEPT; )
     await delay(50);
   const { recovered, sent } = exporter.stats();
   await exporter.close();
   rmSync(spoolDir, { recursive: true });
-  check('the runs of the killed program are found and sent', [recovered, sent], [KEPT, KEPT]);
-  check('each of them has arrived once', (await platform.runs({ project: 'killed' })).length, KEPT);
+  check('the runs of the killed program are found and sent', [recovered, sent], [KEPT, KEPT + 1]);
+  check('each of them has arrived once', (await platform.runs({ project: 'killed' })).length, KEPT + 1);
 }

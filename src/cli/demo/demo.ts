@@ -4,6 +4,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { createPlatform } from '../../testing/create-platform.ts';
 import { type CommandContext, CommandFailure, type Ending, untilStopped } from '../command-line.ts';
+import { createScriptedChat, type ScriptedChat } from './chat.ts';
 import type { DemoContext } from './context.ts';
 import { throughput } from './ingestion.ts';
 import { TEAM_KEY } from './interface.ts';
@@ -39,13 +40,15 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
   const keys = { [KEY]: ['shop'], [TEAM_KEY]: ['shop', 'other'] };
   const platform = await createPlatform({ keys, statusMs: 0 });
   const selfHosted = await createPlatform({ keys, statusMs: 0, hosting: 'self-hosted' });
+  const conversation = await createScriptedChat({ answer: (question) => `You asked: ${question}` });
   const service = { endpoint: platform.url, apiKey: KEY, tracing: true, sampleRate: 1, log: 'silent' } as const;
   const print = (line: string): unknown => json || stdout.write(`${line}\n`);
   try {
     const createTracer = await tracerIn(tracer);
+    const context = { platform, selfHosted, service, createTracer, ids: {}, ...recorded(conversation) };
     const rows: Row[] = [];
     print(lineOf(['part', 'endpoints', 'rules', 'checks', 'ms']));
-    for await (const row of runDemo({ platform, selfHosted, service, createTracer, ids: {}, responses: [] })) {
+    for await (const row of runDemo(context)) {
       rows.push(row);
       print(lineOf([row.part, share(row.endpoints), share(row.rules), share(row.checks), `${row.ms}`]));
     }
@@ -64,8 +67,18 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
     if (keep) await untilStopped();
     return first === undefined ? 0 : 1;
   } finally {
-    await Promise.all([platform.close(), selfHosted.close()]);
+    await Promise.all([platform.close(), selfHosted.close(), conversation.close()]);
   }
+}
+
+function recorded({ fetch }: ScriptedChat): Pick<DemoContext, 'chat' | 'responses'> {
+  const responses: DemoContext['responses'][number][] = [];
+  const chat = async (request: Request): Promise<Response> => {
+    const response = await fetch(request);
+    responses.push({ method: request.method, path: new URL(request.url).pathname, status: response.status });
+    return response;
+  };
+  return { chat, responses };
 }
 
 /** Returns nothing if no file is named and the optional package is not installed. */

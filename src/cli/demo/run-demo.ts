@@ -2,6 +2,7 @@ import { inspect, isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { agentServer, feedback } from './agent-server.ts';
+import { chatRoutes } from './chat-routes.ts';
 import type { DemoContext } from './context.ts';
 import { controlPlane } from './control-plane.ts';
 import { delivery } from './delivery.ts';
@@ -24,6 +25,7 @@ const PARTS: Readonly<Record<string, (context: DemoContext) => Promise<void>>> =
   'agent server': agentServer,
   feedback,
   ingestion,
+  chat: chatRoutes,
   tracing,
   delivery,
 };
@@ -68,16 +70,19 @@ function isAnswered(endpoint: string, { platform, selfHosted, responses }: DemoC
 /** Sends a mistake with `fetch`, because a client would refuse it. Returns how the response differs from the refusal. */
 async function acceptedBy(
   [sentence, request, body, names, expected = 422, headers]: Rule,
-  { platform, selfHosted, ids }: DemoContext,
+  { platform, selfHosted, chat, ids }: DemoContext,
 ): Promise<string[]> {
   const server = request.startsWith('self-hosted') ? selfHosted : platform;
   const [method = '', path = ''] = request.replace('self-hosted ', '').split(' ');
   const type = typeof body === 'string' ? MULTIPART : 'application/json';
-  const response = await fetch(server.url + path.replace(/\{(\w+)\}/g, (_, id) => ids[id] ?? id), {
+  const send = path.startsWith('/api/threads') ? chat : fetch;
+  const url = server.url + path.replace(/\{(\w+)\}/g, (_, id) => ids[id] ?? id);
+  const mistake = new Request(url, {
     method,
     headers: { 'x-api-key': server.apiKey, 'content-type': type, ...headers },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
+  const response = await send(mistake);
   const text = await response.text();
   const isRefused = response.status === expected && isNamed(names, text);
   return isRefused
@@ -87,7 +92,7 @@ async function acceptedBy(
 
 /** Returns whether an error response has a name in the `loc` of a field, or in its text. */
 function isNamed(name: string, text: string): boolean {
-  const { detail } = JSON.parse(text) as { readonly detail?: unknown };
+  const { message, detail = message } = JSON.parse(text) as { readonly message?: unknown; readonly detail?: unknown };
   if (!Array.isArray(detail))
     return typeof detail === 'string' && detail.includes(name) && !detail.startsWith('No route');
   return detail.some((error) => isObject(error) && Array.isArray(error.loc) && error.loc.includes(name));
