@@ -5,7 +5,8 @@
 //
 // Each entry is built as an ES module and as a CommonJS module. Declarations that no entry needs are left out.
 //
-// The receiver's page goes to dist/viewer. All packages except undici and the optional peers are bundled.
+// The receiver's page goes to dist/viewer. All packages except undici and the optional peers are bundled. Those that one
+// command needs, and the chat of `runspan demo`, are compressed in dist/chunks.
 // dist/THIRD-PARTY-NOTICES.txt contains their licences.
 //
 // Modules that no entry exports but that tests and benchmarks use are in node_modules/.cache/modules, one file each.
@@ -26,6 +27,7 @@ import { parseAst } from 'rollup/parseAst';
 import { transformWithEsbuild } from 'vite';
 import { buildPage } from './build-page.mjs';
 import { writeNotices } from './notices.mjs';
+import { packedChunks } from './packed-chunks.mjs';
 import { whenChanged } from './when-changed.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -42,6 +44,8 @@ const files = [
   'scripts/build.mjs',
   'scripts/build-page.mjs',
   'scripts/notices.mjs',
+  'scripts/packed-chunks.mjs',
+  'examples/chat/server',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
@@ -53,6 +57,15 @@ const OF_DIST = 'dist-of-this-package:';
  * are large.
  */
 const LOADED_LATE = { '@pydantic/genai-prices': 'chunks/genai-prices.cjs' };
+
+/** Modules of the chat that `runspan demo` shows. */
+const CHAT = join(root, 'examples', 'chat', 'server');
+
+/** Files of packages that only one command loads. Their names in `chunks/`, and the modules in them. */
+const PACKED = { 'mcp-packages': /@modelcontextprotocol[\\/]/, zod: /node_modules[\\/]zod[\\/]/ };
+
+/** Modules that do nothing when they are loaded, although their packages do not say so. */
+const WITHOUT_SIDE_EFFECTS = /[\\/](examples[\\/]chat|node_modules[\\/](@langchain|@hono|hono))[\\/]/;
 
 /** Modules that need Node.js. On other runtimes, each of their functions throws an error. */
 const ONLY_NODE = ['clients/control-plane/upload/source-archive.js', 'delivery/process-end.js', 'delivery/spool/'];
@@ -159,14 +172,22 @@ function minifiedPackages() {
   const isMinified = /[\\/]node_modules[\\/](?!\.cache)/;
   return {
     name: 'minified-packages',
-    transform: (code, id) => (isMinified.test(id) ? transformWithEsbuild(code, id, MINIFIED) : null),
+    // White space goes later, with the annotations by which unused code is found.
+    transform: (code, id) =>
+      isMinified.test(id)
+        ? transformWithEsbuild(code, id, { ...MINIFIED, minify: false, minifyIdentifiers: true, minifySyntax: true })
+        : null,
   };
 }
 
 /** Returns the ids of the bundled modules. */
 function joinModules() {
   const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
-  return bundle(input, [ownFiles()], { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false });
+  return bundle(
+    { ...input, 'chunks/chat': join(CHAT, 'scripted.ts') },
+    [ownFiles(), chatOfThisCheckout(), packedChunks([...Object.keys(PACKED), 'chat'], MINIFIED)],
+    { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false },
+  );
 }
 
 /**
@@ -184,11 +205,15 @@ function joinModulesForCommonJS() {
   });
 }
 
-/** Bundles the entries with all packages that are not installed. Returns the ids of the bundled modules. */
+/** Bundles the entries with all packages that are not installed. Returns the ids of the modules that they contain. */
 async function bundle(input, plugins, output) {
   const joined = await rollup({
     input,
     external: installedPackages(),
+    // LangChain's modules import each other in circles, and TypeScript's decorators ask for a global `this`.
+    onwarn: (warning, warn) =>
+      ['CIRCULAR_DEPENDENCY', 'THIS_IS_UNDEFINED'].includes(warning.code) ? undefined : warn(warning),
+    treeshake: { moduleSideEffects: (id) => !WITHOUT_SIDE_EFFECTS.test(id) },
     plugins: [
       ...plugins,
       copiesOfPackages(),
@@ -201,7 +226,26 @@ async function bundle(input, plugins, output) {
     ],
   });
   const { output: chunks } = await joined.write({ dir: compiled, manualChunks: coreChunks(false), ...output });
-  return chunks.flatMap(({ moduleIds = [] }) => moduleIds);
+  return chunks.flatMap(({ modules: own = {} }) => Object.keys(own).filter((id) => own[id].renderedLength > 0));
+}
+
+/**
+ * Compiles the modules of the demo's chat. `runspan` is the code of this package. All other packages are those of this
+ * checkout, whether or not the chat's own are installed.
+ */
+function chatOfThisCheckout() {
+  return {
+    name: 'chat-of-this-checkout',
+    resolveId(specifier, importer = '') {
+      if (!importer.startsWith(CHAT) || specifier.startsWith('.')) return null;
+      if (specifier === 'runspan') return join(modules, 'index.js');
+      // The main entry loads all of LangChain's callbacks, to store their context.
+      const name = specifier === '@langchain/langgraph' ? `${specifier}/web` : specifier;
+      return this.resolve(name, join(root, 'package.json'), { skipSelf: true });
+    },
+    transform: (code, id) =>
+      id.startsWith(CHAT) ? transformWithEsbuild(code, id, { ...MINIFIED, loader: 'ts' }) : null,
+  };
 }
 
 /** Finds files by the module's path, even if a test environment has a `document`. */
@@ -349,6 +393,8 @@ function installedPackages() {
 function coreChunks(isForEdge) {
   let chunks;
   return (id, { getModuleIds, getModuleInfo }) => {
+    const packed = Object.keys(PACKED).find((name) => PACKED[name].test(id));
+    if (packed !== undefined) return packed;
     chunks ??= chunksOf([...getModuleIds()].map(getModuleInfo), isForEdge);
     return chunks.get(id);
   };

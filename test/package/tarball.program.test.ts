@@ -25,6 +25,8 @@ const ALLOWED = [
   /^dist\/chunks\/[\w-]+\.c?js$/,
   // The prices of models. Compressed, they take 53 kB instead of 465 kB.
   /^dist\/chunks\/genai-prices\.json\.br$/,
+  // Packages that only `runspan mcp` and `runspan demo` load.
+  /^dist\/chunks\/(chat|mcp-packages|zod)\.cjs\.br$/,
   /^dist\/cli\/main\.js$/,
   /^dist\/(browser|edge)\/([\w-]+\/)*[\w-]+\.js$/,
   /^dist\/(?!chunks|viewer)([\w-]+\/)+[\w-]+\.d\.cts$/,
@@ -103,6 +105,27 @@ describe('in an empty project the package', () => {
     expect(answer.stderr).toBe('');
     expect(answer.stdout).toMatch(/^Usage: runspan <command>[\s\S]*\n {2}dev\b/);
     expect(answer.code).toBe(0);
+  }, 120_000);
+
+  it('has the chat of the demo, whose answers come from a function', async () => {
+    const script = `
+      import { createScriptedChat } from './node_modules/runspan/dist/chunks/chat.js';
+      const chat = await createScriptedChat({ answer: async (question) => 'Answer: ' + question });
+      const post = (path, body) => chat.fetch(new Request('http://localhost/api/threads/t/' + path, {
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));
+      const messages = [{ role: 'user', content: 'Why?' }];
+      await post('commands', { id: 1, method: 'run.start', params: { input: { messages } } });
+      const { body } = await post('stream', { channels: ['lifecycle', 'messages'], namespaces: [[]], depth: 1 });
+      for await (const text of body.pipeThrough(new TextDecoderStream())) {
+        console.log(text);
+        if (text.includes('"event":"completed","graph_name":"supervisor"')) break;
+      }
+      await chat.close();
+    `;
+    const answer = await runNode(['--input-type=module', '-e', script], {}, project());
+    expect([answer.stderr, answer.code]).toEqual(['', 0]);
+    const deltas = [...answer.stdout.matchAll(/"text-delta","text":"([^"]*)"/g)].map(([, text]) => text);
+    expect(deltas.join('')).toContain('Answer: Why?');
   }, 120_000);
 
   it('draws the tree of the program in README.md with runspan dev', async () => {

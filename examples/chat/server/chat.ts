@@ -9,15 +9,15 @@ import { threadRoutes } from './http/routes.ts';
 import { ThreadStates } from './http/thread-states.ts';
 import type { Agent, Handlers } from './runs/run.ts';
 import { Runs } from './runs/runs.ts';
-import type { Storage } from './storage/storage.ts';
-import { FEEDBACK_KEYS, type TraceService } from './traces.ts';
+import type { ChatStorage } from './storage/storage.ts';
+import type { TraceService } from './traces.ts';
 
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface ChatOptions {
   /** A compiled graph whose checkpointer is `storage.checkpointer` and whose state contains `messages`. */
   readonly agent: Agent;
-  readonly storage: Storage;
+  readonly storage: ChatStorage;
   /** Callback handlers that receive the agent's events, for example to trace it. @default none */
   readonly callbacks?: Handlers;
   /** Service that stores the traces. @default no trace links and no ratings */
@@ -94,7 +94,7 @@ export async function createChat(options: ChatOptions): Promise<Chat> {
       agent: agent.name ?? 'agent',
       model,
       tracing: { is_on: traces !== undefined, viewer_url: traces?.viewerUrl ?? null },
-      feedback_keys: traces === undefined ? [] : FEEDBACK_KEYS,
+      feedback_keys: traces?.feedbackKeys ?? [],
     }),
   );
   const states = new ThreadStates(agent);
@@ -136,7 +136,7 @@ function maskOf(secrets: readonly (string | undefined)[]): (text: string) => str
   return (text) => masked.reduce((rest, secret) => rest.replaceAll(secret, '[Redacted]'), text);
 }
 
-function checkAgent(agent: Agent, storage: Storage): void {
+function checkAgent(agent: Agent, storage: ChatStorage): void {
   if ('checkpointer' in agent && agent.checkpointer !== storage.checkpointer)
     throw new Error(
       'Expected the agent to use the checkpointer of the storage: { checkpointer: storage.checkpointer }.',

@@ -7,9 +7,6 @@ import { isLoopback } from './http/host.ts';
 import type { Handlers } from './runs/run.ts';
 import { SettingsError } from './settings.ts';
 
-/** Feedback keys that users can rate an answer with. */
-export const FEEDBACK_KEYS: readonly string[] = ['user_score'];
-
 const FEEDBACK_TIMEOUT_MS = 10_000;
 const PROJECT = 'chat';
 
@@ -28,6 +25,8 @@ export interface TraceServiceOptions {
  * library.
  */
 export class TraceService {
+  /** Feedback keys that users can rate an answer with. */
+  readonly feedbackKeys: readonly string[] = ['user_score'];
   readonly #options: TraceServiceOptions;
 
   constructor(options: TraceServiceOptions) {
@@ -47,10 +46,10 @@ export class TraceService {
   async feedbackUrls(runId: string): Promise<Record<string, string>> {
     const { endpoint, apiKey, allowInsecure, workspaceId } = this.#options;
     const tokens = await createFeedbackTokens(
-      FEEDBACK_KEYS.map((key) => ({ runId, key, feedbackId: runIdFrom(`${runId} ${key}`) })),
+      this.feedbackKeys.map((key) => ({ runId, key, feedbackId: runIdFrom(`${runId} ${key}`) })),
       { url: endpoint, apiKey, allowInsecure, workspaceId, timeoutMs: FEEDBACK_TIMEOUT_MS },
     );
-    return Object.fromEntries(tokens.map(({ url }, index) => [FEEDBACK_KEYS[index] ?? '', url]));
+    return Object.fromEntries(tokens.map(({ url }, index) => [this.feedbackKeys[index] ?? '', url]));
   }
 }
 

@@ -5,7 +5,7 @@ import { plainJson } from '../runs/messages.ts';
 import { MISSED_EVENTS } from '../runs/run-events.ts';
 import { isUnavailable } from '../storage/database.ts';
 import type { NewEvent, StoredEvent } from '../storage/schema.ts';
-import type { Store } from '../storage/store.ts';
+import type { ThreadStore } from '../storage/store.ts';
 import type { SUBSCRIPTION } from './requests.ts';
 import type { ThreadStates } from './thread-states.ts';
 
@@ -20,7 +20,7 @@ const STATE_RETRY_MS = 20;
 type Subscription = z.infer<typeof SUBSCRIPTION>;
 
 export interface EventStreamOptions {
-  readonly store: Store;
+  readonly store: ThreadStore;
   readonly states: ThreadStates;
   readonly mask: (text: string) => string;
   readonly threadId: string;

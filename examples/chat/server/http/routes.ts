@@ -2,7 +2,7 @@ import { type Context, Hono } from 'hono';
 import { RequestError, toRequestError } from '../errors.ts';
 import { plainJson } from '../runs/messages.ts';
 import type { Runs } from '../runs/runs.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { ChatStorage } from '../storage/storage.ts';
 import type { TraceService } from '../traces.ts';
 import type { Commands } from './commands.ts';
 import { eventStream } from './event-stream.ts';
@@ -16,7 +16,7 @@ export interface RouteParts {
   readonly commands: Commands;
   readonly runs: Runs;
   readonly states: ThreadStates;
-  readonly storage: Storage;
+  readonly storage: ChatStorage;
   /** Masks secrets in a text. */
   readonly mask: (text: string) => string;
   readonly log: (line: string) => void;

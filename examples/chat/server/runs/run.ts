@@ -5,7 +5,7 @@ import { Command, isGraphInterrupt, type StateSnapshot } from '@langchain/langgr
 import type { ProtocolEvent } from '@langchain/langgraph/stream';
 import { withoutKeys } from '../errors.ts';
 import type { NewEvent } from '../storage/schema.ts';
-import { RunLostError, type Store } from '../storage/store.ts';
+import { RunLostError, type ThreadStore } from '../storage/store.ts';
 import { answerByMessage } from './approval.ts';
 import { fieldsOf, messagesOf } from './messages.ts';
 import { type LifecycleStatus, RunEvents } from './run-events.ts';
@@ -30,7 +30,7 @@ export type Handlers = Extract<Callbacks, readonly unknown[]>;
 
 export interface RunOptions {
   readonly agent: Agent;
-  readonly store: Store;
+  readonly store: ThreadStore;
   readonly callbacks: Handlers;
   readonly log: (line: string) => void;
   readonly threadId: string;

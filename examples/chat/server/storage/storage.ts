@@ -4,10 +4,16 @@ import { PostgresDatabase } from './postgres.ts';
 import { Saver } from './saver.ts';
 import type { StoreLimits } from './schema.ts';
 import { SqliteDatabase } from './sqlite.ts';
-import { Store } from './store.ts';
+import { Store, type ThreadStore } from './store.ts';
 
 /** The parts of a chat that store data. */
-export interface Storage {
+export interface ChatStorage {
+  readonly checkpointer: Pick<BaseCheckpointSaver, 'deleteThread'>;
+  readonly store: ThreadStore;
+}
+
+/** The storage in a database. */
+export interface Storage extends ChatStorage {
   /** Stores the states of threads. */
   readonly checkpointer: BaseCheckpointSaver;
   /** Stores the list of threads, their events and their runs. Closing the store closes the checkpointer too. */

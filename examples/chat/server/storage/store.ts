@@ -115,21 +115,13 @@ export class Store {
    * be added.
    */
   async start(request: StartRequest): Promise<{ readonly afterSeq: number; readonly running: string }> {
-    const { threadId, runId, title, strategy } = request;
+    const { threadId, runId, title } = request;
     return this.#database.transaction(async (query) => {
       // This statement locks the thread's row until the transaction ends.
       const afterSeq = await this.#touch(query, threadId, title);
       const rows = await this.#runs(query, threadId);
       const running = rows[0]?.id ?? runId;
-      if (running !== runId && strategy === 'reject')
-        throw new RequestError(
-          'busy',
-          `Run ${running} of thread ${threadId} is in progress. Wait for its end, or cancel it.`,
-        );
-      if (rows.length > WAITING_MAX)
-        throw new RequestError('busy', `${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`);
-      const places = rows.map(({ place }) => place);
-      const place = strategy === 'interrupt' ? Math.min(0, ...places) - 1 : Math.max(0, ...places) + 1;
+      const place = placeOf(request, rows);
       await query(
         `INSERT INTO runs (id, thread_id, state, place, instance, lease_ms)
           VALUES ($1, $2, $3, $4, $5, ${this.#leaseEnd})`,
@@ -293,6 +285,26 @@ export class Store {
       seq,
     );
   }
+}
+
+/** The part of a store that a chat needs. */
+export type ThreadStore = Omit<Store, 'deleteIdleEvents' | 'expireAll'>;
+
+/** Returns the place of a new run after or before these runs. Throws a RequestError if it cannot be added. */
+export function placeOf(
+  { threadId, runId, strategy }: Omit<StartRequest, 'title'>,
+  rows: readonly Pick<RunRow, 'id' | 'place'>[],
+): number {
+  const running = rows[0]?.id ?? runId;
+  if (running !== runId && strategy === 'reject')
+    throw new RequestError(
+      'busy',
+      `Run ${running} of thread ${threadId} is in progress. Wait for its end, or cancel it.`,
+    );
+  if (rows.length > WAITING_MAX)
+    throw new RequestError('busy', `${WAITING_MAX} runs already wait in thread ${threadId}. Try again later.`);
+  const places = rows.map(({ place }) => place);
+  return strategy === 'interrupt' ? Math.min(0, ...places) - 1 : Math.max(0, ...places) + 1;
 }
 
 type DatabaseRun = Omit<RunRow, 'isCancelled'> & { readonly is_cancelled: number };

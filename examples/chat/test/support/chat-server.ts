@@ -7,7 +7,7 @@ import { createParser } from 'eventsource-parser';
 import { createSupervisor } from '../../server/agent/agent.ts';
 import { Documents } from '../../server/agent/documents.ts';
 import { type ChatOptions, createChat } from '../../server/chat.ts';
-import { openStorage } from '../../server/storage/storage.ts';
+import { openStorage, type Storage } from '../../server/storage/storage.ts';
 import { Script, ScriptedModel } from './scripted-model.ts';
 
 /** Documents that the tests search. */
@@ -21,6 +21,7 @@ const DOCUMENTS = new Documents(
 export interface ChatServerOptions extends Partial<ChatOptions> {
   /** Model that answers. @default the scripted model */
   readonly chatModel?: BaseChatModel;
+  readonly storage?: Storage;
 }
 
 export type ChatServer = Awaited<ReturnType<typeof startChatServer>>;
