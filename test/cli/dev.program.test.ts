@@ -238,6 +238,27 @@ describe.concurrent('runspan dev by itself', () => {
   });
 });
 
+describe.concurrent('runspan dev --platform', () => {
+  it('passes the addresses and the key of a platform to the command, and exits with its code', async () => {
+    const code = program(`await flush();
+      const { RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: key, AGENT_URL: agent } = process.env;
+      const { items } = await (await fetch(url + '/query/traces', { headers: { 'x-api-key': key } })).json();
+      console.log(items[0].name, agent === url + '/agents/local', (await fetch(url + '/query/traces')).status);
+      process.exit(5);`);
+    const { code: exit, stdout, stderr } = await runRunspan(['dev', '--platform', ...devWith(code).slice(1)]);
+    expect([exit, stdout, stderr]).toEqual([5, 'answer true 401\n', '']);
+  });
+
+  it('by itself prints variables with the addresses and the key, until SIGTERM', async () => {
+    const { child, printed, ended } = startRunspan(['dev', '--platform', 'self-hosted', '--port', '0']);
+    await printed(/export RUNSPAN_API_KEY=platform-key\n/);
+    child.kill('SIGTERM');
+    const { code, stdout, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(shown(stdout)).toContain('export RUNSPAN_CONTROL_PLANE_URL=http://HOST');
+  });
+});
+
 describe.concurrent('the runs of runspan dev', () => {
   const folders: ReturnType<typeof temporaryFolder>[] = [];
   // A hook of a test would run at the end of any test that runs beside it.
@@ -375,6 +396,7 @@ describe('runspan dev does not start', () => {
     ['--host 192.0.2.1', key, 'Cannot listen on 192.0.2.1, port 0: listen EADDRNOTAVAIL'],
     [`--prices ${prices}`, {}, `cannot use the prices of ${prices}: Expected the price of "m" to be an object`],
     ['--quiet -- no-such-command', {}, 'command not found: "no-such-command"', 127],
+    ['--platform', {}, "option '--platform [hosting]' cannot be used with option '--memory'", 2],
     [`--quiet -- ${prices}`, {}, `cannot start "${prices}": the file is not executable`, 126],
   ])('with %s and %j', async (line, env, message, exitCode = 1) => {
     const words = line.split(' ').filter(Boolean);
