@@ -1,6 +1,6 @@
 import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
-import { callOf, type Endpoint, endpoints, methodsOf } from '../endpoint.ts';
+import { callOf, type Endpoint, endpoints, methodsOf, type Table } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
 import { isUuid } from '../schema.ts';
@@ -103,9 +103,9 @@ const IDS: Check = [
 ];
 const join = (ids: readonly string[]): string => ids.join();
 
-type Calls = Pick<Deployments, 'create' | 'get' | 'list' | 'update' | 'delete'>;
+export type DeploymentCalls = Pick<Deployments, 'create' | 'get' | 'list' | 'update' | 'delete'>;
 
-const DEPLOYMENTS = endpoints<Calls>('deployments', {
+export const DEPLOYMENTS: Table<DeploymentCalls> = endpoints('deployments', {
   create: ['POST /v2/deployments', { body: DEPLOYMENT_CREATE }],
   get: ['GET /v2/deployments/{deployment_id:uuid}'],
   list: [
@@ -131,17 +131,18 @@ const DEPLOYMENTS = endpoints<Calls>('deployments', {
   ],
 });
 
-const DELETE_MANY: Endpoint = {
+export const DELETE_MANY: Endpoint = {
   name: 'deployments.deleteMany',
   method: 'DELETE',
   path: '/v2/deployments',
   response: 'any',
+  query: { deploymentIds: [IDS] },
 };
 
 export function deploymentsOf(api: ControlPlaneApi, connection: UploadConnection): Deployments {
   const upload = new SourceUpload(api, connection);
   return {
-    ...methodsOf<Calls>(DEPLOYMENTS, api.call),
+    ...methodsOf<DeploymentCalls>(DEPLOYMENTS, api.call),
     deleteMany: async (deploymentIds, options) => deleteMany(api, deploymentIds, options),
     uploadUrl: async (deploymentId, options) => upload.url(deploymentId, options),
     uploadSource: async (deploymentId, path, options) => upload.send(deploymentId, path, options),
@@ -164,7 +165,8 @@ async function deleteMany(
     const msg = `Expected 1 to ${DELETED_MAX} UUIDs`;
     throw new InvalidRequestError(DELETE_MANY.name, [{ loc: ['query', 'deployment_ids'], msg, type: 'list_type' }]);
   }
-  const call = { ...callOf(DELETE_MANY, { options }), query: { deployment_ids: deploymentIds } };
-  const { status, data } = await api.traced(call);
+  const { status, data } = await api.traced(
+    callOf(DELETE_MANY, { options: { ...options, deploymentIds } as CallOptions }),
+  );
   return { isPartial: status === 207, response: data };
 }

@@ -1,6 +1,7 @@
 import type { CallOptions } from '../client-options.ts';
-import { endpoints, methodsOf } from '../endpoint.ts';
+import { endpoints, methodsOf, type Table } from '../endpoint.ts';
 import type { ControlPlaneApi } from './control-plane-api.ts';
+import type { SpellingTable } from './spelling.ts';
 
 /** An installation of the platform's app on a git host such as GitHub. */
 export interface Integration {
@@ -35,10 +36,13 @@ export interface Integrations {
 }
 
 export function integrationsOf({ call, spelling }: ControlPlaneApi): Integrations {
+  return methodsOf(integrationEndpoints(spelling), call);
+}
+
+export function integrationEndpoints(spelling: SpellingTable): Table<Integrations> {
   const path = `/v1/integrations/${spelling.wireName('git_host')}` as const;
-  const table = endpoints<Integrations>('integrations', {
+  return endpoints<Integrations>('integrations', {
     list: [`GET ${path}/install`, { response: 'list' }],
     repositories: [`GET ${path}/{integration_id:uuid}/repos`, { response: 'list' }],
   });
-  return methodsOf(table, call);
 }

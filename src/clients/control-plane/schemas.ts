@@ -127,10 +127,12 @@ const SOURCES_OF: Readonly<Record<string, readonly string[]>> = {
 
 const OF_SOURCE = rule<DeploymentCreate>((body) =>
   Object.entries(SOURCES_OF).flatMap<Breach>(([field, sources]) => {
-    const isAllowed = sources.includes(String(body.source));
+    const isOfRevision = field.startsWith('source_revision_config.') && isGiven(body.revision_source);
+    const source = String(isOfRevision ? body.revision_source : body.source);
+    const isAllowed = sources.includes(source);
     if (isGiven(fieldAt(body, field))) return isAllowed ? [] : [[onlyFor(sources), ...field.split('.')]];
     const isMissing = isAllowed && field === GRAPH_CONFIG_PATH && isObject(body.source_revision_config);
-    return isMissing ? [[`Field required for ${body.source}`, ...field.split('.')]] : [];
+    return isMissing ? [[`Field required for ${source}`, ...field.split('.')]] : [];
   }),
 );
 
@@ -186,6 +188,16 @@ export const DEPLOYMENT_PATCH: v.GenericSchema = v.pipe(
   OF_ONE_SOURCE,
   onlyBranch(),
 );
+
+/** Rules about several fields, for a deployment with the changes of a patch. */
+export const DEPLOYMENT_RULES: v.GenericSchema = v.pipe(v.custom<DeploymentCreate>(isObject), OF_SOURCE, onlyBranch());
+
+/** Returns the fields of a `source_revision_config` that a source allows. */
+export function revisionFieldsOf(source: string): string[] {
+  const prefix = 'source_revision_config.';
+  const allowed = Object.keys(SOURCES_OF).filter((field) => SOURCES_OF[field]?.includes(source));
+  return allowed.filter((field) => field.startsWith(prefix)).map((field) => field.slice(prefix.length));
+}
 
 function onlyFor(sources: readonly string[]): string {
   return `Only for ${sources.join(' and ')}`;

@@ -1,4 +1,5 @@
 import { type Endpoint, PLACEHOLDER, type Table } from '../../clients/endpoint.ts';
+import type { ValidationError } from '../../clients/errors.ts';
 import { isUuid, parseRequest, wireNameOf } from '../../clients/schema.ts';
 import type { Check } from '../../config/checker.ts';
 import { HttpError } from '../../receiver/http/http-error.ts';
@@ -45,7 +46,7 @@ export function endpointRoutes<Group>(
 
 export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: RouteSettings): Route {
   const { method, path, body: schema } = endpoint;
-  const { requests, prefix = '', named = (body: unknown) => body, refusal = () => 422 } = settings;
+  const { requests, prefix = '', named = (body: unknown) => body, refusal } = settings;
   const uuids = [...path.matchAll(PLACEHOLDER)].flatMap(([, name = '', uuid]) => (uuid === undefined ? [] : [name]));
   return {
     method,
@@ -59,14 +60,18 @@ export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: Ro
       requests.setBody(request, given);
       const body = named(given);
       const { errors } = hasBody ? parseRequest(schema, body, ['body']) : { errors: [] };
-      if (errors.length > 0) {
-        const messages = errors.map(({ msg }) => msg);
-        const status = refusal(messages);
-        throw new HttpError(status, status === 422 ? errors : messages.join('; '));
-      }
+      refuseErrors(errors, refusal);
       return handler({ ids, body, search, tenant: scope.tenant, call });
     },
   };
+}
+
+/** Throws an HttpError if there are errors: a list of them with the status 422, and one text with other statuses. */
+export function refuseErrors(errors: readonly ValidationError[], refusal: RouteSettings['refusal'] = () => 422): void {
+  if (errors.length === 0) return;
+  const status = refusal(errors.map(({ msg }) => msg));
+  const texts = errors.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
+  throw new HttpError(status, status === 422 ? errors : texts.join('; '));
 }
 
 /** Throws an HTTP 422 error for an unknown query parameter, or for a value that the client's checks reject. */

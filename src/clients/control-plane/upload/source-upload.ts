@@ -63,13 +63,15 @@ const UPLOAD_SOURCE = {
 const NO_UPLOAD_URL =
   'has no upload_url; upload the source in the way that the service describes, and set object_path as source_tarball_path';
 
-const UPLOAD_URL: Endpoint = {
+export const UPLOAD_URL: Endpoint = {
   name: 'deployments.uploadUrl',
   method: 'POST',
   path: '/v2/deployments/{deployment_id:uuid}/upload-url',
   // If a retry requests a second URL, no harm is done.
   isIdempotent: true,
 };
+
+export const UNVERSIONED_UPLOAD_URL: Endpoint = { ...UPLOAD_URL, path: UPLOAD_URL.path.replace('/v2', '') };
 
 /**
  * Uploads a deployment's source to a URL that the service returns. The API description is unclear about whether the
@@ -110,8 +112,7 @@ export class SourceUpload {
 
   async #requestUrl(deploymentId: string, options: CallOptions | undefined): Promise<ReceivedUrl> {
     const request = async (isVersioned: boolean): Promise<ReceivedUrl> => {
-      const path = isVersioned ? UPLOAD_URL.path : UPLOAD_URL.path.replace('/v2', '');
-      const call = callOf({ ...UPLOAD_URL, path }, { ids: [deploymentId], options });
+      const call = callOf(isVersioned ? UPLOAD_URL : UNVERSIONED_UPLOAD_URL, { ids: [deploymentId], options });
       // The upload URL is a credential, so it is not recorded.
       const response = await this.#api.traced<UploadUrl>(call, () => ({}));
       this.#isVersioned = isVersioned;
