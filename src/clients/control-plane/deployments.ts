@@ -1,9 +1,10 @@
 import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
+import type { BodySchema } from '../body.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
 import { callOf, type Endpoint, endpoints, methodsOf, type Table } from '../endpoint.ts';
 import { InvalidRequestError } from '../errors.ts';
 import type { PageList } from '../page.ts';
-import { isUuid } from '../schema.ts';
+import { isUuid, parseRequest, value } from '../schema.ts';
 import { type ControlPlaneApi, LIST_OPTIONS, type ListOptions } from './control-plane-api.ts';
 import type { Deployment, DeploymentCreate, DeploymentPatch, DeploymentStatus, DeploymentType } from './deployment.ts';
 import { changeAndWait, type Deployed, type Updated, type WaitOptions, waitUntilDeployed } from './deployment-wait.ts';
@@ -97,6 +98,12 @@ export interface Deployments {
 
 const DELETED_MAX = 100;
 
+/** Schema for the ids of the deployments to delete. */
+export const DELETED_IDS: BodySchema = value(
+  `1 to ${DELETED_MAX} UUIDs`,
+  (ids) => Array.isArray(ids) && ids.length > 0 && ids.length <= DELETED_MAX && ids.every(isUuid),
+);
+
 const IDS: Check = [
   'a list of ids',
   (value) => Array.isArray(value) && value.length > 0 && value.every(TEXT_OPTION[1]),
@@ -160,11 +167,8 @@ async function deleteMany(
   deploymentIds: readonly string[],
   options: CallOptions | undefined,
 ): Promise<DeletedDeployments> {
-  const isValid = Array.isArray(deploymentIds) && deploymentIds.length > 0 && deploymentIds.every(isUuid);
-  if (!isValid || deploymentIds.length > DELETED_MAX) {
-    const msg = `Expected 1 to ${DELETED_MAX} UUIDs`;
-    throw new InvalidRequestError(DELETE_MANY.name, [{ loc: ['query', 'deployment_ids'], msg, type: 'list_type' }]);
-  }
+  const { errors } = parseRequest(DELETED_IDS, deploymentIds, ['query', 'deployment_ids']);
+  if (errors.length > 0) throw new InvalidRequestError(DELETE_MANY.name, errors);
   const { status, data } = await api.traced(
     callOf(DELETE_MANY, { options: { ...options, deploymentIds } as CallOptions }),
   );

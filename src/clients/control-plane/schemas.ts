@@ -86,13 +86,16 @@ const SOURCE_CONFIG_PATCH = {
   listener_config: strictRequest<ListenerConfig>({}, { k8s_namespace: IMMUTABLE }),
 };
 
-const SOURCE_REVISION_CONFIG = strictRequest<SourceRevisionConfig>(
-  {},
-  {
-    ...each(TEXT, 'repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'),
-    repo_commit_sha: v.never('Read-only'),
-  },
-);
+const REVISION_CONFIG = {
+  ...each(TEXT, 'repo_ref', 'graph_config_path', 'image_uri', 'source_tarball_path'),
+  repo_commit_sha: v.never('Read-only'),
+};
+
+const SOURCE_REVISION_CONFIG = strictRequest<SourceRevisionConfig>({}, REVISION_CONFIG);
+
+/** Configurations of which no field is set. */
+export const NO_SOURCE_CONFIG: SourceConfig = nullsOf(SOURCE_CONFIG);
+export const NO_REVISION_CONFIG: SourceRevisionConfig = nullsOf(REVISION_CONFIG);
 
 const SHARED = {
   secrets: listOf(strictRequest<Secret>(each(TEXT, 'name', 'value'), {})),
@@ -192,11 +195,12 @@ export const DEPLOYMENT_PATCH: v.GenericSchema = v.pipe(
 /** Rules about several fields, for a deployment with the changes of a patch. */
 export const DEPLOYMENT_RULES: v.GenericSchema = v.pipe(v.custom<DeploymentCreate>(isObject), OF_SOURCE, onlyBranch());
 
-/** Returns the fields of a `source_revision_config` that a source allows. */
-export function revisionFieldsOf(source: string): string[] {
-  const prefix = 'source_revision_config.';
-  const allowed = Object.keys(SOURCES_OF).filter((field) => SOURCES_OF[field]?.includes(source));
-  return allowed.filter((field) => field.startsWith(prefix)).map((field) => field.slice(prefix.length));
+export function isAllowedFor(source: string, field: string): boolean {
+  return SOURCES_OF[field]?.includes(source) === true;
+}
+
+function nullsOf(fields: object): object {
+  return Object.fromEntries(Object.keys(fields).map((field) => [field, null]));
 }
 
 function onlyFor(sources: readonly string[]): string {

@@ -1,160 +1,119 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type {
-  Deployment,
-  DeploymentCreate,
-  DeploymentSource,
-  SourceConfig,
-  SourceRevisionConfig,
-} from '../../clients/control-plane/deployment.ts';
-import type { Revision, RevisionStatus } from '../../clients/control-plane/revision.ts';
+import type { Deployment, SourceConfig, SourceRevisionConfig } from '../../clients/control-plane/deployment.ts';
+import type { ResourceSpec } from '../../clients/control-plane/resource-spec.ts';
+import type { RevisionStatus } from '../../clients/control-plane/revision.ts';
+import { NO_REVISION_CONFIG, NO_SOURCE_CONFIG } from '../../clients/control-plane/schemas.ts';
 import { monotonicNowMs } from '../../platform/timers.ts';
+import { withoutNulls } from '../../receiver/http/validation.ts';
 
-/** A sequence of statuses. The last one stays. */
-export class Progress<Status extends string = RevisionStatus> {
-  readonly #statuses: readonly Status[];
+/** A resource whose status changes by itself. Each status lasts `statusMs`, and the last one stays. */
+export class Staged<Resource extends { readonly id: string }> {
+  resource: Resource;
+  readonly #statuses: readonly string[];
   readonly #statusMs: number;
-  readonly #startedMs: number = monotonicNowMs();
+  readonly #startedMs = monotonicNowMs();
   #shown = 0;
 
-  /** Each status lasts `statusMs`. With 0, each lasts until a response has shown it. */
-  constructor(statuses: readonly Status[], statusMs: number) {
+  constructor(resource: Resource, statuses: readonly string[], statusMs: number) {
+    this.resource = resource;
     this.#statuses = statuses;
     this.#statusMs = statusMs;
   }
 
-  get current(): Status {
+  get id(): string {
+    return this.resource.id;
+  }
+
+  get status(): string {
     const passed = this.#statusMs === 0 ? this.#shown : (monotonicNowMs() - this.#startedMs) / this.#statusMs;
-    return this.#statuses[Math.min(Math.floor(passed), this.#statuses.length - 1)] as Status;
+    return this.#statuses[Math.min(Math.floor(passed), this.#statuses.length - 1)] ?? 'UNKNOWN';
   }
 
-  /** Tells that a response shows the current status. */
-  shown(): void {
+  /** Returns the resource for a response. If statuses last 0 ms, they change after each response. */
+  shown(): Resource & { readonly status: string } {
+    const { resource, status } = this;
     this.#shown += 1;
+    return { ...resource, status };
   }
 }
 
-const BUILD: readonly RevisionStatus[] = ['AWAITING_BUILD', 'BUILDING'];
-
-/** Returns the statuses of a revision. An image is not built, and a source that was not uploaded cannot be built. */
-export function normalStatuses(isBuilt: boolean, hasSource: boolean): readonly RevisionStatus[] {
-  const queued: readonly RevisionStatus[] = ['CREATING', 'QUEUED', ...(isBuilt ? BUILD : [])];
-  return hasSource ? [...queued, 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'] : [...queued, 'BUILD_FAILED'];
-}
-
-/** A revision of a deployment. It never changes, except for its status. */
-export class PlatformRevision {
-  readonly id: string = randomUUID();
-  readonly source: DeploymentSource;
-  readonly config: SourceRevisionConfig;
-  readonly progress: Progress;
-  readonly #createdAt: string = now();
-
-  constructor(source: DeploymentSource, config: SourceRevisionConfig, progress: Progress) {
-    this.source = source;
-    this.config = { ...NO_REVISION_CONFIG, ...config };
-    this.progress = progress;
-  }
-
-  toResponse(): Revision {
-    const { id, source, config, progress } = this;
-    const createdAt = this.#createdAt;
-    const status = progress.current;
-    return { id, created_at: createdAt, updated_at: createdAt, status, source, source_revision_config: config };
-  }
-}
-
-/** The fields of a deployment that requests set. */
-export type DeploymentFields = Omit<DeploymentCreate, 'source_revision_config'>;
+export type PlatformRevision = Staged<Pick<Deployment, 'id' | 'source' | 'source_revision_config'>>;
 
 /** A deployment of a workspace. */
-export class PlatformDeployment {
-  readonly id: string = randomUUID();
-  readonly tenant: string;
+export class PlatformDeployment extends Staged<Deployment> {
   /** The latest revision is first. */
   readonly revisions: PlatformRevision[] = [];
   /** Paths to which the source of this deployment may be uploaded. */
   readonly uploadPaths: Set<string> = new Set();
-  readonly progress: Progress<string>;
-  #fields: DeploymentFields;
-  readonly #createdAt: string = now();
-  #updatedAt: string = this.#createdAt;
 
-  constructor(tenant: string, fields: DeploymentFields, statusMs: number) {
-    this.tenant = tenant;
-    this.#fields = fields;
-    this.progress = new Progress(['AWAITING_DATABASE', 'READY'], statusMs);
-  }
-
-  get fields(): DeploymentFields {
-    return this.#fields;
-  }
-
-  set fields(fields: DeploymentFields) {
-    this.#fields = fields;
-    this.#updatedAt = now();
+  constructor(tenant_id: string, { source_config, ...given }: Deployment, statusMs: number) {
+    const default_tier = source_config.deployment_type === 'prod' ? 'DEDICATED_S' : 'SERVERLESS_S';
+    const added = { secret_references: null, image_version: null, secrets: [], deployment_tier: default_tier };
+    const set = { id: randomUUID(), tenant_id, created_at: now(), updated_at: now(), is_managed_deep_agent: false };
+    const config = withConfig(NO_SOURCE_CONFIG, source_config);
+    super({ ...added, ...withoutNulls(given as Deployment), source_config: config, ...set }, DATABASE, statusMs);
   }
 
   get active(): PlatformRevision | undefined {
-    return this.revisions.find(({ progress }) => progress.current === 'DEPLOYED');
+    return this.revisions.find(({ status }) => status === 'DEPLOYED');
   }
 
-  revise(revision: PlatformRevision): void {
-    this.revisions.unshift(revision);
-    this.#updatedAt = now();
+  revise(source: string, config: SourceRevisionConfig, statuses: readonly RevisionStatus[], statusMs: number): string {
+    const commit = config.repo_commit_sha ?? randomBytes(20).toString('hex');
+    const repo_commit_sha = source === 'git_host' ? commit : null;
+    const source_revision_config = { ...NO_REVISION_CONFIG, ...config, repo_commit_sha };
+    const id = randomUUID();
+    const resource = { id, created_at: now(), updated_at: now(), source, source_revision_config };
+    this.revisions.unshift(new Staged(resource, statuses, statusMs));
+    Object.assign(this.resource, { latest_revision_id: id, source_revision_config, updated_at: now() });
+    return id;
   }
 
-  /** Returns the deployment as a response shows it. `url` is the URL of its agent server. */
-  toResponse(url: string): Deployment {
-    const { id, tenant, revisions, active, progress } = this;
-    const { source_config: given, ...fields } = this.#fields;
-    const custom_url = given.custom_url ?? (active === undefined ? null : url);
-    return {
-      ...NO_FIELDS,
-      ...fields,
-      source_config: { ...NO_SOURCE_CONFIG, ...given, custom_url },
-      source_revision_config: revisions[0]?.config ?? NO_REVISION_CONFIG,
-      secrets: fields.secrets ?? [],
-      id,
-      tenant_id: tenant,
-      created_at: this.#createdAt,
-      updated_at: this.#updatedAt,
-      status: progress.current,
-      latest_revision_id: revisions[0]?.id ?? null,
-      active_revision_id: active?.id ?? null,
-      is_managed_deep_agent: false,
-      deployment_tier: fields.deployment_tier ?? (given.deployment_type === 'prod' ? 'DEDICATED_S' : 'SERVERLESS_S'),
-    };
+  /** Returns the deployment for a response. `url` is the URL of its agent server. */
+  shownAt(url: string): Deployment {
+    const { resource, active } = this;
+    const custom_url = resource.source_config.custom_url ?? (active === undefined ? null : url);
+    const source_config = { ...resource.source_config, custom_url };
+    return { ...this.shown(), source_config, active_revision_id: active?.resource.id ?? null };
   }
 }
 
-/** Returns the commit that a revision builds. */
-export function newCommit(): string {
-  return randomBytes(20).toString('hex');
+const DATABASE = ['AWAITING_DATABASE', 'READY'];
+
+/** Returns the statuses of a revision. A source that was not uploaded cannot be built. */
+export function statusesOf(isBuilt: boolean, hasSource: boolean): readonly RevisionStatus[] {
+  const built: readonly RevisionStatus[] = isBuilt ? ['AWAITING_BUILD', 'BUILDING'] : [];
+  const rest = hasSource ? ['AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'] : ['BUILD_FAILED'];
+  return ['CREATING', 'QUEUED', ...built, ...rest];
+}
+
+/** Applies a request to a source configuration. A resource specification replaces the earlier one. */
+export function withConfig(earlier: SourceConfig, given: SourceConfig): SourceConfig {
+  const { resource_spec, listener_config, ...patch } = withoutNulls(given);
+  return {
+    ...earlier,
+    ...patch,
+    ...(resource_spec && { resource_spec: withDefaults(resource_spec) }),
+    ...(listener_config && { listener_config: { ...earlier.listener_config, ...listener_config } }),
+  };
+}
+
+/** Rounds CPU values to one decimal, and adds the values that a request leaves out. */
+function withDefaults(given: ResourceSpec): ResourceSpec {
+  const spec: Record<string, unknown> = withoutNulls({ ...given });
+  const set = (field: string, value: unknown): void => {
+    if (Number.isFinite(value)) spec[field] ??= value;
+  };
+  for (const field of Object.keys(spec))
+    if (field.includes('cpu')) spec[field] = Math.round(Number(spec[field]) * 10) / 10;
+  for (const field of ['min_scale', 'max_scale', 'cpu', 'memory_mb']) set(`queue_${field}`, spec[field]);
+  for (const part of ['', 'queue_', 'redis_', 'core_', 'db_']) {
+    set(`${part}cpu_limit`, 2 * Number(spec[`${part}cpu`]));
+    set(`${part}memory_limit_mb`, (part === 'redis_' ? 1 : 2) * Number(spec[`${part}memory_mb`]));
+  }
+  return spec;
 }
 
 export function now(): string {
   return new Date().toISOString();
 }
-
-const NO_FIELDS = { secret_references: null, image_version: null };
-
-const NO_SOURCE_CONFIG: Required<SourceConfig> = {
-  integration_id: null,
-  repo_url: null,
-  deployment_type: null,
-  build_on_push: null,
-  custom_url: null,
-  resource_spec: null,
-  listener_id: null,
-  listener_config: null,
-  install_command: null,
-  build_command: null,
-};
-
-const NO_REVISION_CONFIG: Required<SourceRevisionConfig> = {
-  repo_ref: null,
-  graph_config_path: null,
-  image_uri: null,
-  source_tarball_path: null,
-  repo_commit_sha: null,
-};
