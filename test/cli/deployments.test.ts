@@ -1,24 +1,25 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ControlPlaneServer } from '../clients/control-plane-server.ts';
+import { createPlatform, type Platform } from '#src/testing.ts';
 import { type CommandResult, runMain } from '../support/command.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const KEY = 'key-of-the-control-plane';
+const keys = { [KEY]: ['workspace-1'] };
 const { path: folder, remove } = temporaryFolder();
-let server: ControlPlaneServer;
+let platform: Platform;
 let environment: Record<string, string> = {};
 
 beforeAll(async () => {
-  server = await ControlPlaneServer.start({ apiKey: KEY });
-  environment = { RUNSPAN_CONTROL_PLANE_URL: server.url, RUNSPAN_CONTROL_PLANE_KEY: KEY };
+  platform = await createPlatform({ keys, statusMs: 0 });
+  environment = { RUNSPAN_CONTROL_PLANE_URL: platform.url, RUNSPAN_CONTROL_PLANE_KEY: KEY };
 });
 beforeEach(() => {
-  server.statuses = ['DEPLOYED'];
+  platform.setStatuses(['DEPLOYED']);
 });
 afterAll(async () => {
-  await server.close();
+  await platform.close();
   remove();
 });
 
@@ -31,19 +32,19 @@ async function made(words: string): Promise<string> {
   return JSON.parse(stdout).id;
 }
 
-const IMAGE = '--name chat --source external_container --image registry.example.com/chat:1';
+const IMAGE = '--name chat --source internal_container --image registry.example.com/chat:1';
 const SOURCE = '--name chat --source internal_source --config graph.json';
 
 describe('runspan deployments', () => {
   it('creates a deployment, prints its status while it waits, and prints the revision', async () => {
-    server.statuses = ['DEPLOYING', 'DEPLOYED'];
+    platform.setStatuses(['DEPLOYING', 'DEPLOYED']);
     const ended = await deployments(`create ${IMAGE} --secret TOKEN --wait`, { TOKEN: 'value-of-the-token' });
     expect(ended.stderr).toMatch(/^created [0-9a-f-]{36}\nDEPLOYING {2}\d+ s\nDEPLOYED {2}\d+ s\n$/);
     expect(ended.stdout).toMatch(
-      /^[0-9a-f-]{36} {2}\w+ {2}external_container {2}chat\n {2}revision {2}[0-9a-f-]{36} {2}DEPLOYED\n/,
+      /^[0-9a-f-]{36} {2}\w+ {2}internal_container {2}chat\n {2}revision {2}[0-9a-f-]{36} {2}DEPLOYED\n/,
     );
     expect(ended.code).toBe(0);
-    const { body } = server.calls.findLast(({ method }) => method === 'POST') ?? {};
+    const { body } = platform.requests.findLast(({ method }) => method === 'POST') ?? {};
     expect(body).toMatchObject({ name: 'chat', secrets: [{ name: 'TOKEN', value: 'value-of-the-token' }] });
   });
 
@@ -57,8 +58,11 @@ describe('runspan deployments', () => {
     const file = join(folder, 'sidecar.json');
     const env = [{ name: 'DATABASE_URL', value: 'value-of-the-variable' }];
     const resource_spec = { sidecars: [{ name: 'proxy', image: 'proxy:1', env }] };
-    writeFileSync(file, JSON.stringify({ source_config: { resource_spec } }));
-    const { stdout } = await deployments(`create ${IMAGE} --file ${file} --json`);
+    writeFileSync(file, JSON.stringify({ source: 'external_container', source_config: { resource_spec } }));
+    await using own = await createPlatform({ keys, hosting: 'self-hosted' });
+    const { stdout } = await deployments(`create --name chat --file ${file} --json`, {
+      RUNSPAN_CONTROL_PLANE_URL: own.url,
+    });
     expect(JSON.parse(stdout).source_config.resource_spec.sidecars[0].env).toEqual([{ name: 'DATABASE_URL' }]);
   });
 
@@ -67,7 +71,7 @@ describe('runspan deployments', () => {
     const source_revision_config = { image_uri: 'registry.example.com/chat:1' };
     writeFileSync(
       file,
-      JSON.stringify({ name: 'a', source: 'external_container', source_config: {}, source_revision_config }),
+      JSON.stringify({ name: 'a', source: 'internal_container', source_config: {}, source_revision_config }),
     );
     const { stdout } = await deployments(`create --file ${file} --name other --json`);
     expect(JSON.parse(stdout)).toMatchObject({ name: 'other', source_revision_config });
@@ -91,18 +95,16 @@ describe('runspan deployments', () => {
   });
 
   it('lists integrations and listeners', async () => {
-    const [integration] = server.integrations;
-    expect((await deployments('integrations')).stdout).toBe(`${integration?.id}  acme\n`);
-    expect(JSON.parse((await deployments('integrations --json')).stdout)).toEqual(integration);
+    const integration = JSON.parse((await deployments('integrations --json')).stdout);
+    expect((await deployments('integrations')).stdout).toBe(`${integration.id}  acme\n`);
     expect((await deployments('listeners')).stdout).toBe('no listeners\n');
-    const listener = {
-      id: 'l1',
-      compute_type: 'k8s',
-      compute_id: 'west',
-      compute_config: { k8s_namespaces: ['a', 'b'] },
-    };
-    server.listeners.set('l1', listener);
-    expect((await deployments('listeners')).stdout).toBe('l1  k8s  west  a,b\n');
+    const created = await fetch(`${platform.url}/v2/listeners`, {
+      method: 'POST',
+      headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
+      body: '{"compute_type":"k8s","compute_id":"west","compute_config":{"k8s_namespaces":["a","b"]}}',
+    });
+    const listener = (await created.json()) as { id: string };
+    expect((await deployments('listeners')).stdout).toBe(`${listener.id}  k8s  west  a,b\n`);
     expect(JSON.parse((await deployments('listeners --limit 1 --json')).stdout)).toEqual(listener);
   });
 
@@ -117,18 +119,17 @@ describe('runspan deployments', () => {
   });
 
   it('exits with 3 if the revision will not be deployed, and with 4 after the timeout', async () => {
-    server.statuses = ['BUILD_FAILED'];
+    platform.setStatuses(['BUILD_FAILED']);
     const failed = await deployments(`create ${IMAGE} --wait`);
     expect([failed.code, failed.stderr]).toEqual([3, expect.stringMatching(/BUILD_FAILED/)]);
-    server.next(/GET .*revisions/, (_, response) => {
-      response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', status_message: 'no graph.json' }));
-    });
+    const revision = { id: 'r', status: 'BUILD_FAILED', status_message: 'no graph.json' };
+    platform.next(/GET .*revisions/, () => ({ status: 200, body: revision }));
     const told = await deployments(`create ${IMAGE} --wait`);
     expect([told.code, told.stderr]).toEqual([
       3,
       expect.stringMatching(/its status is BUILD_FAILED: no graph\.json\n$/),
     ]);
-    server.statuses = ['BUILDING'];
+    platform.setStatuses(['BUILDING']);
     const late = await deployments(`create ${IMAGE} --wait --timeout 1s`);
     expect([late.code, late.stderr]).toEqual([4, expect.stringMatching(/BUILDING/)]);
   });
@@ -145,10 +146,10 @@ describe('runspan deployments', () => {
     ['create --name chat --source git_host --repo https://host/a --ref main', {}, 2, 'graph_config_path'],
     ['create --file /no/such/file.json', {}, 1, '--file: ENOENT'],
   ])('reports before it sends a request what is wrong with %s and %j', async (words, env, code, message) => {
-    const before = server.calls.length;
+    const before = platform.requests.length;
     const result = await deployments(words, env);
     expect([result.code, result.stderr]).toEqual([code, expect.stringContaining(message)]);
-    expect(server.calls.length).toBe(before);
+    expect(platform.requests.length).toBe(before);
   });
 
   it('reports an error of the service without the key', async () => {

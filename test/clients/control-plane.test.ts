@@ -6,8 +6,7 @@ import { InvalidRequestError, InvalidResponseError } from '#src/clients/errors.t
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing.ts';
 import { serve } from '../http/server.ts';
-import type { ControlPlaneServer } from './control-plane-server.ts';
-import { API_KEY, makeDeployment, setUp } from './control-plane-set-up.ts';
+import { API_KEY, broken, count, GIT, json, makeDeployment, setUp, TENANT, text } from './control-plane-set-up.ts';
 import { thrownBy } from './make-api.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
@@ -83,14 +82,13 @@ it.each(rows)('%s%j sends %s', async (call, args, request, body) => {
 
 describe('deployments', () => {
   it('are listed page by page, with a filter', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     for (const name of ['a-1', 'a-2', 'b-1', 'a-3', 'a-4', 'a-5'])
       await client.deployments.create(makeDeployment({ name }));
-    server.calls.length = 0;
     const names: string[] = [];
     for await (const { name } of client.deployments.list({ nameContains: 'a-', limit: 2 })) names.push(name);
     expect(names).toEqual(['a-1', 'a-2', 'a-3', 'a-4', 'a-5']);
-    expect(server.calls.map(({ query }) => query.toString())).toEqual([
+    expect(platform.requests.slice(6).map(({ query }) => query.toString())).toEqual([
       'name_contains=a-&limit=2&offset=0',
       'name_contains=a-&limit=2&offset=2',
       'name_contains=a-&limit=2&offset=4',
@@ -101,10 +99,10 @@ describe('deployments', () => {
   });
 
   it('are listed to the end if the offset does not advance or is missing', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const items = [{ name: 'a' }];
     for (const offset of [0, undefined, 'x', -1]) {
-      server.next(/GET/, (_, response) => response.end(JSON.stringify({ resources: items, offset })));
+      platform.next(/GET/, json({ resources: items, offset }));
       const page = await client.deployments.list({ limit: 1 });
       expect([page.items, page.hasNext]).toEqual([items, false]);
     }
@@ -125,19 +123,19 @@ describe('deployments', () => {
   });
 
   it('are deleted if the retry of a deletion finds nothing', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
-    server.next(/^DELETE/, (_, response) => {
-      server.deployments.delete(id);
-      response.writeHead(503).end();
+    platform.next(/^DELETE/, async () => {
+      await client.deployments.delete(id);
+      return { status: 503 };
     });
     await client.deployments.delete(id);
-    expect(server.count(/^DELETE/)).toBe(2);
+    expect(count(platform, /^DELETE/)).toBe(3);
     expect(await thrownBy(client.deployments.delete(id))).toMatchObject({ status: 404 });
   });
 
   it('are not sent if an id, field or option is invalid', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const { deployments } = client;
     const broken = [
       deployments.create(makeDeployment({ source_config: { repo_url: 'https://git.example/a' } })),
@@ -159,7 +157,7 @@ describe('deployments', () => {
       client.listeners.list({ offset: -1 }),
     ])
       expect(await thrownBy(list)).toMatchObject({ code: 'RUNSPAN_INVALID_OPTION' });
-    expect(server.calls).toEqual([]);
+    expect(platform.requests).toEqual([]);
   });
 });
 
@@ -168,9 +166,9 @@ describe('listeners and integrations', () => {
     const ids = ['a', 'b', 'c', 'd'].map((id) => ({ id }));
     const names = ['a', 'b', 'c', 'd'].map((name) => ({ name }));
     const read = async (pageOf: (query: URLSearchParams) => object[]): Promise<object[]> => {
-      const { server, client } = await setUp();
+      const { platform, client } = await setUp();
       for (let calls = 0; calls < 9; calls++)
-        server.next(/GET/, (_, response, { query }) => response.end(JSON.stringify(pageOf(query))));
+        platform.next(/GET/, ({ url }) => json(pageOf(new URL(`http://a${url}`).searchParams))());
       return client.listeners.list({ limit }).toArray(99);
     };
     const paged = (query: URLSearchParams): object[] => {
@@ -183,8 +181,8 @@ describe('listeners and integrations', () => {
   });
 
   it('that are not a list reject', async () => {
-    const { server, client } = await setUp();
-    server.next(/GET/, (_, response) => response.end('{"resources":[]}'));
+    const { platform, client } = await setUp();
+    platform.next(/GET/, json({ resources: [] }));
     expect(await thrownBy(client.integrations.list())).toBeInstanceOf(InvalidResponseError);
   });
 });
@@ -192,36 +190,31 @@ describe('listeners and integrations', () => {
 describe('a client', () => {
   it('translates the names of the service, and sends the path and the workspace', async () => {
     const spelling = { git_host: 'hub', graph_config_path: 'agent_config_path', internal_container: 'own_image' };
-    const tenantId = '0193b3a0-2222-7000-8000-000000000002';
-    const { server, client } = await setUp(
-      { spelling, tenantId, bearerToken: 'token-of-mine' },
-      { spelling, tenantId, prefix: '/api-host' },
+    const { platform, client } = await setUp(
+      { spelling, tenantId: TENANT, bearerToken: 'token-of-mine' },
+      { spelling, hosting: 'cloud' },
     );
-    const made = await client.deployments.create({
-      name: 'agent',
-      source: 'git_host',
-      source_config: { repo_url: 'https://git.example/acme/agent', build_on_push: true },
-      source_revision_config: { repo_ref: 'main', graph_config_path: 'graph.json' },
-    });
-    expect(server.calls[0]).toMatchObject({
+    const made = await client.deployments.create(GIT);
+    expect(platform.requests[0]).toMatchObject({
       path: '/v2/deployments',
-      headers: { 'x-api-key': API_KEY, 'x-tenant-id': tenantId, authorization: 'Bearer token-of-mine' },
+      headers: { 'x-api-key': API_KEY, 'x-tenant-id': TENANT, authorization: 'Bearer token-of-mine' },
       body: { source: 'hub', source_revision_config: { agent_config_path: 'graph.json' } },
     });
     expect(made).toMatchObject({ source: 'git_host', source_revision_config: { graph_config_path: 'graph.json' } });
     expect(made.source_revision_config).not.toHaveProperty('agent_config_path');
     expect(await client.deployments.list().toArray(5)).toMatchObject([{ source: 'git_host' }]);
-    server.next(/GET/, (_, response) => response.end('[{"source":"hub"}]'));
+    platform.next(/GET/, json([{ source: 'hub' }]));
     expect(await client.deployments.list().toArray(5)).toMatchObject([{ source: 'git_host' }]);
     await client.deployments.update(made.id, {
       revision_source: 'internal_container',
+      source_config: { build_on_push: false },
       source_revision_config: { image_uri: 'agent:2' },
     });
-    expect(server.calls.at(-1)?.body).toMatchObject({ revision_source: 'own_image' });
+    expect(platform.requests.at(-1)?.body).toMatchObject({ revision_source: 'own_image' });
     const revision = await client.revisions.get(made.id, made.latest_revision_id ?? '');
     expect(revision).toMatchObject({ source: 'git_host', source_revision_config: { graph_config_path: 'graph.json' } });
     await client.integrations.list();
-    expect(server.calls.at(-1)?.path).toBe('/v1/integrations/hub/install');
+    expect(platform.requests.at(-1)?.path).toBe('/v1/integrations/hub/install');
   });
 
   it.each<[option: string, options: object]>([
@@ -242,7 +235,7 @@ describe('a client', () => {
   });
 
   it('hides keys and secret values from `inspect`, but keeps the values', async () => {
-    const { server, client } = await setUp({ tenantId: NOWHERE, bearerToken: 'token-of-mine' });
+    const { platform, client } = await setUp({ tenantId: TENANT, bearerToken: 'token-of-mine' });
     const secrets = [{ name: 'KEY', value: 'hunter2-hunter2' }];
     const made = await client.deployments.create(makeDeployment({ secrets }));
     const listed = await client.deployments.list();
@@ -254,32 +247,25 @@ describe('a client', () => {
     expect(made.secrets).toEqual(secrets);
     expect(JSON.stringify({ ...made }.secrets)).toBe(JSON.stringify(secrets));
     await client.deployments.update(made.id, { secrets: made.secrets });
-    expect(server.calls.at(-1)?.body).toEqual({ secrets });
+    expect(platform.requests.at(-1)?.body).toEqual({ secrets });
   });
 
   it('reads a response that is nested more deeply than the call stack allows', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const depth = 20_000;
-    server.next(/GET/, (_, response) => response.end(`{"more":${'['.repeat(depth)}${']'.repeat(depth)}}`));
+    platform.next(/GET/, text(`{"more":${'['.repeat(depth)}${']'.repeat(depth)}}`));
     expect(await client.deployments.get(NOWHERE)).toHaveProperty('more');
   });
 
   it('masks secret values in an error, even if the service repeats them', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const secrets = [{ name: 'KEY', value: 'hunter2"\\hunter2' }];
-    server.next(/POST/, (_, response, { body }) => {
-      response.writeHead(422, { 'content-type': 'application/json', 'x-echo': API_KEY });
-      response.end(
-        JSON.stringify({
-          detail: [{ loc: ['body', 'secrets'], msg: `got ${secrets[0]?.value}`, type: 'x', input: body }],
-        }),
-      );
-    });
+    const msg = `got ${secrets[0]?.value}`;
+    const detail = [{ loc: ['body', 'secrets'], msg, type: 'x', input: { ...makeDeployment(), secrets } }];
+    platform.next(/POST/, () => ({ status: 422, headers: { 'x-echo': API_KEY }, body: { detail } }));
     const error = await thrownBy(client.deployments.create(makeDeployment({ secrets })));
     const sidecars = [{ name: 'proxy', image: 'p', env: [{ name: 'API_KEY', value: 'hunter3-hunter3' }] }];
-    server.next(/POST/, (_, response, { body }) =>
-      response.writeHead(400).end(JSON.stringify({ detail: JSON.stringify(body) })),
-    );
+    platform.next(/POST/, json({ detail: JSON.stringify({ sidecars }) }, 400));
     const other = await thrownBy(
       client.deployments.create(makeDeployment({ source_config: { resource_spec: { sidecars } } })),
     );
@@ -294,11 +280,11 @@ describe('a client', () => {
   });
 
   it('does not mask short words and numbers in an error, even if they are values of secrets', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const detail = 'expected true for FLAG in prod on port 8080, got token hunter2 of swordfish';
     const values = ['true', 'prod', '8080', 'hunter2', 'swordfish'];
     const secrets = values.map((value, at) => ({ name: `NAME_${at}`, value }));
-    server.next(/POST/, (_, response) => response.writeHead(400).end(JSON.stringify({ detail })));
+    platform.next(/POST/, json({ detail }, 400));
     const error = await thrownBy(client.deployments.create(makeDeployment({ secrets })));
     expect(error).toMatchObject({
       detail: 'expected true for FLAG in prod on port 8080, got token [secret] of [secret]',
@@ -306,13 +292,13 @@ describe('a client', () => {
   });
 
   it('rejects a response that is not a resource', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     for (const body of ['', '[]', 'null', '"text"', '7']) {
-      server.next(/GET/, (_, response) => response.end(body));
+      platform.next(/GET/, text(body));
       expect(await thrownBy(client.deployments.get(NOWHERE))).toBeInstanceOf(InvalidResponseError);
     }
     for (const body of ['', 'null', '{"items":[]}']) {
-      server.next(/GET/, (_, response) => response.end(body));
+      platform.next(/GET/, text(body));
       expect((await thrownBy(client.deployments.list())).message).toMatch(
         /200, but the response has no list of resources$/,
       );
@@ -382,16 +368,16 @@ const creating: readonly [
 ];
 
 it.each(creating)('%s is sent once if the request may have arrived', async (_, call) => {
-  const { server, client } = await setUp();
+  const { platform, client } = await setUp();
   const { id, latest_revision_id } = await client.deployments.create(makeDeployment());
-  const faults: readonly (readonly [fault: Parameters<ControlPlaneServer['next']>[1], code: string])[] = [
-    [({ socket }) => socket.destroy(), 'RUNSPAN_NO_RESPONSE'],
-    [(_, response) => response.writeHead(503, { 'retry-after': '1' }).end(), 'RUNSPAN_SERVER_ERROR'],
-  ];
+  const faults = [
+    [broken, 'RUNSPAN_NO_RESPONSE'],
+    [text('', 503, { 'retry-after': '1' }), 'RUNSPAN_SERVER_ERROR'],
+  ] as const;
   for (const [fault, code] of faults) {
-    server.calls.length = 0;
-    server.next(/^(POST|PATCH)/, fault);
+    const before = count(platform, /^(POST|PATCH)/);
+    platform.next(/^(POST|PATCH)/, fault);
     expect(await thrownBy(call(client, id, latest_revision_id as string))).toMatchObject({ code });
-    expect(server.count(/^(POST|PATCH)/)).toBe(1);
+    expect(count(platform, /^(POST|PATCH)/)).toBe(before + 1);
   }
 });

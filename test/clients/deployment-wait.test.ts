@@ -4,7 +4,7 @@ import { type Revision, RevisionError } from '#src/clients/control-plane/revisio
 import { ControlPlane } from '#src/clients.ts';
 import { startRun, withRun } from '#src/run/start-run.ts';
 import { recordRuns } from '#src/testing.ts';
-import { makeDeployment, setUp } from './control-plane-set-up.ts';
+import { broken, count, json, makeDeployment, never, setUp, text } from './control-plane-set-up.ts';
 import { thrownBy } from './make-api.ts';
 
 const NOWHERE = '0193b3a0-ffff-7000-8000-00000000000f';
@@ -13,33 +13,32 @@ const REVISION = /^GET .*\/revisions\//;
 
 /** Creates a deployment, whose revisions have these statuses. */
 async function created(...statuses: string[]) {
-  const { server, client } = await setUp();
-  server.statuses = statuses;
+  const { platform, client } = await setUp();
+  platform.setStatuses(statuses);
   const made = await client.deployments.create(makeDeployment());
-  return { server, client, made, id: made.id, latestId: made.latest_revision_id as string };
+  return { platform, client, made, id: made.id, latestId: made.latest_revision_id as string };
 }
 
 describe('a wait for a deployment', () => {
   it('ends when the revision is deployed, and reports each status once', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['CREATING', 'QUEUED', 'QUEUED', 'BUILDING', 'HIBERNATING', 'UNKNOWN', 'UNKNOWN', 'DEPLOYED'];
+    const { platform, client } = await setUp();
+    platform.setStatuses(['CREATING', 'QUEUED', 'QUEUED', 'BUILDING', 'HIBERNATING', 'UNKNOWN', 'UNKNOWN', 'DEPLOYED']);
     const seen: string[] = [];
     const onStatus = ({ status }: Revision): unknown => seen.push(status);
     const { deployment, revision } = await client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus });
     expect(seen).toEqual(['CREATING', 'QUEUED', 'BUILDING', 'HIBERNATING', 'UNKNOWN', 'DEPLOYED']);
     expect(revision).toMatchObject({ id: deployment.latest_revision_id, status: 'DEPLOYED' });
-    expect(deployment.source_config.custom_url).toBe('https://agent.agents.example');
-    expect(server.count(/^POST/)).toBe(1);
+    expect(deployment.source_config.custom_url).toBe(`${platform.url}/agents/${deployment.id}`);
+    expect(count(platform, /^POST/)).toBe(1);
   });
 
   it.each(['CREATE_FAILED', 'BUILD_FAILED', 'DEPLOY_FAILED', 'SKIPPED', 'INTERRUPTED'])(
     'rejects if the revision is %s',
     async (status) => {
-      const { server, client } = await setUp();
-      server.statuses = ['QUEUED', status];
+      const { platform, client } = await setUp();
+      platform.setStatuses(['QUEUED', status]);
       const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK));
-      const [deploymentId = ''] = server.deployments.keys();
-      const revisionId = server.deployments.get(deploymentId)?.revisions[0]?.id;
+      const [{ id: deploymentId, latest_revision_id: revisionId } = {}] = await client.deployments.list().toArray(1);
       expect(error).toBeInstanceOf(RevisionError);
       expect(error).toMatchObject({ code: 'RUNSPAN_REVISION_FAILED', status, deploymentId, revisionId });
       expect(error.revision).toMatchObject({ id: revisionId, status });
@@ -50,11 +49,9 @@ describe('a wait for a deployment', () => {
   );
 
   it.each(['status_message', 'message', 'error'])('rejects with the reason in the field `%s`', async (field) => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const reason = 'npm ci failed:\n  no package-lock.json';
-    server.next(/GET .*revisions/, (_, response) => {
-      response.end(JSON.stringify({ id: 'r', status: 'BUILD_FAILED', [field]: reason, more: 1 }));
-    });
+    platform.next(REVISION, json({ id: 'r', status: 'BUILD_FAILED', [field]: reason, more: 1 }));
     const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK));
     expect(error.message).toMatch(
       /will not be deployed: its status is BUILD_FAILED: npm ci failed:\n {2}no package-lock.json$/,
@@ -63,33 +60,35 @@ describe('a wait for a deployment', () => {
   });
 
   it('rejects after the timeout with the last status', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['QUEUED', 'BUILDING'];
+    const { platform, client } = await setUp();
+    platform.setStatuses(['QUEUED', 'BUILDING']);
     const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: 'BUILDING' });
     expect(error.message).toMatch(/was not deployed within 500 ms; its status is BUILDING$/);
   });
 
   it('waits for the latest revision, or for the given revision', async () => {
-    const { server, client, id, latestId } = await created('DEPLOYED');
-    const { id: second } = server.push(id);
+    const { platform, client, id, latestId } = await created('DEPLOYED');
+    const second = platform.push(id);
     expect((await client.deployments.waitUntilDeployed(id, QUICK)).revision.id).toBe(second);
     const wait = { ...QUICK, revisionId: latestId };
     expect((await client.deployments.waitUntilDeployed(id, wait)).revision.id).toBe(latestId);
   });
 
   it('continues until there is a revision', async () => {
-    const { server, client, made } = await created('DEPLOYED');
+    const { platform, client, made } = await created('DEPLOYED');
     const none = { ...made, latest_revision_id: null };
-    for (let count = 0; count < 3; count++) server.next(/^GET/, (_, response) => response.end(JSON.stringify(none)));
+    for (let polls = 0; polls < 3; polls++) platform.next(/^GET/, json(none));
     expect((await client.deployments.waitUntilDeployed(made.id, QUICK)).revision.id).toBe(made.latest_revision_id);
   });
 
   it('rejects if a later revision replaces the revision', async () => {
-    const { server, client, made } = await created('QUEUED');
-    const onStatus = (): unknown => server.push(made.id);
+    const { platform, client, made } = await created('QUEUED');
+    let latest = '';
+    const onStatus = (): void => {
+      latest = platform.push(made.id);
+    };
     const error = await thrownBy(client.deployments.waitUntilDeployed(made.id, { ...QUICK, onStatus }));
-    const latest = server.deployments.get(made.id)?.revisions[0]?.id;
     expect(error).toMatchObject({
       code: 'RUNSPAN_REVISION_SUPERSEDED',
       revisionId: made.latest_revision_id,
@@ -99,50 +98,48 @@ describe('a wait for a deployment', () => {
   });
 
   it('continues after temporary failures', async () => {
-    const { server, client } = await setUp();
-    server.statuses = ['QUEUED', 'DEPLOYED'];
-    for (const status of [404, 429, 500, 502, 503])
-      server.next(REVISION, (_, response) => response.writeHead(status).end('{}'));
-    server.next(REVISION, (request) => request.socket.destroy());
-    server.next(REVISION, (_, response) => response.end('<html>'));
+    const { platform, client } = await setUp();
+    platform.setStatuses(['QUEUED', 'DEPLOYED']);
+    for (const status of [404, 429, 500, 502, 503]) platform.next(REVISION, json({}, status));
+    platform.next(REVISION, broken);
+    platform.next(REVISION, text('<html>'));
     expect((await client.deployments.createAndWait(makeDeployment(), QUICK)).revision.status).toBe('DEPLOYED');
-    expect(server.count(REVISION)).toBe(9);
+    expect(count(platform, REVISION)).toBe(9);
   });
 
   it('rejects after a 404 if the revision was returned before', async () => {
-    const { server, client } = await setUp();
-    const onStatus = (): void =>
-      server.next(REVISION, (_, response) => response.writeHead(404).end('{"detail":"gone"}'));
+    const { platform, client } = await setUp();
+    const onStatus = (): void => platform.next(REVISION, json({ detail: 'gone' }, 404));
     const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), { ...QUICK, onStatus }));
     expect(error).toMatchObject({ code: 'RUNSPAN_NOT_FOUND', detail: 'gone' });
   });
 
   it.each([400, 401, 403, 301])('rejects after a response with %d', async (status) => {
-    const { server, client } = await setUp();
-    server.next(REVISION, (_, response) => response.writeHead(status).end());
+    const { platform, client } = await setUp();
+    platform.next(REVISION, text('', status));
     expect(await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK))).toMatchObject({ status });
   });
 
   it('waits for the delay that the service requests', async () => {
-    const { server, client } = await setUp();
-    server.next(REVISION, (_, response) => response.writeHead(429, { 'retry-after': '60' }).end());
+    const { platform, client } = await setUp();
+    platform.next(REVISION, text('', 429, { 'retry-after': '60' }));
     const waiting = client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 600 });
     expect(await thrownBy(waiting)).toMatchObject({ code: 'RUNSPAN_TIMEOUT', cause: { status: 429 } });
-    expect(server.count(REVISION)).toBe(1);
+    expect(count(platform, REVISION)).toBe(1);
   });
 
   it('has the last failure as the cause of a timeout', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const { id } = await client.deployments.create(makeDeployment());
-    for (let count = 0; count < 200; count++) server.next(REVISION, (_, response) => response.writeHead(503).end());
+    for (let polls = 0; polls < 200; polls++) platform.next(REVISION, text('', 503));
     const error = await thrownBy(client.deployments.waitUntilDeployed(id, { intervalMs: 5, timeoutMs: 600 }));
     expect(error).toMatchObject({ code: 'RUNSPAN_TIMEOUT', status: undefined, cause: { status: 503 } });
     expect(error.message).toMatch(/; its status is unknown; the last poll failed: \[GET\] "http.*": 503$/);
   });
 
   it('ends after its timeout if no response arrives', async () => {
-    const { server, client } = await setUp();
-    server.next(REVISION, () => undefined);
+    const { platform, client } = await setUp();
+    platform.next(REVISION, never);
     const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), { intervalMs: 1, timeoutMs: 500 }));
     expect(error.message).toMatch(/was not deployed within 500 ms; its status is unknown$/);
   });
@@ -155,20 +152,20 @@ describe('a wait for a deployment', () => {
   });
 
   it('includes the request before the wait in its timeout', async () => {
-    const { server, client, id } = await created('QUEUED');
+    const { platform, client, id } = await created('QUEUED');
     for (const [call, begin] of [
       [/^POST/, (options: object) => client.deployments.createAndWait(makeDeployment(), options)],
       [/^PATCH/, (options: object) => client.deployments.updateAndWait(id, { secrets: [] }, options)],
       [/redeploy$/, (options: object) => client.deployments.redeployAndWait(id, NOWHERE, options)],
     ] as const) {
-      server.next(call, () => undefined);
+      platform.next(call, never);
       const error = await thrownBy(begin({ timeoutMs: 300 }));
       expect(error).toMatchObject({ name: 'TimeoutError', code: 'RUNSPAN_TIMEOUT' });
     }
   });
 
   it('ends with the reason of the signal, between polls and during a poll, and removes its listeners', async () => {
-    const { server, client, id } = await created('QUEUED');
+    const { platform, client, id } = await created('QUEUED');
     const reason = new Error('enough');
     const between = new AbortController();
     const waiting = client.deployments.waitUntilDeployed(id, {
@@ -178,20 +175,27 @@ describe('a wait for a deployment', () => {
     });
     expect(await thrownBy(waiting)).toBe(reason);
     const during = new AbortController();
-    server.next(REVISION, () => during.abort(reason));
+    platform.next(REVISION, () => {
+      during.abort(reason);
+      return { status: 503 };
+    });
     expect(await thrownBy(client.deployments.waitUntilDeployed(id, { ...QUICK, signal: during.signal }))).toBe(reason);
     for (const { signal } of [between, during]) expect(getEventListeners(signal, 'abort')).toEqual([]);
-    const calls = server.calls.length;
+    const calls = platform.requests.length;
     const aborted = client.deployments.createAndWait(makeDeployment(), { ...QUICK, signal: AbortSignal.abort(reason) });
     expect(await thrownBy(aborted)).toBe(reason);
-    expect(server.calls.length).toBe(calls);
+    expect(platform.requests.length).toBe(calls);
   });
 
   it('ends when the client is closed, between polls and during a poll', async () => {
     for (const hangs of [true, false]) {
-      const { server, client, id } = await created('QUEUED');
+      const { platform, client, id } = await created('QUEUED');
       const close = (): unknown => setImmediate(() => void client.close());
-      if (hangs) server.next(REVISION, close);
+      if (hangs)
+        platform.next(REVISION, (request) => {
+          close();
+          return never(request);
+        });
       const waiting = client.deployments.waitUntilDeployed(id, { intervalMs: 60_000, onStatus: close });
       expect(await thrownBy(waiting)).toMatchObject({ code: 'RUNSPAN_NO_RESPONSE' });
     }
@@ -210,7 +214,7 @@ describe('a wait for a deployment', () => {
   });
 
   it('checks its options before anything is sent', async () => {
-    const { server, client } = await setUp();
+    const { platform, client } = await setUp();
     const { deployments } = client;
     const wrong = { timeoutMs: 0 };
     const given = { revisionId: NOWHERE } as object;
@@ -225,13 +229,13 @@ describe('a wait for a deployment', () => {
     }
     const invalid = deployments.waitUntilDeployed(NOWHERE, { revisionId: 'x' });
     expect(await thrownBy(invalid)).toMatchObject({ code: 'RUNSPAN_INVALID_REQUEST' });
-    expect(server.calls).toEqual([]);
+    expect(platform.requests).toEqual([]);
   });
 });
 
 it.each(['updateAndWait', 'redeployAndWait'] as const)('%s ends when the new revision is deployed', async (name) => {
-  const { server, client, id, latestId } = await created('DEPLOYED');
-  server.statuses = ['QUEUED', 'DEPLOYED'];
+  const { platform, client, id, latestId } = await created('DEPLOYED');
+  platform.setStatuses(['QUEUED', 'DEPLOYED']);
   const { deployments } = client;
   const { revision } = await (name === 'updateAndWait'
     ? deployments.updateAndWait(id, { secrets: [] }, QUICK)
@@ -242,40 +246,39 @@ it.each(['updateAndWait', 'redeployAndWait'] as const)('%s ends when the new rev
 
 describe('an update with a wait', () => {
   it('does not wait if it creates no revision, even if the last revision failed', async () => {
-    const { server, client, id } = await created('BUILD_FAILED');
-    server.calls.length = 0;
+    const { platform, client, id } = await created('BUILD_FAILED');
     const patch = { source_config: { custom_url: 'https://a.example' } };
     const { deployment, revision } = await client.deployments.updateAndWait(id, patch, QUICK);
     expect([deployment.source_config.custom_url, revision]).toEqual(['https://a.example', undefined]);
-    expect(server.calls.map(({ method }) => method)).toEqual(['PATCH']);
+    expect(platform.requests.map(({ method }) => method)).toEqual(['POST', 'PATCH']);
   });
 
   it('waits for the new revision if the response still names the old revision', async () => {
-    const { server, client, made } = await created('DEPLOYED');
-    server.next(/^PATCH/, (_, response) => {
-      response.end(JSON.stringify(made));
-      server.next(/^GET/, (_, read) => {
-        read.end(JSON.stringify(made));
-        server.push(made.id);
+    const { platform, client, made } = await created('DEPLOYED');
+    let latest: string | undefined;
+    platform.next(/^PATCH/, () => {
+      platform.next(/^GET/, () => {
+        latest = platform.push(made.id);
+        return { status: 200, body: made };
       });
+      return { status: 200, body: made };
     });
     const { revision } = await client.deployments.updateAndWait(made.id, { secrets: [] }, QUICK);
-    expect(revision?.id).toBe(server.deployments.get(made.id)?.revisions[0]?.id);
-    expect(revision?.id).not.toBe(made.latest_revision_id);
+    expect(revision?.id).toBe(latest);
   });
 });
 
 it('a creation rejects if the response has no id', async () => {
-  const { server, client } = await setUp();
-  server.next(/^POST/, (_, response) => response.end('{}'));
+  const { platform, client } = await setUp();
+  platform.next(/^POST/, json({}));
   const error = await thrownBy(client.deployments.createAndWait(makeDeployment(), QUICK));
   expect(error).toMatchObject({ code: 'RUNSPAN_INVALID_RESPONSE', message: expect.stringMatching(/has no id$/) });
-  expect(server.calls.length).toBe(1);
+  expect(platform.requests.length).toBe(1);
 });
 
 it('a redeployment with a wait waits for the earlier revision if the service builds it again', async () => {
-  const { server, client, id, latestId } = await created('DEPLOYED');
-  server.next(/redeploy$/, (_, response) => response.end(JSON.stringify({ id, latest_revision_id: latestId })));
+  const { platform, client, id, latestId } = await created('DEPLOYED');
+  platform.next(/redeploy$/, json({ id, latest_revision_id: latestId }));
   const { revision } = await client.deployments.redeployAndWait(id, latestId, QUICK);
   expect(revision).toMatchObject({ id: latestId, status: 'DEPLOYED' });
 });

@@ -1,15 +1,15 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
-import { ControlPlaneServer } from '../clients/control-plane-server.ts';
+import { createPlatform } from '#src/testing.ts';
 import { runNode } from '../support/program.ts';
 import { startAgents } from './agent-server/agents.ts';
 
 it('the example deploy-and-rate deploys, waits, asks, and gives feedback that is seen on the trace', async () => {
   const receiver = await createReceiver();
   onTestFinished(() => receiver.close());
-  const controlPlane = await ControlPlaneServer.start({ apiKey: 'key-of-the-control-plane' });
+  const controlPlane = await createPlatform({ keys: { 'key-of-the-control-plane': ['workspace-1'] }, statusMs: 0 });
   onTestFinished(() => controlPlane.close());
-  controlPlane.statuses = ['DEPLOYING', 'DEPLOYED'];
+  controlPlane.setStatuses(['DEPLOYING', 'DEPLOYED']);
   const agents = await startAgents(receiver.url);
   onTestFinished(() => agents.stop());
 
