@@ -1,7 +1,7 @@
 import { INSPECT } from '../../base/text.ts';
 import { type Check, checkedOptions, TRUE_OR_FALSE } from '../../config/checker.ts';
 import type { CallOptions } from '../client-options.ts';
-import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send } from '../endpoint.ts';
+import { callOf, type Endpoint, endpoints, methodsOf, ONE_IF_TRUE, type Send, type Table } from '../endpoint.ts';
 import { type A2A, a2aOf } from './a2a.ts';
 import { type AgentServerOptions, AgentService, agentServerChecks } from './agent-service.ts';
 import { type Assistants, assistantsOf } from './assistants.ts';
@@ -37,7 +37,7 @@ export interface AgentSystem {
 
 const FORMAT: Check = ["'prometheus' or 'json'", (format) => format === 'prometheus' || format === 'json'];
 
-const SYSTEM = endpoints<AgentSystem>('system', {
+export const SYSTEM: Table<AgentSystem> = endpoints('system', {
   info: ['GET /info'],
   ok: ['GET /ok', { query: { checkDb: [TRUE_OR_FALSE, ONE_IF_TRUE] } }],
   metrics: ['GET /metrics', { query: { format: [FORMAT] } }],
@@ -55,7 +55,7 @@ function systemOf(send: Send): AgentSystem {
   };
 }
 
-const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: 'text' };
+export const DOCS: Endpoint = { name: 'docs', method: 'GET', path: '/docs', response: 'text' };
 
 /**
  * A client for an agent server. Methods are grouped by resource, for example `server.threads` and `server.runs`. Inside

@@ -1,6 +1,6 @@
 import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
-import { endpoints, methodsOf, type Send } from '../endpoint.ts';
+import { endpoints, methodsOf, type Send, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, required, TEXT, whole } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
@@ -125,7 +125,7 @@ const DEPTH: Check = [
   (value) => typeof value === 'boolean' || Number.isSafeInteger(value),
 ];
 
-const ASSISTANTS = endpoints<Assistants>('assistants', {
+export const ASSISTANTS: Table<Assistants> = endpoints('assistants', {
   create: [
     'POST /assistants',
     {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { CallOptions } from '../client-options.ts';
-import { endpoints, methodsOf, type Send } from '../endpoint.ts';
+import { endpoints, methodsOf, type Send, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
 import { BODY, RECORD, required, TEXT, TEXTS, value } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
@@ -78,7 +78,7 @@ const ITEM_ID_QUERY = v.pipe(
 );
 const ITEM = required<StorePut>({ namespace: NAMESPACE, key: TEXT, value: RECORD });
 
-const STORE = endpoints<Store>('store', {
+export const STORE: Table<Store> = endpoints('store', {
   put: ['PUT /store/items', { body: ITEM, response: 'none' }],
   get: ['GET /store/items', { body: ITEM_ID_QUERY, response: 'any' }],
   delete: ['DELETE /store/items', { body: ITEM_ID, response: 'none' }],

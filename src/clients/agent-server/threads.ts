@@ -1,6 +1,6 @@
 import { TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, OBJECT_OPTION, oneOrMoreOf, TEXT_OPTION } from '../client-options.ts';
-import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send } from '../endpoint.ts';
+import { type Arguments, callOf, type Endpoint, endpoints, methodsOf, type Send, type Table } from '../endpoint.ts';
 import { type PageList, pagesFrom } from '../page.ts';
 import { BODY, oneOf, RECORD, required, TEXTS } from '../schema.ts';
 import { PAGE_BODY } from './agent-service.ts';
@@ -65,7 +65,7 @@ export interface Threads {
   ): Promise<RunStream<Values>>;
 }
 
-const THREADS = endpoints<Threads>('threads', {
+export const THREADS: Table<Threads> = endpoints('threads', {
   create: [
     'POST /threads',
     {
@@ -104,7 +104,7 @@ const THREADS = endpoints<Threads>('threads', {
 });
 
 /** Endpoint that returns the state at a checkpoint. The checkpoint may belong to a subgraph. */
-const STATE_OF_CHECKPOINT: Endpoint = {
+export const STATE_OF_CHECKPOINT: Endpoint = {
   ...THREADS.state,
   method: 'POST',
   path: `${THREADS.state.path}/checkpoint`,

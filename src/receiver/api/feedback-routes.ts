@@ -85,11 +85,16 @@ async function listFeedback({ store, scope, search }: Call): Promise<RouteRespon
 
 async function createTokens(call: Call): Promise<RouteResponse> {
   const body = await readJson(call, FEEDBACK_BYTES_MAX);
+  const created = await mintTokens(call, body);
+  return { status: 200, body: Array.isArray(body) ? created : created[0] };
+}
+
+/** Returns the response to each token that the body requests. */
+export async function mintTokens(call: Call, body: unknown): Promise<TokenResponse[]> {
   const tokens = readTokens(body, call.scope.tenant);
   const runIds = tokens.map(({ run_id }) => run_id);
   await checkProject(call, runIds);
-  const created = await Promise.all(tokens.map((token) => tokenBody(token, call)));
-  return { status: 200, body: Array.isArray(body) ? created : created[0] };
+  return Promise.all(tokens.map((token) => tokenBody(token, call)));
 }
 
 /** Revokes all tokens of a run. Tokens that are created later are valid. */
@@ -118,7 +123,9 @@ function idsIn(search: URLSearchParams, parameter: string): string[] {
   return ids.map((id) => validated(uuid(true), id, loc));
 }
 
-async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<object> {
+type TokenResponse = Pick<FeedbackToken, 'id' | 'feedback_key' | 'expires_at'> & { readonly url: string };
+
+async function tokenBody(token: FeedbackToken, { tokens, access, request: { headers } }: Call): Promise<TokenResponse> {
   const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
   const base = access.rules.publicUrl ?? `${scheme}://${headers.host}`;
   const { id, expires_at, feedback_key } = token;

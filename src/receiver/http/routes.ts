@@ -125,10 +125,11 @@ interface Endpoint {
   readonly routes: readonly Route[];
 }
 
-/** Groups routes by path. Paths without parameters come first and take precedence. */
+/** Groups routes by path. Paths with fewer parameters come first and take precedence. */
 function endpointsOf(routes: readonly Route[]): Endpoint[] {
+  const parametersOf = (path: string): number => path.split(':').length;
   const paths = [...new Set(routes.map(({ path }) => path))];
-  const sorted = [...paths.filter((path) => !path.includes(':')), ...paths.filter((path) => path.includes(':'))];
+  const sorted = paths.sort((one, other) => parametersOf(one) - parametersOf(other));
   return sorted.map((path) => ({
     pattern: new RegExp(`^${path.replaceAll(/:(\w+)/g, '(?<$1>[^/]+)')}$`),
     routes: routes.filter((route) => route.path === path),

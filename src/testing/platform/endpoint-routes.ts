@@ -10,7 +10,10 @@ import type { Requests } from './requests.ts';
 /** A request to an endpoint of the platform, whose ids, query and body are valid. */
 export interface EndpointCall {
   readonly ids: Readonly<Record<string, string>>;
-  /** The body as it was sent, in the names of the interface. Undefined if the endpoint has none. */
+  /**
+   * The body as it was sent, in the names of the interface, or the query of a GET request whose endpoint has a body.
+   * Undefined if the endpoint has none.
+   */
   readonly body: unknown;
   readonly search: URLSearchParams;
   /** Id of the workspace that the key reaches. */
@@ -58,9 +61,9 @@ export function endpointRoute(endpoint: Endpoint, handler: Handler, settings: Ro
       const hasBody = schema !== undefined && method !== 'GET';
       const given = hasBody ? await readJson(call) : undefined;
       requests.setBody(request, given);
-      const body = named(given);
-      const { errors } = hasBody ? parseRequest(schema, body, ['body']) : { errors: [] };
-      refuseErrors(errors, refusal);
+      const body = schema === undefined || hasBody ? named(given) : fieldsIn(search);
+      const place = hasBody ? 'body' : 'query';
+      if (schema !== undefined) refuseErrors(parseRequest(schema, body, [place]).errors, refusal);
       return handler({ ids, body, search, tenant: scope.tenant, call });
     },
   };
@@ -75,7 +78,8 @@ export function refuseErrors(errors: readonly ValidationError[], refusal: RouteS
 }
 
 /** Throws an HTTP 422 error for an unknown query parameter, or for a value that the client's checks reject. */
-function checkQuery({ query = {}, options = {}, response }: Endpoint, search: URLSearchParams): void {
+function checkQuery({ query = {}, options = {}, response, method, body }: Endpoint, search: URLSearchParams): void {
+  if (method === 'GET' && body !== undefined) return;
   const checks = new Map<string, Check>(Object.entries(query).map(([name, [check]]) => [wireNameOf(name), check]));
   if (response === 'pages') for (const [name, check] of Object.entries(options)) checks.set(name, check);
   refuseUnknownParameters(search, [...checks.keys()]);
@@ -85,6 +89,10 @@ function checkQuery({ query = {}, options = {}, response }: Endpoint, search: UR
     const error = { loc: ['query', name], msg: `Expected ${expected}`, type: 'value_error', input: text };
     throw new HttpError(422, [error]);
   }
+}
+
+function fieldsIn(search: URLSearchParams): Record<string, unknown> {
+  return Object.fromEntries([...search].map(([name, text]) => [name, valuesOf(text).at(-1) ?? text]));
 }
 
 /** What the text of a query parameter can stand for. */
