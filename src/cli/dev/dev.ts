@@ -175,9 +175,10 @@ async function runPlatform(
   };
   try {
     if (command !== undefined) return await runChild(command, environmentWith(variables));
+    const stopped = untilStopped();
     const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${value}\n`);
     stdout.write(`a platform in memory listens on ${url}, whose page shows the traces\n${lines.join('')}`);
-    return await untilStopped();
+    return await stopped;
   } finally {
     await platform.close();
   }
