@@ -177,7 +177,7 @@ async function runPlatform(
     if (command !== undefined) return await runChild(command, environmentWith(variables));
     const stopped = untilStopped();
     const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${value}\n`);
-    stdout.write(`a platform in memory listens on ${url}, whose page shows the traces\n${lines.join('')}`);
+    stdout.write(`a platform in memory listens on ${url}, whose page asks for the key\n${lines.join('')}`);
     return await stopped;
   } finally {
     await platform.close();
