@@ -152,10 +152,6 @@ const FIELDS: readonly FieldRow[] = [
 ];
 
 describe('a deployment to create', () => {
-  it.each(SOURCES)('may have the source %s', async (source) => {
-    expect(await created(deployment(source))).toEqual([]);
-  });
-
   it.each(FIELDS)('of the source %s checks the field %s', async (source, path, good, bad) => {
     for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
     for (const value of bad) {
@@ -327,7 +323,7 @@ it('client and platform agree about generated requests', async () => {
       const { name, source: _, ...patch } = body;
       await (isNew ? created(body) : patched(patch));
     }),
-    { numRuns: cases(2_000) },
+    { numRuns: cases(1_000) },
   );
 });
 
