@@ -53,8 +53,8 @@ export class AgentRun implements Entry {
   readonly result: Promise<Fields>;
   readonly #settings: AgentRunSettings;
   readonly #cancelling = new AbortController();
+  #isRolledBack = false;
   #question: Interrupt | undefined;
-  #firstState = 0;
 
   constructor(id: string, settings: AgentRunSettings) {
     const { thread, request, assistantId, isStateless } = settings;
@@ -69,21 +69,21 @@ export class AgentRun implements Entry {
     this.record = newRecord({ ...ids, status: 'pending', metadata, multitask_strategy, kwargs });
     this.#emit('metadata', { run_id: id, attempt: 1 });
     this.result = Promise.all(thread.active.values()).then(() => this.#run());
-    thread.active.set(this, this.result);
+    thread.active.set(id, this.result);
     thread.record.status = 'busy';
   }
 
   /** Aborts the run's signal. The action `rollback` also removes the states that the run has added to its thread. */
   async cancel(action?: string | null): Promise<void> {
+    this.#isRolledBack = action === 'rollback';
     this.#cancelling.abort();
     await this.result;
-    if (action === 'rollback') this.thread.setStates(this.thread.states.slice(0, this.#firstState));
   }
 
   async #run(): Promise<Fields> {
     const { thread, record } = this;
     record.status = 'running';
-    this.#firstState = thread.states.length;
+    const { states } = thread;
     const turn = this.#turn();
     const order = await this.#saveStart(turn.input);
     const error = await withRun(fromHeaders({ 'runspan-trace': order }), () => this.#call(turn));
@@ -96,8 +96,9 @@ export class AgentRun implements Entry {
       ...(error && { error: `${error.error}: ${error.message}` }),
       ...(aborted && { extra: { metadata: { end_reason: 'cancelled' } } }),
     });
+    if (this.#isRolledBack) thread.setStates(states);
     record.status = error ? 'error' : aborted || asked ? 'interrupted' : 'success';
-    thread.active.delete(this);
+    thread.active.delete(this.id);
     thread.record.status = thread.active.size > 0 ? 'busy' : error ? 'error' : thread.paused ? 'interrupted' : 'idle';
     if (error) this.#emit('error', error);
     if (this.request.feedback_keys?.length) this.#emit('feedback', this.#settings.feedback);
@@ -182,8 +183,8 @@ export class AgentRun implements Entry {
   }
 
   #emit(name: string, data: unknown): void {
-    const { stream_mode: modes = 'values', stream_subgraphs: hasSubgraphs = false } = this.request;
-    if (this.events.isOver || !isIn([modes].flat(), name) || (name.includes('|') && !hasSubgraphs)) return;
+    const { stream_mode: modes, stream_subgraphs: hasSubgraphs } = this.request;
+    if (this.events.isOver || !isIn([modes ?? 'values'].flat(), name) || (name.includes('|') && !hasSubgraphs)) return;
     for (const { events } of [this, this.thread]) events.add(name, data);
   }
 

@@ -35,13 +35,16 @@ export function runHandlers(
       request,
       feedback,
       caller: fromHeaders(call.call.request.headers),
-      project: ids.deployment === 'local' ? graph : String(ids.deployment),
+      project: agent.project ?? graph,
       save: (operations) => store.apply({ tenant }, operations),
     });
     return agent.runs.add(run);
   };
   const creating = {
-    create: async (agent, call) => created(await start(agent, call)),
+    create: async (agent, call) => {
+      const { record, path } = await start(agent, call);
+      return { status: 200, headers: { 'content-location': path }, body: record };
+    },
     wait: async (agent, call) => waitedFor(await start(agent, call)),
     stream: async (agent, call) => streamed(await start(agent, call)),
   } satisfies Record<string, AgentHandler>;
@@ -51,8 +54,10 @@ export function runHandlers(
     {
       ...creating,
       joinStream,
-      list: ({ runs }, { ids: { thread_id }, body }) =>
-        pageOf(recordsOf(runs.find({ ...fieldsOf(body), thread_id })), body),
+      list: (agent, { ids, body }) => {
+        const { thread_id } = agent.threads.get(ids.thread_id).record;
+        return pageOf(recordsOf(agent.runs.find({ ...fieldsOf(body), thread_id })), body);
+      },
       get: (agent, { ids }) => ok(runOf(agent, ids).record),
       delete: async (agent, { ids }) => {
         const run = runOf(agent, ids);
@@ -105,7 +110,7 @@ function makeRoom(agent: AgentData, { active }: AgentThread, strategy: string | 
   if (strategy === 'reject')
     throw new HttpError(422, 'The thread has an active run: choose another multitask_strategy');
   if (strategy === 'interrupt' || strategy === 'rollback')
-    for (const run of active.keys()) void cancel(agent, run as AgentRun, strategy);
+    for (const id of active.keys()) void cancel(agent, agent.runs.get(id), strategy);
 }
 
 async function cancel(agent: AgentData, run: AgentRun, action: string | null): Promise<void> {
@@ -118,10 +123,6 @@ function runOf({ runs }: AgentData, { run_id, thread_id }: EndpointCall['ids']):
   if (thread_id !== undefined && run.record.thread_id !== thread_id)
     throw new HttpError(404, `The thread ${thread_id} has no run ${run_id}`);
   return run;
-}
-
-function created(run: AgentRun): RouteResponse {
-  return { ...ok(run.record), headers: { 'content-location': run.path } };
 }
 
 function waitedFor(run: AgentRun, search?: URLSearchParams): RouteResponse {
