@@ -1,8 +1,15 @@
 /** Records runs in memory for tests, and provides a matcher and snapshots. @packageDocumentation */
 export { type ErrorCode, errorCodes, RunspanError } from './base/errors.ts';
+export type { RevisionStatus } from './clients/control-plane/revision.ts';
+export type { Spelling } from './clients/control-plane/spelling.ts';
 export type { Limits } from './config/limits.ts';
 export type { HeldAttachment } from './payload/attachment.ts';
 export type { Redaction } from './payload/redaction/redact.ts';
+export type { RunQuery } from './receiver/domain/query.ts';
+export type { RunFields, RunOperation } from './receiver/domain/run-message.ts';
+export type { AttachmentInfo, PayloadField, StoredRun } from './receiver/domain/run-view.ts';
+export type { ReceiverFailure, ReceiverFaults } from './receiver/http/faults.ts';
+export type { RouteResponse } from './receiver/http/route.ts';
 export type { ReplayMode } from './replay/fixture.ts';
 export type { Replayed } from './replay/replayed.ts';
 export { type ReplayOptions, replay } from './replay/run-replay.ts';

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { createReceiver } from '#src/receiver.ts';
 import type { RunRecord } from '#src/run/record.ts';
+import { createPlatform } from '#src/testing.ts';
 import { runNode } from './support/program.ts';
 
 /** Runs an example, and returns its output and the received runs. */
@@ -37,6 +38,31 @@ describe.concurrent('the example server', () => {
   it('prints the same without tracing', async () => {
     const { code, stdout, stderr } = await runNode(['examples/server/main.js']);
     expect([code, stderr, stdout.split('\n').length]).toEqual([0, '', 5]);
+  });
+});
+
+describe.concurrent('the example deploy-and-rate', () => {
+  it('deploys, asks and rates on a platform in memory, where the agent continues the trace of the call', async () => {
+    const { code, stdout, stderr } = await runNode(['examples/deploy-and-rate/main.js']);
+    expect([code, stderr]).toEqual([0, '']);
+    const tree = 'answer (chain)\n  runs.stream (chain)\n    agent (chain)\n';
+    expect(stdout.replace(/^([A-Z_]+\n)+(?=DEPLOYED)/, '')).toBe(`DEPLOYED\nWhere is my parcel?\n${tree}`);
+  });
+
+  it('uses the services of its variables, and the feedback is seen on the trace', async () => {
+    await using platform = await createPlatform({ hosting: 'self-hosted' });
+    const { url, agentUrl, apiKey } = platform;
+    platform.setStatuses(['DEPLOYED']);
+    const { code, stdout, stderr } = await runNode(['examples/deploy-and-rate/main.js'], {
+      ...{ CONTROL_PLANE_URL: url, CONTROL_PLANE_KEY: apiKey, AGENT_URL: agentUrl, AGENT_KEY: apiKey },
+      ...{ RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: apiKey },
+    });
+    expect([code, stderr]).toEqual([0, '']);
+    const [call, , agent] = await platform.runs();
+    const addresses = [`the call:  ${url}/?trace=${call?.id}`, `the agent: ${url}/?trace=${agent?.id}`];
+    expect(stdout).toBe(['DEPLOYED', 'Where is my parcel?', ...addresses, ''].join('\n'));
+    const rated = await fetch(`${url}/query/runs/${agent?.id}`, { headers: { 'x-api-key': apiKey } });
+    expect(await rated.json()).toMatchObject({ feedback: [{ key: 'helpful', score: 1, comment: 'That helped.' }] });
   });
 });
 

@@ -238,6 +238,26 @@ describe.concurrent('runspan dev by itself', () => {
   });
 });
 
+describe.concurrent('runspan dev --platform', () => {
+  it('passes the addresses and the key of a platform to the command, and exits with its code', async () => {
+    const code = `
+      const { AGENT_KEY, AGENT_URL, RUNSPAN_ENDPOINT } = process.env;
+      console.log(AGENT_KEY, AGENT_URL.replace(RUNSPAN_ENDPOINT, ''));
+      process.exit(5);`;
+    const { code: exit, stdout, stderr } = await runRunspan(['dev', '--platform', ...devWith(code).slice(1)]);
+    expect([exit, stdout, stderr]).toEqual([5, 'platform-key /agents/local\n', '']);
+  });
+
+  it('by itself prints variables with the addresses and the key, until SIGTERM', async () => {
+    const { child, printed, ended } = startRunspan(['dev', '--platform', 'self-hosted', '--port', '0']);
+    await printed(/export RUNSPAN_API_KEY=platform-key\n/);
+    child.kill('SIGTERM');
+    const { code, stdout, stderr } = await ended;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(shown(stdout)).toContain('export RUNSPAN_CONTROL_PLANE_URL=http://HOST');
+  });
+});
+
 describe.concurrent('the runs of runspan dev', () => {
   const folders: ReturnType<typeof temporaryFolder>[] = [];
   // A hook of a test would run at the end of any test that runs beside it.
@@ -375,6 +395,7 @@ describe('runspan dev does not start', () => {
     ['--host 192.0.2.1', key, 'Cannot listen on 192.0.2.1, port 0: listen EADDRNOTAVAIL'],
     [`--prices ${prices}`, {}, `cannot use the prices of ${prices}: Expected the price of "m" to be an object`],
     ['--quiet -- no-such-command', {}, 'command not found: "no-such-command"', 127],
+    ['--platform', {}, "option '--platform [hosting]' cannot be used with option '--memory'", 2],
     [`--quiet -- ${prices}`, {}, `cannot start "${prices}": the file is not executable`, 126],
   ])('with %s and %j', async (line, env, message, exitCode = 1) => {
     const words = line.split(' ').filter(Boolean);

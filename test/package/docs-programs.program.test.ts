@@ -4,7 +4,7 @@ import { createReceiver, type Receiver } from '#src/receiver.ts';
 import { root, temporaryFolder } from '../support/folders.ts';
 import { runNode } from '../support/program.ts';
 import { fileOf, folderOf, layOutPrograms, programs, shells } from './documentation.ts';
-import { manifest } from './repository.ts';
+import { manifest, read } from './repository.ts';
 import { commandsOf, masked, type Snippet } from './snippets.ts';
 
 const folder = temporaryFolder();
@@ -26,7 +26,7 @@ describe.concurrent.each([...places])('of the page %s, the snippet', (page) => {
 
   it.sequential.each(ofPage(programs))('%s runs', async (_, program) => {
     const path = fileOf(program);
-    const output = await run([path.base], join(folder.path, path.dir), receiver.url);
+    const output = await run([...platformFor(page), path.base], join(folder.path, path.dir), receiver.url);
     if (program.prints !== undefined) expect(masked(output)).toEqual(masked(program.prints));
   });
 
@@ -38,6 +38,12 @@ describe.concurrent.each([...places])('of the page %s, the snippet', (page) => {
     expect(masked(output)).toEqual(masked(shell.prints ?? ''));
   });
 });
+
+/** Returns the arguments for Node that run a program of a page against a platform, if the page says so. */
+function platformFor(page: string): string[] {
+  if (!read(`${page}.md`).includes('npx runspan dev --platform -- node ')) return [];
+  return [...argumentsOf('npx runspan dev --platform'), '--', process.execPath];
+}
 
 /** Returns the arguments for Node that run a command of a page. */
 function argumentsOf(command: string): string[] {

@@ -27,7 +27,7 @@ const NOT_RUN_MAX = 5;
 const GUIDES_MAX = 42;
 const WORDS_MAX = 70_000;
 const GENERATED = ['docs/benchmarks-tables.md', 'docs/opentelemetry-attributes.md'];
-const LANGUAGES = ['js', 'ts', 'sh', 'text', 'console', 'json', 'yaml'];
+const LANGUAGES = ['js', 'jsx', 'ts', 'sh', 'text', 'console', 'json', 'yaml'];
 
 describe('the pages', () => {
   it('include README.md, ARCHITECTURE.md and docs/errors.md', () => {

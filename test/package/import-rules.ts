@@ -70,7 +70,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'register.ts': ['register', ROOT],
   'clients.ts': ['base', 'platform', 'config', 'clients'],
   'receiver.ts': ['base', 'platform', 'config', 'run', 'otel', 'receiver', ROOT],
-  'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'testing', 'replay', ROOT],
+  'testing.ts': ['base', 'platform', 'config', 'payload', 'run', 'clients', 'receiver', 'testing', 'replay', ROOT],
 };
 
 /** The folders that each folder of a product may import. A folder that is not listed may import all of them. */

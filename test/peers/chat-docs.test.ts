@@ -1,20 +1,21 @@
-import { type ChildProcess, execFile } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { transformWithEsbuild } from 'vite';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { AT_ONCE, greetingOf, startChat } from '../../examples/chat/test/support/chat-program.mjs';
 import { read } from '../package/repository.ts';
 import { masked, snippetsOf } from '../package/snippets.ts';
-import { root } from '../support/folders.ts';
+import { root, temporaryFolder } from '../support/folders.ts';
+import { runNode } from '../support/program.ts';
 
 const build = join(root, 'examples/chat/build');
 const snippets = snippetsOf('docs/chat.md', read('docs/chat.md'));
 const ofPeers = snippets.filter(({ isOfPeers }) => isOfPeers);
-const programs = ofPeers.filter(({ file, language }) => file === undefined && language !== 'sh');
+const programs = ofPeers.filter(({ file, language }) => file === undefined && language === 'js');
 /** Modules of the application, with the file that they belong to. */
 const modules = ofPeers.filter(({ file }) => file !== undefined);
 
@@ -42,7 +43,7 @@ describe('the pages on the chat', () => {
       const file = join(build, `snippet-${place.replace(/\W/g, '-')}.mjs`);
       writeFileSync(file, program.code.replaceAll('http://127.0.0.1:4888', url));
       try {
-        const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 30_000 });
+        const { stdout, stderr } = await runNode([file]);
         expect(stderr).toBe('');
         expect(masked(stdout)).toEqual(masked(program.prints ?? ''));
       } finally {
@@ -50,6 +51,19 @@ describe('the pages on the chat', () => {
       }
     },
   );
+
+  test('show a component of React that sends a message and shows the answer', async () => {
+    const jsx = ofPeers.find(({ language }) => language === 'jsx')?.code ?? '';
+    const folder = temporaryFolder(join(root, 'test/peers/react'));
+    onTestFinished(folder.remove);
+    const file = join(folder.path, 'chat.mjs');
+    const { code } = await transformWithEsbuild(jsx.replace('http://127.0.0.1:4888', url), 'chat.jsx', {
+      jsx: 'automatic',
+    });
+    writeFileSync(file, code);
+    const { stdout, stderr } = await runNode([join(root, 'test/peers/react/chat-form.mjs'), file]);
+    expect([stdout, stderr]).toEqual([programs[0]?.prints, '']);
+  });
 
   test('show a host that serves another agent, its page and its traces, until it receives SIGTERM', async () => {
     expect(modules.map(({ file }) => file)).toEqual(['server/host.ts']);

@@ -52,7 +52,7 @@ const jestFiles = [
 ];
 
 it.each([
-  ['Vitest', vitestFiles, today, ['vitest/vitest.mjs', 'run'], /Tests .*4 passed/],
+  ['Vitest', vitestFiles, today, ['vitest/vitest.mjs', 'run'], /Tests .*5 passed/],
   ['Jest', jestFiles, formats, ['jest/bin/jest.js', '--ci'], /Tests: .*2 passed, 2 total/],
 ] as const)(
   'with the set-up for %s, the matcher works, and runs outside of recordRuns are sent',
@@ -72,5 +72,5 @@ it.each([
 it('the type of the matcher applies', () => {
   const project = projectWith(vitestFiles, today);
   const options = '--noEmit --module nodenext --lib es2023,esnext.disposable --allowJs';
-  compile(project, options, ['vitest.setup.ts', 'vitest.config.ts', 'answer.test.ts']);
+  compile(project, options, ['vitest.setup.ts', 'vitest.config.ts', 'answer.test.ts', 'deploy.test.ts']);
 });

@@ -40,7 +40,9 @@ export class RequestError extends Error {
 /** Returns the error for a path that does not accept the method. */
 export function methodError(path: string, method: string, allowed: readonly string[]): RequestError {
   const methods = allowed.join(', ');
-  const message = `${path} accepts ${methods}, not ${method}.`;
+  // Another hook of the same name expects the server to create threads.
+  const hint = `${method} ${path}` === 'POST /api/threads' ? ' In React, use `useStream` of @langchain/react.' : '';
+  const message = `${path} accepts ${methods}, not ${method}.${hint}`;
   return new RequestError('method_not_allowed', message, 405, undefined, { allow: methods });
 }
 

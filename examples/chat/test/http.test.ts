@@ -109,12 +109,12 @@ test.each([
   ['GET', '/api/threads/t/history', 'POST'],
   ['GET', '/api/threads/t/runs/r/cancel', 'POST'],
   ['PATCH', '/api/threads/t', 'DELETE'],
-  ['POST', '/api/threads', 'GET'],
+  ['POST', '/api/threads', 'GET', ' In React, use `useStream` of @langchain/react.'],
   ['DELETE', '/api/info', 'GET'],
-])('%s %s gets 405 with the methods of the path', async (method, path, allow) => {
+])('%s %s gets 405 with the methods of the path', async (method, path, allow, hint = '') => {
   const response = await fetch(chat.url + path, { method });
   expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
-  const message = `${path} accepts ${allow}, not ${method}.`;
+  const message = `${path} accepts ${allow}, not ${method}.${hint}`;
   expect(await response.json()).toEqual({ error: 'method_not_allowed', message, detail: message });
 });
 

@@ -5,11 +5,12 @@ import { RunspanError } from '../../base/errors.ts';
 import { messageOf, visible, visibleJson } from '../../base/text.ts';
 import { isAtLeast } from '../../base/version.ts';
 import { isOrigin } from '../../config/checker.ts';
-import { variable } from '../../config/environment.ts';
+import { environmentWith, variable } from '../../config/environment.ts';
 import { delay } from '../../platform/timers.ts';
 import { HOST_NAME } from '../../receiver/receiver.ts';
 import { pagePath } from '../../run/page-path.ts';
 import { isoTimestamp } from '../../run/time.ts';
+import { createPlatform } from '../../testing/create-platform.ts';
 import {
   type CommandContext,
   CommandFailure,
@@ -18,6 +19,7 @@ import {
   duration,
   type Ending,
   type OptionsOf,
+  type Output,
   size,
   untilStopped,
   wholeNumber,
@@ -53,6 +55,10 @@ RUNSPAN_API_KEY contains the write key if a write key is set, otherwise the key.
 The coding agents claude and codex send their own telemetry to the receiver, for example with
 runspan dev --content -- claude. Without --content, it contains no prompts, answers, tool arguments
 or tool outputs.
+
+With --platform, a stand-in for a deployment platform listens instead: control plane, agent server,
+feedback and traces, in memory. It prints the variables with its addresses and its key, or passes
+them to the command.
 
 Exit code:
   the exit code or signal of the command; 0 after Ctrl-C without a command; 1 if the receiver cannot
@@ -100,7 +106,13 @@ function withOptions(command: Command) {
       'address to listen on; other machines can connect only if RUNSPAN_RECEIVER_KEY has at least 16 characters',
     )
     .option('--allow-host <name>', 'host name that a proxy uses for the receiver; can be repeated', hostName)
-    .option('--allow-origin <origin>', 'origin whose web pages may send spans; can be repeated', pageOrigin);
+    .option('--allow-origin <origin>', 'origin whose web pages may send spans; can be repeated', pageOrigin)
+    .addOption(
+      new Option('--platform [hosting]', 'start a platform to test deployments and agents against')
+        .choices(['cloud', 'self-hosted'])
+        .preset('cloud')
+        .conflicts(command.options.map((option) => option.attributeName()).filter((name) => name !== 'port')),
+    );
 }
 
 function hostName(text: string, previous?: string[]): string[] {
@@ -125,6 +137,7 @@ async function dev(
   command: ChildCommand | undefined,
   { stdout, stderr }: CommandContext,
 ): Promise<Ending> {
+  if (options.platform !== undefined) return await runPlatform(options, command, stdout);
   const session: Session = { options, command, stdout, stderr, warn: (line) => stderr.write(`runspan: ${line}\n`) };
   const receiver = await receiverFor(session);
   const watch = options.quiet ? undefined : watchOf(receiver, session);
@@ -138,6 +151,36 @@ async function dev(
     } finally {
       await receiver.close();
     }
+  }
+}
+
+/** Starts a platform for the command, or until the user stops it. */
+async function runPlatform(
+  { platform: hosting = 'cloud', port = DEFAULT_PORT }: DevOptions,
+  command: ChildCommand | undefined,
+  stdout: Output,
+): Promise<Ending> {
+  const platform = await createPlatform({ hosting, port }).catch((error) => Promise.reject(withDevNames(error, port)));
+  const { url, agentUrl, apiKey, tenantId } = platform;
+  const variables = {
+    CONTROL_PLANE_URL: url,
+    CONTROL_PLANE_KEY: apiKey,
+    RUNSPAN_CONTROL_PLANE_URL: url,
+    RUNSPAN_CONTROL_PLANE_KEY: apiKey,
+    RUNSPAN_WORKSPACE_ID: tenantId,
+    AGENT_URL: agentUrl,
+    AGENT_KEY: apiKey,
+    RUNSPAN_ENDPOINT: url,
+    RUNSPAN_API_KEY: apiKey,
+  };
+  try {
+    if (command !== undefined) return await runChild(command, environmentWith(variables));
+    const stopped = untilStopped();
+    const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${value}\n`);
+    stdout.write(`a platform in memory listens on ${url}, whose page asks for the key\n${lines.join('')}`);
+    return await stopped;
+  } finally {
+    await platform.close();
   }
 }
 
