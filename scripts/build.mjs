@@ -46,6 +46,7 @@ const files = [
   'scripts/notices.mjs',
   'scripts/packed-chunks.mjs',
   'examples/chat/server',
+  'examples/demo',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
@@ -58,7 +59,8 @@ const OF_DIST = 'dist-of-this-package:';
  */
 const LOADED_LATE = { '@pydantic/genai-prices': 'chunks/genai-prices.cjs' };
 
-/** Modules of the chat that `runspan demo` shows. */
+/** The examples that `runspan demo` runs: the demo, and the chat in it. */
+const DEMO = join(root, 'examples', 'demo');
 const CHAT = join(root, 'examples', 'chat', 'server');
 
 /** Files of packages that only one command loads. Their names in `chunks/`, and the modules in them. */
@@ -92,6 +94,7 @@ async function compile() {
     writeDeclarations();
     const bundled = [
       ...(await copyPackages()),
+      ...(await copyApi()),
       ...(await joinModules()),
       ...(await joinModulesForCommonJS()),
       ...(await joinModulesForEdge()),
@@ -123,6 +126,14 @@ async function copyPackages() {
     writeFileSync(join(compiled, file), withListAside(code, file));
   }
   return Object.keys(LOADED_LATE).map((name) => resolve(name));
+}
+
+/** Copies OpenTelemetry's API, an optional peer, for the demo. Returns the ids of the bundled modules. */
+async function copyApi() {
+  const plugins = [nodeResolve({ rootDir: root }), minifiedPackages(), withoutComments()];
+  const api = await rollup({ input: '@opentelemetry/api', plugins });
+  const { output } = await api.write({ file: join(compiled, 'chunks', 'opentelemetry-api.js') });
+  return output.flatMap(({ moduleIds }) => moduleIds);
 }
 
 /** Writes the longest list of a module to a compressed file beside the module, because it is most of the module. */
@@ -184,8 +195,13 @@ function minifiedPackages() {
 function joinModules() {
   const input = Object.fromEntries(entryFiles().map((path) => [path.slice(0, -'.js'.length), join(modules, path)]));
   return bundle(
-    { ...input, 'chunks/chat': join(CHAT, 'scripted.ts') },
-    [ownFiles(), chatOfThisCheckout(), packedChunks([...Object.keys(PACKED), 'chat'], MINIFIED)],
+    {
+      ...input,
+      'chunks/demo': join(DEMO, 'main.ts'),
+      'chunks/minimal-tracer': join(DEMO, 'minimal-tracer.ts'),
+      'chunks/chat': join(CHAT, 'scripted.ts'),
+    },
+    [ownFiles(), examplesOfThisCheckout(), packedChunks([...Object.keys(PACKED), 'chat'], MINIFIED)],
     { chunkFileNames: 'chunks/[name].js', hoistTransitiveImports: false },
   );
 }
@@ -230,21 +246,22 @@ async function bundle(input, plugins, output) {
 }
 
 /**
- * Compiles the modules of the demo's chat. `runspan` is the code of this package. All other packages are those of this
+ * Compiles the modules of the demo. `runspan` is the code of this package. All other packages are those of this
  * checkout, whether or not the chat's own are installed.
  */
-function chatOfThisCheckout() {
+function examplesOfThisCheckout() {
+  const isOfDemo = (id) => id.startsWith(CHAT) || id.startsWith(DEMO);
   return {
-    name: 'chat-of-this-checkout',
+    name: 'examples-of-this-checkout',
     resolveId(specifier, importer = '') {
-      if (!importer.startsWith(CHAT) || specifier.startsWith('.')) return null;
-      if (specifier === 'runspan') return join(modules, 'index.js');
+      if (!isOfDemo(importer) || specifier.startsWith('.')) return null;
+      const [isOwn, entry = 'index'] = /^runspan(?:\/(.+))?$/.exec(specifier) ?? [];
+      if (isOwn !== undefined) return join(modules, `${entry}.js`);
       // The main entry loads all of LangChain's callbacks, to store their context.
       const name = specifier === '@langchain/langgraph' ? `${specifier}/web` : specifier;
       return this.resolve(name, join(root, 'package.json'), { skipSelf: true });
     },
-    transform: (code, id) =>
-      id.startsWith(CHAT) ? transformWithEsbuild(code, id, { ...MINIFIED, loader: 'ts' }) : null,
+    transform: (code, id) => (isOfDemo(id) ? transformWithEsbuild(code, id, { target: 'es2022', loader: 'ts' }) : null),
   };
 }
 

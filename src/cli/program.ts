@@ -18,7 +18,7 @@ import {
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<CommandModule>]>> = {
   init: ['print what to add to the program in this folder', () => import('./init/init.ts')],
   dev: ['start a receiver on this machine and draw the traces that arrive', () => import('./dev/dev.ts')],
-  demo: ['try the whole package against a platform in this process', () => import('./demo/demo.ts')],
+  demo: ['try the whole package against a platform in this process', () => import('./demo.ts')],
   serve: ['start a receiver for a team, with tenants and keys', () => import('./serve/serve.ts')],
   keys: ['create, list and revoke the keys of a receiver', () => import('./serve/keys.ts')],
   traces: ['list the recorded traces', () => import('./query/traces.ts')],

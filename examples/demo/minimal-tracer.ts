@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import { type Context, type ContextManager, context, ROOT_CONTEXT, type Span, trace } from '@opentelemetry/api';
-import type { RunSpanProcessor } from '../../otel/run-span-processor.ts';
+import type { RunSpanProcessor } from 'runspan/otel';
 import type { Tracer } from './context.ts';
 
 /** Returns a tracer without OpenTelemetry's SDK, which the package does not install. */

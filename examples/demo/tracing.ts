@@ -1,13 +1,8 @@
-import { AgentServer } from '../../clients/agent-server/agent-server.ts';
-import { traced } from '../../instrument/methods.ts';
-import { traceable } from '../../instrument/traceable.ts';
-import type { TraceSummary } from '../../receiver/domain/run-view.ts';
-import { startRun } from '../../run/start-run.ts';
-import { configure } from '../../runspan.ts';
+import { configure, startRun, traceable, traced } from 'runspan';
+import { AgentServer } from 'runspan/clients';
+import { RunSpanProcessor } from 'runspan/otel';
+import type { TraceSummary } from 'runspan/receiver';
 import { type DemoContext, queried, type Tracer } from './context.ts';
-
-/** Without OpenTelemetry's API, there are no spans. */
-const withoutSpans: Tracer = (_, __, work) => work();
 
 class Prices {
   @traced({ name: 'search prices', runType: 'retriever' })
@@ -43,7 +38,7 @@ export async function tracing(context: DemoContext): Promise<void> {
   const { platform, service, createTracer, check } = context;
   const exporter = configure({ ...service, project: 'demo' });
   const agents = new AgentServer({ url: platform.agentUrl, apiKey: platform.apiKey });
-  const answer = shopAssistant(await tracerOf(createTracer), agents);
+  const answer = shopAssistant(createTracer(new RunSpanProcessor({ shouldExport: 'all' })), agents);
   const conversation = answer.with({ threadId: 'conversation-1', userId: 'ada' });
   check('a wrapped function returns its result', await conversation('How much is Tea?'), 'We have it. Tea costs 2 €.');
   await conversation('And Coffee?');
@@ -57,13 +52,7 @@ export async function tracing(context: DemoContext): Promise<void> {
   await checkTraces(context);
 }
 
-async function tracerOf(createTracer: DemoContext['createTracer']): Promise<Tracer> {
-  if (createTracer === undefined) return withoutSpans;
-  const { RunSpanProcessor } = await import('../../otel/run-span-processor.ts');
-  return createTracer(new RunSpanProcessor({ shouldExport: 'all' }));
-}
-
-async function checkTraces({ platform, createTracer, check }: DemoContext): Promise<void> {
+async function checkTraces({ platform, check }: DemoContext): Promise<void> {
   const { items } = await queried<{ readonly items: readonly TraceSummary[] }>(platform, '/query/traces?project=demo');
   check('the names of the traces', items.map(({ name }) => name).sort(), [
     'answer',
@@ -79,9 +68,8 @@ async function checkTraces({ platform, createTracer, check }: DemoContext): Prom
     const run = runs.find((one) => one.name === name);
     return runs.find(({ id }) => id === run?.parent_run_id)?.name;
   };
-  const span = createTracer === undefined ? 'answer' : 'retrieve';
-  check('the decorated method is below its caller', parentOf('search prices'), span);
-  if (createTracer !== undefined) check('the span is below the function', parentOf('retrieve'), 'answer');
+  check('the decorated method is below the span', parentOf('search prices'), 'retrieve');
+  check('the span is below the function', parentOf('retrieve'), 'answer');
   check(
     'the run of the agent server is in the trace',
     runs.some(({ name }) => name === 'agent'),

@@ -1,9 +1,4 @@
-import { ControlPlane } from '../../clients/control-plane/control-plane.ts';
-import {
-  createsRevision,
-  type DeploymentCreate,
-  type DeploymentPatch,
-} from '../../clients/control-plane/deployment.ts';
+import { ControlPlane, createsRevision, type DeploymentCreate, type DeploymentPatch } from 'runspan/clients';
 import type { DemoContext } from './context.ts';
 import { DEPLOYMENTS } from './interface.ts';
 

@@ -1,7 +1,6 @@
-import type { ConfigureOptions } from '../../config/options.ts';
-import type { RunSpanProcessor } from '../../otel/run-span-processor.ts';
-import type { Platform } from '../../testing/create-platform.ts';
-import type { PlatformRequest } from '../../testing/platform/requests.ts';
+import type { ConfigureOptions } from 'runspan';
+import type { RunSpanProcessor } from 'runspan/otel';
+import type { Platform, PlatformRequest } from 'runspan/testing';
 
 /** Runs a function inside a span. */
 export type Tracer = <Result>(
@@ -17,8 +16,9 @@ export interface DemoContext {
   readonly selfHosted: Platform;
   /** Options of exporters to the platform. */
   readonly service: ConfigureOptions & { readonly endpoint: string; readonly apiKey: string };
-  /** Undefined if OpenTelemetry's API is not installed. */
-  readonly createTracer: ((processor: RunSpanProcessor) => Tracer) | undefined;
+  readonly createTracer: (processor: RunSpanProcessor) => Tracer;
+  /** URL of the package's main entry, for programs that the demo starts. */
+  readonly packageUrl: string;
   /** Ids of the demo's resources, for the mistaken requests. */
   readonly ids: Record<string, string>;
   /** Sends a request to the chat application. */
@@ -26,6 +26,12 @@ export interface DemoContext {
   /** Responses of the chat application. */
   readonly responses: readonly Pick<PlatformRequest, 'method' | 'path' | 'status'>[];
   check(what: string, seen: unknown, expected?: unknown): void;
+}
+
+/** The routes of `examples/chat` over an agent that follows a script. */
+export interface ScriptedChat {
+  fetch(request: Request): Promise<Response>;
+  close(): Promise<void>;
 }
 
 /** Returns the response of the platform's query API. */

@@ -4,11 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
-import { environmentWith } from '../../config/environment.ts';
-import { startRun } from '../../run/start-run.ts';
-import { createExporter } from '../../runspan.ts';
-import { PACKAGE_FOLDER } from '../command-line.ts';
+import { createExporter, startRun } from 'runspan';
 import type { DemoContext } from './context.ts';
 import { deliver } from './ingestion.ts';
 
@@ -28,24 +24,25 @@ export async function delivery(context: DemoContext): Promise<void> {
 const KEPT = 50;
 
 /** A program that records runs, which the platform does not accept, and then waits. */
-const PROGRAM = `import { traceable } from '${pathToFileURL(join(PACKAGE_FOLDER, 'dist', 'index.js'))}';
+const program = (packageUrl: string): string => `import { traceable } from '${packageUrl}';
 for (let n = 0; n < ${KEPT}; n++) traceable(() => n, { name: 'kept' })();
 process.stdout.write('recorded');
 setInterval(() => {}, 1_000);`;
 
 /** Kills a program before its runs are delivered. The next program with runs finds those on disk after 10 s, and sends them. */
-async function killed({ platform, service, check }: DemoContext): Promise<void> {
+async function killed({ platform, service, packageUrl, check }: DemoContext): Promise<void> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'runspan-demo-'));
-  const env = environmentWith({
+  const env = {
+    ...process.env,
     RUNSPAN_ENDPOINT: service.endpoint,
     RUNSPAN_API_KEY: service.apiKey,
     RUNSPAN_PROJECT: 'killed',
     RUNSPAN_DURABILITY: 'write-ahead',
     RUNSPAN_SPOOL_DIR: spoolDir,
     RUNSPAN_LOG: 'silent',
-  });
+  };
   platform.setFaults({ fail: { status: 503 } });
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', PROGRAM], { env, stdio: 'pipe' });
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program(packageUrl)], { env, stdio: 'pipe' });
   const ended = once(child, 'exit');
   const printed = await Promise.race([once(child.stdout, 'data'), ended]);
   child.kill('SIGKILL');

@@ -1,9 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ConfigureOptions } from '../../config/options.ts';
-import { traceable } from '../../instrument/traceable.ts';
-import type { Stats } from '../../run/stats.ts';
-import { createExporter } from '../../runspan.ts';
-import { createPlatform } from '../../testing/create-platform.ts';
+import { type ConfigureOptions, createExporter, type Stats, traceable } from 'runspan';
+import { createPlatform } from 'runspan/testing';
 import type { DemoContext } from './context.ts';
 import { BATCH, MULTIPART, SIMPLE_END, SIMPLE_RUN } from './interface.ts';
 

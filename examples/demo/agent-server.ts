@@ -1,6 +1,5 @@
-import { AgentServer } from '../../clients/agent-server/agent-server.ts';
-import { submitFeedback } from '../../clients/feedback.ts';
-import type { RunDetails } from '../../receiver/domain/run-view.ts';
+import { AgentServer, submitFeedback } from 'runspan/clients';
+import type { RunDetails } from 'runspan/receiver';
 import { type DemoContext, queried } from './context.ts';
 
 /** Streams a run of the deployment that the first part has created, with two feedback keys. */

@@ -1,6 +1,4 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
-import { messageOf } from '../../base/text.ts';
-import { isObject } from '../../config/checker.ts';
 import { agentServer, feedback } from './agent-server.ts';
 import { chatRoutes } from './chat-routes.ts';
 import type { DemoContext } from './context.ts';
@@ -31,7 +29,7 @@ const PARTS: Readonly<Record<string, (context: DemoContext) => Promise<void>>> =
 };
 
 /** Proves one part after the other. A part that fails does not stop the others. */
-export async function* runDemo(shared: Omit<DemoContext, 'check'>): AsyncGenerator<Row> {
+export async function* proveParts(shared: Omit<DemoContext, 'check'>): AsyncGenerator<Row> {
   for (const [part, work] of Object.entries(PARTS)) {
     const startedMs = performance.now();
     const differences: string[] = [];
@@ -41,7 +39,7 @@ export async function* runDemo(shared: Omit<DemoContext, 'check'>): AsyncGenerat
       if (!isDeepStrictEqual(seen, expected)) differences.push(`${what}: ${inspect(seen)}, not ${inspect(expected)}`);
     };
     const context = { ...shared, check };
-    await work(context).catch((error: unknown) => check('the part ends', messageOf(error)));
+    await work(context).catch((error: unknown) => check('the part ends', String(error)));
     const failed = differences.length;
     const endpoints = ENDPOINTS[part as Part] ?? [];
     const unanswered = endpoints.filter((endpoint) => !isAnswered(endpoint, context));
@@ -95,5 +93,5 @@ function isNamed(name: string, text: string): boolean {
   const { message, detail = message } = JSON.parse(text) as { readonly message?: unknown; readonly detail?: unknown };
   if (!Array.isArray(detail))
     return typeof detail === 'string' && detail.includes(name) && !detail.startsWith('No route');
-  return detail.some((error) => isObject(error) && Array.isArray(error.loc) && error.loc.includes(name));
+  return detail.some((error) => Array.isArray(error?.loc) && error.loc.includes(name));
 }
