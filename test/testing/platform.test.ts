@@ -39,7 +39,9 @@ describe('a deployment to create', () => {
     const { client: other } = await setUp();
     const { id } = await other.listeners.create(LISTENER);
     const source_config = { listener_id: id.toUpperCase(), listener_config: { k8s_namespace: 'a' } };
-    await other.deployments.create(makeDeployment({ source_config }));
+    const { id: deployed } = await other.deployments.create(makeDeployment({ source_config }));
+    const kept = await other.deployments.update(deployed, { source_config: { listener_config: {} } });
+    expect(kept.source_config.listener_config).toEqual({ k8s_namespace: 'a' });
     expect(await thrownBy(other.listeners.create(LISTENER))).toMatchObject({ status: 409 });
     expect(await other.listeners.update(id, { version: '2' })).toMatchObject({ ...LISTENER, version: '2' });
     await other.listeners.delete(id);
@@ -118,18 +120,25 @@ describe('an update', () => {
     expect(other.source_config.resource_spec).not.toHaveProperty('memory_mb');
     expect(other.source_config.custom_url).toBe('https://a.example');
     expect(other.latest_revision_id).not.toBe(latest_revision_id);
+    const git = { revision_source: 'git_host', source_config: { install_command: 'npm ci' } } as const;
+    const detail = 'source: git_host is only for cloud deployments';
+    expect(await thrownBy(client.deployments.update(id, git))).toMatchObject({ status: 400, detail });
     const again = await client.revisions.redeploy(id, latest_revision_id ?? '');
     const ids = (await client.revisions.list(id).toArray(9)).map((revision) => revision.id);
     expect(ids).toEqual([again.latest_revision_id, other.latest_revision_id, latest_revision_id]);
   });
 
   it('of a git host keeps the path of the graph, and the earlier revision can be deployed again', async () => {
-    const { client } = await onCloud();
+    const { platform, client } = await onCloud();
     const { id, latest_revision_id, source_revision_config } = await client.deployments.create(GIT);
     const changed = await client.deployments.update(id, { source_revision_config: { repo_ref: 'next' } });
     expect(changed.source_revision_config).toMatchObject({ repo_ref: 'next', graph_config_path: 'graph.json' });
     const again = await client.revisions.redeploy(id, latest_revision_id ?? '');
     expect(again.source_revision_config).toEqual(source_revision_config);
+    platform.push(id);
+    const { repo_commit_sha, ...pushed } = (await client.deployments.get(id)).source_revision_config;
+    expect(source_revision_config).toMatchObject(pushed);
+    expect(repo_commit_sha).not.toBe(source_revision_config.repo_commit_sha);
   });
 });
 
