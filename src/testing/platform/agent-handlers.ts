@@ -176,15 +176,8 @@ export const threadHandlers: AgentHandlers<Threads> = {
   },
 };
 
-const NO_STATE = {
-  values: {},
-  next: [],
-  tasks: [],
-  checkpoint: null,
-  metadata: {},
-  created_at: null,
-  parent_checkpoint: null,
-};
+const NO_CHECKPOINT = { checkpoint: null, parent_checkpoint: null, created_at: null };
+const NO_STATE = { ...NO_CHECKPOINT, values: {}, next: [], tasks: [], metadata: {} };
 
 function change(thread: AgentThread, values: unknown): Pick<ThreadState, 'checkpoint'> {
   const { checkpoint } = thread.add(withUpdate(thread.values, withMessageIds(values)), 'update');
