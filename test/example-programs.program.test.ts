@@ -53,10 +53,9 @@ describe.concurrent('the example deploy-and-rate', () => {
     await using platform = await createPlatform({ hosting: 'self-hosted' });
     const { url, agentUrl, apiKey } = platform;
     platform.setStatuses(['DEPLOYED']);
-    const { code, stdout, stderr } = await runNode(['examples/deploy-and-rate/main.js'], {
-      ...{ CONTROL_PLANE_URL: url, CONTROL_PLANE_KEY: apiKey, AGENT_URL: agentUrl, AGENT_KEY: apiKey },
-      ...{ RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: apiKey },
-    });
+    const services = { CONTROL_PLANE_URL: url, CONTROL_PLANE_KEY: apiKey, AGENT_URL: agentUrl, AGENT_KEY: apiKey };
+    const env = { ...services, RUNSPAN_ENDPOINT: url, RUNSPAN_API_KEY: apiKey };
+    const { code, stdout, stderr } = await runNode(['examples/deploy-and-rate/main.js'], env);
     expect([code, stderr]).toEqual([0, '']);
     const [call, , agent] = await platform.runs();
     const addresses = [`the call:  ${url}/?trace=${call?.id}`, `the agent: ${url}/?trace=${agent?.id}`];

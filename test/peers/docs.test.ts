@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
@@ -57,10 +57,6 @@ describe('the snippet that needs packages of others', () => {
   const run = async (program: Snippet, packages: ReadonlyMap<string, string>): Promise<void> => {
     const { port } = collector.address() as AddressInfo;
     const path = asInstalled(program.code, packages);
-    const [page = ''] = program.place.split(':');
-    for (const { file, code } of snippetsOf(page, read(page))) {
-      if (file !== undefined && program.code.includes(`'./${file}'`)) writeFileSync(join(dirname(path), file), code);
-    }
     const { code, stdout, stderr } = await startProgram([laterNode(), path], {
       RUNSPAN_ENDPOINT: receiver.url,
       SENTRY_DSN: `http://key@127.0.0.1:${port}/1`,

@@ -56,9 +56,8 @@ The coding agents claude and codex send their own telemetry to the receiver, for
 runspan dev --content -- claude. Without --content, it contains no prompts, answers, tool arguments
 or tool outputs.
 
-With --platform, a stand-in for a deployment platform listens instead: control plane, agent server,
-feedback and traces, in memory. It prints the variables with its addresses and its key, or passes
-them to the command.
+With --platform, a stand-in for a deployment platform listens instead, in memory. It prints variables
+with its addresses and its key, or passes them to the command.
 
 Exit code:
   the exit code or signal of the command; 0 after Ctrl-C without a command; 1 if the receiver cannot
@@ -315,10 +314,9 @@ function watchOf(receiver: DevReceiver, { options, command, stdout }: Session): 
 }
 
 function usageOf(url: string, file: string | undefined): string {
-  let key = '';
   const { readKey, writeKey } = receiverKeys();
-  if (writeKey !== undefined) key = ' and the write key of the receiver as RUNSPAN_API_KEY';
-  else if (readKey !== undefined) key = ' and the key of the receiver as RUNSPAN_API_KEY';
+  const kind = writeKey === undefined ? readKey && 'key' : 'write key';
+  const key = kind === undefined ? '' : ` and the ${kind} of the receiver as RUNSPAN_API_KEY`;
   const where = file === undefined ? 'memory, until the receiver ends' : visible(file);
   return (
     `A program that loads runspan needs only RUNSPAN_ENDPOINT=${url}${key}\n` +
