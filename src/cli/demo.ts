@@ -39,8 +39,8 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
   const { createTracer } = await load(file).catch((error) => {
     throw new CommandFailure(`--tracer: ${messageOf(error)}`);
   });
-  const { createScriptedChat } = await load(`${CHUNKS}chat.js`);
-  const { demo: run } = await load(`${CHUNKS}demo.js`);
+  const { createScriptedChat } = await load(`${CHUNKS}scripted-chat.js`);
+  const { demo: run } = await load(`${CHUNKS}whole-interface.js`);
   const isRight: boolean = await run({
     createTracer,
     createScriptedChat,
