@@ -286,10 +286,5 @@ export const RULES: Readonly<Record<Part, readonly Rule[]>> = {
     root('dotted_order', 'ends with the id (6)', STAMP + CHILD),
     child('parent_run_id', 'is in dotted_order (6)', UNKNOWN),
   ],
-  chat: [
-    ['a thread is bootstrapped first', `GET /api/threads/${UNKNOWN}/state`, undefined, UNKNOWN, 404],
-    ['a command has a method', 'POST /api/threads/tea/commands', { id: 1 }, 'method'],
-    ['a stream has channels', 'POST /api/threads/tea/stream', {}, 'channels'],
-    ['a limit is an integer', 'POST /api/threads/tea/history', { limit: 1.5 }, 'limit'],
-  ],
+  chat: [['a thread is bootstrapped first', `GET /api/threads/${UNKNOWN}/state`, undefined, UNKNOWN, 404]],
 };
