@@ -1,26 +1,64 @@
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
 import {
   ControlPlane,
   createsRevision,
-  type DeploymentCreate,
   type DeploymentPatch,
-  type InvalidRequestError,
+  InvalidRequestError,
+  type ValidationError,
 } from '#src/clients.ts';
-import { thrownBy } from './make-api.ts';
+import { createPlatform, type Platform } from '#src/testing.ts';
+import { cases } from '../support/campaign.ts';
 
-const UUID = '0193b3a0-1111-7000-8000-000000000001';
-const client = new ControlPlane({ baseUrl: 'http://127.0.0.1:9', maxRetries: 0 });
-
-/** The invalid fields of a request: `source_config.cpu: Expected …`. Empty if the request is sent. */
-async function refusals(call: Promise<unknown>): Promise<string[]> {
-  const { errors = [] } = await thrownBy<InvalidRequestError>(call);
-  return errors.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
-}
+const NOWHERE = '0193b3a0-1111-7000-8000-000000000001';
+const cloud = await createPlatform();
+const own = await createPlatform({ hosting: 'self-hosted' });
+const clients = new Map([cloud, own].map((one) => [one, new ControlPlane({ baseUrl: one.url, apiKey: one.apiKey })]));
+afterAll(() => Promise.all([...clients].flatMap(([platform, client]) => [client.close(), platform.close()])));
 
 type Json = Record<string, unknown>;
 
-const created = (body: unknown): Promise<string[]> => refusals(client.deployments.create(body as DeploymentCreate));
-const patched = (body: unknown): Promise<string[]> => refusals(client.deployments.update(UUID, body as object));
+/** What only the platform knows. The client sends such a request. */
+const UNKNOWN = /not found|from upload-url|listeners of compute type/;
+
+/** The invalid fields by the client. Empty if the request is sent. The platform accepts what the client sends. */
+async function sent(call: Promise<unknown>): Promise<readonly ValidationError[]> {
+  const thrown = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (thrown instanceof InvalidRequestError) return thrown.errors;
+  if (thrown !== undefined) expect((thrown as Error).message).toMatch(UNKNOWN);
+  return [];
+}
+
+type Send = (client: ControlPlane, body: never) => Promise<unknown>;
+
+const inText = (errors: readonly ValidationError[]): string[] =>
+  errors.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
+
+/** The invalid fields of a request: `source_config.cpu: Expected …`. Without the client, the platform reports the same. */
+async function refusals(platform: Platform, send: Send, request: string, body: unknown): Promise<string[]> {
+  const client = clients.get(platform) as ControlPlane;
+  const json = JSON.stringify(body);
+  const errors = await sent(send(client, JSON.parse(json) as never));
+  if (errors.length > 0) {
+    const [method = '', path] = request.split(' ');
+    const headers = { 'x-api-key': platform.apiKey, 'content-type': 'application/json' };
+    const response = await fetch(platform.url + path, { method, headers, body: json });
+    const { detail } = (await response.json()) as { detail: unknown };
+    const isOfSource = errors.every(({ msg }) => msg.startsWith('Only for'));
+    expect([response.status, detail]).toEqual(isOfSource ? [400, inText(errors).join('; ')] : [422, errors]);
+  }
+  return inText(await sent(send(client, body as never)));
+}
+
+const created = (body: unknown): Promise<string[]> => {
+  const isOwn = (body as Json | null)?.source === 'external_container';
+  return refusals(isOwn ? own : cloud, ({ deployments }, one) => deployments.create(one), 'POST /v2/deployments', body);
+};
+const patched = (body: unknown): Promise<string[]> =>
+  refusals(own, ({ deployments }, one) => deployments.update(NOWHERE, one), `PATCH /v2/deployments/${NOWHERE}`, body);
 
 /** The smallest deployment of a source, with a value at a path such as `source_config.resource_spec.cpu`. */
 function deployment(source: string, path = '', value: unknown = undefined): Json {
@@ -28,11 +66,15 @@ function deployment(source: string, path = '', value: unknown = undefined): Json
   const config = source === 'external_container' ? { resource_spec: {}, listener_config: {} } : {};
   const revision = isBuilt ? { graph_config_path: 'graph.json' } : {};
   const body: Json = { name: 'agent', source, source_config: config, source_revision_config: revision };
-  const steps = path.split('.');
-  let inner = body;
-  for (const step of steps.slice(0, -1)) inner = inner[step] as Json;
-  if (path !== '') inner[steps.at(-1) ?? ''] = value;
+  if (path !== '') set(body, path, value);
   return body;
+}
+
+/** Sets a field, unless an earlier value is in its way. */
+function set(body: Json, path: string, value: unknown): void {
+  const steps = path.split('.');
+  const inner = steps.slice(0, -1).reduce<unknown>((outer, step) => Object(outer)[step], body);
+  if (inner === Object(inner)) (inner as Json)[steps.at(-1) ?? ''] = value;
 }
 
 const SOURCES = ['git_host', 'external_container', 'internal_container', 'internal_source', 'internal_template'];
@@ -76,13 +118,13 @@ const FIELDS: readonly FieldRow[] = [
   ...'id tenant_id created_at status latest_revision_id is_managed_deep_agent revision_source toString'
     .split(' ')
     .map((field) => ['external_container', field, [undefined], ['x']] as const),
-  ['git_host', 'source_config.integration_id', [UUID, null], ['x', 7]],
+  ['git_host', 'source_config.integration_id', [NOWHERE, null], ['x', 7]],
   ['git_host', 'source_config.repo_url', ...TEXT],
   ['git_host', 'source_config.deployment_type', ['dev_free', 'dev', 'prod', 'dev_zero', 'dev_free_zero'], ['test']],
   ['git_host', 'source_config.build_on_push', [true, false, null], ['true']],
   ['git_host', 'source_config.repoUrl', [undefined], ['x']],
   ['external_container', 'source_config.custom_url', ...TEXT],
-  ['external_container', 'source_config.listener_id', [UUID], ['x']],
+  ['external_container', 'source_config.listener_id', [NOWHERE], ['x']],
   [
     'external_container',
     'source_config.listener_config',
@@ -110,10 +152,6 @@ const FIELDS: readonly FieldRow[] = [
 ];
 
 describe('a deployment to create', () => {
-  it.each(SOURCES)('may have the source %s', async (source) => {
-    expect(await created(deployment(source))).toEqual([]);
-  });
-
   it.each(FIELDS)('of the source %s checks the field %s', async (source, path, good, bad) => {
     for (const value of good) expect(await created(deployment(source, path, value)), `${value}`).toEqual([]);
     for (const value of bad) {
@@ -125,13 +163,13 @@ describe('a deployment to create', () => {
 
   it.each<[field: string, value: unknown, sources: string]>([
     ['secret_references', [], 'external_container'],
-    ['source_config.integration_id', UUID, 'git_host'],
+    ['source_config.integration_id', NOWHERE, 'git_host'],
     ['source_config.repo_url', 'x', 'git_host'],
     ['source_config.deployment_type', 'prod', 'git_host'],
     ['source_config.build_on_push', false, 'git_host'],
     ['source_config.custom_url', 'x', 'external_container'],
     ['source_config.resource_spec', {}, 'external_container'],
-    ['source_config.listener_id', UUID, 'external_container'],
+    ['source_config.listener_id', NOWHERE, 'external_container'],
     ['source_config.listener_config', {}, 'external_container'],
     ['source_revision_config.repo_ref', 'main', 'git_host'],
     ['source_revision_config.graph_config_path', 'x', 'git_host internal_source'],
@@ -196,10 +234,10 @@ describe('an update of a deployment', () => {
       { revision_source: 'external_container' },
       'revision_source: Expected one of git_host, internal_container, internal_source',
     ],
-    [{ source_config: { integration_id: UUID } }, 'source_config.integration_id: Cannot be changed'],
+    [{ source_config: { integration_id: NOWHERE } }, 'source_config.integration_id: Cannot be changed'],
     [{ source_config: { repo_url: 'x' } }, 'source_config.repo_url: Cannot be changed'],
     [{ source_config: { deployment_type: 'prod' } }, 'source_config.deployment_type: Cannot be changed'],
-    [{ source_config: { listener_id: UUID } }, 'source_config.listener_id: Cannot be changed'],
+    [{ source_config: { listener_id: NOWHERE } }, 'source_config.listener_id: Cannot be changed'],
     [
       { source_config: { listener_config: { k8s_namespace: 'a' } } },
       'source_config.listener_config.k8s_namespace: Cannot be changed',
@@ -259,19 +297,34 @@ describe('an update of a deployment', () => {
 });
 
 it('a listener has no unknown field', async () => {
-  const listener = { compute_type: 'docker', compute_id: 7, compute_config: { namespaces: [] }, id: UUID } as object;
-  const refused = [
-    'compute_config.namespaces: Unknown field, or a field that this request cannot set',
-    'compute_id: Expected a non-empty string',
-  ];
-  expect(await refusals(client.listeners.update(UUID, { compute_config: { namespaces: [] } } as object))).toEqual([
-    refused[0],
-  ]);
-  expect(await refusals(client.listeners.create(listener as never))).toEqual([
+  const listener = { compute_type: 'docker', compute_id: 7, compute_config: { namespaces: [] }, id: NOWHERE };
+  const unknown = 'compute_config.namespaces: Unknown field, or a field that this request cannot set';
+  const patch = { compute_config: { namespaces: [] } };
+  const update: Send = ({ listeners }, body) => listeners.update(NOWHERE, body);
+  expect(await refusals(own, update, `PATCH /v2/listeners/${NOWHERE}`, patch)).toEqual([unknown]);
+  const create: Send = ({ listeners }, body) => listeners.create(body);
+  expect(await refusals(own, create, 'POST /v2/listeners', listener)).toEqual([
     'compute_type: Expected one of k8s',
-    ...refused.reverse(),
+    'compute_id: Expected a non-empty string',
+    unknown,
     'id: Unknown field, or a field that this request cannot set',
   ]);
+});
+
+it('client and platform agree about generated requests', async () => {
+  const source = fc.constantFrom(...SOURCES);
+  const field = fc.constantFrom(
+    ...FIELDS.flatMap(([, path, good, bad]) => [...good, ...bad].map((one) => [path, one])),
+  );
+  await fc.assert(
+    fc.asyncProperty(source, fc.array(field, { maxLength: 3 }), fc.boolean(), async (from, fields, isNew) => {
+      const body = deployment(from);
+      for (const [path, value] of fields) set(body, String(path), structuredClone(value));
+      const { name, source: _, ...patch } = body;
+      await (isNew ? created(body) : patched(patch));
+    }),
+    { numRuns: cases(1_000) },
+  );
 });
 
 it.each([undefined, null, 'text', []])('createsRevision expects an object, not %j', (value) => {

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { ControlPlane, type ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { DeploymentCreate } from '#src/clients/control-plane/deployment.ts';
+import type { RouteResponse } from '#src/receiver/http/route.ts';
 import type { PlatformAnswer } from '#src/testing/platform/requests.ts';
 import { createPlatform, type Platform, type PlatformOptions } from '#src/testing.ts';
 
@@ -38,6 +39,11 @@ export const GIT: DeploymentCreate = makeDeployment({
   source_revision_config: { repo_ref: 'main', graph_config_path: 'graph.json' },
 });
 
+export const SOURCE: DeploymentCreate = makeDeployment({
+  source: 'internal_source',
+  source_revision_config: { graph_config_path: 'graph.json' },
+});
+
 /** The requests so far whose `METHOD /path` matches. */
 export function count({ requests }: Platform, pattern: RegExp): number {
   return requests.filter(({ method, path }) => pattern.test(`${method} ${path}`)).length;
@@ -45,7 +51,7 @@ export function count({ requests }: Platform, pattern: RegExp): number {
 
 /** Answers that `platform.next` accepts. */
 export const json =
-  (body: unknown, status = 200): PlatformAnswer =>
+  (body: unknown, status = 200): (() => RouteResponse) =>
   () => ({ status, body });
 export const text =
   (content: string, status = 200, headers: Record<string, string> = {}): PlatformAnswer =>

@@ -7,13 +7,8 @@ import { describe, expect, it, vi } from 'vitest';
 import type { ControlPlane, ControlPlaneOptions } from '#src/clients/control-plane/control-plane.ts';
 import type { Platform, PlatformRequest } from '#src/testing.ts';
 import { testFolder } from '../support/test-folder.ts';
-import { broken, count, json, makeDeployment, never, setUp, TENANT, text } from './control-plane-set-up.ts';
+import { broken, count, json, never, SOURCE, setUp, TENANT, text } from './control-plane-set-up.ts';
 import { thrownBy } from './make-api.ts';
-
-const SOURCE = makeDeployment({
-  source: 'internal_source',
-  source_revision_config: { graph_config_path: 'graph.json' },
-});
 
 const PUT = /^PUT/;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ControlPlane } from '#src/clients/control-plane/control-plane.ts';
-import { ControlPlaneServer, type ControlPlaneServerOptions } from '../clients/control-plane-server.ts';
+import { createPlatform } from '#src/testing.ts';
 
 // The client of the platform's own command line. It is a part of that package, which exports nothing.
 const HOST_BACKEND = './control-plane/node_modules/@langchain/langgraph-cli/dist/cli/utils/host-backend.mjs';
@@ -39,29 +39,22 @@ const SPELLING = {
 const TENANT = '0193b3a0-2222-7000-8000-000000000002';
 const KEY = 'key-of-the-organisation';
 
-/** The server as the platform spells it, below a path and for a workspace, with its own client and ours. */
-async function setUp(options: ControlPlaneServerOptions = {}) {
-  const server = await ControlPlaneServer.start({
-    spelling: SPELLING,
-    prefix: '/api-host',
-    apiKey: KEY,
-    tenantId: TENANT,
-    ...options,
-  });
-  const ours = new ControlPlane({ baseUrl: server.url, apiKey: KEY, tenantId: TENANT, spelling: SPELLING });
+/** A platform with its own names and a key of two workspaces, with its own client and ours. */
+async function setUp() {
+  const platform = await createPlatform({ spelling: SPELLING, statusMs: 0, keys: { [KEY]: [TENANT, 'workspace-2'] } });
+  const ours = new ControlPlane({ baseUrl: platform.url, apiKey: KEY, tenantId: TENANT, spelling: SPELLING });
   onTestFinished(async () => {
     await ours.close();
-    await server.close();
+    await platform.close();
   });
-  return { server, ours, theirs: new Peer(server.url, KEY, TENANT) };
+  return { platform, ours, theirs: new Peer(platform.url, KEY, TENANT) };
 }
 
 const secrets = [{ name: 'KEY', value: 'a value' }];
 
 describe("the platform's own client", () => {
-  it('deploys a source to the test server, as ours does', async () => {
-    const { server, ours, theirs } = await setUp();
-    server.statuses = ['BUILDING', 'DEPLOYED'];
+  it('deploys a source to the platform, as ours does', async () => {
+    const { ours, theirs } = await setUp();
     const made = await theirs.createDeployment({
       name: 'agent',
       source: 'internal_source',
@@ -127,14 +120,14 @@ describe("the platform's own client", () => {
     await expect(ours.deployments.get(made.id)).rejects.toMatchObject({ code: 'RUNSPAN_NOT_FOUND' });
   });
 
-  it('reads the refusals of the test server', async () => {
-    const { server, theirs } = await setUp();
+  it('reads the refusals of the platform', async () => {
+    const { platform, theirs } = await setUp();
     const nowhere = '0193b3a0-ffff-7000-8000-00000000000f';
     await expect(theirs.getDeployment(nowhere)).rejects.toMatchObject({
       statusCode: 404,
       message: expect.stringContaining(`Deployment ID ${nowhere} not found.`),
     });
-    await expect(new Peer(server.url, KEY).getDeployment(nowhere)).rejects.toMatchObject({
+    await expect(new Peer(platform.url, KEY).getDeployment(nowhere)).rejects.toMatchObject({
       statusCode: 403,
       message: expect.stringContaining('requires workspace specification'),
     });

@@ -7,7 +7,8 @@ import { startAgents } from './agent-server/agents.ts';
 it('the example deploy-and-rate deploys, waits, asks, and gives feedback that is seen on the trace', async () => {
   const receiver = await createReceiver();
   onTestFinished(() => receiver.close());
-  const controlPlane = await createPlatform({ keys: { 'key-of-the-control-plane': ['workspace-1'] }, statusMs: 0 });
+  const keys = { 'key-of-the-control-plane': ['workspace-1'] };
+  const controlPlane = await createPlatform({ keys, hosting: 'self-hosted' });
   onTestFinished(() => controlPlane.close());
   controlPlane.setStatuses(['DEPLOYING', 'DEPLOYED']);
   const agents = await startAgents(receiver.url);

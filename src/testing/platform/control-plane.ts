@@ -14,7 +14,7 @@ import {
   DEPLOYMENTS,
   type DeploymentCalls,
 } from '../../clients/control-plane/deployments.ts';
-import { type Integrations, integrationEndpoints, type Repository } from '../../clients/control-plane/integrations.ts';
+import { type Integrations, integrationEndpoints } from '../../clients/control-plane/integrations.ts';
 import { LISTENERS, type Listener, type Listeners } from '../../clients/control-plane/listeners.ts';
 import { REVISIONS, type RevisionStatus, type Revisions } from '../../clients/control-plane/revision.ts';
 import { DEPLOYMENT_RULES, isAllowedFor } from '../../clients/control-plane/schemas.ts';
@@ -243,13 +243,7 @@ export class PlatformControlPlane {
   }
 }
 
-const REPOSITORY: Repository = {
-  id: 1,
-  name: 'agent',
-  owner: 'acme',
-  url: 'https://git.example/acme/agent',
-  default_branch: 'main',
-};
+const REPOSITORY = { id: 1, name: 'agent', owner: 'acme', url: 'https://git.example/agent', default_branch: 'main' };
 
 const NO_CONTENT: RouteResponse = { status: 204, content: '' };
 
