@@ -144,8 +144,8 @@ export class AgentThread implements Entry {
   /** Oldest first. */
   states: ThreadState[] = [];
   readonly events: EventLog = new EventLog();
-  /** The runs that have not ended, each with a promise that resolves at its end. */
-  readonly active: Map<Entry, Promise<unknown>> = new Map();
+  /** The ids of the runs that have not ended, each with a promise that resolves at its end. */
+  readonly active: Map<string, Promise<unknown>> = new Map();
   /** The turn that waits for an answer. */
   paused: Turn | undefined;
 

@@ -25,6 +25,8 @@ import type { EndpointCall } from './endpoint-routes.ts';
 /** What the agent server of a deployment has stored for a workspace. */
 export class AgentData {
   readonly graphs: readonly string[];
+  /** Project of the runs: the name of the deployment. */
+  readonly project: string | undefined;
   readonly assistants: Records = new Records('assistant');
   readonly threads: Records<AgentThread> = new Records('thread');
   readonly runs: Records<AgentRun> = new Records('run');
@@ -34,8 +36,9 @@ export class AgentData {
   /** Versions of each assistant, oldest first. */
   readonly versions: Map<unknown, Fields[]> = new Map();
 
-  constructor(graphs: readonly string[]) {
+  constructor(graphs: readonly string[], project: string | undefined) {
     this.graphs = graphs;
+    this.project = project;
     for (const graph of graphs) this.addAssistant({ assistant_id: runIdFrom(graph), graph_id: graph, name: graph });
   }
 
@@ -127,6 +130,11 @@ export const threadHandlers: AgentHandlers<Threads> = {
       for (const { values } of listOf(fieldsOf(step).updates) as Fields[]) change(thread, values);
     return ok(thread.record);
   },
+  delete: (agent, { ids }) => {
+    for (const run of agent.threads.get(ids.thread_id).active.keys()) void agent.runs.get(run).cancel();
+    agent.threads.delete(ids.thread_id);
+    return NO_CONTENT;
+  },
   copy: (agent, { ids }) => {
     const { record, states } = agent.threads.get(ids.thread_id);
     const copy = agent.addThread({ metadata: record.metadata });
@@ -168,15 +176,8 @@ export const threadHandlers: AgentHandlers<Threads> = {
   },
 };
 
-const NO_STATE = {
-  values: {},
-  next: [],
-  tasks: [],
-  checkpoint: null,
-  metadata: {},
-  created_at: null,
-  parent_checkpoint: null,
-};
+const NO_CHECKPOINT = { checkpoint: null, parent_checkpoint: null, created_at: null };
+const NO_STATE = { ...NO_CHECKPOINT, values: {}, next: [], tasks: [], metadata: {} };
 
 function change(thread: AgentThread, values: unknown): Pick<ThreadState, 'checkpoint'> {
   const { checkpoint } = thread.add(withUpdate(thread.values, withMessageIds(values)), 'update');

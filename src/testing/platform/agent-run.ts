@@ -24,9 +24,10 @@ import type { Assistant } from './assistant.ts';
 export type AgentRunRequest = RunRequest & StatelessRunRequest;
 
 export interface AgentRunSettings {
+  readonly id: string;
+  /** Path of the run, relative to the URL of the agent server. */
+  readonly path: string;
   readonly thread: AgentThread;
-  /** Whether the run was created without a thread. */
-  readonly isStateless: boolean;
   readonly assistantId: unknown;
   readonly graph: string;
   readonly assistant: Assistant;
@@ -43,47 +44,38 @@ export interface AgentRunSettings {
 /** A run of an assistant, which starts when the earlier runs on its thread have ended. */
 export class AgentRun implements Entry {
   readonly record: Fields;
-  readonly id: string;
-  readonly thread: AgentThread;
-  readonly request: AgentRunRequest;
-  /** Path of the run, relative to the URL of the agent server. */
-  readonly path: string;
+  readonly settings: AgentRunSettings;
   readonly events: EventLog = new EventLog();
   /** Resolves when the run has ended, with the response to a request that waits for it. */
   readonly result: Promise<Fields>;
-  readonly #settings: AgentRunSettings;
   readonly #cancelling = new AbortController();
+  #isRolledBack = false;
   #question: Interrupt | undefined;
-  #firstState = 0;
 
-  constructor(id: string, settings: AgentRunSettings) {
-    const { thread, request, assistantId, isStateless } = settings;
-    this.id = id;
-    this.thread = thread;
-    this.request = request;
-    this.#settings = settings;
+  constructor(settings: AgentRunSettings) {
+    this.settings = settings;
+    const { id, thread, request, assistantId } = settings;
     const { metadata = {}, multitask_strategy = 'enqueue', ...kwargs } = request;
-    const { thread_id } = thread.record;
-    this.path = `${isStateless ? '' : `/threads/${thread_id}`}/runs/${id}`;
-    const ids = { run_id: id, thread_id, assistant_id: assistantId };
+    const ids = { run_id: id, thread_id: thread.record.thread_id, assistant_id: assistantId };
     this.record = newRecord({ ...ids, status: 'pending', metadata, multitask_strategy, kwargs });
     this.#emit('metadata', { run_id: id, attempt: 1 });
     this.result = Promise.all(thread.active.values()).then(() => this.#run());
-    thread.active.set(this, this.result);
+    thread.active.set(id, this.result);
     thread.record.status = 'busy';
   }
 
   /** Aborts the run's signal. The action `rollback` also removes the states that the run has added to its thread. */
   async cancel(action?: string | null): Promise<void> {
+    this.#isRolledBack = action === 'rollback';
     this.#cancelling.abort();
     await this.result;
-    if (action === 'rollback') this.thread.setStates(this.thread.states.slice(0, this.#firstState));
   }
 
   async #run(): Promise<Fields> {
-    const { thread, record } = this;
+    const { record } = this;
+    const { id, thread, request, feedback } = this.settings;
     record.status = 'running';
-    this.#firstState = thread.states.length;
+    const { states } = thread;
     const turn = this.#turn();
     const order = await this.#saveStart(turn.input);
     const error = await withRun(fromHeaders({ 'runspan-trace': order }), () => this.#call(turn));
@@ -96,19 +88,20 @@ export class AgentRun implements Entry {
       ...(error && { error: `${error.error}: ${error.message}` }),
       ...(aborted && { extra: { metadata: { end_reason: 'cancelled' } } }),
     });
+    if (this.#isRolledBack) thread.setStates(states);
     record.status = error ? 'error' : aborted || asked ? 'interrupted' : 'success';
-    thread.active.delete(this);
+    thread.active.delete(id);
     thread.record.status = thread.active.size > 0 ? 'busy' : error ? 'error' : thread.paused ? 'interrupted' : 'idle';
     if (error) this.#emit('error', error);
-    if (this.request.feedback_keys?.length) this.#emit('feedback', this.#settings.feedback);
+    if (request.feedback_keys?.length) this.#emit('feedback', feedback);
     this.events.end();
     return error ? { __error__: error } : outputs;
   }
 
   /** Returns the paused turn with the answer if the request resumes it, otherwise a new turn. */
   #turn(): Turn {
-    const { thread } = this;
-    const { input = null, command } = this.request;
+    const { thread, request } = this.settings;
+    const { input = null, command } = request;
     const [before, turn] = [thread.values, thread.paused];
     thread.paused = undefined;
     if (turn !== undefined && command?.resume !== undefined)
@@ -119,7 +112,7 @@ export class AgentRun implements Entry {
 
   /** Calls the assistant. Returns the error with which the run fails. */
   async #call(turn: Turn): Promise<{ error: string; message: string } | undefined> {
-    const { thread } = this;
+    const { thread, graph } = this.settings;
     const { values: start } = thread;
     this.#emit('values', start);
     try {
@@ -130,7 +123,7 @@ export class AgentRun implements Entry {
     }
     if (this.#question === undefined) return undefined;
     // The updates are withdrawn, because the function repeats them when it is called again.
-    thread.add(start, 'loop', { name: this.#settings.graph, question: this.#question });
+    thread.add(start, 'loop', { name: graph, question: this.#question });
     thread.paused = turn;
     const asked = { __interrupt__: [this.#question] };
     this.#emit('updates', asked);
@@ -140,21 +133,20 @@ export class AgentRun implements Entry {
 
   async #steps({ input, before, answers }: Turn): Promise<void> {
     const { signal } = this.#cancelling;
-    const { thread_id, metadata } = this.thread.record;
+    const { id, thread, assistant } = this.settings;
+    const { thread_id, metadata } = thread.record;
     const given = [...answers];
-    const steps = this.#settings
-      .assistant(input, {
-        runId: this.id,
-        thread: { id: String(thread_id), values: before, metadata: fieldsOf(metadata) },
-        signal,
-        emit: (event, data) => this.#emit(event, data),
-        interrupt: (value) => {
-          if (given.length > 0) return given.shift();
-          this.#question ??= { id: randomUUID(), value };
-          throw new Error('The run waits for an answer');
-        },
-      })
-      [Symbol.asyncIterator]();
+    const steps = assistant(input, {
+      runId: id,
+      thread: { id: String(thread_id), values: before, metadata: fieldsOf(metadata) },
+      signal,
+      emit: (event, data) => this.#emit(event, data),
+      interrupt: (value) => {
+        if (given.length > 0) return given.shift();
+        this.#question ??= { id: randomUUID(), value };
+        throw new Error('The run waits for an answer');
+      },
+    })[Symbol.asyncIterator]();
     const aborted = once(signal, 'abort');
     try {
       for (;;) {
@@ -170,10 +162,9 @@ export class AgentRun implements Entry {
   }
 
   #update(update: Fields): void {
-    const { thread } = this;
-    const { graph } = this.#settings;
+    const { id, thread, graph } = this.settings;
     for (const message of listOf(update.messages)) {
-      this.#emit('messages', [message, { run_id: this.id, langgraph_node: graph }]);
+      this.#emit('messages', [message, { run_id: id, langgraph_node: graph }]);
       this.#emit('messages/complete', [message]);
     }
     this.#emit('updates', { [graph]: update });
@@ -182,33 +173,34 @@ export class AgentRun implements Entry {
   }
 
   #emit(name: string, data: unknown): void {
-    const { stream_mode: modes = 'values', stream_subgraphs: hasSubgraphs = false } = this.request;
-    if (this.events.isOver || !isIn([modes].flat(), name) || (name.includes('|') && !hasSubgraphs)) return;
-    for (const { events } of [this, this.thread]) events.add(name, data);
+    const { thread, request } = this.settings;
+    const { stream_mode: modes, stream_subgraphs: hasSubgraphs } = request;
+    if (this.events.isOver || !isIn([modes ?? 'values'].flat(), name) || (name.includes('|') && !hasSubgraphs)) return;
+    for (const { events } of [this, thread]) events.add(name, data);
   }
 
   /** Records the start of the run, below the caller's run. Returns the `dotted_order`. */
   async #saveStart(input: unknown): Promise<string> {
-    const { caller, graph, project } = this.#settings;
+    const { id, caller, graph, project, request } = this.settings;
     const { thread_id, assistant_id } = this.record;
     const startUs = clock.nowUs();
-    const order = dottedOrder(caller?.dottedOrder, startUs, this.id);
+    const order = dottedOrder(caller?.dottedOrder, startUs, id);
     await this.#save('post', {
       name: graph,
       run_type: 'chain',
       session_name: project,
-      trace_id: caller?.traceId ?? this.id,
+      trace_id: caller?.traceId ?? id,
       ...(caller && { parent_run_id: caller.id }),
       dotted_order: order,
       start_time: isoTimestamp(startUs),
       inputs: isFields(input) ? input : { input },
-      extra: { metadata: { ...this.request.metadata, thread_id, assistant_id } },
+      extra: { metadata: { ...request.metadata, thread_id, assistant_id } },
     });
     return order;
   }
 
   #save(kind: 'post' | 'patch', fields: RunFields): Promise<unknown> {
-    return this.#settings.save([{ kind, id: this.id, fields, attachments: [] }]);
+    return this.settings.save([{ kind, id: this.settings.id, fields, attachments: [] }]);
   }
 }
 

@@ -26,22 +26,27 @@ export function runHandlers(
     const feedback = await feedbackUrls(call, id, request.feedback_keys ?? []);
     const thread = threadFor(agent, ids.thread_id, request);
     if (thread.active.size > 0) makeRoom(agent, thread, request.multitask_strategy);
-    const run = new AgentRun(id, {
+    const path = `${ids.thread_id === undefined ? '' : `/threads/${ids.thread_id}`}/runs/${id}`;
+    const run = new AgentRun({
+      id,
+      path,
       thread,
-      isStateless: ids.thread_id === undefined,
       assistantId,
       graph,
       assistant: assistants[graph] as Assistant,
       request,
       feedback,
       caller: fromHeaders(call.call.request.headers),
-      project: ids.deployment === 'local' ? graph : String(ids.deployment),
+      project: agent.project ?? graph,
       save: (operations) => store.apply({ tenant }, operations),
     });
     return agent.runs.add(run);
   };
   const creating = {
-    create: async (agent, call) => created(await start(agent, call)),
+    create: async (agent, call) => {
+      const { record, settings } = await start(agent, call);
+      return { status: 200, headers: { 'content-location': settings.path }, body: record };
+    },
     wait: async (agent, call) => waitedFor(await start(agent, call)),
     stream: async (agent, call) => streamed(await start(agent, call)),
   } satisfies Record<string, AgentHandler>;
@@ -51,13 +56,15 @@ export function runHandlers(
     {
       ...creating,
       joinStream,
-      list: ({ runs }, { ids: { thread_id }, body }) =>
-        pageOf(recordsOf(runs.find({ ...fieldsOf(body), thread_id })), body),
+      list: (agent, { ids, body }) => {
+        const { thread_id } = agent.threads.get(ids.thread_id).record;
+        return pageOf(recordsOf(agent.runs.find({ ...fieldsOf(body), thread_id })), body);
+      },
       get: (agent, { ids }) => ok(runOf(agent, ids).record),
       delete: async (agent, { ids }) => {
         const run = runOf(agent, ids);
         await run.cancel();
-        agent.runs.delete(run.id);
+        agent.runs.delete(run.settings.id);
         return NO_CONTENT;
       },
       join: (agent, { ids, search }) => waitedFor(runOf(agent, ids), search),
@@ -78,7 +85,7 @@ export function runHandlers(
       cancel: async (agent, { body, search }) => {
         const { status, thread_id, run_ids: ids } = body as { status?: string; thread_id?: string; run_ids?: string[] };
         const found = agent.runs.find({ thread_id, status: status === 'all' ? undefined : status });
-        const runs = found.filter(({ id }) => ids?.includes(id) ?? true);
+        const runs = found.filter(({ settings }) => ids?.includes(settings.id) ?? true);
         await Promise.all(runs.map((run) => cancel(agent, run, search.get('action'))));
         return NO_CONTENT;
       },
@@ -105,12 +112,12 @@ function makeRoom(agent: AgentData, { active }: AgentThread, strategy: string | 
   if (strategy === 'reject')
     throw new HttpError(422, 'The thread has an active run: choose another multitask_strategy');
   if (strategy === 'interrupt' || strategy === 'rollback')
-    for (const run of active.keys()) void cancel(agent, run as AgentRun, strategy);
+    for (const id of active.keys()) void cancel(agent, agent.runs.get(id), strategy);
 }
 
 async function cancel(agent: AgentData, run: AgentRun, action: string | null): Promise<void> {
   await run.cancel(action);
-  if (action === 'rollback') agent.runs.delete(run.id);
+  if (action === 'rollback') agent.runs.delete(run.settings.id);
 }
 
 function runOf({ runs }: AgentData, { run_id, thread_id }: EndpointCall['ids']): AgentRun {
@@ -120,14 +127,10 @@ function runOf({ runs }: AgentData, { run_id, thread_id }: EndpointCall['ids']):
   return run;
 }
 
-function created(run: AgentRun): RouteResponse {
-  return { ...ok(run.record), headers: { 'content-location': run.path } };
-}
-
 function waitedFor(run: AgentRun, search?: URLSearchParams): RouteResponse {
   return {
     status: 200,
-    headers: { 'content-location': run.path },
+    headers: { 'content-location': run.settings.path },
     content: async function* (ended) {
       cancelWith(ended, run, search);
       // An empty line sends the headers.
@@ -139,7 +142,8 @@ function waitedFor(run: AgentRun, search?: URLSearchParams): RouteResponse {
 
 /** Streams all events of a run to the request that creates it. `search` is the query of a request that joins the run. */
 function streamed(run: AgentRun, search?: URLSearchParams, lastId?: string | string[]): RouteResponse {
-  const { events, request, path } = run;
+  const { events } = run;
+  const { request, path } = run.settings;
   const isStored = request.stream_resumable === true;
   const from = events.positionAfter(search === undefined ? '-1' : isStored ? lastId : undefined);
   const modes = search?.getAll('stream_mode').flatMap((mode) => mode.split(',')) ?? [];
@@ -153,7 +157,7 @@ function streamed(run: AgentRun, search?: URLSearchParams, lastId?: string | str
 /** Cancels the run when the client leaves, if the request that creates the run, or joins it with a query, says so. */
 function cancelWith(ended: AbortSignal, run: AgentRun, search: URLSearchParams | undefined): void {
   const isWanted =
-    search === undefined ? run.request.on_disconnect === 'cancel' : isTrue(search, 'cancel_on_disconnect');
+    search === undefined ? run.settings.request.on_disconnect === 'cancel' : isTrue(search, 'cancel_on_disconnect');
   if (!isWanted) return;
   if (ended.aborted) void run.cancel();
   else ended.addEventListener('abort', () => void run.cancel());

@@ -78,13 +78,14 @@ export function agentServerRoutes(settings: AgentServerSettings): readonly Route
 }
 
 /** Returns a function that finds the data of a request. Each workspace has its own for each deployment. */
-function agentsOf({ assistants, controlPlane }: AgentServerSettings): (request: EndpointCall) => AgentData {
+function agentsOf({ assistants, controlPlane }: AgentServerSettings): (call: EndpointCall) => AgentData {
   const agents = new Map<string, AgentData>();
   return ({ tenant, ids: { deployment = '' } }) => {
-    if (deployment !== 'local' && !controlPlane.isDeployed(tenant, deployment))
+    const project = controlPlane.deployedName(tenant, deployment);
+    if (project === undefined && deployment !== 'local')
       throw new HttpError(404, `No deployment ${deployment} with an active revision exists`);
     const key = JSON.stringify([tenant, deployment]);
-    const agent = agents.get(key) ?? new AgentData(Object.keys(assistants));
+    const agent = agents.get(key) ?? new AgentData(Object.keys(assistants), project);
     agents.set(key, agent);
     return agent;
   };

@@ -79,9 +79,10 @@ export class PlatformControlPlane {
     return this.#revise(deployment, source, { ...source_revision_config, repo_commit_sha: null });
   }
 
-  /** Returns whether a deployment of a workspace has an active revision, so that its agent server responds. */
-  isDeployed(tenant: string, deploymentId: string): boolean {
-    return this.#deploymentsOf(tenant).some(({ id, active }) => id === deploymentId && active !== undefined);
+  /** Returns the name of a deployment with an active revision, whose agent server responds. */
+  deployedName(tenant: string, deploymentId: string): string | undefined {
+    return this.#deploymentsOf(tenant).find(({ id, active }) => id === deploymentId && active !== undefined)?.resource
+      .name;
   }
 
   readonly #deploymentHandlers: Handlers<DeploymentCalls> = {

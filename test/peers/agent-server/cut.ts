@@ -11,8 +11,10 @@ export async function cutBehind(url: string, text: string): Promise<{ url: strin
     const upstream = connect(Number(new URL(url).port), '127.0.0.1');
     for (const end of [socket, upstream]) sockets.add(end.on('error', () => end.destroy()));
     socket.on('data', (chunk) => {
-      requests.push(chunk.toString('latin1').split(' HTTP/')[0] ?? '');
-      upstream.write(chunk);
+      const request = chunk.toString('latin1');
+      requests.push(request.split(' HTTP/')[0] ?? '');
+      // A platform refuses the host of the proxy.
+      upstream.write(request.replace(/^host: .*$/im, `host: ${new URL(url).host}`), 'latin1');
     });
     let seen = '';
     upstream.on('data', (chunk) => {

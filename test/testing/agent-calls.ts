@@ -1,8 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { expect } from 'vitest';
 import type { AgentServer } from '#src/clients/agent-server/agent-server.ts';
+import type { Assistant } from '#src/testing/platform/assistant.ts';
+import { readAll } from '../support/read-all.ts';
 
-const ASK = { assistant_id: 'agent', input: { messages: [{ type: 'human', content: 'weather?' }] } } as const;
+export const ask = (content: string) =>
+  ({ assistant_id: 'agent', input: { messages: [{ type: 'human', content }] } }) as const;
+
+const ASK = ask('weather?');
 const ANSWER = 'It is sunny in Kiel.';
 const NOT_FOUND = { code: 'RUNSPAN_NOT_FOUND' };
 const CONFLICT = { code: 'RUNSPAN_CONFLICT' };
@@ -10,13 +16,21 @@ const CONFLICT = { code: 'RUNSPAN_CONFLICT' };
 const lastOf = (values: Record<string, unknown>): unknown =>
   (values.messages as { content: unknown }[]).at(-1)?.content;
 
-async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
-  const found: Item[] = [];
-  for await (const item of items) found.push(item);
-  return found;
-}
+/** An assistant with the answers of `test/peers/agent-server/graph.mjs`. */
+export const weather: Assistant = async function* (input, { emit, interrupt, signal }) {
+  const { messages } = input as { messages: { content: string }[] };
+  const text = messages.at(-1)?.content ?? '';
+  const say = (content: string) => ({ messages: [{ type: 'ai', content }] });
+  if (text.includes('fail')) throw new RangeError('no such city');
+  if (text.includes('approve')) return yield say(`You said ${interrupt({ question: 'May I?' })}.`);
+  if (text.includes('wait')) await once(signal, 'abort');
+  emit('custom', { progress: 'planned' });
+  yield say('');
+  for (let step = 0; step < 6; step++) emit('values|weather:1', { messages });
+  yield say(ANSWER);
+};
 
-/** The answers of the in-memory agent server to the calls that it implements, by group. */
+/** The answers of an agent server to the calls that the in-memory one implements, by group. */
 export const answers: Readonly<Record<string, (server: AgentServer) => Promise<void>>> = {
   assistants: async ({ assistants }) => {
     const id = randomUUID();
@@ -28,19 +42,10 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     expect(await assistants.versions(id).toArray(10)).toMatchObject([{ version: 2 }, { version: 1 }]);
     expect(await assistants.setLatest(id, 1)).toMatchObject({ version: 1, name: 'Skipper' });
     for (let count = 0; count < 2; count++) await assistants.create({ graph_id: 'agent', metadata: { of: id } });
-    expect(await all(assistants.search({ metadata: { of: id }, limit: 2 }))).toHaveLength(3);
+    expect(await readAll(assistants.search({ metadata: { of: id }, limit: 2 }))).toHaveLength(3);
     expect(await assistants.count({ metadata: { of: id } })).toBe(3);
     await assistants.delete(id, { deleteThreads: true });
     await expect(assistants.get(id)).rejects.toMatchObject(NOT_FOUND);
-  },
-  graphs: async ({ assistants }) => {
-    expect(await assistants.get('agent')).toMatchObject({ graph_id: 'agent' });
-    const { nodes, edges } = await assistants.graph('agent', { xray: true });
-    expect(nodes.map(({ id }) => id)).toContain('plan');
-    expect(edges.map(({ source }) => source)).toContain('__start__');
-    expect(await assistants.schemas('agent')).toMatchObject({ graph_id: 'agent' });
-    for (const options of [{ recurse: true }, { namespace: 'weather' }])
-      expect(Object.keys(await assistants.subgraphs('agent', options))).toEqual(['weather']);
   },
   threads: async ({ threads }) => {
     const of = randomUUID();
@@ -53,7 +58,7 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     expect((await threads.copy(of)).thread_id).not.toBe(of);
     await threads.create({ metadata: { of } });
     expect(await threads.count({ metadata: { of } })).toBe(3);
-    const pages = await all(threads.search({ metadata: { of }, limit: 2 }).pages());
+    const pages = await readAll(threads.search({ metadata: { of }, limit: 2 }).pages());
     expect(pages.map(({ items }) => items.length)).toEqual([2, 1]);
     await threads.delete(of);
     await expect(threads.get(of)).rejects.toMatchObject(NOT_FOUND);
@@ -67,7 +72,7 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     const checkpointId = String(checkpoint?.checkpoint_id);
     for (const options of [{ checkpointId }, { checkpoint: { checkpoint_id: checkpointId, checkpoint_ns: '' } }])
       expect(await threads.state(id, options)).toMatchObject({ values });
-    const ids = (await all(threads.history(id, { limit: 1 }))).map((state) => state.checkpoint?.checkpoint_id);
+    const ids = (await readAll(threads.history(id, { limit: 1 }))).map((state) => state.checkpoint?.checkpoint_id);
     expect(ids.length).toBeGreaterThan(1);
     expect(new Set(ids).size).toBe(ids.length);
     expect((await threads.history(id, { limit: 1, metadata: {} })).items).toMatchObject([{ checkpoint }]);
@@ -81,7 +86,7 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     const { thread_id: id } = await threads.create();
     const { run_id } = await runs.create(id, { ...ASK, multitask_strategy: 'enqueue', stream_resumable: true });
     const idsAfter = async (lastEventId: string) =>
-      (await all(await runs.joinStream(id, run_id, { lastEventId }))).map((event) => event.id);
+      (await readAll(await runs.joinStream(id, run_id, { lastEventId }))).map((event) => event.id);
     const ids = await idsAfter('-1');
     expect(ids.slice(0, 3)).toEqual(['0', '1', '2']);
     expect(await idsAfter('1')).toEqual(ids.slice(2));
@@ -91,11 +96,8 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     expect(await runs.list(id, { limit: 10 }).toArray(10)).toHaveLength(2);
     await runs.delete(id, run_id);
     await expect(runs.get(id, run_id)).rejects.toMatchObject(NOT_FOUND);
-    const failing = runs.wait(id, { ...ASK, input: { messages: [{ type: 'human', content: 'fail' }] } });
-    const failed = { code: 'RUNSPAN_RUN_FAILED', error: 'RangeError', detail: 'no such city' };
-    await expect(failing).rejects.toMatchObject(failed);
     const other = (await threads.create()).thread_id;
-    const waiting = await runs.create(other, { ...ASK, input: { messages: [{ type: 'human', content: 'wait' }] } });
+    const waiting = await runs.create(other, ask('wait'));
     await runs.cancel(other, waiting.run_id, { wait: true, action: 'interrupt' });
     expect((await runs.get(other, waiting.run_id)).status).not.toBe('running');
   },
@@ -103,21 +105,58 @@ export const answers: Readonly<Record<string, (server: AgentServer) => Promise<v
     const { thread_id: id } = await threads.create();
     const stream = await runs.stream(id, { ...ASK, stream_mode: 'values', stream_subgraphs: true });
     expect(stream).toMatchObject({ threadId: id, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
-    const events = await all(stream);
+    const events = await readAll(stream);
     expect(events[0]).toMatchObject({ event: 'metadata', data: { run_id: stream.runId } });
     expect(events.map(({ name }) => name)).toContainEqual(expect.stringMatching(/^values\|weather:/));
     const last = events.findLast(({ name }) => name === 'values');
     expect(lastOf(last?.data as Record<string, unknown>)).toBe(ANSWER);
   },
+  interrupts: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    const question = { __interrupt__: [{ value: { question: 'May I?' } }] };
+    expect(await runs.wait(id, ask('approve'))).toMatchObject(question);
+    expect(await threads.get(id)).toMatchObject({ status: 'interrupted' });
+    const events = await readAll(await runs.stream(id, { assistant_id: 'agent', command: { resume: 'yes' } }));
+    expect(lastOf(events.at(-1)?.data as Record<string, unknown>)).toBe('You said yes.');
+    expect(await threads.get(id)).toMatchObject({ status: 'idle' });
+  },
+  errors: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    const failed = { code: 'RUNSPAN_RUN_FAILED', error: 'RangeError', detail: 'no such city' };
+    await expect(runs.wait(id, ask('fail'))).rejects.toMatchObject(failed);
+    const stream = await runs.stream(id, ask('fail'));
+    const seen: unknown[] = [];
+    const reading = (async () => {
+      for await (const { event, data } of stream) seen.push({ event, data });
+    })();
+    await expect(reading).rejects.toMatchObject({ ...failed, runId: stream.runId, threadId: id });
+    expect(seen.at(-1)).toMatchObject({ event: 'error', data: { error: 'RangeError', message: 'no such city' } });
+    expect(await threads.get(id)).toMatchObject({ status: 'error' });
+  },
+  readersThatLeave: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    const stream = await runs.stream(id, { ...ask('wait'), on_disconnect: 'cancel' });
+    for await (const { event } of stream) if (event === 'values') break;
+    // The in-memory server looks after half a second at the latest.
+    const statusNow = async () => (await runs.get(id, String(stream.runId))).status;
+    await expect.poll(statusNow, { timeout: 10_000 }).toBe('interrupted');
+  },
+  strategies: async ({ threads, runs }) => {
+    const { thread_id: id } = await threads.create();
+    const first = await runs.create(id, ask('wait'));
+    await expect(runs.wait(id, { ...ASK, multitask_strategy: 'reject' })).rejects.toMatchObject({ status: 422 });
+    expect(lastOf(await runs.wait(id, { ...ASK, multitask_strategy: 'interrupt' }))).toBe(ANSWER);
+    expect(await runs.get(id, first.run_id)).toMatchObject({ status: 'interrupted' });
+  },
   statelessRuns: async ({ statelessRuns: runs }) => {
     expect(lastOf(await runs.wait(ASK))).toBe(ANSWER);
     expect(await runs.batch([ASK, ASK])).toHaveLength(2);
     const { run_id } = await runs.create({ ...ASK, stream_resumable: true, on_completion: 'keep' });
-    const [first] = await all(await runs.joinStream(run_id, { lastEventId: '-1' }));
+    const [first] = await readAll(await runs.joinStream(run_id, { lastEventId: '-1' }));
     expect(first).toMatchObject({ event: 'metadata', data: { run_id } });
     const stream = await runs.stream(ASK);
     expect(stream).toMatchObject({ threadId: undefined, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
-    const last = (await all(stream)).findLast(({ event }) => event === 'values');
+    const last = (await readAll(stream)).findLast(({ event }) => event === 'values');
     expect(lastOf(last?.data as Record<string, unknown>)).toBe(ANSWER);
   },
   store: async ({ store }) => {

@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it, onTestFinished } from 'vitest';
+import { AgentServer, ControlPlane, submitFeedback } from '#src/clients.ts';
+import { traceable } from '#src/index.ts';
+import { type Assistant, createPlatform, type PlatformOptions } from '#src/testing.ts';
+import { makeDeployment } from '../clients/control-plane-set-up.ts';
+import { record } from '../instrument/recorder.ts';
+import { gate } from '../support/gate.ts';
+import { readAll } from '../support/read-all.ts';
+import { answers, ask, weather } from './agent-calls.ts';
+
+async function start(agent: Assistant = weather, options: PlatformOptions = {}) {
+  const platform = await createPlatform({ assistants: { agent }, statusMs: 0, ...options });
+  onTestFinished(() => platform.close());
+  const connect = (url = platform.agentUrl, apiKey = platform.apiKey) => {
+    const server = new AgentServer({ url, apiKey });
+    onTestFinished(() => server.close());
+    return server;
+  };
+  return { platform, connect, server: connect() };
+}
+
+const RUN = ask('weather?');
+
+it.each(Object.entries(answers))('an agent server answers the calls of %s', async (_, holds) => {
+  await holds((await start()).server);
+});
+
+it('a stream has the events of its modes and ends with feedback URLs, by which feedback is on the run', async () => {
+  const { platform, server } = await start(async function* (input, { emit, thread }) {
+    emit('custom', { values: thread.values });
+    emit('later', input);
+    yield { messages: { type: 'ai', id: 'm', content: 'Hi.' }, count: 1 };
+  });
+  const { thread_id } = await server.threads.create();
+  const modes = ['updates', 'messages-tuple', 'messages', 'values', 'custom'] as const;
+  const run = { assistant_id: 'agent', input: { question: '?' }, feedback_keys: ['liked'] };
+
+  const stream = await server.runs.stream(thread_id, { ...run, stream_mode: modes });
+  const events = await readAll(stream);
+
+  const message = { type: 'ai', id: 'm', content: 'Hi.' };
+  const values = { question: '?', messages: [message], count: 1 };
+  expect(events.map(({ name, data }) => [name, data])).toEqual([
+    ['metadata', { run_id: stream.runId, attempt: 1 }],
+    ['values', { question: '?' }],
+    ['custom', { values: {} }],
+    ['later', { question: '?' }],
+    ['messages', [message, { run_id: stream.runId, langgraph_node: 'agent' }]],
+    ['messages/complete', [message]],
+    ['updates', { agent: { messages: [message], count: 1 } }],
+    ['values', values],
+    ['feedback', { liked: expect.stringContaining(`${platform.url}/api/v1/feedback/tokens/`) }],
+  ]);
+  expect((await readAll(await server.runs.stream(thread_id, run))).map(({ name }) => name)).toEqual([
+    'metadata',
+    'values',
+    'later',
+    'values',
+    'feedback',
+  ]);
+  await submitFeedback((await stream.feedback()).liked as string, { score: 1 });
+  const found = await fetch(`${platform.url}/query/runs/${stream.runId}`, {
+    headers: { 'x-api-key': platform.apiKey },
+  });
+  expect(await found.json()).toMatchObject({ feedback: [{ key: 'liked', score: 1 }] });
+});
+
+it('a run is recorded in the trace of its caller, and the runs of its function below it', async () => {
+  const look = traceable(() => 'sunny', { name: 'look' });
+  const { platform, server } = await start(async function* () {
+    yield { weather: look() };
+  });
+  const recorder = record();
+  const { thread_id } = await server.threads.create({ metadata: { of: 1 } });
+
+  await traceable(() => server.runs.wait(thread_id, { ...RUN, metadata: { a: 1 } }), { name: 'answer' })();
+
+  const { trace_id, id } = recorder.run('runs.wait');
+  const [run] = await platform.runs();
+  expect(run).toMatchObject({
+    ...{ name: 'agent', session_name: 'agent', trace_id, parent_run_id: id, inputs: RUN.input },
+    ...{ outputs: { weather: 'sunny' }, end_time: expect.any(String), extra: { metadata: { thread_id, a: 1 } } },
+  });
+  expect(trace_id).toBe(recorder.run('answer').id);
+  expect(recorder.run('look')).toMatchObject({ trace_id, parent_run_id: run?.id });
+});
+
+it('a run that fails or is cancelled is recorded as such', async () => {
+  const { platform, server } = await start();
+  const [failed, waiting] = await server.statelessRuns.batch([ask('fail'), ask('wait')]);
+  await server.statelessRuns.cancel({ run_ids: [String(waiting?.run_id)] });
+  await readAll(await server.statelessRuns.joinStream(String(failed?.run_id)));
+
+  const runs = new Map((await platform.runs()).map((run) => [run.id, run]));
+  expect(runs.get(String(failed?.run_id))).toMatchObject({ error: 'RangeError: no such city' });
+  expect(runs.get(String(waiting?.run_id))).toMatchObject({ extra: { metadata: { end_reason: 'cancelled' } } });
+  expect(runs.get(String(waiting?.run_id))?.error).toBeUndefined();
+});
+
+it('runs of a thread follow each other, and a rollback removes a run with its states', async () => {
+  const { server } = await start();
+  const { thread_id } = await server.threads.create();
+  const [{ run_id }, next] = [await server.runs.create(thread_id, ask('wait')), server.runs.wait(thread_id, RUN)];
+  await expect
+    .poll(() => server.runs.list(thread_id).toArray(10))
+    .toMatchObject([{ status: 'pending' }, { status: 'running' }]);
+  expect(await server.threads.get(thread_id)).toMatchObject({ status: 'busy' });
+
+  await server.runs.cancel(thread_id, run_id, { action: 'rollback', wait: true });
+
+  expect((await next).messages).toHaveLength(3);
+  expect(await server.runs.list(thread_id).toArray(10)).toMatchObject([{ status: 'success' }]);
+});
+
+it('a cancelled run ends at once, and its function when it goes on', async () => {
+  const [released, ended] = [gate(), gate()];
+  const { server } = await start(async function* () {
+    try {
+      yield { step: 1 };
+      await released;
+      yield { step: 2 };
+    } finally {
+      ended.open();
+    }
+  });
+  const { thread_id } = await server.threads.create();
+  const stream = await server.threads.joinStream(thread_id);
+  const { run_id } = await server.runs.create(thread_id, { assistant_id: 'agent' });
+  for await (const { event, data } of stream) if (event === 'values' && data.step === 1) break;
+
+  await server.runs.cancel(thread_id, run_id, { wait: true });
+  released.open();
+  await ended;
+
+  expect(await server.runs.join(thread_id, run_id)).toEqual({ step: 1 });
+  expect(await readAll(await server.runs.joinStream(thread_id, run_id))).toEqual([]);
+});
+
+it('a function is asked again with each answer, as if it had not run before', async () => {
+  const { server } = await start(async function* (_, { interrupt }) {
+    yield { count: 1 };
+    yield { name: `${interrupt('First name?')} ${interrupt('Last name?')}` };
+  });
+  const { thread_id } = await server.threads.create();
+  const resume = (answer: string) =>
+    server.runs.wait(thread_id, { assistant_id: 'agent', command: { resume: answer } });
+
+  const asked = await server.runs.wait(thread_id, { assistant_id: 'agent', input: { a: 1 } });
+
+  expect(asked).toMatchObject({ a: 1, __interrupt__: [{ value: 'First name?' }] });
+  const { values, next, tasks } = await server.threads.state(thread_id);
+  expect([values, next]).toEqual([{ a: 1 }, ['agent']]);
+  expect(tasks).toMatchObject([{ interrupts: [{ value: 'First name?' }] }]);
+  expect(await resume('Ada')).toMatchObject({ __interrupt__: [{ value: 'Last name?' }] });
+  expect(await resume('Lovelace')).toEqual({ a: 1, count: 1, name: 'Ada Lovelace' });
+});
+
+it('each deployment has its own data for each workspace, and runs in a project of its name', async () => {
+  const [one, other] = [randomUUID(), randomUUID()];
+  const { platform, connect, server } = await start(weather, {
+    hosting: 'self-hosted',
+    keys: { one: [one], other: [other] },
+  });
+  await using controlPlane = new ControlPlane({ baseUrl: platform.url, apiKey: 'one' });
+  const { id } = await controlPlane.deployments.create(makeDeployment({ name: 'forecast' }));
+  const url = `${platform.url}/agents/${id}`;
+  const deployed = connect(url, 'one');
+  const missing = { status: 404, detail: `No deployment ${id} with an active revision exists` };
+  await expect(deployed.threads.create()).rejects.toMatchObject(missing);
+  await controlPlane.deployments.waitUntilDeployed(id, { intervalMs: 1 });
+
+  const { thread_id } = await deployed.threads.create();
+  await deployed.runs.wait(thread_id, RUN);
+
+  expect(await platform.runs()).toMatchObject([{ name: 'agent', session_name: 'forecast' }]);
+  await expect(connect(url, 'other').threads.get(thread_id)).rejects.toMatchObject(missing);
+  for (const others of [server, connect(platform.agentUrl, 'other')])
+    await expect(others.threads.get(thread_id)).rejects.toMatchObject({ status: 404 });
+});
+
+it('unknown ids, known ids and invalid requests are errors with a detail', async () => {
+  const { platform, server } = await start();
+  const { thread_id } = await server.threads.create();
+  const none = randomUUID();
+  const calls: [Promise<unknown>, number, unknown][] = [
+    [server.runs.wait(none, RUN), 404, `The thread ${none} does not exist`],
+    [server.runs.wait(thread_id, { assistant_id: 'other' }), 404, 'The assistant other does not exist'],
+    [server.assistants.create({ graph_id: 'other' }), 404, 'The graph other does not exist'],
+    [server.runs.get(thread_id, none), 404, `The run ${none} does not exist`],
+    [server.threads.create({ thread_id }), 409, `The thread ${thread_id} already exists`],
+    [server.a2a.card('agent'), 501, expect.stringContaining('langgraph-api')],
+  ];
+  for (const [call, status, detail] of calls) await expect(call).rejects.toMatchObject({ status, detail });
+  expect(await server.runs.wait(none, { ...RUN, if_not_exists: 'create' })).toHaveProperty('messages');
+
+  const post = (path: string, body: unknown) =>
+    fetch(platform.agentUrl + path, {
+      method: 'POST',
+      headers: { 'x-api-key': platform.apiKey, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  for (const [path, body, loc] of [
+    ['/runs', { input: {} }, ['body', 'assistant_id']],
+    ['/threads/search', { limit: 1_001 }, ['body', 'limit']],
+    ['/threads/search?limit=1', {}, ['query', 'limit']],
+  ] as const) {
+    const response = await post(path, body);
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ loc }] });
+  }
+  const page = await post('/assistants/search', { metadata: {}, limit: 1, offset: 0 });
+  expect(Object.fromEntries(page.headers)).toMatchObject({ 'x-pagination-total': '1' });
+  expect(page.headers.has('x-pagination-next')).toBe(false);
+});
+
+it('cron jobs are stored, and the system has figures and a page of its routes', async () => {
+  const { server } = await start();
+  const cron = { assistant_id: 'agent', schedule: '0 9 * * 1', metadata: { a: 1 } };
+  const { cron_id } = await server.crons.create({ ...cron, input: {} });
+  expect(await server.crons.update(cron_id, { enabled: false })).toMatchObject({
+    schedule: '0 9 * * 1',
+    enabled: false,
+  });
+  expect(await server.crons.search({ enabled: false }).toArray(10)).toMatchObject([
+    { cron_id, payload: { input: {} } },
+  ]);
+  await server.crons.delete(cron_id);
+  expect(await server.crons.count()).toBe(0);
+  expect(await server.system.metrics()).toBe('agent_runs 0\n');
+  expect(await server.system.metrics({ format: 'json' })).toEqual({ agent_runs: 0 });
+  expect(await server.docs()).toContain('<code>POST /threads/:thread_id/runs/stream</code>');
+});
