@@ -26,6 +26,7 @@ import { rollup } from 'rollup';
 import { parseAst } from 'rollup/parseAst';
 import { transformWithEsbuild } from 'vite';
 import { buildPage } from './build-page.mjs';
+import { neededDeclarations } from './needed-declarations.mjs';
 import { writeNotices } from './notices.mjs';
 import { packedChunks } from './packed-chunks.mjs';
 import { whenChanged } from './when-changed.mjs';
@@ -43,6 +44,7 @@ const files = [
   'src',
   'scripts/build.mjs',
   'scripts/build-page.mjs',
+  'scripts/needed-declarations.mjs',
   'scripts/notices.mjs',
   'scripts/packed-chunks.mjs',
   'examples/chat/server',
@@ -475,24 +477,13 @@ function ownFolders() {
  * CommonJS entry, because only an ES module can import both formats.
  */
 function writeDeclarations() {
-  const written = new Set();
-  const write = (path) => {
-    if (written.has(path)) return;
-    written.add(path);
-    const text = readFileSync(join(declarations, `${path}.d.ts`), 'utf8');
-    const renamed = text
-      .replace(/^import '.*';\n/gm, '')
-      .replace(/(\bfrom |\bimport\()'(\.[^']+)\.ts'/g, (_, before, specifier) => {
-        write(posix.join(posix.dirname(path), specifier));
-        return `${before}'${specifier}.cjs'`;
-      });
+  const read = (path) => readFileSync(join(declarations, `${path}.d.ts`), 'utf8').replace(/^import '.*';\n/gm, '');
+  for (const [path, text] of neededDeclarations(entryNames(), read)) {
     mkdirSync(dirname(join(compiled, path)), { recursive: true });
+    const renamed = text.replace(/(\bfrom |\bimport\()'(\.[^']+)\.ts'/g, "$1'$2.cjs'");
     writeFileSync(join(compiled, `${path}.d.cts`), renamed);
-  };
-  for (const name of entryNames()) {
-    write(name);
-    writeFileSync(join(compiled, `${name}.d.ts`), `export * from './${name}.cjs';\n`);
   }
+  for (const name of entryNames()) writeFileSync(join(compiled, `${name}.d.ts`), `export * from './${name}.cjs';\n`);
 }
 
 /** Returns the package's exports under a condition, and its command, as paths within dist/. */
