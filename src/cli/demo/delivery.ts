@@ -39,6 +39,9 @@ async function killed({ platform, service, check }: DemoContext): Promise<void> 
   const env = environmentWith({
     RUNSPAN_ENDPOINT: service.endpoint,
     RUNSPAN_API_KEY: service.apiKey,
+    RUNSPAN_WORKSPACE_ID: service.workspaceId,
+    RUNSPAN_TRACING: 'true',
+    RUNSPAN_SAMPLE_RATE: '1',
     RUNSPAN_PROJECT: 'killed',
     RUNSPAN_DURABILITY: 'write-ahead',
     RUNSPAN_SPOOL_DIR: spoolDir,

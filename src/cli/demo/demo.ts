@@ -41,7 +41,9 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
   const platform = await createPlatform({ keys, statusMs: 0 });
   const selfHosted = await createPlatform({ keys, statusMs: 0, hosting: 'self-hosted' });
   const conversation = await createScriptedChat({ answer: (question) => `You asked: ${question}` });
-  const service = { endpoint: platform.url, apiKey: KEY, tracing: true, sampleRate: 1, log: 'silent' } as const;
+  // These options take precedence over the user's environment.
+  const exporting = { protocol: 'runs', durability: 'memory', tracing: true, sampleRate: 1, log: 'silent' } as const;
+  const service = { endpoint: platform.url, apiKey: KEY, workspaceId: 'shop', ...exporting };
   const print = (line: string): unknown => json || stdout.write(`${line}\n`);
   try {
     const createTracer = await tracerIn(tracer);
@@ -63,7 +65,7 @@ async function demo({ json, keep, tracer }: DemoOptions, { stdout, stderr }: Com
     const result = { ok: first === undefined, parts: rows, load, page, differences };
     if (json) stdout.write(`${visibleJson(JSON.stringify(result, undefined, 2))}\n`);
     if (first !== undefined) stderr.write(`demo: ${visible(first)}\n`);
-    print(`The traces: ${page} (key ${KEY})`);
+    print(keep ? `The traces, until Ctrl-C: ${page} (key ${KEY})` : 'To look at the traces, add --keep');
     if (keep) await untilStopped();
     return first === undefined ? 0 : 1;
   } finally {

@@ -1,5 +1,5 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
-import { messageOf } from '../../base/text.ts';
+import { cut, messageOf } from '../../base/text.ts';
 import { isObject } from '../../config/checker.ts';
 import { agentServer, feedback } from './agent-server.ts';
 import { chatRoutes } from './chat-routes.ts';
@@ -47,7 +47,9 @@ export async function* runDemo(shared: Omit<DemoContext, 'check'>): AsyncGenerat
     const unanswered = endpoints.filter((endpoint) => !isAnswered(endpoint, context));
     differences.push(...unanswered.map((endpoint) => `${endpoint} was not answered`));
     const rules = RULES[part as Part] ?? [];
-    const broken = (await Promise.all(rules.map((rule) => acceptedBy(rule, context)))).flat();
+    const broken = (
+      await Promise.all(rules.map((rule) => acceptedBy(rule, context).catch((error) => [messageOf(error)])))
+    ).flat();
     yield {
       part,
       endpoints: [endpoints.length - unanswered.length, endpoints.length],
@@ -86,10 +88,8 @@ async function acceptedBy(
   // An accepted stream may stay open.
   if (response.ok) await response.body?.cancel();
   const text = response.ok ? '' : await response.text();
-  const isRefused = response.status === expected && isNamed(names, text);
-  return isRefused
-    ? []
-    : [`${sentence} (${request}): expected ${expected} and ${names}, got ${response.status} ${text}`];
+  if (response.status === expected && isNamed(names, text)) return [];
+  return [`${sentence} (${request}): expected ${expected} and ${names}, got ${response.status} ${cut(text, 300)}`];
 }
 
 /** Returns whether an error response has a name in the `loc` of a field, or in its text. */
