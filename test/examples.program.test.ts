@@ -153,17 +153,6 @@ describe('ask-docs', () => {
   });
 });
 
-describe('the demo', () => {
-  it('prints one trace, and equal counts of ledger and receiver', async () => {
-    const { code, stdout, stderr } = await runNode(['scripts/demo/demo.mjs']);
-    expect(stderr).toBe('');
-    expect(stdout).toMatch(/^ask-docs · chain · /m);
-    expect(stdout).toMatch(/created: 8,[\s\S]*sent: 8,\s*dropped: 0,[\s\S]*multipart: [1-9]\d*, simple: 0/);
-    expect(stdout).toMatch(/^Runs that the receiver holds, by its query: 8$/m);
-    expect(code).toBe(0);
-  });
-});
-
 /** Starts a model that answers each request with the same response. */
 async function startModel(status: number, body: unknown) {
   const requests: { path: string | undefined; authorization: string | undefined; body: unknown }[] = [];

@@ -57,7 +57,7 @@ const RUNS_MAX = 100_000;
 
 /** Sends tiny runs to a platform of its own for some time, and counts them on both sides. */
 export async function throughput(service: DemoContext['service'], durationMs: number): Promise<Throughput> {
-  const platform = await createPlatform({ keys: { [service.apiKey]: ['load'] } });
+  const platform = await createPlatform({ keys: { [service.apiKey]: ['shop'] } });
   const exporter = createExporter({ ...service, endpoint: platform.url, project: 'load' });
   const tiny = traceable((n: number) => n, { name: 'tiny', exporter });
   const startedMs = performance.now();

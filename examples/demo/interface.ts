@@ -186,8 +186,8 @@ export const RULES: Readonly<Record<Part, readonly Rule[]>> = {
     ),
     git(GRAPH, 'is required for git_host'),
     uploaded(GRAPH, 'is required for internal_source'),
-    git('source', 'is not external_container in the cloud', 'external_container', 400),
-    ['a self-hosted source is external_container', `self-hosted ${CREATE}`, git_host, 'source', 400],
+    ['the cloud has no external_container', CREATE, external_container, 'only for self-hosted', 400],
+    ['only the cloud has the others', `self-hosted ${CREATE}`, git_host, 'only for cloud-hosted', 400],
     ...each('name source source_config source_revision_config', (name) => git(name, 'is required')),
     ...each('name value', (name) => git(`secrets.0.${name}`, 'is required')),
     ...each('name secret_name secret_key', (name) => external(`secret_references.0.${name}`, 'is required')),
@@ -286,10 +286,5 @@ export const RULES: Readonly<Record<Part, readonly Rule[]>> = {
     root('dotted_order', 'ends with the id (6)', STAMP + CHILD),
     child('parent_run_id', 'is in dotted_order (6)', UNKNOWN),
   ],
-  chat: [
-    ['a thread is bootstrapped first', `GET /api/threads/${UNKNOWN}/state`, undefined, UNKNOWN, 404],
-    ['a command has a method', 'POST /api/threads/tea/commands', { id: 1 }, 'method'],
-    ['a stream has channels', 'POST /api/threads/tea/stream', {}, 'channels'],
-    ['a limit is an integer', 'POST /api/threads/tea/history', { limit: 1.5 }, 'limit'],
-  ],
+  chat: [['a thread is bootstrapped first', `GET /api/threads/${UNKNOWN}/state`, undefined, UNKNOWN, 404]],
 };

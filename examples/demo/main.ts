@@ -25,7 +25,9 @@ export async function demo(options: DemoOptions): Promise<boolean> {
   const platform = await createPlatform({ keys, statusMs: 0 });
   const selfHosted = await createPlatform({ keys, statusMs: 0, hosting: 'self-hosted' });
   const conversation = await createScriptedChat({ answer: (question) => `You asked: ${question}` });
-  const service = { endpoint: platform.url, apiKey: KEY, tracing: true, sampleRate: 1, log: 'silent' } as const;
+  // These options take precedence over the user's environment.
+  const exporting = { protocol: 'runs', durability: 'memory', tracing: true, sampleRate: 1, log: 'silent' } as const;
+  const service = { endpoint: platform.url, apiKey: KEY, workspaceId: 'shop', ...exporting };
   const print = (line: string): unknown => isJson || options.print(line);
   try {
     const shared = { platform, selfHosted, service, createTracer, packageUrl, ids: {}, ...recorded(conversation) };
@@ -45,7 +47,7 @@ export async function demo(options: DemoOptions): Promise<boolean> {
     if (isJson)
       options.print(JSON.stringify({ ok: first === undefined, parts: rows, load, page, differences }, undefined, 2));
     if (first !== undefined) warn(first);
-    print(`The traces: ${page} (key ${KEY})`);
+    print(untilStopped ? `The traces, until Ctrl-C: ${page} (key ${KEY})` : 'To look at the traces, add --keep');
     await untilStopped?.();
     return first === undefined;
   } finally {

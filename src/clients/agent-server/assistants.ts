@@ -2,7 +2,7 @@ import { type Check, TRUE_OR_FALSE } from '../../config/checker.ts';
 import { type CallOptions, TEXT_OPTION } from '../client-options.ts';
 import { endpoints, methodsOf, type Send, type Table } from '../endpoint.ts';
 import type { PageList } from '../page.ts';
-import { BODY, required, TEXT, whole } from '../schema.ts';
+import { BODY, RECORD, required, TEXT, whole } from '../schema.ts';
 import type { PageRequest } from './agent-service.ts';
 
 /** Configuration for an assistant's runs. */
@@ -137,7 +137,7 @@ export const ASSISTANTS: Table<Assistants> = endpoints('assistants', {
   get: ['GET /assistants/{assistant_id}'],
   update: ['PATCH /assistants/{assistant_id}', { body: BODY }],
   delete: ['DELETE /assistants/{assistant_id}', { response: 'none', query: { deleteThreads: [TRUE_OR_FALSE] } }],
-  search: ['POST /assistants/search', { body: BODY, response: 'pages' }],
+  search: ['POST /assistants/search', { body: required<AssistantSearch>({}, { metadata: RECORD }), response: 'pages' }],
   count: ['POST /assistants/count', { body: BODY, response: 'number', isIdempotent: true }],
   graph: ['GET /assistants/{assistant_id}/graph', { query: { xray: [DEPTH] } }],
   schemas: ['GET /assistants/{assistant_id}/schemas'],

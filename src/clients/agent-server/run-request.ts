@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import type { BodySchema } from '../body.ts';
 import { required, TEXT, TEXTS } from '../schema.ts';
 import type { AgentConfig } from './assistants.ts';
@@ -77,8 +78,13 @@ export const STREAM_MODES: readonly StreamMode[] = [
   'tools',
 ];
 
+const STREAM_MODE = v.union([TEXT, TEXTS], 'Expected a string or a list of strings');
+
 /**
- * Schema that validates only `assistant_id` and `feedback_keys`. The server validates all other fields. A server may
- * ignore invalid feedback keys, so the missing feedback URLs would be the first sign of the mistake.
+ * Schema that validates only the fields of the interface. The server validates all other fields. A server may ignore
+ * invalid feedback keys, so the missing feedback URLs would be the first sign of the mistake.
  */
-export const RUN: BodySchema = required<RunSettings>({ assistant_id: TEXT }, { feedback_keys: TEXTS });
+export const RUN: BodySchema = required<RunSettings>(
+  { assistant_id: TEXT },
+  { feedback_keys: TEXTS, stream_mode: STREAM_MODE as never },
+);
