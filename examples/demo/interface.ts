@@ -187,7 +187,7 @@ export const RULES: Readonly<Record<Part, readonly Rule[]>> = {
     git(GRAPH, 'is required for git_host'),
     uploaded(GRAPH, 'is required for internal_source'),
     ['the cloud has no external_container', CREATE, external_container, 'only for self-hosted', 400],
-    ['only the cloud has the others', `self-hosted ${CREATE}`, git_host, 'only for cloud-hosted', 400],
+    ['only the cloud has the others', `self-hosted ${CREATE}`, git_host, 'only for cloud', 400],
     ...each('name source source_config source_revision_config', (name) => git(name, 'is required')),
     ...each('name value', (name) => git(`secrets.0.${name}`, 'is required')),
     ...each('name secret_name secret_key', (name) => external(`secret_references.0.${name}`, 'is required')),

@@ -39,7 +39,8 @@ export async function demo(options: DemoOptions): Promise<boolean> {
     }
     const load = await throughput(service, LOAD_MS);
     const { created, sent, dropped, received, runsPerSecond } = load;
-    print(`\n${created} created = ${sent} sent + ${dropped} dropped = ${received} received, ${runsPerSecond} runs/s`);
+    print('');
+    print(`${created} created = ${sent} sent + ${dropped} dropped = ${received} received, ${runsPerSecond} runs/s`);
     const isWhole = created === sent + dropped && created === received;
     const differences = [...rows.flatMap((row) => row.differences), ...(isWhole ? [] : ['runs are missing'])];
     const [first] = differences;
