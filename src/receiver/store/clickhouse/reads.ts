@@ -1,10 +1,9 @@
 import { exactJson, parseExact, withValues } from '../../../payload/fields.ts';
-import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
 import { isInScope } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
-import { type SpanIds, spanKey } from '../../domain/identity.ts';
+import { spanKey } from '../../domain/identity.ts';
 import { mapInTurns } from '../../domain/in-turns.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
 import { projectOf } from '../../domain/run-values.ts';
@@ -20,10 +19,20 @@ import { outlineOf, summaryOf, wholeTexts } from '../../domain/summary.ts';
 import { inOrder, type TreeNode } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import type { MergedRun } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { conditionOf } from './conditions.ts';
-import { type ClickHouse, inParts, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
+import {
+  type ClickHouse,
+  inParts,
+  integer,
+  type Query,
+  type Sql,
+  sql,
+  string,
+  strings,
+  uuid,
+  uuids,
+} from './connection.ts';
 import {
   byPrecedence,
   MESSAGE_COLUMNS,
@@ -86,7 +95,7 @@ function nodeOf({ id, start_us, dotted_order }: Omit<PlacedRun, 'parent'>, paren
   return { id, parentId: parent || undefined, startUs: start_us, order: dotted_order || undefined };
 }
 
-export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
+export const readOutline: Query<'outline'> = async (db, scope, traceId) => {
   const rows = await db.rows<RunRow>(
     sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
       WHERE tenant = ${string(scope.tenant)} AND trace = ${uuid(traceId)} ${WITH_INDEXES}`,
@@ -97,9 +106,9 @@ export async function readOutline(db: ClickHouse, scope: Scope, traceId: string)
   });
   const shown = inOrder(runs).filter(({ run }) => isInScope(scope, run));
   return await mapInTurns(shown, ({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
-}
+};
 
-export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
+export const readDetails: Query<'details'> = async (db, scope, runId) => {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
   const [messages, infos, feedback] = await Promise.all([
@@ -126,10 +135,10 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
     ...(attachments && { attachments }),
     ...(ofRun.length > 0 && { feedback: ofRun }),
   };
-}
+};
 
 /** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
-export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
+export const readProjectsOf: Query<'projectsOf'> = async (db, scope, runIds) => {
   const { tenant } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
     sql`SELECT DISTINCT id, group_id FROM run_ids
@@ -139,13 +148,9 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
   const own = found.filter((summary) => isInScope(scope, { summary }));
   return [...new Set(own.map(projectOf))];
-}
+};
 
-export async function readMergedRuns(
-  db: ClickHouse,
-  { tenant }: Scope,
-  runs: readonly (string | SpanIds)[],
-): Promise<MergedRun[]> {
+export const readMergedRuns: Query<'mergedRuns'> = async (db, { tenant }, runs) => {
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
   const ofTenant = sql`tenant = ${string(tenant)}`;
@@ -166,7 +171,7 @@ export async function readMergedRuns(
     const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
     return [{ id, fields: { ...run.fields, ...payloads } }];
   });
-}
+};
 
 const WHOLE_MESSAGE = sql`${MESSAGE_COLUMNS}, inputs, outputs, events`;
 
@@ -194,12 +199,7 @@ export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonl
   return rows.map(({ json }) => parseExact(json));
 }
 
-export async function readPayload(
-  db: ClickHouse,
-  scope: Scope,
-  runId: string,
-  field: PayloadField,
-): Promise<string | undefined> {
+export const readPayload: Query<'payload'> = async (db, scope, runId, field) => {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
   const messages = await readMessages<PayloadRow>(db, scope.tenant, [row], sql(`id, kind, received_us, ${field}`));
@@ -207,17 +207,12 @@ export async function readPayload(
     .get(runId)
     ?.toSorted(byPrecedence)
     .findLast((message) => message[field] !== '')?.[field];
-}
+};
 
-export async function findAttachment(
-  db: ClickHouse,
-  scope: Scope,
-  runId: string,
-  name: string,
-): Promise<Attachment | undefined> {
+export const findAttachment: Query<'attachment'> = async (db, scope, runId, name) => {
   const row = await readRow(db, scope, runId);
   return row && (await readAttachment(db, scope.tenant, runId, name));
-}
+};
 
 /** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
