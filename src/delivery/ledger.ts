@@ -224,7 +224,6 @@ class Flush {
 
 // ── Reports ──
 
-/** Callback for each dropped run. */
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
 const REPORT_EVERY_MS = 60_000;

@@ -268,7 +268,6 @@ export function markSame(call: RecordedCall, run: EncodedRun): void {
 
 const USAGE_KEY = `"${USAGE}":`;
 
-/** Returns the usage in outputs, and the outputs without it. */
 function usageIn(outputs: string | undefined): { readonly usage: string; readonly rest: string } | undefined {
   const at = outputs?.lastIndexOf(USAGE_KEY) ?? -1;
   if (outputs === undefined || at < 1) return undefined;

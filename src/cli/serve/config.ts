@@ -128,7 +128,6 @@ const address = parsed(
   },
 );
 
-/** Returns a schema for values that `check` accepts. */
 function checked<Input, Output>(schema: v.GenericSchema<Input>, expected: string, check: (value: Input) => Output) {
   return v.pipe(
     schema,

@@ -129,7 +129,6 @@ function failedToolsIn(outline: readonly RunOutline[]): string[] {
   return failed.map(({ name }) => `${name} failed, as the messages tell`);
 }
 
-/** Writes the fixture and the test of a trace, and returns what was written. */
 function writeTest(
   trace: RecordedTrace,
   failedTools: readonly string[],

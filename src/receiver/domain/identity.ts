@@ -64,7 +64,6 @@ export function identitiesIn(
   return identities;
 }
 
-/** A trace, as a store knows it. */
 export interface KnownTrace {
   /** The name with which the trace was created, or its `trace_id`. */
   readonly id: string;
@@ -208,7 +207,6 @@ function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   ];
 }
 
-/** Returns the fields whose names, as returned by `namesOf`, are not in the set. */
 function withoutNames<Fields extends SmallFields>(all: Fields, names: ReadonlySet<string>): Fields {
   if (names.size === 0) return all;
   const { extra, ...fields } = all;

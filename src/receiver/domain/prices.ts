@@ -50,7 +50,6 @@ export type Prices = Readonly<Record<string, Price>>;
 /** The result of `summaryOf`: a run without a calculated cost. */
 export type UnpricedRun = RunSummary & { usage?: UnpricedUsage };
 
-/** Maximum number of models that a price list remembers. */
 const MODELS_MAX = 1_000;
 /** Length of model names, in characters, above which no price is looked up. */
 const NAME_LENGTH_MAX = 300;

@@ -393,7 +393,6 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns all traces in a tenant, or those with the given ids. */
   #traces(scope: Scope, ids?: Iterable<string>): AssembledTrace[] {
     const tenant = this.#tenant(scope);
     const traces = ids === undefined ? [...tenant.traces] : tenant.tracesWith(ids);

@@ -87,7 +87,6 @@ const CLOSE_MS = 5_000;
 const BEHIND_RETRY_AFTER_S = 10;
 /** Interval at which the clocks are checked, in milliseconds. */
 const AGE_MS = 60_000;
-/** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
 /** Minimum delay before the first deletion of old traces, in milliseconds. The actual delay is up to twice as long. */
 const FIRST_EXPIRE_MS = 60_000;

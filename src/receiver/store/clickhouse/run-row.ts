@@ -69,7 +69,6 @@ interface DerivedRow {
   readonly columns: InsertRow;
 }
 
-/** See `projectNames`. */
 function projectNamesIn({ columns: { project, session_id } }: DerivedRow): string[] {
   return [project, session_id].filter((name) => typeof name === 'string');
 }

@@ -45,7 +45,6 @@ export type RootColumns = {
   user: string | null;
 };
 
-/** Returns the columns of a run that is not the root. */
 export function plainColumns(row: RunRow): RootColumns {
   const own = (field: 'thread' | 'user'): string | null =>
     DECIDES[field].counts(new SummarizedRow(row)) ? row[field] : null;
