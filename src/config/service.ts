@@ -275,11 +275,7 @@ const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Returns the headers that may be sent, and logs the others. Throws if a function returned an invalid credential. */
-function customHeaders(
-  given: unknown,
-  { origin, isConfidential }: HeaderSource,
-  isResult = false,
-): Record<string, string> {
+function customHeaders(given: unknown, { origin, isConfidential }: HeaderSource, isResult = false) {
   const headers: Record<string, string> = {};
   for (const pair of pairsOf(given)) {
     const [name, value]: unknown[] = Array.isArray(pair) ? pair : [];

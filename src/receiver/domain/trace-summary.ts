@@ -141,10 +141,7 @@ export function decidedTrace<Run extends SummarizedRun>(
   };
 }
 
-function answeredOf<Run extends SummarizedRun>(
-  root: Run | undefined,
-  { asked, answered }: DecidingRuns<Run>,
-): Run | undefined {
+function answeredOf<Run extends SummarizedRun>(root: Run | undefined, { asked, answered }: DecidingRuns<Run>) {
   if (root !== undefined && (has(root, RunFlag.ANSWERS) || root.status === 'error')) return root;
   if (root?.status === 'pending') return undefined;
   if (asked === undefined || !(has(asked, RunFlag.ANSWERS) || asked.status === 'error')) return answered;

@@ -2,7 +2,7 @@ import { figuresOf } from '../../domain/assemble.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { ListQuery, Page, Scope, SortKey, SuggestionQuery, TimeRange } from '../../domain/query.ts';
+import type { ListQuery, Scope, SortKey, SuggestionQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import { projectSummaries } from '../../domain/run-values.ts';
 import type { RunSummary, TraceSummary } from '../../domain/run-view.ts';
@@ -105,12 +105,7 @@ async function feedbackKeys(
   return rows.map(({ keys }) => keys);
 }
 
-async function pageOfRows(
-  db: ClickHouse,
-  scope: Scope,
-  query: Parsed<ListQuery>,
-  listed: 'runs' | 'traces',
-): Promise<Page<ListedRow>> {
+async function pageOfRows(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>, listed: 'runs' | 'traces') {
   const { limit = PAGE_ITEMS } = query;
   return firstPage(await firstListed(db, scope, query, listed, limit + 1), limit, (row) => row);
 }

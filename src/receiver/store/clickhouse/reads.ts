@@ -261,11 +261,7 @@ async function* ahead<Item>(source: AsyncGenerator<Item>): AsyncGenerator<Item> 
 }
 
 /** Yields the runs that match a query, without their payloads. */
-async function* matchingRuns(
-  db: ClickHouse,
-  scope: Scope,
-  query: Parsed<RunQuery>,
-): AsyncGenerator<readonly PlacedRun[]> {
+async function* matchingRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>) {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
   const condition = all([conditionOf(scope.tenant, filter), ...search]);
@@ -284,12 +280,7 @@ async function* matchingRuns(
   } while (left > 0 && page.length === PAGE_TRACES);
 }
 
-async function matchingTraces(
-  db: ClickHouse,
-  condition: Sql,
-  after: MatchingTrace | undefined,
-  limit: number,
-): Promise<MatchingTrace[]> {
+async function matchingTraces(db: ClickHouse, condition: Sql, after: MatchingTrace | undefined, limit: number) {
   const isAfter =
     after === undefined ? sql('1') : sql`(first_us, trace) > (${integer(after.first_us)}, ${uuid(after.trace)})`;
   return await db.rows<MatchingTrace>(
@@ -304,11 +295,7 @@ interface PlacedRun extends Pick<RunRow, 'id' | 'trace' | 'group_id' | 'start_us
 }
 
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
-async function runsOfTraces(
-  db: ClickHouse,
-  { tenant }: Scope,
-  matching: readonly MatchingTrace[],
-): Promise<PlacedRun[]> {
+async function runsOfTraces(db: ClickHouse, { tenant }: Scope, matching: readonly MatchingTrace[]) {
   const ofTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
   // The sort key begins with the start time, so that ClickHouse reads only the part of the table between these times.
   const rows = await db.rows<PlacedRun>(

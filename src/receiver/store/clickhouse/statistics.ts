@@ -49,11 +49,7 @@ export const statistics: Query<'statistics'> = async (db, scope, query) => {
 };
 
 /** Returns the first and last start times of the runs, or undefined if the query's time range already has both ends. */
-async function startRangeOf(
-  db: ClickHouse,
-  { fromUs, beforeUs }: TimeRange,
-  conditions: Sql,
-): Promise<StartRange | undefined> {
+async function startRangeOf(db: ClickHouse, { fromUs, beforeUs }: TimeRange, conditions: Sql) {
   if (Number.isFinite(fromUs) && Number.isFinite(beforeUs)) return undefined;
   const [row] = await db.rows<StartRange & { runs: number }>(
     sql`SELECT count() AS runs, min(start_us) AS firstUs, max(start_us) AS lastUs FROM runs FINAL WHERE ${conditions}`,
@@ -87,13 +83,7 @@ const AMOUNTS: Readonly<Record<RankKey, string>> = {
   cost: 'round(sum(counted_total_cost), 9)',
 };
 
-async function largestGroups(
-  db: ClickHouse,
-  conditions: Sql,
-  { group }: Grouping,
-  amount: Sql,
-  limit: number,
-): Promise<string[]> {
+async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Grouping, amount: Sql, limit: number) {
   const rows = await db.rows<{ group_name: string }>(
     sql`SELECT ${group} AS group_name FROM runs FINAL WHERE ${conditions} GROUP BY group_name
       HAVING group_name IS NOT NULL ORDER BY ${amount} DESC, count() DESC, group_name LIMIT ${integer(limit)}`,

@@ -2,7 +2,7 @@ import { definedOrNone } from '../../../payload/fields.ts';
 import { figuresOf } from '../../domain/assemble.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Scope, ThreadQuery } from '../../domain/query.ts';
-import type { ThreadSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
+import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
@@ -41,12 +41,7 @@ export const threads: Query<'threads'> = async (db, scope, query) => {
 };
 
 /** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
-async function latestTurns(
-  db: ClickHouse,
-  scope: Scope,
-  { cursor, ...query }: Parsed<ThreadQuery>,
-  limit: number,
-): Promise<LatestRow[]> {
+async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: Parsed<ThreadQuery>, limit: number) {
   const filter = within(scope, query.filter);
   const after = cursor === undefined ? sql('1') : following(cursor);
   const latestUs = cursor === undefined ? undefined : (positionOf(cursor).value ?? undefined);
@@ -73,12 +68,7 @@ function following(cursor: string): Sql {
 }
 
 /** Returns the summaries of threads. Only root runs that match `condition` count as turns. */
-async function summaries(
-  db: ClickHouse,
-  tenant: string,
-  names: readonly string[],
-  condition: Sql,
-): Promise<ThreadSummary[]> {
+async function summaries(db: ClickHouse, tenant: string, names: readonly string[], condition: Sql) {
   if (names.length === 0) return [];
   const inThreads = all([condition, sql`is_root = 1 AND thread IN (${strings(names)})`]);
   const where = all([startingWith(tenant, inThreads), inThreads]);
