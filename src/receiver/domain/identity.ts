@@ -114,11 +114,7 @@ export function decideTraces<Trace extends KnownTrace>(
 }
 
 /** Returns the trace of a run that is stored, or whose trace has a name in its messages. */
-function traceOf<Trace extends KnownTrace>(
-  id: string,
-  { traceId, otelTraceId }: Identity,
-  names: TraceNames<Trace>,
-): Trace | undefined {
+function traceOf<Trace extends KnownTrace>(id: string, { traceId, otelTraceId }: Identity, names: TraceNames<Trace>) {
   const stored = names.ofRun(id);
   const ofSpans = otelTraceId === undefined ? undefined : names.named(otelTraceId);
   let named: Trace | undefined;
