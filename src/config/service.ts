@@ -15,18 +15,8 @@ import { complain, flag } from './variables.ts';
 
 /** Headers that only runspan or undici may set. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
-  'host',
-  'content-length',
-  'content-type',
-  'content-encoding',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'expect',
-  'upgrade',
-  'te',
-  'accept-encoding',
-  'user-agent',
+  ...['host', 'content-length', 'content-type', 'content-encoding', 'transfer-encoding', 'connection'],
+  ...['keep-alive', 'expect', 'upgrade', 'te', 'accept-encoding', 'user-agent'],
 ]);
 
 /** HTTP headers, as an object, `Headers`, a `Map` or a list of pairs. */

@@ -203,12 +203,7 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 }
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = [
-  'input_tokens',
-  'output_tokens',
-  'total_tokens',
-  'total_cost',
-  'cached_tokens',
-  'cache_savings',
+  ...(['input_tokens', 'output_tokens', 'total_tokens', 'total_cost', 'cached_tokens', 'cache_savings'] as const),
 ];
 
 /**
