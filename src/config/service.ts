@@ -259,10 +259,9 @@ function parseEndpoint(text: string, hasRoutes: boolean): URL | undefined {
   return url;
 }
 
-const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
-  ['x-api-key', 'apiKey'],
-  ['x-tenant-id', 'workspaceId'],
-]);
+const SETTING_HEADERS: ReadonlyMap<string, string> = new Map(
+  Object.entries({ 'x-api-key': 'apiKey', 'x-tenant-id': 'workspaceId' }),
+);
 
 /** Returns the headers that may be sent, and logs the others. Throws if a function returned an invalid credential. */
 function customHeaders(given: unknown, { origin, isConfidential }: HeaderSource, isResult = false) {
