@@ -217,6 +217,7 @@ class Flush {
 
 // ── Reports ──
 
+/** Callback for each dropped run. */
 export type OnDrop = (reason: DropReason, run: DroppedRun) => void;
 
 const REPORT_EVERY_MS = 60_000;

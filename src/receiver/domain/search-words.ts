@@ -1,5 +1,6 @@
 import type { RunFields } from './run-message.ts';
 
+/** A parsed search. */
 export interface Search {
   /** Word prefixes. The run must contain a word for each prefix. */
   readonly prefixes: readonly string[];
