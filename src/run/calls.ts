@@ -144,7 +144,6 @@ function isBelow({ dottedOrder }: RecordedCall, above: RecordedCall): boolean {
 /** Number of spans after which a source is known to record no calls of which nothing is known at the start. */
 const WITHOUT_CALL_MIN = 100;
 
-/** The records of calls that are sent to one sink. */
 class CallsOfSink {
   readonly #byType = new Map<string, CallsOfType>();
   /** The number of open spans by source that may turn out to be records of calls. */

@@ -408,7 +408,6 @@ export class MemoryStore implements Store {
     return trace.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
-  /** Returns the visible runs that match a query. */
   async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
     const filter = within(scope, query.filter);
     const found: TracedRun[] = [];
