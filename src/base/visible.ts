@@ -26,10 +26,7 @@ const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\
  * Escapes characters that control a terminal, hide text or reorder text. Applied to all log lines and terminal output.
  */
 export function visible(text: string): string {
-  return text.replace(
-    unsafePattern(),
-    (character) => SHORT_ESCAPES[character] ?? escapeOf(character.codePointAt(0) ?? 0),
-  );
+  return text.replace(unsafePattern(), (character) => SHORT_ESCAPES[character] ?? escapeOf(character));
 }
 
 /** Like `visible`, but uses JSON escapes, so that the JSON text still parses to the same value. */
@@ -40,7 +37,8 @@ export function visibleJson(json: string): string {
   );
 }
 
-function escapeOf(codePoint: number): string {
+export function escapeOf(character: string): string {
+  const codePoint = character.codePointAt(0) ?? 0;
   const hex = codePoint.toString(16);
   if (codePoint <= 0xff) return `\\x${hex.padStart(2, '0')}`;
   return codePoint <= 0xffff ? `\\u${hex.padStart(4, '0')}` : `\\u{${hex}}`;

@@ -7,7 +7,6 @@ import { RunspanError } from '../base/errors.ts';
 import { messageOf, visible } from '../base/text.ts';
 import { isObject } from '../config/checker.ts';
 
-/** The folder of this package, which contains its package.json. */
 export const PACKAGE_FOLDER: string = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Returns the URL of a documentation page, because the npm package does not contain the documentation. */

@@ -161,10 +161,7 @@ function shapesOf(forest: readonly RunTree[], recordsOf: (tree: RunTree) => numb
  * Returns the trees of each line: equal siblings together, all others alone. `lists` has the child runs of each of the
  * equal runs on the line above. Trees without a number in `shapes` are alone.
  */
-function foldedIn(
-  lists: readonly (readonly RunTree[])[],
-  shapes: ReadonlyMap<RunTree, number>,
-): readonly (readonly RunTree[])[] {
+function foldedIn(lists: readonly (readonly RunTree[])[], shapes: ReadonlyMap<RunTree, number>) {
   const first = (lists[0] ?? []).map((tree) => shapes.get(tree) ?? tree);
   const lines: RunTree[][] = [];
   for (let from = 0, to = 0; from < first.length; from = to) {

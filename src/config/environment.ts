@@ -17,7 +17,6 @@ const OTHERS = [
   'RUNSPAN_CONTROL_PLANE_SPELLING',
 ] as const;
 
-/** runspan's own environment variables. */
 export const OWN_VARIABLES: readonly string[] = [
   ...Object.values(SETTINGS).flatMap(({ variables }) => variables.filter((name) => name.startsWith('RUNSPAN_'))),
   ...OTHERS,

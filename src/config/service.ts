@@ -15,18 +15,8 @@ import { complain, flag } from './variables.ts';
 
 /** Headers that only runspan or undici may set. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
-  'host',
-  'content-length',
-  'content-type',
-  'content-encoding',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'expect',
-  'upgrade',
-  'te',
-  'accept-encoding',
-  'user-agent',
+  ...['host', 'content-length', 'content-type', 'content-encoding', 'transfer-encoding', 'connection'],
+  ...['keep-alive', 'expect', 'upgrade', 'te', 'accept-encoding', 'user-agent'],
 ]);
 
 /** HTTP headers, as an object, `Headers`, a `Map` or a list of pairs. */
@@ -269,17 +259,12 @@ function parseEndpoint(text: string, hasRoutes: boolean): URL | undefined {
   return url;
 }
 
-const SETTING_HEADERS: ReadonlyMap<string, string> = new Map([
-  ['x-api-key', 'apiKey'],
-  ['x-tenant-id', 'workspaceId'],
-]);
+const SETTING_HEADERS: ReadonlyMap<string, string> = new Map(
+  Object.entries({ 'x-api-key': 'apiKey', 'x-tenant-id': 'workspaceId' }),
+);
 
 /** Returns the headers that may be sent, and logs the others. Throws if a function returned an invalid credential. */
-function customHeaders(
-  given: unknown,
-  { origin, isConfidential }: HeaderSource,
-  isResult = false,
-): Record<string, string> {
+function customHeaders(given: unknown, { origin, isConfidential }: HeaderSource, isResult = false) {
   const headers: Record<string, string> = {};
   for (const pair of pairsOf(given)) {
     const [name, value]: unknown[] = Array.isArray(pair) ? pair : [];

@@ -10,7 +10,6 @@ import { exporterFor, preloadSoon, renewKey } from './create-exporter.ts';
 import { type Exporter, FLUSH_TIMEOUT_MS } from './exporter.ts';
 import { Ledger, type Stats, totalStats } from './ledger.ts';
 
-/** An exporter that several callers share. */
 interface SharedExporter {
   readonly key: unknown;
   readonly exporter: Exporter;

@@ -11,7 +11,6 @@ export interface WrittenRuns {
   readonly activeAtMs: readonly number[];
   /** Monotonic time at which the first run was written, in milliseconds. */
   readonly firstAtMs: number;
-  /** The flush group that waits for these runs. */
   readonly group: FlushGroup;
 }
 

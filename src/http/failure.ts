@@ -66,7 +66,6 @@ function failure(problem: string, facts: Partial<Failure> = {}): Failure {
 
 const proxyErrors = new WeakSet<Error>();
 
-/** Marks an error that occurred while connecting to the proxy. */
 export function markProxyError(error: Error): void {
   proxyErrors.add(error);
 }

@@ -34,16 +34,11 @@ export type Traceable<Fn> = Fn & {
   with(options: CallOptions): Fn;
 };
 
-interface Wrapped {
-  readonly fn: Callable;
-  readonly plan: Plan;
-}
-
 /**
  * Maps each wrapper to its original function and plan. If a function is wrapped twice, each call still records only one
  * run.
  */
-const wrapped: WeakMap<object, Wrapped> = shared('wrapped', () => new WeakMap());
+const wrapped: WeakMap<object, { readonly fn: Callable; readonly plan: Plan }> = shared('wrapped', () => new WeakMap());
 
 /**
  * Returns a function that records a run for each call to `fn`. The current run becomes the parent of the new run. The

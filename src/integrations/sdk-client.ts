@@ -84,10 +84,7 @@ export function unwrapClient<Client>(sdk: Sdk, client: Client): Client {
 
 export type CallOptions = Omit<TracedClientOptions, 'enabled'>;
 
-function methodsOn(
-  client: unknown,
-  { methods }: Sdk,
-): { readonly owner: object; readonly key: string; readonly path: string; readonly call: TracedMethod }[] {
+function methodsOn(client: unknown, { methods }: Sdk) {
   if (typeof client !== 'object' || client === null) return [];
   const found = Object.entries(methods).flatMap(([path, call]) => {
     const names = path.split('.');

@@ -224,7 +224,6 @@ function isMetadataHidden(): boolean {
   return parseFlag(langsmithEnv('HIDE_METADATA')) === true;
 }
 
-/** Returns a sink that passes each run to all replicas. */
 function replicaSink(client: Client, replicas: readonly Replica[], isForced: boolean): RunSink {
   const gated = (sink: RunSink): RunSink => (isForced ? sink : whileTracingIsOn(sink));
   // Nested runs inherit from their parent only if both have the same sink.

@@ -275,7 +275,6 @@ function shownInputs(inputs: KVMap, { name, processInputs }: Config & { name: st
 
 type ProcessFunction = (values: KVMap) => unknown;
 
-/** Calls `processInputs` or `processOutputs`. */
 function processed(what: 'Inputs' | 'Outputs', process: ProcessFunction, values: KVMap): unknown {
   const result = process(copied(values) as KVMap);
   if (typeof fieldsOf(result).then !== 'function') return result;

@@ -314,7 +314,6 @@ class FilteredSpan implements SpanEntry {
     this.#promote = promote;
   }
 
-  /** The context of the nearest run. */
   get runAbove(): RunContext | undefined {
     return this.#entry?.context ?? (this.above === undefined ? this.start.parent : this.above.runAbove);
   }

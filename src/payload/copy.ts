@@ -131,9 +131,7 @@ export class Copier {
     } catch (thrown) {
       description = threw(thrown);
     }
-    if (description instanceof Items) {
-      return this.#items(description.items, description.items.length, description.size);
-    }
+    if (description instanceof Items) return this.#items(description.items, description.items.length, description.size);
     if (typeof description === 'object') {
       const keyed = description as object;
       return this.#properties(keyed, Object.keys(keyed));

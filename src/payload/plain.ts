@@ -13,10 +13,8 @@ export interface PayloadLimits {
   readonly bytes: number;
 }
 
-/** Maximum number of known keys. */
 export const KNOWN_KEYS_MAX = 2_000;
 
-/** Maximum length of a known key. */
 export const KNOWN_KEY_CHARACTERS_MAX = 64;
 
 /** Strings up to this length are too short to contain the name and value of a secret. */

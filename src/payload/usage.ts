@@ -142,12 +142,7 @@ function splitWrites(details: Record<string, number>): Record<string, number> {
   return rest > 0 ? { ...others, cache_creation: rest } : others;
 }
 
-function ofTier(
-  tier: string,
-  total: number,
-  details: Record<string, number> = {},
-  apart: 'cache_read' | 'reasoning',
-): Record<string, number> {
+function ofTier(tier: string, total: number, details: Record<string, number> = {}, apart: 'cache_read' | 'reasoning') {
   const { [apart]: count, ...others } = details;
   const rest = { ...others, [tier]: Math.max(0, total - (count ?? 0)) };
   return count === undefined ? rest : { ...rest, [`${tier}_${apart}`]: count };

@@ -87,7 +87,6 @@ const storage = createStorage<Incoming>();
 const incomings = makeSlot<Incoming>();
 /** The open requests of a socket that have a run. */
 const openOn = makeSlot<Set<Incoming>>();
-/** The open runs of requests, by run id. */
 const open = new Map<string, RequestRun>();
 
 /**

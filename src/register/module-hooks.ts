@@ -12,7 +12,6 @@ export interface Instrumentation {
   start(): void;
 }
 
-/** A patch for a module that the application loads. */
 export interface ModulePatch {
   /** The package name and the file path in the package, without extension. Example: `openai/index`. */
   readonly module: string;

@@ -144,7 +144,6 @@ function isBelow({ dottedOrder }: RecordedCall, above: RecordedCall): boolean {
 /** Number of spans after which a source is known to record no calls of which nothing is known at the start. */
 const WITHOUT_CALL_MIN = 100;
 
-/** The records of calls that are sent to one sink. */
 class CallsOfSink {
   readonly #byType = new Map<string, CallsOfType>();
   /** The number of open spans by source that may turn out to be records of calls. */
@@ -268,7 +267,6 @@ export function markSame(call: RecordedCall, run: EncodedRun): void {
 
 const USAGE_KEY = `"${USAGE}":`;
 
-/** Returns the usage in outputs, and the outputs without it. */
 function usageIn(outputs: string | undefined): { readonly usage: string; readonly rest: string } | undefined {
   const at = outputs?.lastIndexOf(USAGE_KEY) ?? -1;
   if (outputs === undefined || at < 1) return undefined;

@@ -168,11 +168,7 @@ export function offToEnter(): RunContext | undefined {
 
 /** Returns a copy of `context` in which new runs also record `fields`. */
 export function contextWith(fields: ContextFields, context: RunContext = rootContext): RunContext {
-  return Object.freeze({
-    ...context,
-    fields: joined(context.fields, fields),
-    added: joined(context.added, fields),
-  });
+  return Object.freeze({ ...context, fields: joined(context.fields, fields), added: joined(context.added, fields) });
 }
 
 function joined(one: ContextFields | undefined, other: ContextFields): ContextFields {

@@ -91,7 +91,6 @@ export class EncodedRun {
   }
 }
 
-/** The payloads of a run, as JSON texts. */
 export type PayloadTexts = Pick<EncodedRun, 'inputs' | 'outputs' | 'events'>;
 
 let readMore: () => object = () => ({});

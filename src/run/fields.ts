@@ -20,6 +20,11 @@ export const TAGS_MAX = 1_000;
 /** The path of a tag for redaction rules: an item of `tags` with an unknown index. */
 const TAG = ['tags', undefined] as const;
 
+/** Returns the fields that a run does not inherit as metadata. */
+export function notInherited(fields: Fields | undefined, inherited: ReadonlyMap<string, string> | undefined): Fields {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([key]) => inherited?.has(key) !== true));
+}
+
 /** Never changes `present`, because nested runs share it. */
 export function withTags(
   present: readonly string[] | undefined,

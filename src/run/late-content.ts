@@ -27,7 +27,6 @@ export class LateValue {
   }
 }
 
-/** The ended runs that wait for late content. */
 const waiting: Set<LateContent> = shared('lateContent', () => new Set());
 
 /**

@@ -23,7 +23,7 @@ import {
   urlOf,
 } from './context.ts';
 import { describeOpenRun, type EncodedRun } from './encoded-run.ts';
-import { addMetadata, EventList, type Fields, withMetadata, withTags } from './fields.ts';
+import { addMetadata, EventList, type Fields, notInherited, withMetadata, withTags } from './fields.ts';
 import type { HookedRun, RunChanges, RunHooks } from './hooks.ts';
 import { LateContent, LateValue } from './late-content.ts';
 import type { RunType } from './record.ts';
@@ -472,16 +472,13 @@ export function beginRun(start: RunStart, description?: Omit<CallDescription, 'i
     const { ids, metadata, signal, started } = description;
     const { source, metadata: given } = start.options;
     const sources = source && { [SOURCES]: [source] };
-    if (metadata !== undefined) run.set({ metadata: { ...newIds(run, ids), ...metadata, ...sources, ...given } });
+    if (metadata !== undefined)
+      run.set({ metadata: { ...notInherited(ids, run.context.metadata), ...metadata, ...sources, ...given } });
     run.signal = signal && new WeakRef(signal);
     if (started !== undefined) guard('traceable', () => started(run));
   }
   run.started();
   return run;
-}
-
-function newIds({ context }: Run, ids: Fields = {}): Fields {
-  return Object.fromEntries(Object.entries(ids).filter(([key]) => context.metadata?.has(key) !== true));
 }
 
 /** Checks the options of a run and starts it. `around` is the current context by default. */

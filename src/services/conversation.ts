@@ -165,7 +165,6 @@ function roleOf(fields: Fields): string {
   return ROLES.get(name) ?? name;
 }
 
-/** Converts an item that is not a message. */
 function itemOf(fields: Fields): Message | undefined {
   const type = typeOf(fields).replace('.', '_');
   if (fields.role !== undefined || !ITEM.test(type)) return undefined;

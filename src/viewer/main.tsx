@@ -23,10 +23,7 @@ void logInFromAddress()
   .then(() => render(<App />, document.body));
 
 function App(): JSX.Element {
-  useKeys({
-    ...Object.fromEntries(VIEWS.map(({ view, keys }) => [keys, () => go({ view })])),
-    '?': openHelp,
-  });
+  useKeys({ ...Object.fromEntries(VIEWS.map(({ view, keys }) => [keys, () => go({ view })])), '?': openHelp });
   if (isLocked.value) return <Login />;
   return (
     <>

@@ -36,7 +36,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   replay: ['base', 'platform', 'config', 'payload', 'run', 'services', 'integrations', 'testing'],
   testing: ['base', 'platform', 'config', 'payload', 'run', 'clients', 'receiver'],
-  viewer: ['payload', 'services', 'receiver'],
+  viewer: ['base', 'payload', 'services', 'receiver'],
   cli: [
     'base',
     'platform',

@@ -64,11 +64,7 @@ function problemOf(setting: SettingName, used: EnvironmentName | undefined, isOn
 }
 
 /** Tells where runs are sent, if anywhere. */
-function* destinationFindings(
-  settings: Settings | undefined,
-  services: number,
-  files: ReadonlyMap<string, string>,
-): Generator<Finding> {
+function* destinationFindings(settings: Settings | undefined, services: number, files: ReadonlyMap<string, string>) {
   const used = SERVICE.flatMap((setting) => variableOf(setting) ?? []);
   if (settings === undefined) {
     const reason = used.length === 0 ? 'there is no endpoint' : 'the endpoint, API key or workspace is invalid';

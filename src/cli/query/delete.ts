@@ -49,12 +49,7 @@ export function define(command: Command, { stdout, stderr }: CommandContext): vo
 }
 
 /** Deletes traces, or only counts their runs. Throws if another process has the file open for writing. */
-async function removeFromFile(
-  file: string,
-  target: DeletionTarget,
-  isConfirmed: boolean,
-  stderr: Output,
-): Promise<RunCounts> {
+async function removeFromFile(file: string, target: DeletionTarget, isConfirmed: boolean, stderr: Output) {
   const reader = await openToRead(file);
   try {
     await reportStore(file, reader, stderr);

@@ -169,11 +169,7 @@ function cacheText({ usage }: RunDetails): string | undefined {
 const SHOWN_MAX = 2_000;
 
 /** Formats a run. If it is the root of `trace`, the inputs and outputs are those that lists show. */
-async function contentsOf(
-  { source, isFull, paint }: View,
-  records: Records<RunDetails>,
-  trace?: TraceSummary,
-): Promise<string[]> {
+async function contentsOf({ source, isFull, paint }: View, records: Records<RunDetails>, trace?: TraceSummary) {
   const run = callOf(records);
   const section = (title: string, text: string): string => `${paint('type', title)}\n${text}`;
   const limited = (text: string): string => visibleLines(isFull ? text : shortened(text));
@@ -192,11 +188,7 @@ async function contentsOf(
   return sections;
 }
 
-async function payloadsOf(
-  source: RunSource,
-  records: Records<RunDetails>,
-  summary?: TraceSummary,
-): Promise<[field: string, payload: unknown][]> {
+async function payloadsOf(source: RunSource, records: Records<RunDetails>, summary?: TraceSummary) {
   const payloads: [string, unknown][] = [];
   const below = { inputs: summary?.trace.asked_run_id, outputs: summary?.trace.answered_run_id, events: undefined };
   for (const field of PAYLOAD_FIELDS) {

@@ -33,16 +33,12 @@ export interface Config {
 }
 
 interface TenantConfig {
-  readonly projects: Readonly<Record<string, ProjectConfig>>;
+  /** Retention of projects in milliseconds, instead of `maxAge` of the configuration. */
+  readonly projects: Readonly<Record<string, { readonly maxAge?: number | undefined }>>;
   readonly limits: {
     /** Maximum number of posts and patches per minute. Each receiver counts by itself, also if several share a store. */
     readonly runsPerMinute?: number | undefined;
   };
-}
-
-interface ProjectConfig {
-  /** Retention in milliseconds, instead of `maxAge` of the configuration. */
-  readonly maxAge?: number | undefined;
 }
 
 /** A proxy that authenticates users. Its users get this scope. */
@@ -128,7 +124,6 @@ const address = parsed(
   },
 );
 
-/** Returns a schema for values that `check` accepts. */
 function checked<Input, Output>(schema: v.GenericSchema<Input>, expected: string, check: (value: Input) => Output) {
   return v.pipe(
     schema,

@@ -47,7 +47,6 @@ export function storeOf(config: Config | undefined, named: string | undefined): 
   return storeLocation(store);
 }
 
-/** What the service needs of a store. */
 interface ServiceStore extends Store, KeyStore {
   status(): Promise<StoreStatus>;
   setProjectAges(ages: ProjectAges): Promise<void>;

@@ -21,7 +21,6 @@ export interface TestSource {
   readonly fixtureName: string;
 }
 
-/** The syntax of a project's test files. */
 export interface TestSyntax {
   readonly runner: TestRunner;
   readonly extension: string;

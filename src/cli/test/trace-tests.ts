@@ -100,12 +100,7 @@ async function readTrace(source: RunSource, traceId: string): Promise<RecordedTr
 const TRACES_MAX = 1_000;
 
 /** Returns the latest trace of each distinct failure. */
-async function failedTraces(
-  source: RunSource,
-  since: string | undefined,
-  project: Project,
-  stderr: Output,
-): Promise<RecordedTrace[]> {
+async function failedTraces(source: RunSource, since: string | undefined, project: Project, stderr: Output) {
   const filter = checkedFilter(`any(status:error)${since === undefined ? '' : ` since:${since}`}`) ?? '';
   const { items, next } = await source.traces({ filter, limit: TRACES_MAX });
   const found = new Map<string, RecordedTrace>();
@@ -129,7 +124,6 @@ function failedToolsIn(outline: readonly RunOutline[]): string[] {
   return failed.map(({ name }) => `${name} failed, as the messages tell`);
 }
 
-/** Writes the fixture and the test of a trace, and returns what was written. */
 function writeTest(
   trace: RecordedTrace,
   failedTools: readonly string[],

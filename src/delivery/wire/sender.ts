@@ -7,7 +7,7 @@ import { isPerRequest } from '../../platform/node.ts';
 import type { Batch, RequestBody } from '../batch.ts';
 import { isRefusal } from '../retry-policy.ts';
 import type { Slab } from '../slab.ts';
-import { COMPRESSED_BYTES_MIN, compress, type Encoding, firstSupported } from './compress.ts';
+import { COMPRESSED_BYTES_MIN, compress, firstSupported } from './compress.ts';
 import type { RunEncoder } from './encoder.ts';
 import { type Ingest, type IngestResult, type Outcome, UNSENT, unencodable } from './outcome.ts';
 import type { ServiceInfo } from './service-info.ts';
@@ -131,10 +131,7 @@ export class Sender {
   }
 
   /** Compresses a body if the service accepts that. Returns undefined if the body is sent as it is. */
-  async #compressed(
-    chunks: readonly Uint8Array[],
-    signal: AbortSignal,
-  ): Promise<{ readonly bytes: Buffer; readonly encoding: Encoding } | undefined> {
+  async #compressed(chunks: readonly Uint8Array[], signal: AbortSignal) {
     const { compresses, info } = this.#options;
     // The first chunk contains the JSON. Attachments are often compressed already. Requests are not compressed on edge
     // runtimes: Cloudflare Workers limit CPU time, and Vercel's edge runtime has no `CompressionStream`.

@@ -92,7 +92,6 @@ export function hidingOf({ recordInputs, recordOutputs }: Fields): CallDescripti
   return hidingIf(recordInputs === false, recordOutputs === false);
 }
 
-/** Describes a call of a tool. `hiding` is that of the operation. */
 export function describeExecution(input: unknown, options: Fields, hiding: CallDescription['hiding']): CallDescription {
   return {
     inputs: input as Fields,

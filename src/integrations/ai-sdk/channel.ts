@@ -67,10 +67,9 @@ function begin(message: Message): Published | undefined {
 
 function beginOperation(message: Message): Published | undefined {
   const { type, event } = message;
-  // The spans are recorded instead.
-  if (areSpansRecorded() && listOf((globalThis as Fields).AI_SDK_TELEMETRY_INTEGRATIONS).some(isOpenTelemetry)) {
-    return undefined;
-  }
+  const integrations = listOf((globalThis as Fields).AI_SDK_TELEMETRY_INTEGRATIONS);
+  // An integration with a tracer emits spans, which are recorded instead.
+  if (areSpansRecorded() && integrations.some((one) => fieldsOf(one).tracer !== undefined)) return undefined;
   const run = start('chain', { ...describeOperation(operationOptions(event)), name: type });
   if (run === undefined) return undefined;
   const text = type === 'streamText' ? new StreamedText(run) : undefined;
@@ -78,11 +77,6 @@ function beginOperation(message: Message): Published | undefined {
   if (text !== undefined && run.isOpen) abandonment.watch(message, text);
   if (type === 'embed' || type === 'embedMany') return withEmbedding(run, event);
   return text ?? { run, end: (outcome) => endOperation(run, outcome) };
-}
-
-/** Whether an integration that is registered in the SDK emits spans. */
-function isOpenTelemetry(integration: unknown): boolean {
-  return fieldsOf(integration).tracer !== undefined;
 }
 
 function endOperation(run: Run, outcome: Outcome): void {

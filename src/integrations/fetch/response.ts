@@ -156,14 +156,9 @@ class BodyObserver extends AnswerStream {
 }
 
 /** The returned function must not reference the `Response` object, which would then never be garbage-collected. */
-function readAndKeep(
-  { read, fold }: AnswerReader,
-  status: number,
-  text: StreamText | undefined,
-  keep: KeepExchange,
-): AnswerReader {
+function readAndKeep({ read, fold }: AnswerReader, status: number, text: StreamText | undefined, keep: KeepExchange) {
   return {
-    read(response) {
+    read(response: unknown) {
       guard(OPERATION, () => keep({ status, response, ...text?.kept() }));
       return read(response);
     },

@@ -92,10 +92,7 @@ function plainPrompt(prompt: Fields, convert: Convert): unknown {
 }
 
 /** Maps LangChain's message types to roles. Any other type is recorded as the role. */
-const ROLES: ReadonlyMap<unknown, string> = new Map([
-  ['human', 'user'],
-  ['ai', 'assistant'],
-]);
+const ROLES: ReadonlyMap<unknown, string> = new Map(Object.entries({ human: 'user', ai: 'assistant' }));
 
 /** Keys of `additional_kwargs` that are recorded as message fields. */
 const RECORDED_KWARGS = new Set(['tool_calls', 'function_call', 'refusal', 'reasoning', 'reasoning_content']);

@@ -47,10 +47,7 @@ function turnUsage(total: unknown, attributes: Attributes): Fields {
     input_tokens: tokens('input'),
     output_tokens: tokens('output'),
     total_tokens: count(total),
-    input_token_details: defined({
-      cache_read: tokens('cached_input'),
-      cache_creation: tokens('cache_write_input'),
-    }),
+    input_token_details: defined({ cache_read: tokens('cached_input'), cache_creation: tokens('cache_write_input') }),
     output_token_details: defined({ reasoning: tokens('reasoning_output') }),
   });
 }

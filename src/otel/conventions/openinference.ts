@@ -197,7 +197,8 @@ function openInferenceAnswers(value: unknown, attributes: Attributes): Fields[] 
 
 /** Converts `retrieval.documents` and the documents of a reranker. */
 function openInferenceDocuments(value: unknown): Fields[] | undefined {
-  return filled(objects(value).flatMap(({ document }) => (isFields(document) ? [documentOf(document)] : [])));
+  const documents = objects(objects(value).map(({ document }) => document));
+  return filled(documents.map(({ content, metadata, ...rest }) => foundDocument(content, metadata, rest)));
 }
 
 function messageOf(message: Fields): Fields {
@@ -248,8 +249,4 @@ function toolUseOf({ id, function: called, ...rest }: Fields): Fields {
 function toolCallOf({ id, function: called, ...rest }: Fields): Fields {
   const { name, arguments: args } = fieldsOf(called);
   return toolCall(id, name, args, rest);
-}
-
-function documentOf({ content, metadata, ...rest }: Fields): Fields {
-  return foundDocument(content, metadata, rest);
 }

@@ -108,12 +108,7 @@ export function vocabularyOf(name: string, given: SpanVocabulary): Vocabulary {
  * Returns the rows of a group. `ofObject` reads an object whose keys are added to the group. Undefined for payloads, which
  * may have any type. `below` reads the attributes below a name.
  */
-function rowsOf(
-  keys: Readonly<Record<string, string>> = {},
-  read: Read,
-  ofObject?: Read,
-  below: Read = eachJson,
-): Row[] {
+function rowsOf(keys: Readonly<Record<string, string>> = {}, read: Read, ofObject?: Read, below: Read = eachJson) {
   return Object.entries(keys).map(([name, key]): Row => {
     if (name.endsWith('.*')) return [name.slice(0, -2), key, below, 'below'];
     return key === WHOLE && ofObject !== undefined ? [name, key, ofObject, 'merged'] : [name, key, read];

@@ -94,7 +94,7 @@ export const traceloop: Vocabulary = {
   ],
   metadata: [
     ['llm.request.type', 'ls_model_type', (value) => MODEL_TYPES.get(value), 'kept'],
-    ['gen_ai.completion', 'finish_reasons', finishReasons, 'kept'],
+    ['gen_ai.completion', 'finish_reasons', (value) => texts(objects(value).map((one) => one.finish_reason)), 'kept'],
     ['llm.response.id', 'response_id', text],
     ['llm.response.finish_reason', 'finish_reasons', texts],
     ['llm.response.stop_reason', 'finish_reasons', texts],
@@ -133,10 +133,6 @@ function embedded(value: unknown): Fields[] | undefined {
 /** Converts unflattened `gen_ai.prompt` and `gen_ai.completion` to the model API format. */
 function traceloopMessages(value: unknown): Fields[] | undefined {
   return filled(objects(value).map(messageOf));
-}
-
-function finishReasons(value: unknown): string[] | undefined {
-  return texts(objects(value).map(({ finish_reason }) => finish_reason));
 }
 
 /** Converts `llm.request.functions` to the model API format. */

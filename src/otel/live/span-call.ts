@@ -96,7 +96,6 @@ interface CallingRun {
   readonly source: string;
   readonly context: RunContext;
   readonly parentRunId: string | undefined;
-  /** Returns the inputs in the given span, or in the open span. */
   inputsIn(span?: SpanLike): unknown;
 }
 

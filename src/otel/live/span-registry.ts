@@ -31,7 +31,6 @@ export class SpanRegistry {
   #latest: SpanEntry[] = [];
   #lengthMax = 2 * LATEST_MIN;
 
-  /** Adds the entry of a span, or replaces its earlier entry. */
   add(span: SpanKey, entry: SpanEntry): void {
     const earlier = this.#bySpan.get(span);
     if (earlier !== undefined) earlier.isOpen = false;

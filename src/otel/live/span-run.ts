@@ -50,7 +50,6 @@ import { callTypeOf, inputsIn, mayRefuseLater, refusedContent, SpanCall } from '
 import type { SpanEntry } from './span-registry.ts';
 import { lightContext, mayBeLight, optionsOf, type SpanStart } from './span-start.ts';
 
-/** The context of a run that is recorded. */
 type RecordedContext = RunContext & Pick<EncodedRun, 'id' | 'traceId' | 'dottedOrder' | 'project'>;
 
 type TextsOfSpan = Omit<EndedTexts, 'id' | 'startedAtMs'>;
@@ -81,7 +80,6 @@ export class SpanRun implements SpanEntry, SpanOwner, RunSource, LightRun {
   /** A `WeakRef` once the start is sent, so that a span that never ends does not stay in memory. */
   #span: SpanLike | WeakRef<SpanLike> | undefined;
   #sentInputs: EncodedPayload | undefined;
-  /** The record of the `Run`. */
   #record: EncodedRun | undefined;
   /** The recorded name. A hook may give the run another one. */
   #name = '';

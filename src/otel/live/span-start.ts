@@ -1,9 +1,10 @@
 import type { Fields } from '../../payload/fields.ts';
 import { contextOf, inheritedFrom, type RunContext, type RunOwner } from '../../run/context.ts';
 import type { EncodedRun, Project } from '../../run/encoded-run.ts';
+import { notInherited } from '../../run/fields.ts';
 import { placement } from '../../run/placement.ts';
 import type { Hiding, StartOptions } from '../../run/run-options.ts';
-import type { EncodedFields, RunSink } from '../../run/sink.ts';
+import type { RunSink } from '../../run/sink.ts';
 import { runNameOf } from '../mapping/span-identity.ts';
 import type { SpanPlans } from '../mapping/span-plan.ts';
 import type { SpanMapping } from '../mapping/span-to-run.ts';
@@ -70,11 +71,6 @@ export function optionsOf(
   const options: StartOptions = { name: runNameOf(span.name), id, startUs, hiding: refusedContent(span) };
   if (typeof project === 'string') options.project = project;
   else options.projectId = project.id;
-  if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink));
+  if (baggage !== undefined) options.metadata = notInherited(baggage, inheritedFrom(parent, sink).metadata);
   return options;
-}
-
-/** Returns the baggage that no run above has set as metadata. */
-function notInherited(baggage: Fields, { metadata }: EncodedFields): Fields {
-  return Object.fromEntries(Object.entries(baggage).filter(([key]) => metadata?.has(key) !== true));
 }

@@ -1,4 +1,4 @@
-import { ATTACHMENTS_MAX, type AttachmentRoom, sizeOf } from '../../payload/attachment.ts';
+import { ATTACHMENTS_MAX, sizeOf } from '../../payload/attachment.ts';
 import { type Fields, parseExact } from '../../payload/fields.ts';
 import { type EncodedPayload, encodePayload, serialize } from '../../payload/serialize.ts';
 import { completeUsage, metadataOfUsage } from '../../payload/usage.ts';
@@ -169,15 +169,12 @@ function encoded(
 }
 
 /** Returns how many attachments and bytes are left for the outputs, after the attachments in the inputs. */
-function roomBeside(
-  attachments: NonNullable<EncodedPayload['attachments']>,
-  { attachmentBytes }: SpanCapture,
-): AttachmentRoom {
+function roomBeside(attachments: NonNullable<EncodedPayload['attachments']>, { attachmentBytes }: SpanCapture) {
   const bytes = attachments.reduce((sum, attachment) => sum + sizeOf(attachment.bytes), 0);
   return {
     bytesLeft: attachmentBytes - bytes,
     countLeft: ATTACHMENTS_MAX - attachments.length,
-    isTaken: (name) => attachments.some((attachment) => attachment.name === name),
+    isTaken: (name: string) => attachments.some((attachment) => attachment.name === name),
   };
 }
 

@@ -24,7 +24,6 @@ export function isServiceName(name: unknown): name is string {
 
 type MetadataEntries = readonly (readonly [key: string, json: string])[];
 
-/** The resource attributes that become metadata. */
 export class ResourceMetadata {
   readonly #isNamed: (name: string) => boolean;
   readonly #environment: () => Attributes;

@@ -11,10 +11,7 @@ export const jsonEncoding: OtlpEncoding = {
 };
 
 function resourceSpansOf({ resource, scope, spans }: SpanGroup): object {
-  return {
-    resource: { attributes: attributesOf(resource) },
-    scopeSpans: [{ scope, spans: spans.map(spanOf) }],
-  };
+  return { resource: { attributes: attributesOf(resource) }, scopeSpans: [{ scope, spans: spans.map(spanOf) }] };
 }
 
 function spanOf(span: OtlpSpan): object {

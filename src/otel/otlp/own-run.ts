@@ -16,7 +16,9 @@ export function ownRecord(span: SpanLike): Fields | undefined {
   const error = errorOf(span);
   // Every span has an end time. If the run has none, its span ends at the start time.
   const isOpen = attributes[OWN.incomplete] === true && endUs === own.startUs;
-  const events = span.events.filter((event) => !isErrorEvent(event) && !isFeedback(event)).map(eventOf);
+  const events = span.events
+    .filter((event) => !isErrorEvent(event) && event.attributes?.[OWN.feedback] === undefined)
+    .map(eventOf);
   return defined({
     id: own.id,
     trace_id: segments[0]?.id,
@@ -43,10 +45,6 @@ export function ownRecord(span: SpanLike): Fields | undefined {
 
 function isErrorEvent({ name, attributes }: SpanEventLike): boolean {
   return name === 'exception' && attributes?.[OWN.error] === true;
-}
-
-function isFeedback({ attributes }: SpanEventLike): boolean {
-  return attributes?.[OWN.feedback] !== undefined;
 }
 
 function errorOf({ attributes, events }: SpanLike): string | undefined {

@@ -14,7 +14,6 @@ export interface Evaluation {
   readonly created_at: string;
 }
 
-/** Returns what is sent of a run's record. */
 export function sentRecord(record: RunRecord, evaluations: readonly Evaluation[] = []): SentRun {
   const { metadata, runtime, ...extra } = record.extra ?? {};
   const text = (value: unknown): string | undefined => (value === undefined ? undefined : exactJson(value));

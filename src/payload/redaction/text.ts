@@ -22,7 +22,6 @@ const CHARACTERS_MIN = 9;
 /** Matches the start of text that may be JSON, or a JSON string with JSON inside. */
 const JSON_TEXT = /^(?:[\s"]|\\[nrt]?)*[{[]/;
 
-/** Maximum length of a header's name. */
 const HEADER_NAME_MAX = 64;
 
 /** Matches the start of header lines, or of an HTTP request or status line. */

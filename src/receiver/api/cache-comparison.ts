@@ -44,14 +44,11 @@ export async function cacheComparison(reader: Reader, runId: string): Promise<Ca
   return { ...comparison, difference, text: describeDifference(difference, comparison) };
 }
 
-async function longestPrefix(
-  reader: Reader,
-  run: RunDetails,
-): Promise<(CommonPrefix & { readonly previous: RunDetails }) | undefined> {
+async function longestPrefix(reader: Reader, run: RunDetails) {
   const inputs = await payload(reader, run, 'inputs', BYTES_MAX);
   if (inputs === undefined) return undefined;
   let bytes = run.payload_sizes.inputs ?? 0;
-  let longest: Awaited<ReturnType<typeof longestPrefix>>;
+  let longest: (CommonPrefix & { readonly previous: RunDetails }) | undefined;
   for (const { id } of await earlierCalls(reader, run)) {
     const previous = await reader.store.details(reader.scope, id);
     // Each source records requests in its own format.

@@ -41,10 +41,7 @@ export async function projectsWithIds(ids: readonly string[], { store, scope }: 
   return ids.map((id) => names.get(id) ?? id);
 }
 
-function sessionOf(
-  { name, last_start_time }: Pick<ProjectSummary, 'name' | 'last_start_time'>,
-  { tenant }: Scope,
-): Session {
+function sessionOf({ name, last_start_time }: Pick<ProjectSummary, 'name' | 'last_start_time'>, { tenant }: Scope) {
   return {
     id: sessionIdOf(name),
     tenant_id: derivedUuid(`tenant ${tenant}`),

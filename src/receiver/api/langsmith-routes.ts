@@ -74,11 +74,7 @@ async function readSession(call: Call): Promise<RouteResponse> {
 }
 
 /** Yields runs in the given order as JSON texts. Runs that were deleted since they were listed are left out. */
-async function* runTexts(
-  { store, scope }: Call,
-  items: readonly RunSummary[],
-  select: readonly string[] | undefined,
-): AsyncGenerator<string> {
+async function* runTexts({ store, scope }: Call, items: readonly RunSummary[], select: readonly string[] | undefined) {
   for (let at = 0; at < items.length; at += RUNS_AT_ONCE) {
     const some = items.slice(at, at + RUNS_AT_ONCE);
     const ids = some.map(({ id }) => id);

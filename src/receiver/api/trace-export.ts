@@ -69,11 +69,7 @@ export async function* batches(
   if (batch.length > 0) yield batch;
 }
 
-async function* exportedRuns(
-  reader: Reader,
-  first: IteratorResult<string>,
-  others: AsyncIterator<string>,
-): AsyncGenerator<string> {
+async function* exportedRuns(reader: Reader, first: IteratorResult<string>, others: AsyncIterator<string>) {
   for (let next = first; next.done !== true; next = await others.next()) {
     // To save time, a run is parsed only if its JSON contains `"attachments":[`, which may also occur in a payload.
     yield next.value.includes('"attachments":[') ? await withAttachments(reader, next.value) : next.value;

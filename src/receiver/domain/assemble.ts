@@ -333,7 +333,6 @@ const ATTACHMENT_BYTES = 300;
 const VALUE_BYTES = 16;
 const CONTAINER_BYTES = 56;
 
-/** Returns the approximate heap size of a JSON value. */
 function jsonSizeBytes(value: unknown): number {
   if (typeof value === 'string') return VALUE_BYTES + Buffer.byteLength(value);
   if (typeof value !== 'object' || value === null) return 2 * VALUE_BYTES;

@@ -35,7 +35,6 @@ export function deletionAt(atMs: number, { tenant, project }: Scope, { kind, id 
   return { tenant, ...(project !== undefined && { project }), target, atMs };
 }
 
-/** What decides whether a deletion covers a trace. */
 export interface CoveredTrace {
   readonly id: string;
   /** Start of the first visible run, if there is one. */
@@ -143,7 +142,6 @@ export class Tombstones {
     return kept;
   }
 
-  /** Deletes the oldest names above `max`. */
   limit(max: number): void {
     forgetOldest(this.runs, max);
     forgetOldest(this.traces, max);

@@ -64,7 +64,6 @@ export function identitiesIn(
   return identities;
 }
 
-/** A trace, as a store knows it. */
 export interface KnownTrace {
   /** The name with which the trace was created, or its `trace_id`. */
   readonly id: string;
@@ -115,11 +114,7 @@ export function decideTraces<Trace extends KnownTrace>(
 }
 
 /** Returns the trace of a run that is stored, or whose trace has a name in its messages. */
-function traceOf<Trace extends KnownTrace>(
-  id: string,
-  { traceId, otelTraceId }: Identity,
-  names: TraceNames<Trace>,
-): Trace | undefined {
+function traceOf<Trace extends KnownTrace>(id: string, { traceId, otelTraceId }: Identity, names: TraceNames<Trace>) {
   const stored = names.ofRun(id);
   const ofSpans = otelTraceId === undefined ? undefined : names.named(otelTraceId);
   let named: Trace | undefined;
@@ -208,7 +203,6 @@ function namesOf({ extra = {}, ...fields }: SmallFields): string[] {
   ];
 }
 
-/** Returns the fields whose names, as returned by `namesOf`, are not in the set. */
 function withoutNames<Fields extends SmallFields>(all: Fields, names: ReadonlySet<string>): Fields {
   if (names.size === 0) return all;
   const { extra, ...fields } = all;

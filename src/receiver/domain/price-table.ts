@@ -178,7 +178,6 @@ function matches(logic: unknown, text: string): boolean {
   throw new Error('`match` has none of the fields or, and, equals, starts_with, ends_with, contains and regex');
 }
 
-/** Length of a timestamp without the fraction of the second. */
 const SECOND_LENGTH = '2026-01-31T00:00:00'.length;
 
 const ANY: MatchLogic = { starts_with: '' };

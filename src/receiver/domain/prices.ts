@@ -50,7 +50,6 @@ export type Prices = Readonly<Record<string, Price>>;
 /** The result of `summaryOf`: a run without a calculated cost. */
 export type UnpricedRun = RunSummary & { usage?: UnpricedUsage };
 
-/** Maximum number of models that a price list remembers. */
 const MODELS_MAX = 1_000;
 /** Length of model names, in characters, above which no price is looked up. */
 const NAME_LENGTH_MAX = 300;
@@ -172,11 +171,7 @@ export function addCost(run: UnpricedRun, list: PriceList): CostSource {
 }
 
 /** Returns the cost of a run, what caching saved, and the name of the prices, or why the cost is unknown. */
-function calculated(
-  { model, start_time }: RunSummary,
-  usage: UnpricedUsage,
-  list: PriceList,
-): { readonly cost: number; readonly savings: number | undefined; readonly table: string } | string {
+function calculated({ model, start_time }: RunSummary, usage: UnpricedUsage, list: PriceList) {
   const { details, provider } = usage;
   if (model === undefined) return 'no model';
   const isTooLong = Math.max(model.length, provider?.length ?? 0) > NAME_LENGTH_MAX;

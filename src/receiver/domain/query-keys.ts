@@ -6,14 +6,7 @@ export const RANK_KEYS: readonly RankKey[] = ['runs', 'errors', 'tokens', 'cost'
 
 /** All group keys except `meta.KEY`. */
 export const GROUP_KEYS: readonly GroupKey[] = [
-  'name',
-  'model',
-  'run_type',
-  'project',
-  'status',
-  'thread',
-  'user',
-  'tag',
+  ...(['name', 'model', 'run_type', 'project', 'status', 'thread', 'user', 'tag'] as const),
 ];
 
 export function isGroupKey(value: unknown): value is GroupKey {
@@ -22,17 +15,7 @@ export function isGroupKey(value: unknown): value is GroupKey {
 
 /** Fields with the form `key:value` whose values are compared as text. */
 export const TEXT_FIELDS: readonly TextField[] = [
-  'name',
-  'type',
-  'model',
-  'status',
-  'project',
-  'trace',
-  'run',
-  'thread',
-  'user',
-  'tag',
-  'error',
+  ...(['name', 'type', 'model', 'status', 'project', 'trace', 'run', 'thread', 'user', 'tag', 'error'] as const),
 ];
 
 /** All suggestion fields except `meta.KEY`. */

@@ -40,7 +40,6 @@ export interface RequestFacts {
   arguments?: string;
 }
 
-/** Returns what has recorded a run. */
 export function sourceOf({ extra }: RunFields): string | undefined {
   const { [SOURCES]: sources, otel } = extra?.metadata ?? {};
   return firstText(listOf(sources)[0], fieldsOf(fieldsOf(otel).scope).name);
@@ -158,7 +157,6 @@ function overlapUs(one: TimedCall<ComparedRun>, other: TimedCall<ComparedRun>): 
 
 type RunsAbove = (id: string) => readonly string[];
 
-/** Returns a function that returns the ids of the nearest runs above a run. */
 function runsAboveIn(runs: readonly ComparedRun[]): RunsAbove {
   const parents = new Map(runs.map(({ id, parentId = '' }) => [id, parentId]));
   const known = new Map<string, readonly string[]>();

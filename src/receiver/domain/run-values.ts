@@ -30,7 +30,6 @@ export function timesOf(run: Pick<RunSummary, 'start_time' | 'end_time'>): Pick<
   return { startUs, latencyUs: endUs === undefined ? undefined : Math.max(0, endUs - startUs) };
 }
 
-/** Returns the texts of a run that a filter compares. */
 export function textsOf(
   field: TextField,
   key: string,
@@ -56,13 +55,11 @@ export function textsOf(
   }
 }
 
-/** Returns the texts of a feedback that a filter compares. */
 export function feedbackTexts({ score, value }: Pick<Feedback, 'score' | 'value'>): string[] {
   const number = score === undefined ? undefined : Number(score);
   return [score, number, value].filter((one) => one !== undefined).map(metadataText);
 }
 
-/** Returns the value by which a list sorts the run, or null if the run has no such value. */
 export function sortValueOf(
   sort: SortKey,
   { startUs, latencyUs }: FilteredRun,

@@ -35,12 +35,7 @@ export interface StoredRun extends RunRecord {
 export type RunStatus = 'pending' | 'success' | 'error' | 'cancelled' | 'interrupted' | 'incomplete';
 
 export const RUN_STATUSES: readonly RunStatus[] = [
-  'pending',
-  'success',
-  'error',
-  'cancelled',
-  'interrupted',
-  'incomplete',
+  ...(['pending', 'success', 'error', 'cancelled', 'interrupted', 'incomplete'] as const),
 ];
 
 /**

@@ -145,7 +145,6 @@ export function statisticsOf(
   return tally.statistics();
 }
 
-/** Returns the groups for the tags or the metadata of a run. */
 export function groupsInJson(groupBy: GroupKey, json: readonly string[] | FilteredRun['metadata']): readonly string[] {
   if (groupBy === 'tag') return groupsOf((json as readonly string[]).map(comparable));
   return groupsOf(suggestedMetadata(groupBy, json as FilteredRun['metadata']));
@@ -181,7 +180,6 @@ export class StatisticsTally {
     this.#buckets = (this.#time?.starts ?? []).map(() => new FiguresTally());
   }
 
-  /** See `TimeBuckets.isWhole`. */
   isWhole(periodUs: number): boolean {
     return this.#time?.isWhole(periodUs) ?? true;
   }

@@ -38,7 +38,6 @@ export interface PayloadFacts extends RequestFacts, ToolFacts {
   first_token_time?: string;
 }
 
-/** The fields of a run, except for its payloads. */
 export type SmallFields = Omit<RunFields, 'inputs' | 'outputs' | 'events'>;
 
 const FIRST_TOKEN_EVENT = 'new_token';
@@ -46,7 +45,6 @@ const FIRST_TOKEN_EVENT = 'new_token';
 /** Prefix of the error in runs that the exporter sent as incomplete. */
 const INCOMPLETE = 'Incomplete: ';
 
-/** Metadata about each of a run's payloads. */
 export type StoredFacts = { readonly [Field in PayloadField]?: PayloadFacts | undefined };
 
 /** What a store keeps about a run, so that it can calculate the cost without the payloads. */
@@ -205,12 +203,7 @@ export function merged<Fields extends Pick<RunFields, 'extra'>>(earlier: Fields,
 }
 
 export const USAGE_KEYS: readonly (keyof Usage)[] = [
-  'input_tokens',
-  'output_tokens',
-  'total_tokens',
-  'total_cost',
-  'cached_tokens',
-  'cache_savings',
+  ...(['input_tokens', 'output_tokens', 'total_tokens', 'total_cost', 'cached_tokens', 'cache_savings'] as const),
 ];
 
 /**

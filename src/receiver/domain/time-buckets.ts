@@ -58,11 +58,7 @@ export class TimeBuckets {
   }
 }
 
-function shortestBuckets(
-  fromUs: number,
-  lengthUs: number,
-  { countMax, stepUsMin = 0, offsetAt }: BucketLimits,
-): Pick<TimeBuckets, 'stepUs' | 'starts'> {
+function shortestBuckets(fromUs: number, lengthUs: number, { countMax, stepUsMin = 0, offsetAt }: BucketLimits) {
   const lastUs = fromUs + lengthUs;
   // The offsets of a time zone differ by less than two days, so that all buckets that start before this time count.
   const [localFromUs, localCountedUs] = [fromUs + offsetAt(fromUs), lastUs + offsetAt(lastUs) - 2 * DAY_US];

@@ -106,7 +106,6 @@ function rankOf({ isTop, type }: SummarizedRun): number {
 /** What a trace says as a whole, and the runs whose data it shows. */
 export interface DecidedTrace<Run> {
   readonly outcome: TraceOutcome;
-  /** See `TraceSummary`. */
   readonly asked: Run | undefined;
   readonly answered: Run | undefined;
   readonly failed: Run | undefined;
@@ -142,10 +141,7 @@ export function decidedTrace<Run extends SummarizedRun>(
   };
 }
 
-function answeredOf<Run extends SummarizedRun>(
-  root: Run | undefined,
-  { asked, answered }: DecidingRuns<Run>,
-): Run | undefined {
+function answeredOf<Run extends SummarizedRun>(root: Run | undefined, { asked, answered }: DecidingRuns<Run>) {
   if (root !== undefined && (has(root, RunFlag.ANSWERS) || root.status === 'error')) return root;
   if (root?.status === 'pending') return undefined;
   if (asked === undefined || !(has(asked, RunFlag.ANSWERS) || asked.status === 'error')) return answered;
@@ -182,7 +178,6 @@ export function listedTrace(root: RunSummary, shown: TraceFields, trace: TraceSu
   return { ...own, ...shown, trace };
 }
 
-/** Returns the ids of the runs whose data the summary of a trace shows. */
 export function idsIn(
   decided: DecidedTrace<SummarizedRun> | undefined,
 ): Pick<TraceSummary['trace'], 'asked_run_id' | 'answered_run_id' | 'failed_run_id'> {

@@ -18,7 +18,6 @@ export function outputsUsageOf(outputs: Readonly<Record<string, unknown>> | unde
   return { ...usage, ...defined({ total_cost }), details: { ...details, ...defined({ tier, web_searches }) } };
 }
 
-/** Returns how many of the input tokens were read from a cache. Returns undefined if none are reported. */
 export function cachedTokensOf({ input_tokens: input = 0, details }: UnpricedUsage): number | undefined {
   const read = details?.cache_read;
   return read !== undefined && read <= input ? read : undefined;

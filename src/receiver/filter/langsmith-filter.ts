@@ -159,12 +159,7 @@ function patternOf(text: string): string {
   return `${start && '*'}${quoted(body.replace(/\\(.)/g, '$1'))}${end && '*'}`;
 }
 
-const OPERATORS: ReadonlyMap<string, string> = new Map([
-  ['gt', '>'],
-  ['gte', '>='],
-  ['lt', '<'],
-  ['lte', '<='],
-]);
+const OPERATORS: ReadonlyMap<string, string> = new Map(Object.entries({ gt: '>', gte: '>=', lt: '<', lte: '<=' }));
 
 function amount(key: string, { name, args: [, value] }: Call): string {
   const text = String(typeof value === 'boolean' ? Number(value) : value);

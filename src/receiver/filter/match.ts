@@ -72,11 +72,7 @@ export function isMatchingFeedback(comparison: Comparison, feedback: Feedback): 
   return comparison.values === undefined || hasValue(comparison, feedbackTexts(feedback));
 }
 
-function amountOf(
-  field: Comparison['field'],
-  { latencyUs }: FilteredRun,
-  usage: Usage | undefined,
-): number | undefined {
+function amountOf(field: Comparison['field'], { latencyUs }: FilteredRun, usage: Usage | undefined) {
   if (field === 'latency') return latencyUs;
   if (field === 'tokens') return usage?.total_tokens;
   if (field === 'cached') return cachedShareOf(usage);

@@ -81,7 +81,6 @@ export function inProject(project: string | undefined): RunFilter {
   return project === undefined ? ALL_RUNS : { ...ALL_RUNS, projects: [project] };
 }
 
-/** Adds the project of a scope to a filter. */
 export function within({ project }: Scope, filter: RunFilter): RunFilter {
   return project === undefined ? filter : { ...filter, projects: [project, ...filter.projects] };
 }

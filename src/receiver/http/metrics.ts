@@ -133,7 +133,6 @@ async function projectsText(store: Store, tenants: readonly string[]): Promise<s
   ].join('');
 }
 
-/** Escapes the value of a label. */
 function escaped(value: string): string {
   return value.replaceAll(/[\\"]/g, '\\$&').replaceAll('\n', '\\n');
 }

@@ -111,11 +111,7 @@ export function feedbackOn(span: SpanLike, runId: string): Feedback[] {
 }
 
 /** Returns the runs of spans by id and by span key. Log records of a key for a project belong only to runs in this project. */
-async function runsOf(
-  store: Call['store'],
-  scope: Scope,
-  spans: readonly JoinedSpan[],
-): Promise<ReadonlyMap<string | undefined, MergedRun>> {
+async function runsOf(store: Call['store'], scope: Scope, spans: readonly JoinedSpan[]) {
   const keys = spans.map((span) => span.runId ?? span);
   const runs = await store.mergedRuns(scope, keys);
   const own = runs.filter(({ fields }) => scope.project === undefined || fields.session_name === scope.project);

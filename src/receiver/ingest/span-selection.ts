@@ -38,7 +38,6 @@ export class SpanSelection {
     return selected;
   }
 
-  /** Adds a span and those above it. */
   #add(span: SpanLike, byKey: ReadonlyMap<string, SpanLike>, selected: Map<SpanLike, SpanLike>): void {
     for (let at: SpanLike | undefined = span; at !== undefined && !selected.has(at); ) {
       const { parentSpanContext: given, ...others }: SpanLike = at;

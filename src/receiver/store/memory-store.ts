@@ -1,6 +1,5 @@
 import { type Checks, checkedOptions, WHOLE_FROM_1, wholeFrom } from '../../config/checker.ts';
 import { exactJson, parseExact } from '../../payload/fields.ts';
-import type { Attachment } from '../../run/record.ts';
 import {
   AssembledRun,
   AssembledTrace,
@@ -13,41 +12,13 @@ import { type Listed, pageOf, sortedItems } from '../domain/cursor.ts';
 import { Deletions, deletionAt, Tombstones } from '../domain/deletion.ts';
 import type { Feedback } from '../domain/feedback.ts';
 import { grouped } from '../domain/grouped.ts';
-import {
-  identitiesIn,
-  identityOf,
-  type KnownTrace,
-  type SpanIds,
-  spanKey,
-  type TraceNames,
-} from '../domain/identity.ts';
+import { identitiesIn, identityOf, type KnownTrace, spanKey, type TraceNames } from '../domain/identity.ts';
 import { inTurns, takeTurn } from '../domain/in-turns.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../domain/prices.ts';
-import type {
-  DeletionTarget,
-  ListQuery,
-  Page,
-  RunCounts,
-  RunQuery,
-  Scope,
-  SortKey,
-  Statistics,
-  StatisticsQuery,
-  Suggestion,
-  SuggestionQuery,
-  ThreadQuery,
-  TimeRange,
-} from '../domain/query.ts';
+import type { ListQuery, Page, RunCounts, RunQuery, Scope, SortKey } from '../domain/query.ts';
 import type { RunOperation } from '../domain/run-message.ts';
 import { projectOf, projectSummaries, sortValueOf } from '../domain/run-values.ts';
-import type {
-  PayloadField,
-  ProjectSummary,
-  RunDetails,
-  RunSummary,
-  ThreadSummary,
-  TraceSummary,
-} from '../domain/run-view.ts';
+import type { TraceSummary } from '../domain/run-view.ts';
 import { isFound, runWords } from '../domain/search-words.ts';
 import { statisticsOf } from '../domain/statistics.ts';
 import { SUGGESTED_RUNS_MAX, suggestedValues, suggestionsOf } from '../domain/suggestions.ts';
@@ -56,7 +27,7 @@ import { listedTrace } from '../domain/trace-summary.ts';
 import { inOrder } from '../domain/tree.ts';
 import { isInProjects, matchesFilter } from '../filter/match.ts';
 import { ALL_RUNS, inProject, type Parsed, type RunFilter, valuesIn, within } from '../filter/run-filter.ts';
-import { type MergedRun, refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
+import { refuseManyAttachments, type Store, type StoreChange, type TokenSecret } from './store.ts';
 import { Subscribers } from './subscribers.ts';
 
 /** Limits for a memory store. Above a limit, the store deletes whole traces, oldest first. */
@@ -205,11 +176,11 @@ export class MemoryStore implements Store {
     for await (const record of inTurns(records)) yield exactJson(record);
   }
 
-  async attachment(scope: Scope, runId: string, name: string): Promise<Attachment | undefined> {
+  attachment: Store['attachment'] = async (scope, runId, name) => {
     return structuredClone(this.#find(scope, runId)?.run.attachments.get(name));
-  }
+  };
 
-  async projects(scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
+  projects: Store['projects'] = async (scope, range) => {
     const filter = within(scope, { ...ALL_RUNS, range });
     const roots = this.#traces(scope).flatMap(({ root }) =>
       root !== undefined && matchesFilter(filter, root, undefined) ? [root] : [],
@@ -220,10 +191,10 @@ export class MemoryStore implements Store {
         return { project, traces: own.length, last_us: own.reduce((last, { startUs }) => Math.max(last, startUs), 0) };
       }),
     );
-  }
+  };
 
-  traces(scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
-    return this.#page('traces', scope, query, async (sort) => {
+  traces: Store['traces'] = (scope, query) =>
+    this.#page('traces', scope, query, async (sort) => {
       const filter = within(scope, query.filter);
       const found: Listed<TraceSummary>[] = [];
       for (const trace of this.#traces(scope)) {
@@ -237,9 +208,8 @@ export class MemoryStore implements Store {
       }
       return found;
     });
-  }
 
-  async threads(scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
+  threads: Store['threads'] = async (scope, query) => {
     const filter = within(scope, query.filter);
     const inside = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
     const roots = this.#traces(scope).flatMap(({ root }) =>
@@ -256,10 +226,10 @@ export class MemoryStore implements Store {
     const turns = grouped(roots, ({ summary }) => summary.thread);
     const items = page.items.map((thread) => assembledThread(thread, turns.get(thread) ?? []));
     return structuredClone({ ...page, items });
-  }
+  };
 
-  list(scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
-    return this.#page('runs', scope, query, async (sort) => {
+  list: Store['list'] = (scope, query) =>
+    this.#page('runs', scope, query, async (sort) => {
       const found = await this.#found(scope, query);
       return found.map((run) => ({
         item: run.summary,
@@ -267,7 +237,6 @@ export class MemoryStore implements Store {
         n: run.run.n,
       }));
     });
-  }
 
   /** Returns a page of a list. An export passes the same filter for all pages, so its items are found and sorted once. */
   async #page<Item>(
@@ -285,13 +254,13 @@ export class MemoryStore implements Store {
     return structuredClone(pageOf(items, query));
   }
 
-  async outline(scope: Scope, traceId: string): Promise<string[]> {
+  outline: Store['outline'] = async (scope, traceId) => {
     const runs = this.#traces(scope, [traceId]).flatMap((trace) => inOrder(trace.runs));
     const own = runs.filter(({ run }) => isInScope(scope, run));
     return own.map(({ run: { summary, run } }) => JSON.stringify(outlineOf(summary, toolsIn(summary, run.facts))));
-  }
+  };
 
-  async details(scope: Scope, runId: string): Promise<RunDetails | undefined> {
+  details: Store['details'] = async (scope, runId) => {
     const found = this.#find(scope, runId, true);
     if (found === undefined) return undefined;
     const { run, summary, trace, costSource } = found;
@@ -308,97 +277,91 @@ export class MemoryStore implements Store {
       ...(run.feedback.size > 0 && { feedback: [...run.feedback.values()] }),
     };
     return parseExact(exactJson(details));
-  }
+  };
 
-  async projectsOf(scope: Scope, runIds: readonly string[]): Promise<string[]> {
+  projectsOf: Store['projectsOf'] = async (scope, runIds) => {
     const found = runIds.flatMap((id) => this.#find(scope, id) ?? []);
     return [...new Set(found.map(({ summary }) => projectOf(summary)))];
-  }
+  };
 
-  async payload(scope: Scope, runId: string, field: PayloadField): Promise<string | undefined> {
-    return this.#find(scope, runId)?.run.payload(field);
-  }
+  payload: Store['payload'] = async (scope, runId, field) => this.#find(scope, runId)?.run.payload(field);
 
-  async mergedRuns(scope: Scope, runs: readonly (string | SpanIds)[]): Promise<MergedRun[]> {
+  mergedRuns: Store['mergedRuns'] = async (scope, runs) => {
     const keys = new Set<string | undefined>(runs.map((run) => (typeof run === 'string' ? run : spanKey(run))));
     const found = [...this.#tenant(scope).runs.values()].filter(
       ({ id, identity }) => keys.has(id) || keys.has(identity.span),
     );
     return parseExact(exactJson(found.map(({ id, fields }) => ({ id, fields }))));
-  }
+  };
 
-  async statistics(scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
+  statistics: Store['statistics'] = async (scope, query) => {
     const found = await this.#found(scope, query);
     const runs = found.map((run) => ({ ...run, usage: run.trace.countedUsage(run) }));
     return statisticsOf(runs, query);
-  }
+  };
 
-  async suggestions(scope: Scope, { field, text = '', project }: SuggestionQuery): Promise<Suggestion[]> {
+  suggestions: Store['suggestions'] = async (scope, { field, text = '', project }) => {
     const runs = await this.#found(scope, { filter: inProject(project) });
     const latest = runs.toSorted((a, b) => compareStarts(b, a)).slice(0, SUGGESTED_RUNS_MAX);
     const values = latest.map((run) => suggestedValues(field, run));
     return suggestionsOf(values, text);
-  }
+  };
 
-  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
-    return this.#subscribers.add(scope, listener);
-  }
+  subscribe: Store['subscribe'] = (scope, listener) => this.#subscribers.add(scope, listener);
 
-  async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
+  addFeedback: Store['addFeedback'] = async (scope, feedback) => {
     const { runs } = this.#tenant(scope);
     const run = runs.get(feedback.run_id);
     if (run === undefined) return false;
     run.addFeedback(feedback);
     this.#report(scope, new Set([run.trace.id]));
     return true;
-  }
+  };
 
-  async feedback(scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
+  feedback: Store['feedback'] = async (scope, traceIds) => {
     const traces = this.#tenant(scope).tracesWith(traceIds);
     const runs = traces.flatMap((trace) => [...trace.runs].filter((run) => run.feedback.size > 0));
     const given = runs.filter(({ id }) => this.#find(scope, id) !== undefined);
     const all = parseExact<Feedback[]>(exactJson(given.flatMap(({ feedback }) => [...feedback.values()])));
     return all.sort((a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0));
-  }
+  };
 
-  async feedbackWithId(scope: Scope, id: string): Promise<Feedback | undefined> {
+  feedbackWithId: Store['feedbackWithId'] = async (scope, id) => {
     const runs = [...this.#tenant(scope).runs.values()].filter((run) => run.feedback.has(id));
     const run = runs.find((one) => this.#find(scope, one.id) !== undefined);
     return run && parseExact(exactJson(run.feedback.get(id)));
-  }
+  };
 
-  async removeFeedback(scope: Scope, { id, run_id }: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
+  removeFeedback: Store['removeFeedback'] = async (scope, { id, run_id }) => {
     const { runs } = this.#tenant(scope);
     const run = runs.get(run_id);
     if (!run?.removeFeedback(id)) return false;
     this.#report(scope, new Set([run.trace.id]));
     return true;
-  }
+  };
 
-  async addTokenSecret(secret: TokenSecret): Promise<void> {
+  addTokenSecret: Store['addTokenSecret'] = async (secret) => {
     this.#tokenSecrets.set(secret.secret, { ...secret });
-  }
+  };
 
-  async tokenSecrets(): Promise<TokenSecret[]> {
-    return structuredClone([...this.#tokenSecrets.values()]).sort((a, b) => a.createdMs - b.createdMs);
-  }
+  tokenSecrets: Store['tokenSecrets'] = async () =>
+    structuredClone([...this.#tokenSecrets.values()]).sort((a, b) => a.createdMs - b.createdMs);
 
-  async revokeTokens(scope: Scope, id: string, ms: number): Promise<void> {
+  revokeTokens: Store['revokeTokens'] = async (scope, id, ms) => {
     const { revokedMs } = this.#tenant(scope);
     revokedMs.set(id, Math.max(ms, revokedMs.get(id) ?? 0));
-  }
+  };
 
-  async tokensRevokedMs(scope: Scope, ids: readonly string[]): Promise<number | undefined> {
+  tokensRevokedMs: Store['tokensRevokedMs'] = async (scope, ids) => {
     const { revokedMs } = this.#tenant(scope);
     const times = ids.flatMap((id) => revokedMs.get(id) ?? []);
     return times.length === 0 ? undefined : Math.max(...times);
-  }
+  };
 
-  async removable(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
-    return countsIn(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
-  }
+  removable: Store['removable'] = async (scope, target) =>
+    countsIn(this.#covered(scope, new Deletions([deletionAt(Date.now(), scope, target)])));
 
-  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+  remove: Store['remove'] = async (scope, target) => {
     const deletion = deletionAt(Date.now(), scope, target);
     const projectsBefore = this.#projects(scope);
     const covered = this.#covered(scope, new Deletions([deletion]));
@@ -406,7 +369,7 @@ export class MemoryStore implements Store {
     this.#remove(scope, covered);
     this.#report(scope, new Set(covered.map(({ id }) => id)), projectsBefore);
     return countsIn(covered);
-  }
+  };
 
   #covered(scope: Scope, deletions: Deletions, among?: Iterable<string>): AssembledTrace[] {
     if (deletions.isEmpty) return [];
@@ -430,7 +393,6 @@ export class MemoryStore implements Store {
     return tenant;
   }
 
-  /** Returns all traces in a tenant, or those with the given ids. */
   #traces(scope: Scope, ids?: Iterable<string>): AssembledTrace[] {
     const tenant = this.#tenant(scope);
     const traces = ids === undefined ? [...tenant.traces] : tenant.tracesWith(ids);
@@ -446,7 +408,6 @@ export class MemoryStore implements Store {
     return trace.runs.find((traced) => traced.run === run && isInScope(scope, traced));
   }
 
-  /** Returns the visible runs that match a query. */
   async #found(scope: Scope, query: Parsed<RunQuery>): Promise<TracedRun[]> {
     const filter = within(scope, query.filter);
     const found: TracedRun[] = [];

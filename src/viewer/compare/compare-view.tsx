@@ -62,11 +62,7 @@ export default function CompareView(): JSX.Element {
   );
 }
 
-async function readRuns(
-  base: string | undefined,
-  run: string | undefined,
-  signal: AbortSignal,
-): Promise<[RunDetails, RunDetails]> {
+async function readRuns(base: string | undefined, run: string | undefined, signal: AbortSignal) {
   if (base === undefined || run === undefined) {
     throw new ApiError(404, `The URL does not name a ${base === undefined ? 'first' : 'second'} run.`);
   }

@@ -111,11 +111,7 @@ async function send<Result>(path: string, body: object): Promise<Result> {
 }
 
 /** Imports the traces in a file. Calls `onProgress` with the number of bytes sent, which `fetch` does not report. */
-async function upload(
-  file: File,
-  onProgress: (sentBytes: number) => void,
-  signal: AbortSignal,
-): Promise<{ traces: number; runs: number }> {
+async function upload(file: File, onProgress: (sentBytes: number) => void, signal: AbortSignal): Promise<RunCounts> {
   const request = new XMLHttpRequest();
   signal.addEventListener('abort', () => request.abort());
   const response = new Promise<Response>((resolve, reject) => {

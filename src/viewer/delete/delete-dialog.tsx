@@ -10,7 +10,6 @@ import { plural } from '../elements/figures.ts';
 import { visible } from '../elements/visible-text.ts';
 import { showNotice } from '../top/tasks.tsx';
 
-/** What to delete. */
 export interface DeletionProps {
   readonly target: DeletionTarget;
   /** Name of the trace. */

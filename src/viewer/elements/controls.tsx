@@ -34,7 +34,6 @@ interface ButtonProps extends Omit<JSX.IntrinsicElements['button'], 'icon'> {
   text?: ComponentChildren;
 }
 
-/** A button with an icon, a text, or both. */
 export function Button({ icon, text, ...props }: ButtonProps): JSX.Element {
   return (
     <button type="button" class="button" {...props}>

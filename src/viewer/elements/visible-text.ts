@@ -1,3 +1,5 @@
+import { escapeOf } from '../../base/visible.ts';
+
 /**
  * Matches characters that are invisible or change how other characters look. Examples are control characters, direction
  * marks, zero-width marks, tags and lone surrogates. Joiners do not match, because scripts and emoji need joiners.
@@ -19,7 +21,7 @@ export function piecesOf(text: string): TextPiece[] {
   for (const { 0: found, index } of text.matchAll(HIDDEN)) {
     if (found === '\r' && text[index + 1] === '\n') continue;
     if (index > end) pieces.push({ text: text.slice(end, index), isHidden: false });
-    pieces.push({ text: escaped(found), isHidden: true });
+    pieces.push({ text: escapeOf(found), isHidden: true });
     end = index + found.length;
   }
   if (end < text.length) pieces.push({ text: text.slice(end), isHidden: false });
@@ -28,14 +30,5 @@ export function piecesOf(text: string): TextPiece[] {
 
 /** Returns a text on one line with hidden characters escaped. Use `visible` for names and attributes. */
 export function visible(text: string): string {
-  return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escaped);
-}
-
-function escaped(character: string): string {
-  const code = character.codePointAt(0) ?? 0;
-  return code < 0x100 ? `\\x${hex(code, 2)}` : code < 0x10000 ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 5)}}`;
-}
-
-function hex(code: number, digits: number): string {
-  return code.toString(16).padStart(digits, '0');
+  return text.replace(/\r?\n/g, ' ').replace(HIDDEN, escapeOf);
 }

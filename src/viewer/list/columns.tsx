@@ -72,12 +72,7 @@ const COLUMNS: readonly Column[] = [
     cell: ({ trace, trace_id, id, name }) =>
       link({ trace: trace_id, run: trace === undefined ? id : undefined }, name.slice(0, NAME_LENGTH_MAX)),
   },
-  {
-    id: 'project',
-    name: 'Project',
-    valuesMin: 2,
-    cell: (line) => visible(line.session_name ?? line.session_id ?? ''),
-  },
+  { id: 'project', name: 'Project', valuesMin: 2, cell: (line) => visible(line.session_name ?? line.session_id ?? '') },
   {
     id: 'preview',
     name: 'Input → output',

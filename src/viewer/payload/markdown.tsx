@@ -19,7 +19,7 @@ const DEPTH_MAX = 24;
  * whose data is in the text are shown.
  */
 export default function Markdown({ text }: { text: string }): JSX.Element {
-  return <div class="markdown">{blocks(tokensOf(text), 0)}</div>;
+  return <div class="markdown">{nodes(tokensOf(text), 0)}</div>;
 }
 
 function tokensOf(text: string): Token[] {
@@ -31,12 +31,13 @@ function tokensOf(text: string): Token[] {
   }
 }
 
-function blocks(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  return (tokens ?? []).map((token) => block(token as Tokens.Generic, depth));
+function nodes(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
+  return (tokens ?? []).map((token) => node(token as Tokens.Generic, depth));
 }
 
-function block(token: Tokens.Generic, depth: number): ComponentChildren {
+function node(token: Tokens.Generic, depth: number): ComponentChildren {
   if (depth > DEPTH_MAX) return <Text value={token.raw} />;
+  const inside = (): ComponentChildren => nodes(token.tokens, depth + 1);
   switch (token.type) {
     case 'space':
     case 'def':
@@ -44,11 +45,11 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
       return null;
     case 'heading':
       // `<p>` is used because `<h1>` would count as a page heading.
-      return <p class={`heading heading-${token.depth}`}>{inline(token.tokens, depth + 1)}</p>;
+      return <p class={`heading heading-${token.depth}`}>{inside()}</p>;
     case 'paragraph':
-      return <p>{inline(token.tokens, depth + 1)}</p>;
+      return <p>{inside()}</p>;
     case 'text':
-      return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
+      return token.tokens === undefined ? <Text value={token.text} /> : inside();
     case 'code':
       return (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: A scrolled region needs keyboard focus.
@@ -57,13 +58,33 @@ function block(token: Tokens.Generic, depth: number): ComponentChildren {
         </pre>
       );
     case 'blockquote':
-      return <blockquote>{blocks(token.tokens, depth + 1)}</blockquote>;
+      return <blockquote>{inside()}</blockquote>;
     case 'list':
       return list(token as Tokens.List, depth);
     case 'table':
       return table(token as Tokens.Table, depth);
     case 'hr':
       return <hr />;
+    case 'strong':
+      return <strong>{inside()}</strong>;
+    case 'em':
+      return <em>{inside()}</em>;
+    case 'del':
+      return <del>{inside()}</del>;
+    case 'codespan':
+      return (
+        <code>
+          <Text value={token.text} />
+        </code>
+      );
+    case 'br':
+      return <br />;
+    case 'link':
+      return <SafeLink href={token.href}>{inside()}</SafeLink>;
+    case 'image':
+      return <Image source={token.href} text={token.text} />;
+    case 'escape':
+      return <Text value={token.text} />;
     default:
       return <Text value={token.raw} />;
   }
@@ -73,7 +94,7 @@ function list(token: Tokens.List, depth: number): JSX.Element {
   const items = token.items.map((item) => (
     <li>
       {item.task && <span class="task">{item.checked === true ? '☑ ' : '☐ '}</span>}
-      {blocks(item.tokens, depth + 1)}
+      {nodes(item.tokens, depth + 1)}
     </li>
   ));
   return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>;
@@ -85,7 +106,7 @@ function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
       <thead>
         <tr>
           {header.map((cell) => (
-            <th>{inline(cell.tokens, depth + 1)}</th>
+            <th>{nodes(cell.tokens, depth + 1)}</th>
           ))}
         </tr>
       </thead>
@@ -93,47 +114,13 @@ function table({ header, rows }: Tokens.Table, depth: number): JSX.Element {
         {rows.map((row) => (
           <tr>
             {row.map((cell) => (
-              <td>{inline(cell.tokens, depth + 1)}</td>
+              <td>{nodes(cell.tokens, depth + 1)}</td>
             ))}
           </tr>
         ))}
       </tbody>
     </table>
   );
-}
-
-function inline(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
-  return (tokens ?? []).map((token) => piece(token as Tokens.Generic, depth));
-}
-
-function piece(token: Tokens.Generic, depth: number): ComponentChildren {
-  if (depth > DEPTH_MAX) return <Text value={token.raw} />;
-  switch (token.type) {
-    case 'strong':
-      return <strong>{inline(token.tokens, depth + 1)}</strong>;
-    case 'em':
-      return <em>{inline(token.tokens, depth + 1)}</em>;
-    case 'del':
-      return <del>{inline(token.tokens, depth + 1)}</del>;
-    case 'codespan':
-      return (
-        <code>
-          <Text value={token.text} />
-        </code>
-      );
-    case 'br':
-      return <br />;
-    case 'link':
-      return <SafeLink href={token.href}>{inline(token.tokens, depth + 1)}</SafeLink>;
-    case 'image':
-      return <Image source={token.href} text={token.text} />;
-    case 'escape':
-      return <Text value={token.text} />;
-    case 'text':
-      return token.tokens === undefined ? <Text value={token.text} /> : inline(token.tokens, depth + 1);
-    default:
-      return <Text value={token.raw} />;
-  }
 }
 
 function SafeLink({ href, children }: { href: string; children: ComponentChildren }): JSX.Element {

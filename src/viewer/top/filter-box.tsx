@@ -16,14 +16,14 @@ import { FilterModel } from './filter-model.ts';
 export function FilterRow(): JSX.Element {
   const model = useMemo(() => new FilterModel(), []);
   useEffect(() => () => model.projects.close(), [model]);
-  const { project } = address.value;
+  const { filter, project } = address.value;
   return (
     <div class="filter-row">
       <ProjectSelect projects={model.projects.value.value?.items ?? []} />
       {project !== undefined && (
         <DeleteButton label={`Delete the project ${visible(project)}`} target={{ kind: 'project', id: project }} />
       )}
-      <TimeMenu />
+      <Menu name="Time" icon="time" value={nameOfRange(rangeIn(filter))} panel={TimePanel} />
       <FilterBox model={model} />
       <ListMenus />
     </div>
@@ -120,10 +120,6 @@ function Chip({ term, edit, remove }: { term: FilterTerm; edit: () => void; remo
       <Button icon="close" class="" onClick={remove} aria-label={`Remove ${text}`} />
     </span>
   );
-}
-
-function TimeMenu(): JSX.Element {
-  return <Menu name="Time" icon="time" value={nameOfRange(rangeIn(address.value.filter))} panel={TimePanel} />;
 }
 
 function ListMenus(): JSX.Element {

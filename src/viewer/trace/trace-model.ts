@@ -198,10 +198,7 @@ export class TraceModel {
   }
 
   /** Selects the first branch of a list that is after the selected one. After the last one, starts again. */
-  #selectNext(
-    indices: readonly number[],
-    isAfter = (index: number, selected: number): boolean => index > selected,
-  ): void {
+  #selectNext(indices: readonly number[], isAfter = (index: number, selected: number) => index > selected): void {
     const selected = this.#selectedIndex();
     const next = indices.find((index) => isAfter(index, selected)) ?? indices[0] ?? -1;
     this.select(this.tree.value.branches[next]?.run.id);

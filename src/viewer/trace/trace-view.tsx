@@ -31,9 +31,7 @@ export default function TraceView({ id }: { id: string }): JSX.Element {
   const problem = model.content.problem.value;
   const selected = model.selected.value;
   const tool = model.outlineOf(selected ?? '')?.derived;
-  if (model.content.value.value === undefined && problem === undefined) {
-    return <Pending note="Loading the trace…" />;
-  }
+  if (model.content.value.value === undefined && problem === undefined) return <Pending note="Loading the trace…" />;
   if (!isLoaded) return <MissingTrace problem={problem} />;
   return (
     <>

@@ -9,7 +9,6 @@ import type { Place } from './messages.ts';
 /** Size of a chunk in bytes. As base64, a chunk has 1 MiB. Must be a multiple of 3. */
 const CHUNK_BYTES = 768 * 1024;
 
-/** Rejects with a StoreError if a run would have too many attachments. */
 export async function checkAttachments(
   db: ClickHouse,
   tenant: string,

@@ -4,9 +4,8 @@ import { type Checks, checkedOptions, TRUE_OR_FALSE, WHOLE_FROM_1, wholeFrom } f
 import { delay, runInRootContext } from '../../../platform/timers.ts';
 import { type Ages, MAX_AGE_MS, PROJECT_AGES, type ProjectAges } from '../../domain/ages.ts';
 import { deletionAt } from '../../domain/deletion.ts';
-import type { Feedback } from '../../domain/feedback.ts';
 import { PRICE_CHECKS, PriceList, type PriceOptions } from '../../domain/prices.ts';
-import type { DeletionTarget, RunCounts, Scope } from '../../domain/query.ts';
+import type { Scope } from '../../domain/query.ts';
 import { lagReport, RetentionTime } from '../../domain/retention-time.ts';
 import type { RunOperation } from '../../domain/run-message.ts';
 import type { KeyStore } from '../key-store.ts';
@@ -88,7 +87,6 @@ const CLOSE_MS = 5_000;
 const BEHIND_RETRY_AFTER_S = 10;
 /** Interval at which the clocks are checked, in milliseconds. */
 const AGE_MS = 60_000;
-/** Interval at which old traces are deleted, in milliseconds. */
 const EXPIRE_MS = 3_600_000;
 /** Minimum delay before the first deletion of old traces, in milliseconds. The actual delay is up to twice as long. */
 const FIRST_EXPIRE_MS = 60_000;
@@ -234,25 +232,25 @@ export class ClickHouseStore implements Store {
   /** @internal */
   readonly useKey: KeyStore['useKey'] = (id, usedMs) => this.#keys.useKey(id, usedMs);
 
-  async remove(scope: Scope, target: DeletionTarget): Promise<RunCounts> {
+  readonly remove: Store['remove'] = async (scope, target) => {
     const counts = await this.removable(scope, target);
     // The time must be late, because the other receivers have 10 s from then on to read the deletion.
     const removed = await this.#deletions.add(deletionAt(this.#clock.nowMs(), scope, target));
     await Promise.race([removed(), delay(DELETION_MS, undefined)]);
     return counts;
-  }
+  };
 
-  async addFeedback(scope: Scope, feedback: Feedback): Promise<boolean> {
+  readonly addFeedback: Store['addFeedback'] = async (scope, feedback) => {
     const trace = await addFeedback(this.#db, scope, feedback, this.#clock.nowUs());
     if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
     return trace !== undefined;
-  }
+  };
 
-  async removeFeedback(scope: Scope, feedback: Pick<Feedback, 'id' | 'run_id'>): Promise<boolean> {
+  readonly removeFeedback: Store['removeFeedback'] = async (scope, feedback) => {
     const trace = await removeFeedback(this.#db, scope, feedback);
     if (trace !== undefined) await this.#changes.add(scope.tenant, [trace]);
     return trace !== undefined;
-  }
+  };
 
   /** Returns the names of all tenants that have runs. @internal */
   async tenants(): Promise<string[]> {

@@ -48,7 +48,7 @@ function dialectFor(tenant: string, filter: RunFilter, usage: UsageOf): Dialect<
   return {
     ...SPELLING,
     column: (field) => `${usage === 'trace' && isUsage(field) ? 'trace_' : ''}${COLUMNS[field] ?? field}`,
-    own: (comparison) => ownComparison(tenant, comparison),
+    own: (comparison) => OWN[comparison.field]?.(comparison, tenant),
     anyRun(node: FilterNode) {
       const others = all([insideOf(tenant, filter), translated(node, dialectFor(tenant, filter, 'run'))]);
       return sql`trace IN (SELECT trace FROM runs FINAL WHERE ${others})`;
@@ -68,25 +68,15 @@ const PARTS: Readonly<Record<TextPattern['kind'], string>> = {
   contains: 'position(column, ?) > 0',
 };
 
-function ownComparison(tenant: string, comparison: Comparison): Sql | undefined {
-  const { field, values } = comparison;
-  switch (field) {
-    case 'run':
-      return ofId('id', values);
-    case 'trace':
-      return ofId('trace', values);
-    case 'tag':
-      return ofTexts('tags', values);
-    case 'error':
-      return all([sql("error != ''"), ofText('error', values, SPELLING)]);
-    case 'meta':
-      return ofMetadata(comparison);
-    case 'feedback':
-      return ofFeedback(tenant, comparison);
-    default:
-      return undefined;
-  }
-}
+/** The comparisons that need SQL of their own. */
+const OWN: Readonly<Partial<Record<Comparison['field'], (comparison: Comparison, tenant: string) => Sql>>> = {
+  run: ({ values }) => ofId('id', values),
+  trace: ({ values }) => ofId('trace', values),
+  tag: ({ values }) => ofTexts('tags', values),
+  error: ({ values }) => all([sql("error != ''"), ofText('error', values, SPELLING)]),
+  meta: ofMetadata,
+  feedback: ofFeedback,
+};
 
 /** Returns a condition on a column that holds an array of strings. */
 function ofTexts(column: string, patterns: readonly TextPattern[] | undefined): Sql {
@@ -120,7 +110,7 @@ function ofMetadata({ key = '', values }: Comparison): Sql {
   return all([hasKey, any(parts.map((part) => sql(part.sql, string(key), ...part.params)))]);
 }
 
-function ofFeedback(tenant: string, { key = '', values, bounds = [] }: Comparison): Sql {
+function ofFeedback({ key = '', values, bounds = [] }: Comparison, tenant: string): Sql {
   const where = all([
     sql`tenant = ${string(tenant)}`,
     sql`key = ${string(key)}`,

@@ -4,7 +4,7 @@ import { RunspanError } from '../../../base/errors.ts';
 import { messageOf } from '../../../base/text.ts';
 import { grouped } from '../../domain/grouped.ts';
 import type { Sql as SqlOf } from '../../filter/sql.ts';
-import { StoreError } from '../store.ts';
+import { type Store, StoreError } from '../store.ts';
 
 export interface Param {
   readonly type: string;
@@ -34,6 +34,12 @@ const SETTINGS = {
   // Builds the text indexes when parts are merged, which takes less CPU. Until then, searches scan the new parts.
   exclude_materialize_skip_indexes_on_insert: 'by_word, by_character',
 } as const;
+
+/** A method of the store, as a function of a connection. */
+export type Query<Name extends keyof Store> = (
+  db: ClickHouse,
+  ...args: Parameters<Store[Name]>
+) => ReturnType<Store[Name]>;
 
 /** Sends queries and inserts to a ClickHouse server. Methods reject with a `StoreError` if ClickHouse fails. */
 export class ClickHouse {

@@ -5,7 +5,7 @@ import type { Scope } from '../../domain/query.ts';
 import { feedbackTexts } from '../../domain/run-values.ts';
 import type { ChangedTrace } from '../subscribers.ts';
 import { insideOf } from './conditions.ts';
-import { type ClickHouse, sql, string, uuid, uuids } from './connection.ts';
+import { type ClickHouse, type Query, sql, string, uuid, uuids } from './connection.ts';
 import { deleteWhere } from './deletion.ts';
 import { type Group, type GroupKey, readGroups, stepsOf } from './groups.ts';
 import { groupsOf, readRow } from './reads.ts';
@@ -46,7 +46,7 @@ export async function addFeedback(
   return trace;
 }
 
-export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: readonly string[]): Promise<Feedback[]> {
+export const readFeedback: Query<'feedback'> = async (db, scope, traceIds) => {
   if (traceIds.length === 0) return [];
   const { tenant, project } = scope;
   const inScope = insideOf(tenant, { projects: project === undefined ? [] : [project] });
@@ -56,9 +56,9 @@ export async function readFeedback(db: ClickHouse, scope: Scope, traceIds: reado
       AND group_id IN (SELECT group_id ${visible}) AND run IN (SELECT id ${visible}) ORDER BY created_at, n`,
   );
   return rows.map(({ json }) => parseExact(json));
-}
+};
 
-export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: string): Promise<Feedback | undefined> {
+export const readFeedbackWithId: Query<'feedbackWithId'> = async (db, scope, id) => {
   const rows = await db.rows<{ json: string }>(
     sql`SELECT json FROM feedback FINAL WHERE tenant = ${string(scope.tenant)} AND id = ${string(id)}`,
   );
@@ -67,7 +67,7 @@ export async function readFeedbackWithId(db: ClickHouse, scope: Scope, id: strin
     if ((await readRow(db, scope, runId)) !== undefined) return parseExact(json);
   }
   return undefined;
-}
+};
 
 /** Deletes feedback. Returns the run's trace, or undefined if the run has no such feedback. */
 export async function removeFeedback(

@@ -1,7 +1,7 @@
 import type { Scope } from '../../domain/query.ts';
 import type { KeyStore, StoredKey } from '../key-store.ts';
 import type { RevokedToken, TokenSecret } from '../store.ts';
-import { type ClickHouse, type Sql, sql, string, uuids } from './connection.ts';
+import { type ClickHouse, type Query, type Sql, sql, string, uuids } from './connection.ts';
 
 export class ClickHouseKeys implements KeyStore {
   readonly #db: ClickHouse;
@@ -46,31 +46,26 @@ export class ClickHouseKeys implements KeyStore {
   }
 }
 
-export async function addTokenSecret(db: ClickHouse, { secret, createdMs }: TokenSecret): Promise<void> {
+export const addTokenSecret: Query<'addTokenSecret'> = async (db, { secret, createdMs }) => {
   await db.insert('token_secrets', [{ secret, created_ms: createdMs }]);
-}
+};
 
-export async function tokenSecrets(db: ClickHouse): Promise<TokenSecret[]> {
-  return await db.rows<TokenSecret>(
+export const tokenSecrets: Query<'tokenSecrets'> = (db) =>
+  db.rows<TokenSecret>(
     sql('SELECT secret, min(created_ms) AS createdMs FROM token_secrets GROUP BY secret ORDER BY createdMs, secret'),
   );
-}
 
-export async function revokeTokens(db: ClickHouse, { tenant }: Scope, id: string, revokedMs: number): Promise<void> {
+export const revokeTokens: Query<'revokeTokens'> = async (db, { tenant }, id, revokedMs) => {
   await db.insert('revoked_tokens', [{ tenant, id, revoked_ms: revokedMs }]);
-}
+};
 
-export async function tokensRevokedMs(
-  db: ClickHouse,
-  { tenant }: Scope,
-  ids: readonly string[],
-): Promise<number | undefined> {
+export const tokensRevokedMs: Query<'tokensRevokedMs'> = async (db, { tenant }, ids) => {
   const where = sql`tenant = ${string(tenant)} AND id IN (${uuids(ids)})`;
   const [row] = await db.rows<{ ms: number | null }>(
     sql`SELECT maxOrNull(revoked_ms) AS ms FROM revoked_tokens WHERE ${where}`,
   );
   return row?.ms ?? undefined;
-}
+};
 
 export async function readRevokedTokens(db: ClickHouse, { tenant }: Scope): Promise<RevokedToken[]> {
   return await db.rows<RevokedToken>(

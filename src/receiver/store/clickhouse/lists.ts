@@ -2,16 +2,16 @@ import { figuresOf } from '../../domain/assemble.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
-import type { ListQuery, Page, Scope, SortKey, Suggestion, SuggestionQuery, TimeRange } from '../../domain/query.ts';
+import type { ListQuery, Scope, SortKey, SuggestionQuery, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import { projectSummaries } from '../../domain/run-values.ts';
-import type { ProjectSummary, RunSummary, TraceSummary } from '../../domain/run-view.ts';
+import type { RunSummary, TraceSummary } from '../../domain/run-view.ts';
 import { SUGGESTED_RUNS_MAX, suggestionsOf } from '../../domain/suggestions.ts';
 import { listedTrace, type TraceFields } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, inProject, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf, directionOf, metadataValue, rangeConditions } from './conditions.ts';
-import { type ClickHouse, float, integer, integers, type Sql, sql, string, uuids } from './connection.ts';
+import { type ClickHouse, float, integer, integers, type Query, type Sql, sql, string, uuids } from './connection.ts';
 import { feedbackIn } from './reads.ts';
 import { NO_ITEM, searchConditions } from './search.ts';
 
@@ -33,17 +33,17 @@ interface ListedRow {
 /** The totals of a trace, and the fields that are not those of its root. */
 export type StoredTotals = TraceFields & Pick<TraceSummary, 'trace'>;
 
-export async function list(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<RunSummary>> {
+export const list: Query<'list'> = async (db, scope, query) => {
   const { items, ...next } = await pageOfRows(db, scope, query, 'runs');
   return { items: items.map(summaryOf), ...next };
-}
+};
 
 function summaryOf({ id, trace, summary, previews }: ListedRow): RunSummary {
   const { tools: _, ...listed } = JSON.parse(summary);
   return { id, trace_id: trace, ...listed, ...JSON.parse(previews) };
 }
 
-export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>): Promise<Page<TraceSummary>> {
+export const traces: Query<'traces'> = async (db, scope, query) => {
   const { items: rows, ...next } = await pageOfRows(db, scope, query, 'traces');
   const groups = rows.map(({ group_id }) => group_id);
   const feedback = await feedbackByTrace(db, scope.tenant, groups);
@@ -53,21 +53,17 @@ export async function traces(db: ClickHouse, scope: Scope, query: Parsed<ListQue
     return listedTrace(summaryOf(row), shown, { ...trace, ...(figures.length > 0 && { feedback: figures }) });
   });
   return { items, ...next };
-}
+};
 
-export async function projects(db: ClickHouse, scope: Scope, range: TimeRange): Promise<ProjectSummary[]> {
+export const projects: Query<'projects'> = async (db, scope, range) => {
   const where = conditionOf(scope.tenant, within(scope, { ...ALL_RUNS, range }));
   return projectSummaries(
     await db.rows(sql`SELECT project, count() AS traces, max(start_us) AS last_us FROM runs FINAL
       WHERE ${where} AND is_root = 1 GROUP BY project`),
   );
-}
+};
 
-export async function suggestions(
-  db: ClickHouse,
-  scope: Scope,
-  { field, text = '', project }: SuggestionQuery,
-): Promise<Suggestion[]> {
+export const suggestions: Query<'suggestions'> = async (db, scope, { field, text = '', project }) => {
   const filter = within(scope, inProject(project));
   const selected = suggestedColumn(field);
   const rows = await firstRows(db, scope.tenant, filter.range, true, SUGGESTED_RUNS_MAX, async (range, limit) => {
@@ -80,7 +76,7 @@ export async function suggestions(
   const values = field === 'feedback' ? await feedbackKeys(db, scope.tenant, rows) : rows.map(({ value }) => value);
   const lists = values.map((value) => (Array.isArray(value) ? value : [(value as string | null) ?? undefined]));
   return suggestionsOf(lists, text);
-}
+};
 
 /** Returns an SQL expression for the values that a run has for a field, as a single value or an array. */
 function suggestedColumn(field: SuggestionQuery['field']): Sql {
@@ -109,12 +105,7 @@ async function feedbackKeys(
   return rows.map(({ keys }) => keys);
 }
 
-async function pageOfRows(
-  db: ClickHouse,
-  scope: Scope,
-  query: Parsed<ListQuery>,
-  listed: 'runs' | 'traces',
-): Promise<Page<ListedRow>> {
+async function pageOfRows(db: ClickHouse, scope: Scope, query: Parsed<ListQuery>, listed: 'runs' | 'traces') {
   const { limit = PAGE_ITEMS } = query;
   return firstPage(await firstListed(db, scope, query, listed, limit + 1), limit, (row) => row);
 }

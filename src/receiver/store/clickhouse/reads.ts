@@ -1,10 +1,9 @@
 import { exactJson, parseExact, withValues } from '../../../payload/fields.ts';
-import type { Attachment } from '../../../run/record.ts';
 import { canonicalId } from '../../../run/time.ts';
 import { isInScope } from '../../domain/assemble.ts';
 import type { Feedback } from '../../domain/feedback.ts';
 import { grouped } from '../../domain/grouped.ts';
-import { type SpanIds, spanKey } from '../../domain/identity.ts';
+import { spanKey } from '../../domain/identity.ts';
 import { mapInTurns } from '../../domain/in-turns.ts';
 import type { RunQuery, Scope } from '../../domain/query.ts';
 import { projectOf } from '../../domain/run-values.ts';
@@ -20,10 +19,20 @@ import { outlineOf, summaryOf, wholeTexts } from '../../domain/summary.ts';
 import { inOrder, type TreeNode } from '../../domain/tree.ts';
 import { type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
-import type { MergedRun } from '../store.ts';
 import { attachmentInfos, readAttachment } from './attachments.ts';
 import { conditionOf } from './conditions.ts';
-import { type ClickHouse, inParts, integer, type Sql, sql, string, strings, uuid, uuids } from './connection.ts';
+import {
+  type ClickHouse,
+  inParts,
+  integer,
+  type Query,
+  type Sql,
+  sql,
+  string,
+  strings,
+  uuid,
+  uuids,
+} from './connection.ts';
 import {
   byPrecedence,
   MESSAGE_COLUMNS,
@@ -86,7 +95,7 @@ function nodeOf({ id, start_us, dotted_order }: Omit<PlacedRun, 'parent'>, paren
   return { id, parentId: parent || undefined, startUs: start_us, order: dotted_order || undefined };
 }
 
-export async function readOutline(db: ClickHouse, scope: Scope, traceId: string): Promise<string[]> {
+export const readOutline: Query<'outline'> = async (db, scope, traceId) => {
   const rows = await db.rows<RunRow>(
     sql`SELECT id, trace, group_id, start_us, summary, dotted_order FROM runs FINAL
       WHERE tenant = ${string(scope.tenant)} AND trace = ${uuid(traceId)} ${WITH_INDEXES}`,
@@ -97,9 +106,9 @@ export async function readOutline(db: ClickHouse, scope: Scope, traceId: string)
   });
   const shown = inOrder(runs).filter(({ run }) => isInScope(scope, run));
   return await mapInTurns(shown, ({ run: { summary } }) => JSON.stringify(outlineOf(summary, summary.tools)));
-}
+};
 
-export async function readDetails(db: ClickHouse, scope: Scope, runId: string): Promise<RunDetails | undefined> {
+export const readDetails: Query<'details'> = async (db, scope, runId) => {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
   const [messages, infos, feedback] = await Promise.all([
@@ -126,10 +135,10 @@ export async function readDetails(db: ClickHouse, scope: Scope, runId: string): 
     ...(attachments && { attachments }),
     ...(ofRun.length > 0 && { feedback: ofRun }),
   };
-}
+};
 
 /** See `QueryStore.projectsOf`. Reads the messages, because a run may not be in the table `runs` yet. */
-export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: readonly string[]): Promise<string[]> {
+export const readProjectsOf: Query<'projectsOf'> = async (db, scope, runIds) => {
   const { tenant } = scope;
   const places = await db.rows<{ id: string; group_id: string }>(
     sql`SELECT DISTINCT id, group_id FROM run_ids
@@ -139,13 +148,9 @@ export async function readProjectsOf(db: ClickHouse, scope: Scope, runIds: reado
   const found = [...messages].flatMap(([id, rows]) => summaryOf(id, id, runOf(id, rows).run.fields, {}) ?? []);
   const own = found.filter((summary) => isInScope(scope, { summary }));
   return [...new Set(own.map(projectOf))];
-}
+};
 
-export async function readMergedRuns(
-  db: ClickHouse,
-  { tenant }: Scope,
-  runs: readonly (string | SpanIds)[],
-): Promise<MergedRun[]> {
+export const readMergedRuns: Query<'mergedRuns'> = async (db, { tenant }, runs) => {
   const ids = runs.filter((run) => typeof run === 'string');
   const spans = runs.filter((run) => typeof run !== 'string');
   const ofTenant = sql`tenant = ${string(tenant)}`;
@@ -166,7 +171,7 @@ export async function readMergedRuns(
     const payloads = withValues(payloadsIn(rows), (text) => parseExact(`${text}`));
     return [{ id, fields: { ...run.fields, ...payloads } }];
   });
-}
+};
 
 const WHOLE_MESSAGE = sql`${MESSAGE_COLUMNS}, inputs, outputs, events`;
 
@@ -194,12 +199,7 @@ export async function feedbackIn(db: ClickHouse, tenant: string, groups: readonl
   return rows.map(({ json }) => parseExact(json));
 }
 
-export async function readPayload(
-  db: ClickHouse,
-  scope: Scope,
-  runId: string,
-  field: PayloadField,
-): Promise<string | undefined> {
+export const readPayload: Query<'payload'> = async (db, scope, runId, field) => {
   const row = await readRow(db, scope, runId);
   if (row === undefined) return undefined;
   const messages = await readMessages<PayloadRow>(db, scope.tenant, [row], sql(`id, kind, received_us, ${field}`));
@@ -207,17 +207,12 @@ export async function readPayload(
     .get(runId)
     ?.toSorted(byPrecedence)
     .findLast((message) => message[field] !== '')?.[field];
-}
+};
 
-export async function findAttachment(
-  db: ClickHouse,
-  scope: Scope,
-  runId: string,
-  name: string,
-): Promise<Attachment | undefined> {
+export const findAttachment: Query<'attachment'> = async (db, scope, runId, name) => {
   const row = await readRow(db, scope, runId);
   return row && (await readAttachment(db, scope.tenant, runId, name));
-}
+};
 
 /** Number of trace ids per query. */
 const PAGE_TRACES = 20_000;
@@ -266,11 +261,7 @@ async function* ahead<Item>(source: AsyncGenerator<Item>): AsyncGenerator<Item> 
 }
 
 /** Yields the runs that match a query, without their payloads. */
-async function* matchingRuns(
-  db: ClickHouse,
-  scope: Scope,
-  query: Parsed<RunQuery>,
-): AsyncGenerator<readonly PlacedRun[]> {
+async function* matchingRuns(db: ClickHouse, scope: Scope, query: Parsed<RunQuery>) {
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, scope.tenant, filter, 'runs');
   const condition = all([conditionOf(scope.tenant, filter), ...search]);
@@ -289,12 +280,7 @@ async function* matchingRuns(
   } while (left > 0 && page.length === PAGE_TRACES);
 }
 
-async function matchingTraces(
-  db: ClickHouse,
-  condition: Sql,
-  after: MatchingTrace | undefined,
-  limit: number,
-): Promise<MatchingTrace[]> {
+async function matchingTraces(db: ClickHouse, condition: Sql, after: MatchingTrace | undefined, limit: number) {
   const isAfter =
     after === undefined ? sql('1') : sql`(first_us, trace) > (${integer(after.first_us)}, ${uuid(after.trace)})`;
   return await db.rows<MatchingTrace>(
@@ -309,11 +295,7 @@ interface PlacedRun extends Pick<RunRow, 'id' | 'trace' | 'group_id' | 'start_us
 }
 
 /** Returns the matching runs of traces, in order. Omits runs that were deleted since the first query. */
-async function runsOfTraces(
-  db: ClickHouse,
-  { tenant }: Scope,
-  matching: readonly MatchingTrace[],
-): Promise<PlacedRun[]> {
+async function runsOfTraces(db: ClickHouse, { tenant }: Scope, matching: readonly MatchingTrace[]) {
   const ofTraces = sql`tenant = ${string(tenant)} AND trace IN (${uuids(matching.map(({ trace }) => trace))})`;
   // The sort key begins with the start time, so that ClickHouse reads only the part of the table between these times.
   const rows = await db.rows<PlacedRun>(

@@ -69,7 +69,6 @@ interface DerivedRow {
   readonly columns: InsertRow;
 }
 
-/** See `projectNames`. */
 function projectNamesIn({ columns: { project, session_id } }: DerivedRow): string[] {
   return [project, session_id].filter((name) => typeof name === 'string');
 }
@@ -85,7 +84,7 @@ function* rowsOf(group: Group): Generator<DerivedRow> {
     id: string,
     startUs: number,
     row: Pick<DerivedRow, 'trace' | 'is_deleted' | 'is_root' | 'columns'>,
-  ): DerivedRow => ({
+  ) => ({
     ...{ tenant, day: dayOfMs(startUs / 1_000), start_us: startUs, id, group_id, version, seen_us: seenUs },
     ...{ latestUs: merged.get(id)?.latestUs ?? 0, hash: hashOf(row) },
     ...row,

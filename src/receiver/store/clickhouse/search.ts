@@ -124,12 +124,7 @@ function tokensCondition(characters: readonly string[]): Sql {
   );
 }
 
-async function idsWithWords(
-  db: ClickHouse,
-  tenant: string,
-  search: Search,
-  candidates: readonly Candidate[],
-): Promise<Set<string>> {
+async function idsWithWords(db: ClickHouse, tenant: string, search: Search, candidates: readonly Candidate[]) {
   const columns = sql`${MESSAGE_COLUMNS}, inputs, outputs, '' AS events`;
   const byRun = await readMessages<WholeMessageRow>(db, tenant, candidates, columns);
   return new Set([...byRun].filter(([id, own]) => hasWords(id, own, search)).map(([id]) => id));

@@ -1,5 +1,5 @@
 import { type Latencies, latenciesOfCounts } from '../../domain/latencies.ts';
-import type { GroupKey, RankKey, Scope, Statistics, StatisticsQuery, TimeRange } from '../../domain/query.ts';
+import type { GroupKey, RankKey, TimeRange } from '../../domain/query.ts';
 import { metadataKeyOf } from '../../domain/query-keys.ts';
 import {
   type Counted,
@@ -13,15 +13,15 @@ import {
 } from '../../domain/statistics.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type StartRange, type TimeBuckets, timeBucketsOf } from '../../domain/time-buckets.ts';
-import { type Parsed, within } from '../../filter/run-filter.ts';
+import { within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf, metadataValue } from './conditions.ts';
-import { type ClickHouse, integer, type Sql, sql, string, strings } from './connection.ts';
+import { type ClickHouse, integer, type Query, type Sql, sql, string, strings } from './connection.ts';
 import { ERROR_KINDS, FIGURES_CODES, KINDS, LATENCIES, runKindOf } from './run-row.ts';
 import { searchConditions } from './search.ts';
 
 /** See `QueryStore.statistics`. ClickHouse counts runs by group, time bucket, kind and latency bucket. */
-export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<StatisticsQuery>): Promise<Statistics> {
+export const statistics: Query<'statistics'> = async (db, scope, query) => {
   const { tenant } = scope;
   const filter = within(scope, query.filter);
   const search = await searchConditions(db, tenant, filter, 'runs');
@@ -46,14 +46,10 @@ export async function statistics(db: ClickHouse, scope: Scope, query: Parsed<Sta
   }
   for (const { key, groups: found, ...sums } of feedback) tally.addFeedback(found, key, sums);
   return tally.statistics();
-}
+};
 
 /** Returns the first and last start times of the runs, or undefined if the query's time range already has both ends. */
-async function startRangeOf(
-  db: ClickHouse,
-  { fromUs, beforeUs }: TimeRange,
-  conditions: Sql,
-): Promise<StartRange | undefined> {
+async function startRangeOf(db: ClickHouse, { fromUs, beforeUs }: TimeRange, conditions: Sql) {
   if (Number.isFinite(fromUs) && Number.isFinite(beforeUs)) return undefined;
   const [row] = await db.rows<StartRange & { runs: number }>(
     sql`SELECT count() AS runs, min(start_us) AS firstUs, max(start_us) AS lastUs FROM runs FINAL WHERE ${conditions}`,
@@ -87,13 +83,7 @@ const AMOUNTS: Readonly<Record<RankKey, string>> = {
   cost: 'round(sum(counted_total_cost), 9)',
 };
 
-async function largestGroups(
-  db: ClickHouse,
-  conditions: Sql,
-  { group }: Grouping,
-  amount: Sql,
-  limit: number,
-): Promise<string[]> {
+async function largestGroups(db: ClickHouse, conditions: Sql, { group }: Grouping, amount: Sql, limit: number) {
   const rows = await db.rows<{ group_name: string }>(
     sql`SELECT ${group} AS group_name FROM runs FINAL WHERE ${conditions} GROUP BY group_name
       HAVING group_name IS NOT NULL ORDER BY ${amount} DESC, count() DESC, group_name LIMIT ${integer(limit)}`,

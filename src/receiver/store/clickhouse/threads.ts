@@ -1,14 +1,14 @@
 import { definedOrNone } from '../../../payload/fields.ts';
 import { figuresOf } from '../../domain/assemble.ts';
 import { firstPage, PAGE_ITEMS, positionOf } from '../../domain/cursor.ts';
-import type { Page, Scope, ThreadQuery } from '../../domain/query.ts';
-import type { ThreadSummary, TraceOutcome, Usage } from '../../domain/run-view.ts';
+import type { Scope, ThreadQuery } from '../../domain/query.ts';
+import type { TraceOutcome, Usage } from '../../domain/run-view.ts';
 import { USAGE_KEYS } from '../../domain/summary.ts';
 import { type Turn, threadSummaryOf } from '../../domain/trace-summary.ts';
 import { ALL_RUNS, type Parsed, within } from '../../filter/run-filter.ts';
 import { all } from '../../filter/sql.ts';
 import { conditionOf } from './conditions.ts';
-import { type ClickHouse, integer, integers, type Sql, sql, string, strings, uuids } from './connection.ts';
+import { type ClickHouse, integer, integers, type Query, type Sql, sql, string, strings, uuids } from './connection.ts';
 import { feedbackByTrace, type StoredTotals, windows } from './lists.ts';
 import { searchConditions } from './search.ts';
 
@@ -31,22 +31,17 @@ type TurnRow = {
   readonly user: string | null;
 } & { readonly [Key in keyof Usage as `trace_${Key}`]-?: number | null };
 
-export async function threads(db: ClickHouse, scope: Scope, query: Parsed<ThreadQuery>): Promise<Page<ThreadSummary>> {
+export const threads: Query<'threads'> = async (db, scope, query) => {
   const { limit = PAGE_ITEMS } = query;
   const found = await latestTurns(db, scope, query, limit + 1);
   const { items: shown, ...next } = firstPage(found, limit, (row) => ({ value: row.latest_us, n: row.latest_n }));
   const inProject = within(scope, { ...ALL_RUNS, projects: query.filter.projects });
   const names = shown.map(({ thread }) => thread);
   return { items: await summaries(db, scope.tenant, names, conditionOf(scope.tenant, inProject)), ...next };
-}
+};
 
 /** Returns threads by their latest matching turn, newest first. Reads turns until there are enough threads. */
-async function latestTurns(
-  db: ClickHouse,
-  scope: Scope,
-  { cursor, ...query }: Parsed<ThreadQuery>,
-  limit: number,
-): Promise<LatestRow[]> {
+async function latestTurns(db: ClickHouse, scope: Scope, { cursor, ...query }: Parsed<ThreadQuery>, limit: number) {
   const filter = within(scope, query.filter);
   const after = cursor === undefined ? sql('1') : following(cursor);
   const latestUs = cursor === undefined ? undefined : (positionOf(cursor).value ?? undefined);
@@ -73,12 +68,7 @@ function following(cursor: string): Sql {
 }
 
 /** Returns the summaries of threads. Only root runs that match `condition` count as turns. */
-async function summaries(
-  db: ClickHouse,
-  tenant: string,
-  names: readonly string[],
-  condition: Sql,
-): Promise<ThreadSummary[]> {
+async function summaries(db: ClickHouse, tenant: string, names: readonly string[], condition: Sql) {
   if (names.length === 0) return [];
   const inThreads = all([condition, sql`is_root = 1 AND thread IN (${strings(names)})`]);
   const where = all([startingWith(tenant, inThreads), inThreads]);

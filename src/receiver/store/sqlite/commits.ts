@@ -114,7 +114,6 @@ export class SqliteCommits {
     return this.#call(() => this.#writer.revokeTokens(tenant, id, revokedMs));
   }
 
-  /** See `CountedKeys.use`. */
   countBy({ tenant }: Scope, key: GroupKey): Promise<void> {
     return this.#call(() => this.#writer.countBy(tenant, key, this.#nowMs()));
   }

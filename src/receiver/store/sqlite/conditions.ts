@@ -220,10 +220,7 @@ export function remembered<Value>(read: (json: string) => Value, most = 100): (j
 }
 
 const MATCHES_FIELDS = 'fields_match(fields, ?)';
-const METADATA_COLUMNS: ReadonlyMap<string, string> = new Map([
-  ['thread_id', 'thread'],
-  ['user_id', 'user'],
-]);
+const METADATA_COLUMNS: ReadonlyMap<string, string> = new Map(Object.entries({ thread_id: 'thread', user_id: 'user' }));
 
 /** Spells values and parts of texts. `GLOB` distinguishes upper and lower case. */
 export const SPELLING: Pick<Dialect<SqlValue>, 'param' | 'part'> = {

@@ -29,7 +29,6 @@ export class SqliteKeys {
     this.#connection.run('UPDATE keys SET used_ms = ? WHERE id = ?', usedMs, id);
   }
 
-  /** Revokes a key. Returns the revoked key, or undefined if there is no such key. */
   revokeKey(id: string, revokedMs: number): StoredKey | undefined {
     this.#connection.run('UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?', revokedMs, id);
     return this.key(id);

@@ -370,15 +370,7 @@ export class SqliteReader {
 
 /** Fields for which no index is better than an index on root runs. */
 const WITHOUT_INDEX: readonly string[] = [
-  'name',
-  'type',
-  'outcome',
-  'latency',
-  'tokens',
-  'cost',
-  'cached',
-  'root',
-  'internal',
+  ...['name', 'type', 'outcome', 'latency', 'tokens', 'cost', 'cached', 'root', 'internal'],
 ];
 
 const BY_ID = `${SELECT_RUNS} WHERE runs.tenant = ? AND runs.id = ? AND start_us IS NOT NULL`;

@@ -45,7 +45,6 @@ export type RootColumns = {
   user: string | null;
 };
 
-/** Returns the columns of a run that is not the root. */
 export function plainColumns(row: RunRow): RootColumns {
   const own = (field: 'thread' | 'user'): string | null =>
     DECIDES[field].counts(new SummarizedRow(row)) ? row[field] : null;
@@ -124,9 +123,9 @@ export function projectNamesIn({ project, session_id }: ProjectColumns): string[
 
 export type UsageColumns = { readonly [Key in keyof Usage]-?: number | null };
 
-const SHOWN: {
-  readonly [Column in Exclude<keyof ShownColumns, 'flags'>]: (run: RunSummary) => ShownColumns[Column] | undefined;
-} = {
+type SummaryColumn = Exclude<keyof ShownColumns, 'flags' | keyof Usage>;
+
+const SHOWN: { readonly [Column in SummaryColumn]: (run: RunSummary) => ShownColumns[Column] | undefined } = {
   start_us: ({ start_time }) => parseIsoTimestamp(start_time),
   end_us: ({ end_time }) => parseIsoTimestamp(end_time ?? ''),
   project: projectOf,
@@ -137,16 +136,10 @@ const SHOWN: {
   model: ({ model }) => model,
   thread: ({ thread }) => thread,
   user: ({ user }) => user,
-  input_tokens: ({ usage }) => usage?.input_tokens,
-  output_tokens: ({ usage }) => usage?.output_tokens,
-  total_tokens: ({ usage }) => usage?.total_tokens,
-  total_cost: ({ usage }) => usage?.total_cost,
-  cached_tokens: ({ usage }) => usage?.cached_tokens,
-  cache_savings: ({ usage }) => usage?.cache_savings,
 };
 
-const SUMMARY_COLUMNS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
-const SHOWN_COLUMNS: readonly (keyof ShownColumns)[] = [...SUMMARY_COLUMNS, 'flags'];
+const SUMMARY_COLUMNS = Object.keys(SHOWN) as SummaryColumn[];
+const SHOWN_COLUMNS: readonly (keyof ShownColumns)[] = [...SUMMARY_COLUMNS, ...USAGE_KEYS, 'flags'];
 
 export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
   ...(['tenant', 'id', 'trace', 'is_root', 'outcome', 'parent', 'waits_for', 'span', 'is_named', 'below'] as const),
@@ -158,6 +151,7 @@ export const RUN_COLUMNS: readonly Exclude<keyof RunRow, 'n'>[] = [
 export function shownColumns(summary: RunSummary | undefined, fields: SmallFields, facts: PayloadFacts): ShownColumns {
   const columns: Record<string, unknown> = {};
   for (const column of SUMMARY_COLUMNS) columns[column] = (summary && SHOWN[column](summary)) ?? null;
+  for (const key of USAGE_KEYS) columns[key] = summary?.usage?.[key] ?? null;
   columns.flags = summary === undefined ? null : flagsOf(fields, facts, summary);
   return columns as ShownColumns;
 }

@@ -169,7 +169,6 @@ export class SqliteRun {
   }
 }
 
-/** Deletes runs of a trace, at most `limit`. Returns their number. */
 export function deleteRunsOf(connection: SqliteConnection, counters: Counters, trace: number, limit: number): number {
   const runs = connection.all<{ n: number }>('SELECT n FROM runs WHERE trace = ? LIMIT ?', trace, limit);
   for (const { n } of runs) deleteRun(connection, counters, n);

@@ -195,7 +195,6 @@ class CounterReader {
     return { fromUs: Math.max(fromUs, first * MINUTE_US), beforeUs: Math.min(beforeUs, (last + LONGEST) * MINUTE_US) };
   }
 
-  /** Returns the number of runs in the minutes of a range. */
   runsIn({ firstUs, lastUs }: StartRange): number {
     return this.#connection.number(
       `SELECT coalesce(sum(runs), 0) FROM counters WHERE period = 1 AND start BETWEEN ? AND ? AND ${this.#condition.sql}`,
