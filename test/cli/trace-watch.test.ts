@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { TraceWatch } from '#src/cli/dev/trace-watch.ts';
 import type { RunFields } from '#src/receiver/domain/run-message.ts';
 import { MemoryStore } from '#src/receiver/store/memory-store.ts';
@@ -8,7 +8,6 @@ import { logLines } from '../support/log-lines.ts';
 import { makeOpenRun, makeRun } from '../support/records.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
-afterEach(() => void vi.useRealTimers());
 
 /** Returns a watch of a new store. A drawing consists of the names of the runs. */
 function makeWatch() {

@@ -71,11 +71,7 @@ function answerFetch() {
     await soon();
     return Response.json({ model: 'm', choices: [] });
   });
-  const stop = recordFetch();
-  onTestFinished(() => {
-    stop();
-    vi.unstubAllGlobals();
-  });
+  onTestFinished(recordFetch());
 }
 
 const order = `20261128T000000000000Z${'019a0000-0000-7000-8000-000000000000'}`;

@@ -10,10 +10,7 @@ type Config = NonNullable<ConstructorParameters<typeof Client>[0]>;
 
 beforeEach(() => {
   vi.stubEnv('RUNSPAN_TRACING', 'true');
-  return async () => {
-    await shutdown();
-    vi.unstubAllEnvs();
-  };
+  return shutdown;
 });
 
 /** Records one run with a new client. */

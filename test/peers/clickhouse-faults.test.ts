@@ -312,7 +312,6 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
   const later = await ClickHouseStore.open(url);
   onTestFinished(() => later.close());
   vi.spyOn(StoreClock.prototype, 'synchronize').mockResolvedValue();
-  onTestFinished(() => void vi.restoreAllMocks());
   await vi.waitFor(() => expect(inserted.mock.calls.some(([table]) => table === 'runs')).toBe(true), 10_000);
   await db.command(
     sql(
@@ -335,7 +334,6 @@ test('Lists show all runs of a long backlog, also those that arrive while it is 
 }, 40_000);
 
 test('The changes of a receiver whose clock is late count as the latest', async () => {
-  onTestFinished(() => void vi.useRealTimers());
   const tenant = { tenant: 'late clock' };
   const [store, late] = [await openStore(), await openStore()];
   const feedback = { id: 'f', run_id: id(97), key: 'liked', created_at: second(1), modified_at: second(1) };

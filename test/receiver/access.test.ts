@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { createReceiver, DEFAULT_SCOPE, MemoryStore, type Receiver, type ReceiverOptions } from '#src/receiver.ts';
 import { call, makeRun, part, type Reply, ROOT, raw, refusal, sendJson, sendParts, start } from './wire.ts';
@@ -110,7 +110,6 @@ describe('with a key', () => {
 
   test('ten wrong keys get 401, further ones get 429 for a minute, and the right key is always accepted', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const receiver = await start(options);
     const wrong = async (count: number) => {
       const replies = await Promise.all(Array.from({ length: count }, () => get(receiver, { 'x-api-key': 'wrong' })));
@@ -270,7 +269,6 @@ describe('a login', () => {
 
   test('ends after 30 days', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const receiver = await start({ apiKey: KEY });
     const cookie = cookieIn(await login(receiver, KEY));
     vi.setSystemTime(Date.now() + 30 * 86_400_000 - 1);

@@ -1,6 +1,6 @@
 import { Client } from 'langsmith';
 import { request } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { TokenSigner } from '#src/receiver/http/token-signer.ts';
 import { DEFAULT_SCOPE, MemoryStore } from '#src/receiver.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -189,7 +189,6 @@ describe('pages of any origin', () => {
 describe('tokens', () => {
   test('are revoked by their URL, or all tokens of a run together', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { receiver, createToken, feedback } = await setUp();
     const statuses = (tokens: readonly Token[]) =>
       Promise.all(tokens.map(async ({ url }) => (await post(url, { score: 1 })).status));
@@ -212,7 +211,6 @@ describe('tokens', () => {
 
   test('are signed with a new secret each 30 days, and stay valid, also in a receiver that starts later', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
     const { receiver, createToken } = await setUp({ store });
     const expires_in = { days: 365 };
@@ -239,7 +237,6 @@ describe('tokens', () => {
 
   test('are signed with the earlier secret while the store cannot write', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
     const { receiver, createToken } = await setUp({ store });
     await createToken();

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { diagnostics } from '#src/base/diagnostics.ts';
 import { AssembledRun } from '#src/receiver/domain/assemble.ts';
 import {
@@ -121,7 +121,6 @@ describe('a memory store', () => {
 
   test('keeps a deletion although an earlier one is forgotten, or the clock is set back', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
     const store = new MemoryStore();
     const removeOn = async (day: number, target: DeletionTarget, project?: string): Promise<void> => {
       vi.setSystemTime(Date.UTC(2026, 10, day));

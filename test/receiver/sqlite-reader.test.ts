@@ -96,7 +96,6 @@ describe('a query of many runs', () => {
     async (name) => {
       const [slow, quick] = [await openMany(new Int32Array(1)), await openMany()];
       const now = vi.spyOn(performance, 'now');
-      onTestFinished(() => now.mockRestore());
       const outcome = async (ms: number, ask: typeof slow) => {
         // The first reading is the start of the query.
         now.mockImplementationOnce(() => 0).mockImplementation(() => ms);

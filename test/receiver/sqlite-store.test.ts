@@ -1,5 +1,5 @@
 import { renameSync } from 'node:fs';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { RunspanError } from '#src/base/errors.ts';
 import { encodedOperation } from '#src/receiver/store/sqlite/payloads.ts';
 import { type ReaderCalls, SqliteStore, type WriterCalls } from '#src/receiver/store/sqlite/sqlite-store.ts';
@@ -182,7 +182,6 @@ test('while 64 MiB are pending, requests are rejected as busy, and accepted agai
 test('if nothing can be written, requests are rejected as unavailable, with one line in the log per minute', async () => {
   const lines = logLines('warn');
   vi.useFakeTimers({ toFake: ['performance'] });
-  onTestFinished(() => void vi.useRealTimers());
   const problem = 'The store runs.db cannot be used: the disk is full: free some space';
   const { store } = make({ write: () => Promise.reject(new RunspanError('RUNSPAN_STORE_FAILED', problem)) });
   const message = 'The disk of the store is full: see the log of the receiver';

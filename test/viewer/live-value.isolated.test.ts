@@ -9,7 +9,6 @@ beforeEach(() => {
   vi.useFakeTimers();
   browser = fakeBrowser();
   isLocked.value = false;
-  onTestFinished(() => void vi.useRealTimers());
 });
 
 /** Records the changes that listeners receive. */
